@@ -1,0 +1,741 @@
+//! Builds everything from the config, starts it, turns it by hand where asked to, stops it in reverse order.
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use chrono::TimeDelta;
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    alert::{Alert, Notice},
+    api::{Client, ClientError},
+    clock::Clock,
+    config::Config,
+    cycle::{self, CycleError, CycleReport, Judgement, run_cycle},
+    diagnostic::{self, Diagnostic, SourceText},
+    evaluate::{self, Context},
+    http::{self, Health},
+    metrics::Metrics,
+    notify::{self, Receivers},
+    outbox::{Announce, DeliveryReport, Meter, Outbox, OutboxDeps},
+    route::RouteTree,
+    rules::{self, RuleSet},
+    schedule::{self, Job, Run, Schedule},
+    store::{Access, Opening, Store, StoreError, model::DueDelivery},
+    supply::{DeliveryId, Endpoint, ReceiverName, RuleId, Timestamp},
+    systemd::{self, Progress},
+    trouble,
+    watch::Watch,
+};
+
+/// How long runs in hand may take once we are to stop.
+const STOP_RUNS: Duration = Duration::from_secs(60);
+/// How long deliveries under way may take once we are to stop.
+const STOP_DELIVERIES: Duration = Duration::from_secs(20);
+/// How often the gauges are read from the database.
+const REFRESH: Duration = Duration::from_secs(10);
+/// How often what is old is cleared away.
+const PRUNE: TimeDelta = TimeDelta::hours(6);
+/// The dead man's switch is pinged no more often than this.
+const PING_EVERY: TimeDelta = TimeDelta::seconds(30);
+
+/// What keeps the app from starting.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// Rule files with errors, and no older rules to work with.
+    #[error("the rules cannot be used:\n\n{0}")]
+    Rules(String),
+    /// The config, as far as it can only be found out by building from it.
+    #[error("the config cannot be used: {0}")]
+    Config(String),
+    /// The database.
+    #[error("cannot {doing}")]
+    Store {
+        /// What was attempted.
+        doing: &'static str,
+        /// Why it failed.
+        #[source]
+        source: StoreError,
+    },
+    /// The API client.
+    #[error("cannot make the client of the API")]
+    Client(#[from] ClientError),
+    /// Our own address.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// As configured.
+        address: String,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The ticker.
+    #[error("cannot start the schedule: {0}")]
+    Schedule(String),
+    /// A cycle that the database ended.
+    #[error(transparent)]
+    Cycle(#[from] CycleError),
+}
+
+/// How the app moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drive {
+    /// By its schedule, with a worker for each receiver.
+    Itself,
+    /// Only when [`App::tick`] and [`App::deliver`] turn it.
+    Crank,
+}
+
+/// Everything, built and connected.
+pub struct App {
+    deps: Arc<cycle::Deps>,
+    receivers: Arc<Receivers>,
+    health: Health,
+    clock: Clock,
+    base_dir: PathBuf,
+    progress: Progress,
+    /// The next evaluation looks at everything: rules or groups may have changed.
+    rejudge: Arc<AtomicBool>,
+    /// The store cannot be written, and this was told.
+    store_trouble: Mutex<Option<Alert>>,
+    pinged_at: Mutex<Option<Timestamp>>,
+    pinger: Option<reqwest::Client>,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("base_dir", &self.base_dir).finish_non_exhaustive()
+    }
+}
+
+/// Rules read from files, with what was found in them.
+struct ReadRules {
+    set: RuleSet,
+    diagnostics: Vec<Diagnostic>,
+    texts: Vec<SourceText>,
+}
+
+impl ReadRules {
+    fn errors(&self) -> u32 {
+        let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == diagnostic::Severity::Error).count();
+        u32::try_from(errors).unwrap_or(u32::MAX)
+    }
+
+    fn rendered(&self) -> String {
+        diagnostic::render(&self.diagnostics, &self.texts, false)
+    }
+}
+
+/// Compiles rule texts with the names that the config knows.
+fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Diagnostic>, now: Timestamp) -> ReadRules {
+    let names: Vec<String> = config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
+    let around = rules::Surroundings { receivers: &names, groups: &config.watch.groups, now };
+    let loaded = rules::load(&texts, &around);
+    diagnostics.extend(loaded.diagnostics);
+    ReadRules { set: loaded.set, diagnostics, texts }
+}
+
+fn read_rules(config: &Config, base_dir: &Path, now: Timestamp) -> ReadRules {
+    let files = rules::read_files(&config.rules.paths, base_dir);
+    compile(config, files.texts, files.diagnostics, now)
+}
+
+impl App {
+    /// Builds everything from a config that was checked. `base_dir` is where its relative paths begin.
+    ///
+    /// # Errors
+    /// Where something of it cannot be had. Rule files with errors do so only where no good rules are remembered from before.
+    pub async fn open(config: Config, base_dir: &Path, clock: Clock, drive: Drive) -> Result<Self, AppError> {
+        let now = clock.now();
+        let config = Arc::new(config);
+        let store = Store::open(Opening { path: config.store.path.clone(), access: Access::Own, now })
+            .await
+            .map_err(|source| AppError::Store { doing: "open the database", source })?;
+        let health = Health::starting(now);
+        let metrics = Arc::new(Metrics::new());
+        let routes = RouteTree::build(&config.route, &config.receivers)
+            .map_err(|problems| AppError::Config(problems.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; ")))?;
+        let external_url = config.http.external_url.as_deref();
+        let receivers = Receivers::build(&config.receivers, &config.delivery, external_url)
+            .map(Arc::new)
+            .map_err(|problems| AppError::Config(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+        let watch = Watch::build(&config.watch)
+            .map_err(|errors| AppError::Config(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+        let slots = schedule::jobs(&config.schedule).map_err(|(key, error)| AppError::Config(format!("schedule.{key}: {error}")))?;
+        let api = Client::new(&config.source, clock.clone())?;
+
+        let (rules, problem) = usable_rules(&config, base_dir, &store, now).await?;
+        match &problem {
+            None => health.rules_loaded(now, u32::try_from(rules.rules.len()).unwrap_or(u32::MAX)),
+            Some(problem) => health.reload_failed(now, problem.clone()),
+        }
+        metrics.set_reload(problem.is_none());
+        if let Some(problem) = &problem {
+            tracing::error!("the rule files have errors: the rules of the last good files go on working\n{problem}");
+        }
+        let judgement = Arc::new(RwLock::new(Arc::new(Judgement { rules, routes })));
+        let outbox_deps = OutboxDeps {
+            ledger: Arc::new(store.clone()),
+            transport: receivers.clone(),
+            announce: Arc::new(Announcer { judgement: judgement.clone() }),
+            meter: Arc::new(Counter { metrics: metrics.clone() }),
+            clock: clock.clone(),
+            delivery: config.delivery.clone(),
+        };
+        let outbox = Arc::new(match drive {
+            Drive::Itself => Outbox::start(outbox_deps),
+            Drive::Crank => Outbox::idle(outbox_deps),
+        });
+        let pinger = match config.http.dead_mans_switch.is_some() || config.http.dead_mans_switch_file.is_some() {
+            true => Some(notify::plain_client().map_err(|error| AppError::Config(format!("http.dead_mans_switch: {error}")))?),
+            false => None,
+        };
+        let rejudge = Arc::new(AtomicBool::new(true));
+        let deps = cycle::Deps {
+            config,
+            store,
+            api,
+            judgement,
+            watch,
+            slots,
+            outbox,
+            metrics,
+            rejudge: rejudge.clone(),
+            turn: tokio::sync::Mutex::new(()),
+        };
+        Ok(Self {
+            deps: Arc::new(deps),
+            receivers,
+            health,
+            clock,
+            base_dir: base_dir.to_owned(),
+            progress: Progress::default(),
+            rejudge,
+            store_trouble: Mutex::new(None),
+            pinged_at: Mutex::new(None),
+            pinger,
+        })
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.deps.store
+    }
+
+    /// Who is told.
+    #[must_use]
+    pub fn receivers(&self) -> &Arc<Receivers> {
+        &self.receivers
+    }
+
+    /// What a cycle works with.
+    #[must_use]
+    pub fn deps(&self) -> &Arc<cycle::Deps> {
+        &self.deps
+    }
+
+    /// Runs a job now, as if its slot had come.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn tick(&self, job: Job) -> Result<CycleReport, CycleError> {
+        let now = self.clock.now();
+        run_cycle(&self.deps, job, now, now).await
+    }
+
+    /// Attempts every delivery that is due now, once.
+    pub async fn deliver(&self) -> DeliveryReport {
+        self.deps.outbox.deliver_due(self.clock.now()).await
+    }
+
+    /// The jobs that are on, in the order in which a single pass runs them.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<Job> {
+        self.deps.slots.iter().map(|(job, _)| *job).collect()
+    }
+
+    /// Reads the rule files again and puts them to work, all or nothing.
+    ///
+    /// # Errors
+    /// Every problem of every file, for people. The rules before go on working.
+    pub async fn reload(&self) -> Result<String, String> {
+        let now = self.clock.now();
+        let read = read_rules(&self.deps.config, &self.base_dir, now);
+        let open = self.open_trouble(trouble::RELOAD_SUBJECT).await;
+        if read.errors() > 0 {
+            let problem = read.rendered();
+            self.health.reload_failed(now, problem.clone());
+            self.deps.metrics.set_reload(false);
+            tracing::error!("the changed rules have errors: the old ones go on working\n{problem}");
+            if open.is_none() {
+                let episode = self.episode(trouble::RELOAD_SUBJECT).await;
+                self.announce(|context| trouble::reload_failed(read.errors(), &problem, episode, context)).await;
+            }
+            return Err(problem);
+        }
+        let count = read.set.rules.len();
+        if let Err(error) = self.deps.store.keep_good_rules(texts_json(&read.texts), now).await {
+            tracing::warn!(error = chain(&error), "cannot remember the good rules for the next start");
+        }
+        let routes = self.deps.judgement().routes.clone();
+        let judgement = Arc::new(Judgement { rules: read.set, routes });
+        *self.deps.judgement.write().unwrap_or_else(PoisonError::into_inner) = judgement;
+        self.rejudge.store(true, Ordering::SeqCst);
+        self.health.rules_loaded(now, u32::try_from(count).unwrap_or(u32::MAX));
+        self.deps.metrics.set_reload(true);
+        if let Some(open) = open {
+            self.announce(|context| trouble::recovered(&open, context)).await;
+        }
+        let text = format!("{count} rules at work");
+        tracing::info!(rules = count, "the rules were reloaded");
+        Ok(text)
+    }
+
+    async fn open_trouble(&self, subject: &str) -> Option<Alert> {
+        let open = self.deps.store.source_alerts().await.ok()?;
+        open.into_iter().find(|alert| alert.subject == subject)
+    }
+
+    async fn episode(&self, subject: &str) -> u32 {
+        let pair = (RuleId::from(trouble::SOURCE_TROUBLE), subject.to_owned());
+        self.deps.store.episodes(vec![pair]).await.ok().and_then(|found| found.first().copied()).unwrap_or_default()
+    }
+
+    /// Writes and tells trouble of our own.
+    async fn announce(&self, make: impl FnOnce(&Context<'_>) -> (Alert, Notice)) {
+        let now = self.clock.now();
+        let judgement = self.deps.judgement();
+        let (alert, notice) = make(&evaluate::Context::of(&judgement.rules, &judgement.routes, now));
+        let commit = crate::store::model::Commit { at: now, alerts: vec![alert], notices: vec![notice], ..Default::default() };
+        match self.deps.store.commit(commit).await {
+            Ok(_) => self.deps.outbox.wake(),
+            Err(error) => tracing::error!(error = chain(&error), "cannot write down what is to be told"),
+        }
+    }
+
+    /// Runs a job for its slot and says what came of it: log, health, metrics, dead man's switch.
+    async fn run_job(&self, job: Job, slot: Timestamp) {
+        let now = self.clock.now();
+        match run_cycle(&self.deps, job, slot, now).await {
+            Ok(report) => {
+                self.progress.mark();
+                self.health.cycle_ended(now, report.to_string());
+                self.log(&report);
+                if self.is_store_well_again().await && report.failed.is_empty() {
+                    self.ping().await;
+                }
+            }
+            Err(error) => self.store_failed(&error).await,
+        }
+    }
+
+    fn log(&self, report: &CycleReport) {
+        let job = report.job.as_str();
+        for (feed, failure) in report.failed.iter().take(3) {
+            tracing::warn!(job, %feed, kind = failure.kind.as_str(), "{failure}");
+        }
+        for change in &report.changes {
+            let token = change.token.as_ref().map_or("", |token| token.as_str());
+            tracing::info!(job, token, kind = change.kind.as_str(), "{}", change.summary);
+        }
+        if report.is_quiet() {
+            tracing::debug!(job, "{report}");
+        } else {
+            tracing::info!(
+                job,
+                asked = report.asked,
+                fresh = report.fresh,
+                failed = report.failed.len(),
+                changes = report.changes.len(),
+                alerts = report.alerts,
+                messages = report.deliveries,
+                credits = report.credits,
+                "{report}"
+            );
+            systemd::status(&report.to_string());
+        }
+    }
+
+    /// A database that cannot be written cannot hold the alert that says so: it is sent past the outbox, once.
+    async fn store_failed(&self, error: &CycleError) {
+        tracing::error!(error = chain(error), "the cycle ended early; what was committed stays, the rest is asked for again");
+        let CycleError::Store { source, .. } = error;
+        self.health.set_not_ready(chain(error));
+        if !source.is_damaged() && !source.is_full() {
+            return;
+        }
+        let now = self.clock.now();
+        let judgement = self.deps.judgement();
+        let (alert, notice) = {
+            let mut told = self.store_trouble.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.is_some() {
+                return;
+            }
+            let context = evaluate::Context::of(&judgement.rules, &judgement.routes, now);
+            // Numbered by the hour: the database cannot count for us now.
+            let episode = u32::try_from(now.timestamp() / 3600).unwrap_or_default();
+            let made = match source.is_full() {
+                true => trouble::store_full(&chain(error), episode, &context),
+                false => trouble::store_damaged(&chain(error), episode, &context),
+            };
+            *told = Some(made.0.clone());
+            made
+        };
+        self.send_past_outbox(&alert, notice, now).await;
+    }
+
+    async fn is_store_well_again(&self) -> bool {
+        let told = self.store_trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(alert) = told {
+            self.health.set_ready();
+            let now = self.clock.now();
+            let judgement = self.deps.judgement();
+            let (alert, notice) = trouble::recovered(&alert, &evaluate::Context::of(&judgement.rules, &judgement.routes, now));
+            self.send_past_outbox(&alert, notice, now).await;
+        } else if self.health.not_ready().is_some_and(|reason| reason.starts_with("cannot ")) {
+            self.health.set_ready();
+        }
+        true
+    }
+
+    async fn send_past_outbox(&self, alert: &Alert, notice: Notice, now: Timestamp) {
+        for receiver in notice.receivers.clone() {
+            let delivery = DueDelivery {
+                id: DeliveryId(0),
+                webhook_id: format!("msg_{}_{receiver}", alert.id),
+                receiver: receiver.clone(),
+                attempts: 0,
+                tries: 0,
+                created_at: now,
+                due_at: now,
+                notices: vec![notice.clone()],
+            };
+            let (outcome, attempt) = self.receivers.send(&receiver, &delivery, now).await;
+            tracing::warn!(%receiver, outcome = ?outcome, answer = attempt.answer, "sent past the outbox, since the database cannot be written");
+        }
+    }
+
+    /// Tells the dead man's switch that a full loop went well: polled, evaluated, committed, nothing left in the outbox.
+    async fn ping(&self) {
+        let Some(client) = &self.pinger else { return };
+        let now = self.clock.now();
+        {
+            let mut pinged_at = self.pinged_at.lock().unwrap_or_else(PoisonError::into_inner);
+            if pinged_at.is_some_and(|at| now - at < PING_EVERY) {
+                return;
+            }
+            *pinged_at = Some(now);
+        }
+        let well = match self.deps.store.counts().await {
+            Ok(counts) => counts.pending_deliveries() == 0 && self.deps.store.source_alerts().await.is_ok_and(|open| open.is_empty()),
+            Err(_) => false,
+        };
+        if !well {
+            return;
+        }
+        match self.deps.config.http.switch().resolve() {
+            Ok(Some(address)) => {
+                // The address is a secret: neither it nor an error that might hold it is logged.
+                let answer = client.get(address.expose()).send().await;
+                if !answer.is_ok_and(|answer| answer.status().is_success()) {
+                    tracing::warn!("the dead man's switch did not take the ping");
+                }
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(error = chain(&error), "cannot read the address of the dead man's switch"),
+        }
+    }
+
+    /// Reads the gauges.
+    async fn refresh(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let counts = self.deps.store.counts().await?;
+        let credit = self.deps.store.credit().await?;
+        let open = self.deps.store.source_alerts().await?;
+        self.deps.metrics.set_from(&counts, &credit, now);
+        self.deps.metrics.set_source_up(!open.iter().any(|alert| trouble::is_about_source(alert)));
+        for (endpoint, at) in self.deps.store.last_successes().await? {
+            self.deps.metrics.set_last_success(endpoint, at);
+        }
+        Ok(())
+    }
+
+    /// Runs until `stop`, then leaves in good order. `started` is told the address that was bound, once everything works.
+    ///
+    /// # Errors
+    /// Where the address or the ticker cannot be had, or the database cannot be closed.
+    pub async fn run(self, stop: impl Future<Output = ()>, started: impl FnOnce(Option<SocketAddr>)) -> Result<(), AppError> {
+        let app = Arc::new(self);
+        let tasks = TaskTracker::new();
+        let ending = CancellationToken::new();
+        let address = app.listen(&tasks, &ending).await?;
+
+        let last_runs =
+            app.deps.store.job_slots().await.map_err(|source| AppError::Store { doing: "read when jobs last ran", source })?;
+        let run: Run = {
+            let app = app.clone();
+            Arc::new(move |job, slot| {
+                let app = app.clone();
+                Box::pin(async move { app.run_job(job, slot).await })
+            })
+        };
+        let schedule = Schedule::start(app.deps.slots.clone(), &last_runs, app.clock.clone(), run)
+            .await
+            .map_err(|error| AppError::Schedule(error.to_string()))?;
+        tasks.spawn(app.clone().tend(ending.clone()));
+        app.health.set_ready();
+        let rules = app.deps.judgement().rules.rules.len();
+        systemd::ready(&format!("watching; {rules} rules at work"));
+        started(address);
+
+        let reloads = app.clone();
+        tokio::select! {
+            () = stop => {}
+            () = async move { reload_on_hangup(&reloads).await } => {}
+        }
+        tracing::info!("stopping: the runs in hand are finished first");
+        systemd::stopping("finishing the runs in hand");
+        app.health.set_not_ready("stopping");
+        if !schedule.stop(STOP_RUNS).await {
+            tracing::warn!("a run was cut off; its last batch is asked for again after the next start");
+        }
+        let cut = app.deps.outbox.stop(STOP_DELIVERIES).await;
+        if cut > 0 {
+            tracing::warn!(receivers = cut, "deliveries were cut off; they are sent again after the next start, under the same ids");
+        }
+        ending.cancel();
+        tasks.close();
+        if tokio::time::timeout(Duration::from_secs(10), tasks.wait()).await.is_err() {
+            tracing::warn!("some tasks did not end in time");
+        }
+        app.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })?;
+        tracing::info!("stopped");
+        Ok(())
+    }
+
+    /// Closes the database of an app that was turned by hand.
+    ///
+    /// # Errors
+    /// Where it cannot be closed in good order.
+    pub async fn close(self) -> Result<(), AppError> {
+        self.deps.outbox.stop(STOP_DELIVERIES).await;
+        self.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })
+    }
+
+    async fn listen(self: &Arc<Self>, tasks: &TaskTracker, ending: &CancellationToken) -> Result<Option<SocketAddr>, AppError> {
+        let config = &self.deps.config;
+        if config.http.listen.trim() == "off" {
+            return Ok(None);
+        }
+        let failed = |source| AppError::Listen { address: config.http.listen.clone(), source };
+        let listener = TcpListener::bind(config.http.listen.trim()).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let bearer = config.http.bearer();
+        if !address.ip().is_loopback() && !bearer.resolve().is_ok_and(|token| token.is_some()) {
+            return Err(AppError::Config(format!(
+                "http.listen = {:?} is not loopback, so it needs a bearer token: set http.token_file, or listen on 127.0.0.1",
+                config.http.listen
+            )));
+        }
+        let reloads = Arc::downgrade(self);
+        let http = http::Deps {
+            store: self.deps.store.clone(),
+            metrics: self.deps.metrics.clone(),
+            health: self.health.clone(),
+            clock: self.clock.clone(),
+            bearer,
+            address,
+            external_host: config
+                .http
+                .external_url
+                .as_deref()
+                .and_then(|url| url::Url::parse(url).ok())
+                .and_then(|url| url.host_str().map(str::to_owned)),
+            receivers: config.receivers.iter().map(|receiver| ReceiverName::from(receiver.name.as_str())).collect(),
+            database: config.store.path.clone(),
+            reload: Arc::new(move || {
+                let app = reloads.upgrade();
+                Box::pin(async move {
+                    match app {
+                        Some(app) => app.reload().await,
+                        None => Err("stopping".to_owned()),
+                    }
+                })
+            }),
+        };
+        let (router, ending) = (http::router(http), ending.clone());
+        tasks.spawn(async move {
+            if let Err(error) = http::serve(listener, router, ending).await {
+                tracing::error!(%error, "our own HTTP ended");
+            }
+        });
+        Ok(Some(address))
+    }
+
+    /// What is done beside the schedule: gauges, clearing away, the check of the database, the watchdog.
+    async fn tend(self: Arc<Self>, ending: CancellationToken) {
+        let alive = Progress::default();
+        let watchdog = tokio::spawn(systemd::feed_watchdog(vec![alive.clone()]));
+        let checking = {
+            let store = self.deps.store.clone();
+            tokio::spawn(async move { store.integrity_check().await })
+        };
+        let mut checking = Some(checking);
+        let mut pruned_at: Option<Timestamp> = None;
+        loop {
+            match self.refresh().await {
+                // The gauges need the database and the loop that everything else runs on: real progress.
+                Ok(()) => alive.mark(),
+                Err(error) => tracing::error!(error = chain(&error), "cannot read the gauges"),
+            }
+            if let Some(check) = checking.take_if(|check| check.is_finished()) {
+                match check.await {
+                    Ok(Ok(())) | Err(_) => {}
+                    Ok(Err(source)) => self.store_failed(&CycleError::Store { doing: "check the database", source }).await,
+                }
+            }
+            let now = self.clock.now();
+            if pruned_at.is_none_or(|at| now - at >= PRUNE) {
+                pruned_at = Some(now);
+                let store = &self.deps.config.store;
+                match self.deps.store.prune(now, store.retention.delta(), store.poll_log_retention.delta()).await {
+                    Ok(_) => {}
+                    Err(error) => tracing::error!(error = chain(&error), "cannot clear away what is old"),
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(REFRESH) => {}
+                () = ending.cancelled() => break,
+            }
+        }
+        watchdog.abort();
+    }
+}
+
+/// The rules of the files; where those have errors, the rules of the last good files, with the problem.
+async fn usable_rules(config: &Config, base_dir: &Path, store: &Store, now: Timestamp) -> Result<(RuleSet, Option<String>), AppError> {
+    let read = read_rules(config, base_dir, now);
+    if read.errors() == 0 {
+        for diagnostic in &read.diagnostics {
+            tracing::warn!(file = %diagnostic.file.display(), "{}", diagnostic.message);
+        }
+        if let Err(error) = store.keep_good_rules(texts_json(&read.texts), now).await {
+            tracing::warn!(error = chain(&error), "cannot remember the good rules for the next start");
+        }
+        return Ok((read.set, None));
+    }
+    let problem = read.rendered();
+    let remembered = store.good_rules().await.map_err(|source| AppError::Store { doing: "read the last good rules", source })?;
+    let texts = remembered.and_then(|json| serde_json::from_str::<Vec<(PathBuf, String)>>(&json).ok());
+    let Some(texts) = texts else { return Err(AppError::Rules(problem)) };
+    let texts = texts.into_iter().map(|(file, text)| SourceText { file, text }).collect();
+    let before = compile(config, texts, Vec::new(), now);
+    if before.errors() > 0 {
+        return Err(AppError::Rules(problem));
+    }
+    Ok((before.set, Some(problem)))
+}
+
+fn texts_json(texts: &[SourceText]) -> String {
+    let pairs: Vec<(&PathBuf, &str)> = texts.iter().map(|source| (&source.file, source.text.as_str())).collect();
+    serde_json::to_string(&pairs).unwrap_or_default()
+}
+
+/// An error with its causes, in one line.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.ends_with(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+async fn reload_on_hangup(app: &App) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut hangups) = signal(SignalKind::hangup()) else { return std::future::pending().await };
+    while hangups.recv().await.is_some() {
+        // What came of it is in log, status, metric and, where it failed, an alert.
+        let _told = app.reload().await;
+    }
+}
+
+/// Words what the outbox announces.
+struct Announcer {
+    judgement: Arc<RwLock<Arc<Judgement>>>,
+}
+
+impl Announcer {
+    fn with<T>(&self, now: Timestamp, make: impl FnOnce(&Context<'_>) -> T) -> T {
+        let judgement = self.judgement.read().unwrap_or_else(PoisonError::into_inner).clone();
+        make(&evaluate::Context::of(&judgement.rules, &judgement.routes, now))
+    }
+}
+
+impl Announce for Announcer {
+    fn rule(&self) -> RuleId {
+        RuleId::from(trouble::SOURCE_TROUBLE)
+    }
+
+    fn dead_letter(&self, delivery: &DueDelivery, reason: &str, now: Timestamp) -> Option<(Alert, Notice)> {
+        self.with(now, |context| trouble::dead_letter(delivery.id, &delivery.receiver, &delivery.notices, reason, context))
+    }
+
+    fn receiver_down(&self, receiver: &ReceiverName, episode: u32, since: Timestamp, answer: &str, now: Timestamp) -> Option<(Alert, Notice)> {
+        // The outbox names the episode to open; the constructor counts on from the latest.
+        Some(self.with(now, |context| trouble::receiver_dead(receiver, answer, 0, since, episode.saturating_sub(1), context)))
+    }
+
+    fn receiver_back(&self, _: &ReceiverName, open: &Alert, now: Timestamp) -> Option<(Alert, Notice)> {
+        Some(self.with(now, |context| trouble::recovered(open, context)))
+    }
+}
+
+/// Counts attempts.
+struct Counter {
+    metrics: Arc<Metrics>,
+}
+
+impl Meter for Counter {
+    fn attempt(&self, receiver: &ReceiverName, outcome: &'static str, _took: Duration, since_created: TimeDelta) {
+        self.metrics.attempt(receiver, outcome, since_created.to_std().unwrap_or_default());
+    }
+}
+
+/// A future that ends when the process is asked to: SIGTERM or SIGINT.
+pub fn asked_to_stop() -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    Box::pin(async {
+        let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+            tracing::error!("cannot listen for signals: stop the process by force");
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+    })
+}
+
+/// Whether a job asks an endpoint.
+#[must_use]
+pub fn endpoint_of(job: Job) -> Option<Endpoint> {
+    if let Job::Poll(endpoint) = job { Some(endpoint) } else { None }
+}

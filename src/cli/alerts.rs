@@ -1,0 +1,89 @@
+//! `alerts`: what fires, what ended, what happened.
+
+use clap::Args;
+
+use super::{
+    Context, Exit,
+    changes::parse_word,
+    print::{Cell, Column, Listing},
+    upcoming::{find, nothing},
+};
+use crate::{
+    alert::AlertState,
+    store::{Access, model::AlertFilter},
+    supply::RuleId,
+    ui::view::AlertView,
+};
+
+/// Show alerts.
+#[derive(Debug, Args)]
+pub(super) struct Alerts {
+    /// In this state (pending, firing, resolved, event); may be given several times
+    #[arg(long, value_name = "STATE", value_parser = parse_state, value_delimiter = ',')]
+    state: Vec<AlertState>,
+    /// Of this rule
+    #[arg(long, value_name = "RULE")]
+    rule: Option<String>,
+    /// Of this token (slug or symbol)
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+}
+
+const COLUMNS: &[Column] = &[
+    Column("Updated", "updatedAt", false),
+    Column("State", "state", false),
+    Column("Severity", "severity", false),
+    Column("Alert", "rule", false),
+    Column("Message", "summary", false),
+    Column("Told", "told", false),
+    Column("Id", "id", false),
+];
+
+pub(super) async fn run(asked: &Alerts, context: &Context) -> anyhow::Result<Exit> {
+    let (config, _) = context.load()?;
+    let store = context.open(&config, Access::Read).await?;
+    let token = match &asked.token {
+        Some(name) => Some(find(name, false, &store).await?),
+        None => None,
+    };
+    let filter = AlertFilter {
+        states: asked.state.clone(),
+        rule: asked.rule.as_deref().map(RuleId::from),
+        token,
+        limit: asked.limit,
+    };
+    let alerts: Vec<AlertView> = store.alerts(filter).await?.iter().map(AlertView::of).collect();
+    let rows = alerts
+        .iter()
+        .map(|alert| {
+            let state = match alert.reason {
+                Some(reason) => format!("{} ({reason})", alert.state.as_str()),
+                None => alert.state.as_str().to_owned(),
+            };
+            vec![
+                Cell::time(Some(alert.updated_at)),
+                Cell::both(state, alert.state.as_str()),
+                Cell::maybe(alert.labels.get("severity").map(String::as_str)),
+                Cell::text(&alert.rule),
+                Cell::text(&alert.summary),
+                Cell::both(alert.told.join(", "), alert.told.join("; ")),
+                Cell::text(&alert.id),
+            ]
+        })
+        .collect();
+    Listing {
+        columns: COLUMNS,
+        rows,
+        json: &alerts,
+        nothing: nothing(alerts.is_empty(), &store).await?,
+    }
+    .print(context)?;
+    Ok(Exit::Done)
+}
+
+fn parse_state(word: &str) -> Result<AlertState, String> {
+    parse_word(word, &AlertState::ALL.map(AlertState::as_str), AlertState::parse)
+}

@@ -1,0 +1,31 @@
+//! `backup FILE`: an online copy of the database.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::{Context, Exit, shown};
+use crate::store::Access;
+
+/// Make an online copy of the database.
+#[derive(Debug, Args)]
+pub(super) struct Backup {
+    /// Where to
+    file: PathBuf,
+    /// Replace the file if it is there
+    #[arg(long)]
+    overwrite: bool,
+}
+
+pub(super) async fn run(backup: &Backup, context: &Context) -> anyhow::Result<Exit> {
+    let (config, _) = context.load()?;
+    let store = context.open(&config, Access::Read).await?;
+    store
+        .backup(backup.file.clone(), backup.overwrite)
+        .await
+        .with_context(|| format!("the database cannot be copied to {}", shown(&backup.file)))?;
+    store.close().await?;
+    anstream::eprintln!("copied to {}", shown(&backup.file));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,247 @@
+//! Lists as tables, JSON or CSV. What comes from the source is shown harmlessly in each.
+
+use std::io::Write;
+
+use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::{Context, Format, width};
+use crate::{diagnostic::harmless, supply::Timestamp};
+
+/// Below this many columns a table becomes a list of small blocks: on a phone, five columns of one letter help nobody.
+const NARROW: u16 = 72;
+
+/// A column: heading in tables, name in CSV, whether it holds numbers.
+pub(super) struct Column(pub &'static str, pub &'static str, pub bool);
+
+/// A value: as people read it, as programs read it.
+pub(super) struct Cell {
+    shown: String,
+    raw: String,
+}
+
+impl Cell {
+    /// The same for both.
+    pub fn text(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            shown: text.clone(),
+            raw: text,
+        }
+    }
+
+    /// A text that may be missing.
+    pub fn maybe(text: Option<&str>) -> Self {
+        Self {
+            shown: text.unwrap_or("–").to_owned(),
+            raw: text.unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// A number that may be missing, shown by `format`.
+    pub fn number(number: Option<f64>, format: impl Fn(f64) -> String) -> Self {
+        Self {
+            shown: number.map_or_else(|| "–".to_owned(), format),
+            raw: number.map(|number| number.to_string()).unwrap_or_default(),
+        }
+    }
+
+    /// An instant that may be missing, to the minute for people.
+    pub fn time(at: Option<Timestamp>) -> Self {
+        Self {
+            shown: at.map_or_else(|| "–".to_owned(), |at| at.format("%Y-%m-%d %H:%M").to_string()),
+            raw: at
+                .map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Something else for people than for programs.
+    pub fn both(shown: impl Into<String>, raw: impl Into<String>) -> Self {
+        Self {
+            shown: shown.into(),
+            raw: raw.into(),
+        }
+    }
+}
+
+/// A list, ready to be printed.
+pub(super) struct Listing<'a, T> {
+    /// Columns of table and CSV.
+    pub columns: &'a [Column],
+    /// Rows of table and CSV.
+    pub rows: Vec<Vec<Cell>>,
+    /// The same for JSON.
+    pub json: &'a [T],
+    /// Said on standard error when there is nothing.
+    pub nothing: &'a str,
+}
+
+impl<T: Serialize> Listing<'_, T> {
+    /// Prints it on standard output as the command line asks.
+    pub fn print(&self, context: &Context) -> anyhow::Result<()> {
+        if self.rows.is_empty() {
+            anstream::eprintln!("{}", self.nothing);
+        }
+        let page = match context.format {
+            Format::Json => json(&self.json)?,
+            Format::Csv => csv(self.columns, &self.rows),
+            Format::Table if self.rows.is_empty() => return Ok(()),
+            Format::Table => table(self.columns, &self.rows, width()),
+        };
+        out(&page)
+    }
+}
+
+/// Writes to standard output; a closed pipe is an error that [`super::tell`] knows.
+pub(super) fn out(text: &str) -> anyhow::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// A value as JSON with a line break. Control and direction characters of the source are escaped, so that a terminal can show it.
+pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<String> {
+    let text = serde_json::to_string_pretty(value)?;
+    let mut safe = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        if c != '\n' && crate::diagnostic::is_harmful(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                safe.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            safe.push(c);
+        }
+    }
+    safe.push('\n');
+    Ok(safe)
+}
+
+/// RFC 4180, with cells that a spreadsheet would take for a formula made plain.
+pub(super) fn csv(columns: &[Column], rows: &[Vec<Cell>]) -> String {
+    let mut page = columns.iter().map(|column| column.1.to_owned()).collect::<Vec<_>>().join(",");
+    page.push_str("\r\n");
+    for row in rows {
+        page.push_str(&row.iter().map(|cell| csv_cell(&cell.raw)).collect::<Vec<_>>().join(","));
+        page.push_str("\r\n");
+    }
+    page
+}
+
+fn csv_cell(text: &str) -> String {
+    let mut text = harmless(text);
+    let is_formula = text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) && text.parse::<f64>().is_err();
+    if is_formula {
+        text.insert(0, '\'');
+    }
+    if text.contains([',', '"']) || text.starts_with(' ') || text.ends_with(' ') {
+        text = format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text
+}
+
+/// A table that fits `width` columns; as wide as it likes where there is none.
+pub(super) fn table(columns: &[Column], rows: &[Vec<Cell>], width: Option<u16>) -> String {
+    if width.is_some_and(|width| width < NARROW) {
+        return blocks(columns, rows);
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    if let Some(width) = width {
+        table.set_width(width).set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    table.set_header(columns.iter().map(|column| TableCell::new(column.0)));
+    for row in rows {
+        table.add_row(row.iter().map(|cell| TableCell::new(harmless(&cell.shown))));
+    }
+    for (index, column) in columns.iter().enumerate() {
+        if let Some(of_table) = table.column_mut(index) {
+            of_table.set_padding((0, 2));
+            if column.2 {
+                of_table.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+    }
+    let mut page = table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect::<Vec<_>>()
+        .join("\n");
+    page.push('\n');
+    page
+}
+
+fn blocks(columns: &[Column], rows: &[Vec<Cell>]) -> String {
+    let mut page = String::new();
+    for row in rows {
+        for (column, cell) in columns.iter().zip(row) {
+            if cell.shown != "–" && !cell.shown.is_empty() {
+                page.push_str(&format!("{}: {}\n", column.0, harmless(&cell.shown)));
+            }
+        }
+        page.push('\n');
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: &[Column] = &[Column("Token", "symbol", false), Column("Value", "cliffValue", true)];
+
+    fn rows() -> Vec<Vec<Cell>> {
+        vec![
+            vec![Cell::text("ARB"), Cell::number(Some(-1.5), |value| format!("${value}"))],
+            vec![
+                Cell::text("=HYPERLINK(\"x\")\u{1b}[31m\n\u{202e}"),
+                Cell::number(None, |value| value.to_string()),
+            ],
+        ]
+    }
+
+    #[test]
+    fn a_spreadsheet_gets_no_formula() {
+        assert_eq!(
+            csv(COLUMNS, &rows()),
+            "symbol,cliffValue\r\nARB,-1.5\r\n\"'=HYPERLINK(\"\"x\"\")\\u{1b}[31m \\u{202e}\",\r\n"
+        );
+        for cell in ["=1+1", "+1+1", "-1+1", "@SUM(A1)", " =1", "＝1"] {
+            assert!(csv_cell(cell).trim_start_matches('"').starts_with('\''), "{cell}");
+        }
+        assert_eq!(csv_cell("-4.25"), "-4.25");
+    }
+
+    #[test]
+    fn a_terminal_gets_no_control_code() {
+        for page in [
+            table(COLUMNS, &rows(), None),
+            table(COLUMNS, &rows(), Some(80)),
+            table(COLUMNS, &rows(), Some(40)),
+            json(&["\u{202e}\u{9b}\u{e0001}"]).unwrap(),
+        ] {
+            assert!(
+                page.chars().all(|c| c == '\n' || !crate::diagnostic::is_harmful(c)),
+                "{page:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn escaped_json_is_the_same_json() {
+        let text = "a\u{202e}\u{9b}\u{e0001}é\n";
+        let read: Vec<String> = serde_json::from_str(&json(&[text]).unwrap()).unwrap();
+        assert_eq!(read, [text]);
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_blocks() {
+        let page = table(COLUMNS, &rows(), Some(40));
+        assert_eq!(
+            page,
+            "Token: ARB\nValue: $-1.5\n\nToken: =HYPERLINK(\"x\")\\u{1b}[31m \\u{202e}\n\n"
+        );
+    }
+}

@@ -1,0 +1,107 @@
+use clap::CommandFactory;
+
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(std::iter::once("cliffwatch").chain(line.split_whitespace()))
+}
+
+#[test]
+fn the_command_line_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn help_tells_every_command() {
+    let mut command = Cli::command().term_width(100);
+    let mut golden = command.render_long_help().to_string();
+    for name in ["check", "upcoming", "changes", "alerts", "poll", "init", "backup", "serve"] {
+        let sub = command.find_subcommand_mut(name).expect("a command");
+        golden.push_str(&format!("\n━━ {name}\n{}", sub.clone().term_width(100).render_help()));
+    }
+    for name in ["outbox", "keys", "routes"] {
+        let sub = command.find_subcommand_mut(name).expect("a command");
+        let subs: Vec<_> = sub.get_subcommands().cloned().collect();
+        for sub in subs {
+            golden.push_str(&format!(
+                "\n━━ {name} {}\n{}",
+                sub.get_name(),
+                sub.clone().term_width(100).render_help()
+            ));
+        }
+    }
+    insta::assert_snapshot!(golden);
+}
+
+#[test]
+fn flags_may_stand_behind_the_command() {
+    let cli = parse("upcoming arb @portfolio --within 30d --min-value 5M --format json --now 2026-03-09 --config x.toml")
+        .expect("good");
+    assert_eq!(cli.global.format, Format::Json);
+    assert_eq!(cli.global.now, wire::parse_timestamp("2026-03-09"));
+    assert!(matches!(cli.command, Command::Upcoming(_)));
+}
+
+#[test]
+fn wrong_usage_is_told_with_what_was_probably_meant() {
+    for (line, said) in [
+        ("upcomming", "upcoming"),
+        ("changes --kind rescheduld", "did you mean rescheduled?"),
+        ("changes --resource unlocks", "did you mean unlock?"),
+        ("alerts --state firng", "did you mean firing?"),
+        ("outbox list --state deda", "did you mean dead?"),
+        ("outbox retry", "<IDS|--dead>"),
+        ("outbox retry 1 --dead", "cannot be used with"),
+        ("upcoming --within 30x", "write it like"),
+        ("upcoming --min-value lots", "write it like"),
+        ("status --now yesterday", "write it like"),
+        ("routes test severity", "write it like severity=critical"),
+    ] {
+        let error = parse(line).expect_err(line);
+        assert_eq!(error.exit_code(), 2, "{line}");
+        let text = error.to_string();
+        assert!(text.contains(said), "{line}: {text}");
+    }
+}
+
+#[test]
+fn commands_of_later_versions_are_not_promised() {
+    let names: Vec<String> = Cli::command()
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned())
+        .collect();
+    for name in ["test", "backtest", "explain", "silence", "ack", "export", "man"] {
+        assert!(!names.contains(&name.to_owned()), "{name}");
+    }
+}
+
+#[test]
+fn money_is_read_as_people_write_it() {
+    for (text, value) in [
+        ("5000000", 5e6),
+        ("5M", 5e6),
+        ("250k", 250e3),
+        ("1.5B", 1.5e9),
+        ("$1_000", 1000.0),
+    ] {
+        assert_eq!(parse_money(text), Ok(value), "{text}");
+    }
+    for bad in ["", "M", "five", "-1", "inf", "nan", "1MM", "5é"] {
+        assert!(parse_money(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn exit_codes_are_those_that_scripts_know() {
+    for (exit, code) in [
+        (Exit::Done, 0),
+        (Exit::Failed, 1),
+        (Exit::WrongUsage, 2),
+        (Exit::OnlyWarnings, 3),
+    ] {
+        assert_eq!(ExitCode::from(exit), ExitCode::from(code));
+    }
+    assert_eq!(tell(&UsageError("x".into()).into()), Exit::WrongUsage);
+    assert_eq!(tell(&anyhow::anyhow!("x")), Exit::Failed);
+    assert_eq!(tell(&std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()), Exit::Done);
+}

@@ -1,0 +1,840 @@
+//! The path of the program: poll, diff, evaluate, commit, deliver. One file, read from the top.
+//!
+//! A cycle asks one endpoint within the budget, or nobody at all where only time has passed. Answers are taken in as they come, a
+//! batch at a time: what was known is read, the answers are compared with it ([`crate::intake`], [`crate::diff`]), the rules judge
+//! what came of it ([`crate::evaluate`]), and snapshot, changes, alerts, deliveries, poll log and credits are written in one
+//! transaction. Then the outbox is woken. Killed at any point, the program has either not asked, or lost an answer that it will ask
+//! for again, or written everything that follows from it.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use chrono::{NaiveTime, TimeDelta};
+use tokio::{sync::mpsc, task::JoinSet};
+
+use crate::{
+    alert::Alert,
+    api::{Client, Failure, FailureKind, Fetched, Outcome, Payload, Request},
+    budget::{Allowance, Why},
+    change::Change,
+    config::Config,
+    diff,
+    evaluate::{self, Draft, TokenFacts, Verdict},
+    intake,
+    metrics::Metrics,
+    outbox::Outbox,
+    plan::{self, Ask, Basis, Plan},
+    route::RouteTree,
+    rules::RuleSet,
+    schedule::Job,
+    slot::Slots,
+    store::{
+        Store, StoreError,
+        model::{Commit, FeedUpdate, PlanToken, PollEntry, Saved, TokenSnapshot},
+    },
+    supply::{Endpoint, FeedId, FeedState, Record, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
+    trouble::{self, FeedNews, FeedResult},
+    upcoming,
+    watch::Watch,
+    wire,
+};
+
+/// Answers that are committed together at most.
+const BATCH: usize = 32;
+/// Tokens that are judged together where nothing was asked.
+const TICK_BATCH: usize = 256;
+/// Slots of one day that planning counts; more are many enough.
+const MOST_SLOTS: u32 = 1_000;
+
+/// What a cycle works with.
+pub struct Deps {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// The database.
+    pub store: Store,
+    /// The API.
+    pub api: Client,
+    /// Rules and routes; swapped whole by a reload.
+    pub judgement: Arc<RwLock<Arc<Judgement>>>,
+    /// Which tokens.
+    pub watch: Watch,
+    /// When each job is due, for spreading credits over the day.
+    pub slots: Vec<(Job, Slots)>,
+    /// Who delivers.
+    pub outbox: Arc<Outbox>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// The next evaluation looks at everything ahead: rules or groups may have changed.
+    pub rejudge: Arc<AtomicBool>,
+    /// One batch at a time is compared, judged and committed; asking goes on meanwhile.
+    pub turn: tokio::sync::Mutex<()>,
+}
+
+/// Rules with their routes.
+#[derive(Debug)]
+pub struct Judgement {
+    /// The rules at work.
+    pub rules: RuleSet,
+    /// Who is told what.
+    pub routes: RouteTree,
+}
+
+impl Deps {
+    /// The rules at work now.
+    #[must_use]
+    pub fn judgement(&self) -> Arc<Judgement> {
+        self.judgement.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn settings(&self) -> diff::Settings {
+        diff::Settings { tolerance: self.config.store.tolerance, removal_confirmations: self.config.store.removal_confirmations }
+    }
+}
+
+/// A cycle that could not go on: only the database can do that. Failed polls are in the report.
+#[derive(Debug, thiserror::Error)]
+pub enum CycleError {
+    /// The store failed.
+    #[error("cannot {doing}")]
+    Store {
+        /// What was attempted.
+        doing: &'static str,
+        /// Why it failed.
+        #[source]
+        source: StoreError,
+    },
+}
+
+/// What a cycle saw and did: the log line, the status page and the tests read this.
+#[derive(Clone, Debug)]
+pub struct CycleReport {
+    /// Which job.
+    pub job: Job,
+    /// The time of the cycle.
+    pub at: Timestamp,
+    /// Things asked.
+    pub asked: u32,
+    /// Complete answers that differed from the last ones.
+    pub fresh: u32,
+    /// Complete answers that did not.
+    pub unchanged: u32,
+    /// What could not be read, and why.
+    pub failed: Vec<(FeedId, Failure)>,
+    /// Feeds whose answer is held, since most of it vanished at once.
+    pub held: Vec<FeedId>,
+    /// What the diff told.
+    pub changes: Vec<Change>,
+    /// Alerts that began, moved on or ended.
+    pub alerts: u32,
+    /// Messages put into the outbox.
+    pub deliveries: u32,
+    /// Credits spent.
+    pub credits: u32,
+    /// Feeds that wait for more credits.
+    pub deferred: Vec<(Why, u32)>,
+    /// Feeds that needed no look.
+    pub resting: u32,
+    /// Tokens that were judged.
+    pub judged: u32,
+}
+
+impl CycleReport {
+    fn new(job: Job, at: Timestamp) -> Self {
+        Self {
+            job,
+            at,
+            asked: 0,
+            fresh: 0,
+            unchanged: 0,
+            failed: Vec::new(),
+            held: Vec::new(),
+            changes: Vec::new(),
+            alerts: 0,
+            deliveries: 0,
+            credits: 0,
+            deferred: Vec::new(),
+            resting: 0,
+            judged: 0,
+        }
+    }
+
+    /// Whether nothing happened that anyone would want in a log.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.fresh == 0 && self.failed.is_empty() && self.held.is_empty() && self.alerts == 0 && self.deliveries == 0 && self.deferred.is_empty()
+    }
+}
+
+impl fmt::Display for CycleReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.job.as_str())?;
+        if self.job == Job::Evaluate {
+            write!(f, "{} judged", plural(self.judged, "token"))?;
+        } else {
+            write!(f, "{} asked, {} fresh, {} unchanged", self.asked, self.fresh, self.unchanged)?;
+            if !self.failed.is_empty() {
+                write!(f, ", {} failed", self.failed.len())?;
+            }
+            if !self.held.is_empty() {
+                write!(f, ", {} held", self.held.len())?;
+            }
+            write!(f, ", {}", plural(self.credits, "credit"))?;
+        }
+        if !self.changes.is_empty() {
+            write!(f, "; {}", plural(u32::try_from(self.changes.len()).unwrap_or(u32::MAX), "change"))?;
+        }
+        if self.alerts > 0 || self.deliveries > 0 {
+            write!(f, "; {}, {}", plural(self.alerts, "alert"), plural(self.deliveries, "message"))?;
+        }
+        for (why, count) in &self.deferred {
+            write!(f, "; {count} deferred ({})", why.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+fn plural(count: u32, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// Runs one cycle of a job. `slot` is the slot that it runs for, `now` the time that everything in it goes by.
+///
+/// # Errors
+/// Where the database fails. What was committed before stays; the next cycle goes on from there.
+pub async fn run_cycle(deps: &Deps, job: Job, slot: Timestamp, now: Timestamp) -> Result<CycleReport, CycleError> {
+    let mut cycle = Cycle { deps, now, report: CycleReport::new(job, now), seen: Vec::new(), told: HashMap::new(), spent: Vec::new() };
+    match job {
+        Job::Evaluate => cycle.judge_what_time_changed().await?,
+        Job::Poll(Endpoint::TokenList) => cycle.token_list().await?,
+        Job::Poll(Endpoint::Upcoming) => cycle.upcoming().await?,
+        Job::Poll(Endpoint::Investors) => cycle.investors().await?,
+        Job::Poll(endpoint) => cycle.each_token(endpoint).await?,
+    }
+    cycle.close(job, slot).await?;
+    Ok(cycle.report)
+}
+
+/// A cycle under way.
+struct Cycle<'a> {
+    deps: &'a Deps,
+    now: Timestamp,
+    report: CycleReport,
+    /// What became of each feed, for alerts about the source.
+    seen: Vec<FeedNews>,
+    /// Notices of each rule so far, for its `limit` over the whole cycle.
+    told: HashMap<RuleId, u32>,
+    /// What answers cost and reported since the last commit.
+    spent: Vec<Spent>,
+}
+
+/// What an answer says of the quota.
+struct Spent {
+    credits: u32,
+    reported: Option<wire::Credit>,
+    is_exhausted: bool,
+}
+
+/// What one batch brings to the judgement and the commit.
+#[derive(Default)]
+struct Batch {
+    commit: Commit,
+    tokens: Vec<Judged>,
+}
+
+/// A token to be judged, with what happened to it.
+struct Judged {
+    token: Token,
+    is_watched: bool,
+    records: Vec<Tracked>,
+    resources: Vec<Resource>,
+    changes: Vec<Change>,
+    added: Vec<Tracked>,
+    alerts: Vec<Alert>,
+    polled_at: Vec<(Resource, Timestamp)>,
+}
+
+impl Cycle<'_> {
+    /// Asks a per-token endpoint: the path that most of the program is about.
+    async fn each_token(&mut self, endpoint: Endpoint) -> Result<(), CycleError> {
+        let Some(resource) = endpoint.resource() else { return Ok(()) };
+        let plan = self.plan_tokens(endpoint).await?;
+        let mut answers = self.ask(plan);
+        let mut batch = Vec::with_capacity(BATCH);
+        while answers.recv_many(&mut batch, BATCH).await > 0 {
+            // poll: what came, beside what was known
+            let deps = self.deps;
+            let _turn = deps.turn.lock().await;
+            let ids = batch.iter().filter_map(|(_, fetched)| fetched.request.token().cloned()).collect();
+            let before = stored("read what was known", deps.store.tokens(ids, vec![resource])).await?;
+
+            // diff
+            let mut work = Batch::default();
+            for (snapshot, (ask, fetched)) in before.into_iter().zip(batch.drain(..)) {
+                self.take_in(&mut work, snapshot, resource, &ask, &fetched);
+            }
+
+            // evaluate, commit, deliver
+            self.judge_and_commit(work).await?;
+        }
+        Ok(())
+    }
+
+    /// Compares one answer with what was known.
+    fn take_in(&mut self, work: &mut Batch, snapshot: TokenSnapshot, resource: Resource, ask: &Ask, fetched: &Fetched) {
+        let taken = intake::take_in(&snapshot, ask, fetched, &self.deps.settings(), self.now);
+        let entry = intake::poll_entry(fetched, taken.failure.as_ref(), self.now);
+        self.note(fetched, &entry, taken.failure.as_ref(), taken.is_held);
+        work.commit.polls.push(entry);
+
+        let mut token = self.deps.watch.placed(snapshot.token);
+        if let (Some((name, symbol)), true) = (taken.named, token.item.name.is_absent()) {
+            token.item.name = name.into();
+            token.item.symbol = symbol.into();
+            work.commit.tokens.push(token.item.clone());
+        }
+        let is_read = taken.failure.is_none();
+        let polled_at = taken.update.state.read_at.map(|at| (resource, at)).into_iter().collect();
+        work.commit.changes.extend(taken.changes.iter().cloned());
+        work.commit.feeds.push(taken.update);
+        if is_read && !matches!(fetched.outcome, Outcome::Unchanged) {
+            work.tokens.push(Judged {
+                is_watched: true,
+                token,
+                records: taken.after,
+                resources: vec![resource],
+                changes: taken.changes,
+                added: taken.added,
+                alerts: snapshot.alerts,
+                polled_at,
+            });
+        }
+    }
+
+    /// Asks for all tokens: who there is, when each last changed.
+    async fn token_list(&mut self) -> Result<(), CycleError> {
+        let Some((ask, fetched, known)) = self.whole(Endpoint::TokenList).await? else { return Ok(()) };
+        let deps = self.deps;
+        let _turn = deps.turn.lock().await;
+        let mut last = self.whole_update(&ask, &fetched, known);
+        if let (Some(Payload::Tokens(items)), None) = (payload(&fetched), &last.failure) {
+            let is_baseline = last.is_baseline;
+            for items in items.chunks(TICK_BATCH) {
+                let ids: Vec<TokenId> = items.iter().filter_map(|item| item.id.as_str()).map(TokenId::from).collect();
+                let before = stored("read what was known", deps.store.tokens(ids, Vec::new())).await?;
+                let mut work = Batch::default();
+                for (snapshot, item) in before.into_iter().zip(items.iter().filter(|item| item.id.as_str().is_some())) {
+                    self.take_in_token(&mut work, snapshot, item, is_baseline);
+                }
+                self.judge_and_commit(work).await?;
+            }
+            last.commit.token_list_complete = true;
+        }
+        self.judge_and_commit(Batch { commit: last.commit, tokens: Vec::new() }).await
+    }
+
+    /// Compares a row of the token list: only the supply is a fact that changes are told of.
+    fn take_in_token(&mut self, work: &mut Batch, snapshot: TokenSnapshot, item: &wire::TokenItem, is_baseline: bool) {
+        if snapshot.token.item != *item {
+            work.commit.tokens.push(item.clone());
+        }
+        let token = self.deps.watch.placed(Token { item: item.clone(), ..snapshot.token.clone() });
+        if is_baseline || !self.deps.watch.covers(&token.id) {
+            return;
+        }
+        let told = snapshot.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::Allocations);
+        let told = told.and_then(|(_, header)| header.get("maxSupply")).and_then(serde_json::Value::as_f64);
+        let (from, to) = (snapshot.token.item.max_supply.copied(), item.max_supply.copied());
+        let change = diff::max_supply_change(&token.id, from, to, &self.deps.settings());
+        if let Some(change) = change.filter(|_| told != to) {
+            work.commit.changes.push(change.clone());
+            work.tokens.push(Judged {
+                is_watched: true,
+                token,
+                records: Vec::new(),
+                resources: Vec::new(),
+                changes: vec![change],
+                added: Vec::new(),
+                alerts: snapshot.alerts,
+                polled_at: vec![(Resource::Allocation, self.now)],
+            });
+        }
+    }
+
+    /// Asks for the next event of each token: fresh valuations, and whose schedule should be read again.
+    async fn upcoming(&mut self) -> Result<(), CycleError> {
+        let Some((ask, fetched, known)) = self.whole(Endpoint::Upcoming).await? else { return Ok(()) };
+        let deps = self.deps;
+        let _turn = deps.turn.lock().await;
+        let last = self.whole_update(&ask, &fetched, known);
+        if let (Some(Payload::Upcoming(rows)), None) = (payload(&fetched), &last.failure) {
+            let watched: Vec<(TokenId, &wire::UpcomingItem)> = rows
+                .iter()
+                .filter_map(|row| Some((TokenId::from(row.token_id.as_str()?), row)))
+                .filter(|(id, _)| deps.watch.covers(id))
+                .collect();
+            for rows in watched.chunks(TICK_BATCH) {
+                let ids = rows.iter().map(|(id, _)| id.clone()).collect();
+                let before = stored("read what was known", deps.store.tokens(ids, vec![Resource::Unlock])).await?;
+                let mut work = Batch::default();
+                for (snapshot, (_, row)) in before.into_iter().zip(rows) {
+                    self.take_in_upcoming(&mut work, snapshot, row);
+                }
+                self.judge_and_commit(work).await?;
+            }
+        }
+        self.judge_and_commit(Batch { commit: last.commit, tokens: Vec::new() }).await
+    }
+
+    fn take_in_upcoming(&mut self, work: &mut Batch, snapshot: TokenSnapshot, row: &wire::UpcomingItem) {
+        let reconciled = upcoming::reconcile(&snapshot, row, self.deps.config.store.tolerance);
+        if reconciled == upcoming::Reconciled::default() {
+            return;
+        }
+        let mut token = self.deps.watch.placed(snapshot.token.clone());
+        if token.item.name.is_absent() {
+            token.item.name = row.token_name.clone();
+            token.item.symbol = row.token_symbol.clone();
+            token.item.market_cap = row.market_cap;
+            work.commit.tokens.push(token.item.clone());
+        }
+        let id = FeedId::of(Endpoint::UnlockEvents, &token.id);
+        let mut state = snapshot.feed(Endpoint::UnlockEvents).cloned().unwrap_or_default();
+        state.stale |= reconciled.is_stale;
+        let diff = diff::Diff { put: reconciled.put, removed: reconciled.removed, ..Default::default() };
+        let records = diff::apply(&snapshot.records, &diff);
+        if !diff.put.is_empty() || !diff.removed.is_empty() {
+            work.tokens.push(Judged {
+                is_watched: true,
+                token,
+                records,
+                resources: vec![Resource::Unlock],
+                changes: Vec::new(),
+                added: Vec::new(),
+                alerts: snapshot.alerts,
+                polled_at: vec![(Resource::Unlock, self.now)],
+            });
+        }
+        work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: diff.removed, header: None });
+    }
+
+    /// Asks for the investor list, then for the rounds of those whose latest one is new. The first list is a baseline.
+    async fn investors(&mut self) -> Result<(), CycleError> {
+        let Some((ask, fetched, known)) = self.whole(Endpoint::Investors).await? else { return Ok(()) };
+        let deps = self.deps;
+        let last = self.whole_update(&ask, &fetched, known);
+        let is_baseline = last.is_baseline;
+        let mut listed = Vec::new();
+        if let (Some(Payload::Investors(items)), None) = (payload(&fetched), &last.failure) {
+            listed.clone_from(items);
+        }
+        let before = stored("read the investors", deps.store.investors()).await?;
+        let latest: HashMap<&str, Option<Timestamp>> =
+            before.iter().filter_map(|item| Some((item.investor_id.as_str()?, item.latest_funding_date.copied()))).collect();
+        let is_new = |item: &&wire::InvestorItem| {
+            item.investor_id.as_str().is_some_and(|id| latest.get(id).is_none_or(|date| *date != item.latest_funding_date.copied()))
+        };
+        let news: Vec<wire::InvestorItem> = listed.iter().filter(is_new).cloned().collect();
+        {
+            let _turn = deps.turn.lock().await;
+            let investors = if is_baseline { news.clone() } else { Vec::new() };
+            self.judge_and_commit(Batch { commit: Commit { investors, ..last.commit }, tokens: Vec::new() }).await?;
+        }
+        if is_baseline {
+            return Ok(());
+        }
+        let basis = self.basis().await?;
+        let plan = plan::plan_investors(news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)), &basis);
+        let mut answers = self.ask(plan);
+        while let Some((ask, fetched)) = answers.recv().await {
+            let _turn = deps.turn.lock().await;
+            let Request::Investor { id } = &ask.request else { continue };
+            let since = latest.get(id.as_str()).copied().flatten();
+            let item = news.iter().find(|item| item.investor_id.as_str() == Some(id));
+            self.take_in_rounds(&fetched, item, since).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes in the rounds of one investor for the tokens that are watched. Rounds that are older than what the list knew are
+    /// history: they are kept, and told to nobody.
+    async fn take_in_rounds(&mut self, fetched: &Fetched, item: Option<&wire::InvestorItem>, since: Option<Timestamp>) -> Result<(), CycleError> {
+        let failure = match &fetched.outcome {
+            Outcome::Failed(failure) => Some(failure.clone()),
+            _ => None,
+        };
+        let entry = intake::poll_entry(fetched, failure.as_ref(), self.now);
+        self.note(fetched, &entry, failure.as_ref(), false);
+        let mut work = Batch { commit: Commit { polls: vec![entry], ..Commit::default() }, tokens: Vec::new() };
+        if let Some(Payload::Investor(detail)) = payload(fetched) {
+            work.commit.investors.extend(item.cloned());
+            let mut rounds: HashMap<TokenId, Vec<wire::FundingRound>> = HashMap::new();
+            for round in detail.funding_rounds.items() {
+                let Some(token) = round.token_id.as_str().map(TokenId::from) else { continue };
+                if self.deps.watch.covers(&token) {
+                    let mut round = round.clone();
+                    round.investor_id = detail.investor_id.clone();
+                    round.investor_name = detail.investor_name.clone();
+                    rounds.entry(token).or_default().push(round);
+                }
+            }
+            let ids: Vec<TokenId> = rounds.keys().cloned().collect();
+            let before = stored("read what was known", self.deps.store.tokens(ids, vec![Resource::Funding])).await?;
+            for snapshot in before {
+                let Some(rounds) = rounds.remove(&snapshot.token.id) else { continue };
+                let of_investor: Vec<Tracked> = snapshot
+                    .records
+                    .iter()
+                    .filter(|tracked| matches!(&tracked.record, Record::Funding(round) if round.investor_id == detail.investor_id))
+                    .cloned()
+                    .collect();
+                let token = self.deps.watch.placed(snapshot.token.clone());
+                let mut diff =
+                    diff::diff_funding(&token.id, &of_investor, &[], &rounds, &self.deps.settings(), &diff::Window::ALL, self.now);
+                // Absence is no proof here: one investor's page speaks for itself alone.
+                diff.removed.clear();
+                let is_news = |tracked: &Record| since.is_none_or(|since| tracked.interval().is_some_and(|at| at.start > since));
+                diff.changes.retain(|change| change.new.as_ref().is_none_or(is_news));
+                let known: Vec<_> = of_investor.iter().map(|tracked| &tracked.key).collect();
+                let added = diff
+                    .put
+                    .iter()
+                    .filter(|put| !known.contains(&&put.key) && is_news(&put.record))
+                    .map(|put| Tracked { key: put.key.clone(), record: put.record.clone() })
+                    .collect();
+                let records = diff::apply(&snapshot.records, &diff);
+                work.commit.changes.extend(diff.changes.iter().cloned());
+                let id = FeedId::of(Endpoint::Investors, &token.id);
+                let mut state = snapshot.feed(Endpoint::Investors).cloned().unwrap_or_default();
+                state.baseline_at.get_or_insert(self.now);
+                (state.read_at, state.tried_at) = (Some(self.now), Some(self.now));
+                work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: None });
+                work.tokens.push(Judged {
+                    is_watched: true,
+                    token,
+                    records,
+                    resources: vec![Resource::Funding],
+                    changes: diff.changes,
+                    added,
+                    alerts: snapshot.alerts,
+                    polled_at: vec![(Resource::Funding, self.now)],
+                });
+            }
+        }
+        self.judge_and_commit(work).await
+    }
+
+    /// Judges what the passing of time changes, from the snapshot alone: also while the source is down.
+    async fn judge_what_time_changed(&mut self) -> Result<(), CycleError> {
+        let deps = self.deps;
+        let until = match deps.rejudge.swap(false, Ordering::SeqCst) {
+            true => None,
+            false => stored("read up to when rules were evaluated", deps.store.evaluated_until()).await?,
+        };
+        let windows = evaluate::windows(&deps.judgement().rules, until, self.now);
+        let due = stored("read whose time has come", deps.store.tokens_due(windows, self.now)).await?;
+        for ids in due.chunks(TICK_BATCH) {
+            let _turn = deps.turn.lock().await;
+            self.judge_as_known(ids.to_vec()).await?;
+        }
+        let commit = Commit { evaluated_until: Some(self.now), ..Commit::default() };
+        let _turn = deps.turn.lock().await;
+        self.judge_and_commit(Batch { commit, tokens: Vec::new() }).await
+    }
+
+    /// Judges tokens as the database knows them.
+    async fn judge_as_known(&mut self, ids: Vec<TokenId>) -> Result<(), CycleError> {
+        let resources = vec![Resource::Unlock, Resource::Allocation, Resource::Emission];
+        let before = stored("read what is known", self.deps.store.tokens(ids, resources.clone())).await?;
+        let tokens = before
+            .into_iter()
+            .map(|snapshot| Judged {
+                polled_at: resources
+                    .iter()
+                    .filter_map(|resource| {
+                        let feeds = snapshot.feeds.iter().filter(|(endpoint, _)| endpoint.resource() == Some(*resource));
+                        Some((*resource, feeds.filter_map(|(_, state)| state.read_at).max()?))
+                    })
+                    .collect(),
+                is_watched: self.deps.watch.covers(&snapshot.token.id),
+                token: self.deps.watch.placed(snapshot.token),
+                records: snapshot.records,
+                resources: resources.clone(),
+                changes: Vec::new(),
+                added: Vec::new(),
+                alerts: snapshot.alerts,
+            })
+            .collect();
+        self.judge_and_commit(Batch { commit: Commit::default(), tokens }).await
+    }
+
+    /// evaluate, commit, deliver: what every batch ends in.
+    async fn judge_and_commit(&mut self, work: Batch) -> Result<(), CycleError> {
+        let facts: Vec<TokenFacts<'_>> = work
+            .tokens
+            .iter()
+            .map(|judged| TokenFacts {
+                token: &judged.token,
+                is_watched: judged.is_watched,
+                records: &judged.records,
+                resources: &judged.resources,
+                changes: &judged.changes,
+                added: &judged.added,
+                alerts: &judged.alerts,
+                polled_at: &judged.polled_at,
+            })
+            .collect();
+        let judgement = self.deps.judgement();
+        let context = evaluate::Context { rules: &judgement.rules, routes: &judgement.routes, now: self.now, told: &self.told };
+        let draft = evaluate::evaluate(&facts, &context);
+        let verdict = self.number(draft).await?;
+        self.report.judged += u32::try_from(work.tokens.len()).unwrap_or(u32::MAX);
+        self.report.changes.extend(work.commit.changes.iter().cloned());
+        self.commit(work.commit, verdict).await
+    }
+
+    /// Gives the alerts that a draft opens their episodes.
+    async fn number(&mut self, draft: Draft) -> Result<Verdict, CycleError> {
+        let openings = draft.openings();
+        let latest = if openings.is_empty() { Vec::new() } else { stored("read episodes", self.deps.store.episodes(openings)).await? };
+        let verdict = draft.number(&latest);
+        for (rule, count) in &verdict.told {
+            *self.told.entry(rule.clone()).or_default() += count;
+        }
+        Ok(verdict)
+    }
+
+    /// Writes a batch with its verdict in one transaction, and wakes the outbox.
+    async fn commit(&mut self, commit: Commit, verdict: Verdict) -> Result<(), CycleError> {
+        let deps = self.deps;
+        let mut commit = Commit { at: self.now, ..commit };
+        if !self.spent.is_empty() {
+            let mut credit = stored("read the quota", deps.store.credit()).await?;
+            for spent in self.spent.drain(..) {
+                self.report.credits += spent.credits;
+                credit = credit.after(spent.credits, spent.reported.as_ref(), self.now);
+                credit.exhausted |= spent.is_exhausted;
+            }
+            commit.credit = Some(credit);
+        }
+        commit.alerts.extend(verdict.alerts);
+        commit.notices.extend(verdict.notices);
+        commit.rule_matches.extend(verdict.rule_matches);
+        for (rule, error) in &verdict.template_errors {
+            deps.metrics.template_fallback();
+            tracing::error!(rule = rule.as_str(), error, "a template failed: the built-in text was sent instead");
+            let draft = trouble::template_failed(rule, error, &deps.judgement().routes, self.now);
+            let told = self.number(draft).await?;
+            commit.alerts.extend(told.alerts);
+            commit.notices.extend(told.notices);
+        }
+        self.report.alerts += u32::try_from(commit.alerts.len()).unwrap_or(u32::MAX);
+        let changes: Vec<_> = commit.changes.iter().map(|change| change.kind).collect();
+        let matches = commit.rule_matches.clone();
+        let has_notices = !commit.notices.is_empty();
+        let saved: Saved = stored("write a batch", deps.store.commit(commit)).await?;
+        self.report.deliveries += saved.deliveries;
+        deps.metrics.changes(&changes);
+        deps.metrics.rule_matches(&matches);
+        if has_notices {
+            deps.outbox.wake();
+        }
+        Ok(())
+    }
+
+    /// Ends the cycle: alerts about the source, the slot that ran, the credits.
+    async fn close(&mut self, job: Job, slot: Timestamp) -> Result<(), CycleError> {
+        let deps = self.deps;
+        let _turn = deps.turn.lock().await;
+        let open = stored("read alerts about the source", deps.store.source_alerts()).await?;
+        let judgement = deps.judgement();
+        let seen = std::mem::take(&mut self.seen);
+        let is_watched = |feed: &FeedId| feed.token.as_ref().is_none_or(|token| deps.watch.covers(token));
+        let draft = trouble::judge(&open, &seen, &is_watched, &judgement.rules, &judgement.routes, self.now);
+        let verdict = self.number(draft).await?;
+        let commit = Commit { jobs: vec![(job.as_str().to_owned(), slot)], ..Commit::default() };
+        self.commit(commit, verdict).await
+    }
+
+    // ---- asking ----
+
+    /// What a per-token endpoint asks in this tick.
+    async fn plan_tokens(&mut self, endpoint: Endpoint) -> Result<Plan, CycleError> {
+        let deps = self.deps;
+        let mut tokens = stored("read what planning needs", deps.store.plan_tokens(endpoint, self.now)).await?;
+        tokens.retain(|token| deps.watch.covers(&token.id));
+        for id in deps.watch.named() {
+            if !tokens.iter().any(|token| token.id == *id) {
+                tokens.push(PlanToken {
+                    id: id.clone(),
+                    listed: false,
+                    last_updated: None,
+                    has_burn: None,
+                    has_buyback: None,
+                    next_event: None,
+                    feed: None,
+                });
+            }
+        }
+        let basis = self.basis().await?;
+        Ok(plan::plan_tokens(endpoint, &tokens, &basis))
+    }
+
+    /// Asks an endpoint that is asked once for everything; none where the budget does not allow it.
+    async fn whole(&mut self, endpoint: Endpoint) -> Result<Option<(Ask, Fetched, FeedState)>, CycleError> {
+        let known = stored("read the state of a feed", self.deps.store.feed(FeedId::whole(endpoint))).await?;
+        let basis = self.basis().await?;
+        let plan = plan::plan_whole(endpoint, &known, &basis);
+        let mut answers = self.ask(plan);
+        Ok(answers.recv().await.map(|(ask, fetched)| (ask, fetched, known)))
+    }
+
+    /// State and poll log of a feed that is asked once for everything.
+    fn whole_update(&mut self, ask: &Ask, fetched: &Fetched, known: FeedState) -> WholeUpdate {
+        let id = fetched.request.feed();
+        let is_baseline = known.baseline_at.is_none();
+        let failure = match &fetched.outcome {
+            Outcome::Failed(failure) => Some(failure.clone()),
+            Outcome::Fresh(answer) if intake::rows(&answer.payload) == 0 && id.endpoint != Endpoint::Upcoming && !is_baseline => Some(Failure {
+                kind: FailureKind::Emptied,
+                message: format!("{id}: the answer is complete but empty, where there was a list before; nothing of it is believed"),
+                retry_at: None,
+            }),
+            _ => None,
+        };
+        let entry = intake::poll_entry(fetched, failure.as_ref(), self.now);
+        self.note(fetched, &entry, failure.as_ref(), false);
+        let mut state = if failure.is_some() { intake::failed(known, self.now) } else { intake::read(known, ask, fetched, self.now) };
+        if let (Outcome::Fresh(answer), None) = (&fetched.outcome, &failure) {
+            state.hash = Some(answer.hash);
+            state.baseline_at.get_or_insert(self.now);
+        }
+        let feed = FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: None };
+        let commit = Commit { polls: vec![entry], feeds: vec![feed], ..Commit::default() };
+        WholeUpdate { commit, failure, is_baseline }
+    }
+
+    /// Asks what was planned, several at a time, and hands the answers over as they come.
+    fn ask(&mut self, plan: Plan) -> mpsc::Receiver<(Ask, Fetched)> {
+        let (answered, answers) = mpsc::channel(BATCH * 2);
+        self.report.resting += plan.resting;
+        if let Some(until) = plan.spent_until {
+            let feed = FeedId::whole(match self.report.job {
+                Job::Poll(endpoint) => endpoint,
+                Job::Evaluate => Endpoint::TokenList,
+            });
+            let failure = Failure {
+                kind: FailureKind::QuotaExhausted,
+                message: format!("{feed}: not asked, since the credits of this period are spent; they return on {}", until.format("%-d %b %Y, %H:%M UTC")),
+                retry_at: Some(until),
+            };
+            self.report.failed.push((feed.clone(), failure.clone()));
+            self.seen.push(FeedNews { feed, result: FeedResult::Failed(failure) });
+        }
+        self.report.deferred.extend(plan.deferred);
+        let api = self.deps.api.clone();
+        let in_flight = usize::try_from(self.deps.config.source.concurrency.max(1)).unwrap_or(1);
+        tokio::spawn(async move {
+            let mut asks = plan.asks.into_iter();
+            let mut tasks = JoinSet::new();
+            loop {
+                while tasks.len() < in_flight {
+                    let Some(ask) = asks.next() else { break };
+                    let api = api.clone();
+                    tasks.spawn(async move {
+                        // A walk may have grown since it was last paid for.
+                        let most = u32::try_from(ask.cost.saturating_mul(2).saturating_add(8)).ok();
+                        let fetched = api.fetch(&ask.request, ask.known, most).await;
+                        (ask, fetched)
+                    });
+                }
+                match tasks.join_next().await {
+                    None => break,
+                    Some(Ok(pair)) => {
+                        if answered.send(pair).await.is_err() {
+                            break;
+                        }
+                    }
+                    Some(Err(error)) => tracing::error!(%error, "a request ended without an answer"),
+                }
+            }
+        });
+        answers
+    }
+
+    /// What planning goes by now.
+    async fn basis(&self) -> Result<Basis<'_>, CycleError> {
+        let deps = self.deps;
+        let credit = stored("read the quota", deps.store.credit()).await?;
+        let (mut backbone_today, mut ticks_today) = (0, 1);
+        let midnight = self.now.date_naive().and_time(NaiveTime::MIN).and_utc() + TimeDelta::days(1);
+        for (job, slots) in &deps.slots {
+            let Job::Poll(endpoint) = job else { continue };
+            let left = slots.count(self.now, midnight, MOST_SLOTS);
+            if endpoint.is_per_token() {
+                ticks_today += left;
+            } else {
+                let feed = stored("read the state of a feed", deps.store.feed(FeedId::whole(*endpoint))).await?;
+                backbone_today += u64::from(left) * u64::from(feed.cost.max(1));
+            }
+        }
+        Ok(Basis {
+            allowance: Allowance::at(&credit, &deps.config.budget, self.now),
+            backbone_today,
+            ticks_today,
+            source: &deps.config.source,
+            near: deps.config.budget.near.delta(),
+            now: self.now,
+        })
+    }
+
+    /// Counts an answer.
+    fn note(&mut self, fetched: &Fetched, entry: &PollEntry, failure: Option<&Failure>, is_held: bool) {
+        let feed = fetched.request.feed();
+        self.report.asked += 1;
+        let is_exhausted = failure.is_some_and(|failure| failure.kind == FailureKind::QuotaExhausted);
+        if fetched.credits > 0 || fetched.credit.is_some() || is_exhausted {
+            self.spent.push(Spent { credits: fetched.credits, reported: fetched.credit.clone(), is_exhausted });
+        }
+        self.deps.metrics.poll(entry.endpoint, &entry.outcome, self.now);
+        match (failure, &fetched.outcome) {
+            (Some(failure), _) => {
+                self.seen.push(FeedNews { feed: feed.clone(), result: FeedResult::Failed(failure.clone()) });
+                self.report.failed.push((feed, failure.clone()));
+            }
+            (None, _) if is_held => {
+                self.report.fresh += 1;
+                let what = "more than half of what lies ahead is missing from a complete answer; nothing is taken out until it is confirmed";
+                self.seen.push(FeedNews { feed: feed.clone(), result: FeedResult::Held(what.to_owned()) });
+                self.report.held.push(feed);
+            }
+            (None, Outcome::Unchanged) => {
+                self.report.unchanged += 1;
+                self.seen.push(FeedNews { feed, result: FeedResult::Fine });
+            }
+            (None, _) => {
+                self.report.fresh += 1;
+                self.seen.push(FeedNews { feed, result: FeedResult::Fine });
+            }
+        }
+    }
+}
+
+struct WholeUpdate {
+    commit: Commit,
+    failure: Option<Failure>,
+    is_baseline: bool,
+}
+
+fn payload(fetched: &Fetched) -> Option<&Payload> {
+    if let Outcome::Fresh(answer) = &fetched.outcome { Some(&answer.payload) } else { None }
+}
+
+async fn stored<T>(doing: &'static str, asked: impl Future<Output = Result<T, StoreError>>) -> Result<T, CycleError> {
+    asked.await.map_err(|source| CycleError::Store { doing, source })
+}

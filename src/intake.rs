@@ -1,0 +1,256 @@
+//! What an answer makes of a feed: its new state, what is written, what changed, or why it is trouble. Pure.
+//!
+//! Three answers never look alike here either. A failure touches nothing but the feed's own state. An unchanged answer freshens it.
+//! A fresh one is compared; the first is the baseline, which tells no change; one that is empty where there were records is taken
+//! for a failure, since no source that we know of loses everything on purpose.
+
+use std::collections::HashSet;
+
+use crate::{
+    api::{Answer, Failure, FailureKind, Fetched, Outcome, Payload, Request},
+    change::Change,
+    diff::{self, Diff, Settings, Window},
+    plan::Ask,
+    store::model::{FeedUpdate, PollEntry, Put, TokenSnapshot},
+    supply::{Endpoint, FeedState, RecordKey, Resource, Timestamp, Tracked},
+    wire,
+};
+
+/// What came of one feed of a token.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// State and records to write.
+    pub update: FeedUpdate,
+    /// What to tell.
+    pub changes: Vec<Change>,
+    /// Burns, buybacks and rounds that are new and no baseline.
+    pub added: Vec<Tracked>,
+    /// The records of the feed's resource from now on.
+    pub after: Vec<Tracked>,
+    /// Name and ticker that the answer told, for tokens that no list names.
+    pub named: Option<(String, String)>,
+    /// Why it is trouble, if it is.
+    pub failure: Option<Failure>,
+    /// Most of the token's coming records vanished at once: the answer is held.
+    pub is_held: bool,
+}
+
+/// Takes an answer in.
+#[must_use]
+pub fn take_in(before: &TokenSnapshot, ask: &Ask, fetched: &Fetched, settings: &Settings, now: Timestamp) -> Taken {
+    let id = fetched.request.feed();
+    let known = before.feed(id.endpoint).cloned().unwrap_or_default();
+    let records: Vec<Tracked> = match id.endpoint.resource() {
+        Some(resource) => before.records_of(resource).cloned().collect(),
+        None => Vec::new(),
+    };
+    let unapplied = |state: FeedState, failure: Option<Failure>| Taken {
+        update: FeedUpdate { id: id.clone(), state, put: Vec::new(), removed: Vec::new(), header: None },
+        changes: Vec::new(),
+        added: Vec::new(),
+        after: records.clone(),
+        named: None,
+        failure,
+        is_held: false,
+    };
+    let answer = match &fetched.outcome {
+        Outcome::Failed(failure) => return unapplied(failed(known, now), Some(failure.clone())),
+        Outcome::Unchanged => return unapplied(read(known, ask, fetched, now), None),
+        Outcome::Fresh(answer) => answer,
+    };
+    if rows(&answer.payload) == 0 && !records.is_empty() {
+        let failure = Failure {
+            kind: FailureKind::Emptied,
+            message: format!("{id}: the answer is complete but empty, where there were {} records; they are kept", records.len()),
+            retry_at: None,
+        };
+        return unapplied(failed(known, now), Some(failure));
+    }
+    let window = window(&fetched.request);
+    let header_before = before.headers.iter().find(|(endpoint, _)| *endpoint == id.endpoint).map(|(_, header)| header);
+    let is_baseline = known.baseline_at.is_none();
+    let diff = if is_baseline {
+        baseline(&answer.payload, &records)
+    } else {
+        compare(before, &known, &answer.payload, header_before, settings, &window, now)
+    };
+
+    let mut state = read(known, ask, fetched, now);
+    state.hash = Some(answer.hash);
+    state.baseline_at.get_or_insert(now);
+    state.missing = diff.missing.clone();
+    state.held_since = diff.held.then(|| state.held_since.unwrap_or(now));
+    let added = if is_baseline { Vec::new() } else { arrivals(&records, &diff) };
+    let after = diff::apply(&records, &diff);
+    Taken {
+        update: FeedUpdate {
+            id,
+            state,
+            put: diff.put,
+            removed: diff.removed,
+            header: if diff.held { None } else { header(&answer.payload) },
+        },
+        changes: diff.changes,
+        added,
+        after,
+        named: names(&answer.payload),
+        failure: None,
+        is_held: diff.held,
+    }
+}
+
+/// The row of the poll log for a fetch; `failure` is what the intake made of it.
+#[must_use]
+pub fn poll_entry(fetched: &Fetched, failure: Option<&Failure>, now: Timestamp) -> PollEntry {
+    let (outcome, records, answer) = match (&fetched.outcome, failure) {
+        (_, Some(failure)) | (Outcome::Failed(failure), None) => (failure.kind.as_str(), 0, None),
+        (Outcome::Fresh(answer), None) => ("fresh", rows(&answer.payload), Some(answer)),
+        (Outcome::Unchanged, None) => ("unchanged", 0, None),
+    };
+    PollEntry {
+        endpoint: fetched.request.endpoint(),
+        token: fetched.request.token().cloned(),
+        at: now,
+        took_ms: u64::try_from(fetched.took.as_millis()).unwrap_or(u64::MAX),
+        outcome: outcome.to_owned(),
+        status: fetched.status,
+        requests: fetched.requests,
+        credits: fetched.credits,
+        bytes: fetched.bytes,
+        version: fetched.version,
+        records: u32::try_from(records).unwrap_or(u32::MAX),
+        error: failure.map(|failure| failure.message.clone()),
+        oddities: answer.map(|answer: &Answer| answer.oddities.clone()).unwrap_or_default(),
+        oddities_total: answer.map_or(0, |answer| u32::try_from(answer.oddities_total).unwrap_or(u32::MAX)),
+    }
+}
+
+/// The state of a feed that could not be read.
+#[must_use]
+pub fn failed(known: FeedState, now: Timestamp) -> FeedState {
+    FeedState { tried_at: Some(now), failing_since: known.failing_since.or(Some(now)), ..known }
+}
+
+/// The state of a feed that was read.
+#[must_use]
+pub fn read(known: FeedState, ask: &Ask, fetched: &Fetched, now: Timestamp) -> FeedState {
+    FeedState {
+        read_at: Some(now),
+        tried_at: Some(now),
+        mark: ask.mark.or(known.mark),
+        stale: false,
+        failing_since: None,
+        // A walk that was repeated cost more than the next one will.
+        cost: if fetched.credits > 0 { fetched.credits } else { known.cost },
+        ..known
+    }
+}
+
+/// Records in an answer.
+#[must_use]
+pub fn rows(payload: &Payload) -> usize {
+    match payload {
+        Payload::Tokens(tokens) => tokens.len(),
+        Payload::Upcoming(rows) => rows.len(),
+        Payload::UnlockEvents(events) => events.len(),
+        Payload::Burns(data) => data.burns.items().len(),
+        Payload::Buybacks(data) => data.buybacks.items().len(),
+        Payload::Allocations(data) => data.allocations.items().len(),
+        Payload::Emissions(days) => days.len(),
+        Payload::Investors(investors) => investors.len(),
+        Payload::Investor(detail) => detail.funding_rounds.items().len(),
+    }
+}
+
+fn window(request: &Request) -> Window {
+    match request {
+        // The allocation table takes no dates.
+        Request::Token { endpoint: Endpoint::Allocations, .. } => Window::ALL,
+        Request::Token { start, end, .. } | Request::Upcoming { start, end } => Window::of(*start, *end),
+        Request::TokenList | Request::Investors | Request::Investor { .. } => Window::ALL,
+    }
+}
+
+fn baseline(payload: &Payload, before: &[Tracked]) -> Diff {
+    let put: Vec<Put> = match payload {
+        Payload::UnlockEvents(events) => diff::baseline_unlocks(events),
+        Payload::Burns(data) => diff::baseline_burns(data.burns.items()),
+        Payload::Buybacks(data) => diff::baseline_buybacks(data.buybacks.items()),
+        Payload::Allocations(data) => diff::baseline_allocations(data.allocations.items()),
+        Payload::Emissions(days) => diff::baseline_emissions(days),
+        Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => Vec::new(),
+    };
+    // What stood in for the schedule until now (a row of `upcoming`) gives way to it.
+    let kept: HashSet<&RecordKey> = put.iter().map(|put| &put.key).collect();
+    let removed = before.iter().map(|tracked| &tracked.key).filter(|key| !kept.contains(key)).cloned().collect();
+    Diff { put, removed, ..Diff::default() }
+}
+
+fn compare(
+    before: &TokenSnapshot,
+    known: &FeedState,
+    payload: &Payload,
+    header_before: Option<&serde_json::Value>,
+    settings: &Settings,
+    window: &Window,
+    now: Timestamp,
+) -> Diff {
+    let (token, records, missing) = (&before.token.id, &before.records, &known.missing);
+    match payload {
+        Payload::UnlockEvents(events) => diff::diff_unlocks(token, records, missing, events, settings, window, now),
+        Payload::Burns(data) => diff::diff_burns(token, records, missing, data.burns.items(), settings, window, now),
+        Payload::Buybacks(data) => diff::diff_buybacks(token, records, missing, data.buybacks.items(), settings, window, now),
+        Payload::Emissions(days) => diff::diff_emissions(token, records, missing, days, settings, window, now),
+        Payload::Allocations(data) => {
+            let mut diff = diff::diff_allocations(token, records, missing, data.allocations.items(), settings, window, now);
+            if !diff.held {
+                let supply_before = header_before.and_then(|header| header.get("maxSupply")).and_then(serde_json::Value::as_f64);
+                let supply_after = data.max_supply.copied();
+                // The token list tells the same supply; whoever hears of it first tells it.
+                let is_told = before.token.item.max_supply.copied() == supply_after;
+                let change = diff::max_supply_change(token, supply_before, supply_after, settings).filter(|_| !is_told);
+                diff.changes.extend(change);
+            }
+            diff
+        }
+        Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => Diff::default(),
+    }
+}
+
+/// Burns, buybacks and rounds under keys that were not there before.
+fn arrivals(before: &[Tracked], diff: &Diff) -> Vec<Tracked> {
+    let known: HashSet<&RecordKey> = before.iter().map(|tracked| &tracked.key).collect();
+    diff.put
+        .iter()
+        .filter(|put| matches!(put.record.resource(), Resource::Burn | Resource::Buyback | Resource::Funding))
+        .filter(|put| !known.contains(&put.key))
+        .map(|put| Tracked { key: put.key.clone(), record: put.record.clone() })
+        .collect()
+}
+
+fn header(payload: &Payload) -> Option<serde_json::Value> {
+    let without_rows = |mut value: serde_json::Value, rows: &str| {
+        value.as_object_mut().map(|object| object.remove(rows));
+        value
+    };
+    match payload {
+        Payload::Burns(data) => serde_json::to_value(wire::BurnData { burns: wire::Maybe::Absent, ..data.clone() }).ok(),
+        Payload::Buybacks(data) => serde_json::to_value(wire::BuybackData { buybacks: wire::Maybe::Absent, ..data.clone() }).ok(),
+        Payload::Allocations(data) => serde_json::to_value(data).ok().map(|value| without_rows(value, "allocations")),
+        _ => None,
+    }
+}
+
+fn names(payload: &Payload) -> Option<(String, String)> {
+    let pair = |name: &wire::Maybe<String>, symbol: &wire::Maybe<String>| {
+        Some((name.as_str().filter(|name| !name.is_empty())?.to_owned(), symbol.as_str().filter(|s| !s.is_empty())?.to_owned()))
+    };
+    match payload {
+        Payload::UnlockEvents(events) => events.iter().find_map(|event| pair(&event.token_name, &event.token_symbol)),
+        Payload::Burns(data) => pair(&data.token_name, &data.token_symbol),
+        Payload::Buybacks(data) => pair(&data.token_name, &data.token_symbol),
+        Payload::Allocations(data) => pair(&data.name, &data.symbol),
+        Payload::Emissions(days) => days.iter().find_map(|day| pair(&day.token_name, &day.token_symbol)),
+        Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => None,
+    }
+}

@@ -1,0 +1,170 @@
+//! From notices to the body of a webhook. Pure: the same notices make the same bytes, on every attempt and after a restart.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{
+    alert::{AlertBody, Labels, Notice, NoticeKind, SourceBody, alert_id, notice_id},
+    store::model::DueDelivery,
+    supply::{DeliveryId, ReceiverName, RuleId, Timestamp},
+};
+
+/// Most alerts in one message; the rest is counted in `truncatedAlerts`.
+pub const MAX_ALERTS: usize = 100;
+
+/// Size above which records are left out of a message, and alerts if that is not enough, bytes.
+pub const MAX_BODY_BYTES: usize = 1 << 20;
+
+/// What a webhook is sent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WebhookBody<'a> {
+    /// What kind of message: that of the first notice.
+    #[serde(rename = "type")]
+    kind: NoticeKind,
+    /// When the first notice was decided.
+    timestamp: Timestamp,
+    /// The rest.
+    data: WebhookData<'a>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WebhookData<'a> {
+    receiver: &'a str,
+    group_key: String,
+    status: &'static str,
+    truncated_alerts: usize,
+    #[serde(rename = "externalURL")]
+    external_url: Option<&'a str>,
+    alerts: Vec<&'a AlertBody>,
+}
+
+/// The exact bytes of the webhook body in the format `cliffwatch`. None where there is nothing to tell.
+///
+/// # Errors
+/// Where a notice cannot be written as JSON.
+pub fn webhook_body(
+    notices: &[Notice],
+    receiver: &ReceiverName,
+    external_url: Option<&str>,
+) -> Result<Option<Vec<u8>>, serde_json::Error> {
+    let Some(first) = notices.first() else { return Ok(None) };
+    let write = |alerts: Vec<&AlertBody>| {
+        serde_json::to_vec(&WebhookBody {
+            kind: first.kind,
+            timestamp: first.at,
+            data: WebhookData {
+                receiver: receiver.as_str(),
+                group_key: group_key(notices),
+                status: status(notices),
+                truncated_alerts: notices.len() - alerts.len(),
+                external_url,
+                alerts,
+            },
+        })
+    };
+    let told = notices.get(..MAX_ALERTS).unwrap_or(notices);
+    let bytes = write(told.iter().map(|notice| &notice.body).collect())?;
+    if bytes.len() <= MAX_BODY_BYTES {
+        return Ok(Some(bytes));
+    }
+    // A schedule of thousands of allocations: the facts that people read (labels, annotations, dates) stay.
+    let lean: Vec<AlertBody> = told
+        .iter()
+        .map(|notice| AlertBody {
+            record: None,
+            change: None,
+            ..notice.body.clone()
+        })
+        .collect();
+    let mut count = lean.len();
+    loop {
+        let bytes = write(lean.iter().take(count).collect())?;
+        if bytes.len() <= MAX_BODY_BYTES || count <= 1 {
+            return Ok(Some(bytes));
+        }
+        count = count.div_ceil(2);
+    }
+}
+
+/// `firing` while anything in it fires.
+fn status(notices: &[Notice]) -> &'static str {
+    if notices.iter().all(|notice| notice.body.status == "resolved") {
+        "resolved"
+    } else {
+        "firing"
+    }
+}
+
+/// What the alerts of a message have in common, as text: the same for a firing, a reminder and the end of one alert.
+#[must_use]
+pub fn group_key(notices: &[Notice]) -> String {
+    let shared = |part: fn(&Notice) -> Option<&str>| {
+        let first = part(notices.first()?)?;
+        notices.iter().all(|notice| part(notice) == Some(first)).then_some(first)
+    };
+    let parts: [(&str, Option<&str>); 3] = [
+        ("rule", shared(|notice| Some(&notice.body.rule))),
+        (
+            "token",
+            shared(|notice| notice.body.token.as_ref().map(|token| token.id.as_str())),
+        ),
+        ("alert", shared(|notice| Some(notice.alert.as_str()))),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", serde_json::Value::from(value?))))
+        .collect();
+    format!("{{{}}}", parts.join(", "))
+}
+
+/// A test message to `receiver`, as a delivery that is in no table: for [`Receivers::send`](super::Receivers::send).
+#[must_use]
+pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
+    let notice = test_notice(receiver, now);
+    DueDelivery {
+        id: DeliveryId(0),
+        webhook_id: format!("msg_{}", notice.id.as_str().trim_start_matches("no_")),
+        receiver: receiver.clone(),
+        attempts: 0,
+        tries: 0,
+        created_at: now,
+        due_at: now,
+        notices: vec![notice],
+    }
+}
+
+/// A test message to `receiver`. Each has an id of its own.
+#[must_use]
+pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notice {
+    let rule = RuleId::from("Test");
+    let alert = alert_id(&rule, &format!("test/{receiver}"), 1);
+    let summary = format!("Test message from Cliffwatch to {receiver}");
+    let description = "Deliveries to this receiver arrive. Nothing has happened; nothing is to be done.";
+    Notice {
+        id: notice_id(&alert, &format!("test {}", now.timestamp_millis())),
+        alert: alert.clone(),
+        kind: NoticeKind::Test,
+        at: now,
+        receivers: vec![receiver.clone()],
+        body: AlertBody {
+            id: alert,
+            rule: "Test".into(),
+            status: "firing".into(),
+            reason: "test".into(),
+            labels: Labels::from([("alertname".into(), "Test".into()), ("severity".into(), "info".into())]),
+            annotations: BTreeMap::from([("summary".into(), summary), ("description".into(), description.into())]),
+            starts_at: now,
+            ends_at: None,
+            token: None,
+            resource: None,
+            record: None,
+            change: None,
+            days_until: None,
+            when: None,
+            lead: None,
+            source: SourceBody::default(),
+        },
+    }
+}

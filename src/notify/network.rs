@@ -1,0 +1,288 @@
+//! Which addresses a webhook may reach: a private one only where the config lists its network, checked on the address that is
+//! connected to, after the name was resolved. So neither a name that points inwards nor one that changes its mind opens a way in.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+/// A range of addresses: `10.0.0.0/8`, `fd00::/8`, or a single one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: u32,
+}
+
+impl std::str::FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || format!("{text:?} is no network: write it like \"10.0.0.0/8\", \"fd00::/8\" or \"192.168.1.7\"");
+        let (address, prefix) = match text.trim().split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix.parse::<u32>().map_err(|_| wrong())?)),
+            None => (text.trim(), None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = prefix.unwrap_or(bits);
+        if prefix > bits {
+            return Err(wrong());
+        }
+        Ok(Self { address, prefix })
+    }
+}
+
+impl Network {
+    /// Whether `address` lies in it.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, plain(address)) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                let mask = u32::MAX.checked_shl(32 - self.prefix).unwrap_or(0);
+                u32::from(network) & mask == u32::from(address) & mask
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                let mask = u128::MAX.checked_shl(128 - self.prefix).unwrap_or(0);
+                u128::from(network) & mask == u128::from(address) & mask
+            }
+            _ => false,
+        }
+    }
+}
+
+/// An IPv4 address where it was wrapped in IPv6.
+fn plain(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) => embedded_v4(v6).map_or(address, IpAddr::V4),
+        IpAddr::V4(_) => address,
+    }
+}
+
+/// The IPv4 address within a mapped, compatible or translated (NAT64) one.
+fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [a, b, c, d, e, f, g, h] = v6.segments();
+    let tail = || Ipv4Addr::from((u32::from(g) << 16) | u32::from(h));
+    match [a, b, c, d, e, f] {
+        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => Some(tail()),
+        // `::` and `::1` are addresses of their own.
+        [0, 0, 0, 0, 0, 0] if g != 0 => Some(tail()),
+        _ => None,
+    }
+}
+
+/// Whether it is anything but a public, routable address of one host.
+#[must_use]
+pub fn is_private(address: IpAddr) -> bool {
+    match plain(address) {
+        IpAddr::V4(v4) => {
+            let [a, b, c, _] = v4.octets();
+            v4.is_private()
+                || v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_multicast()
+                || v4.is_documentation()
+                || a == 0
+                || a >= 240
+                || (a == 100 && (64..128).contains(&b))
+                || (a == 192 && b == 0 && c == 0)
+                || (a == 198 && (18..20).contains(&b))
+        }
+        IpAddr::V6(v6) => {
+            let [a, b, ..] = v6.segments();
+            v6.is_loopback()
+                || v6.is_unspecified()
+                || v6.is_multicast()
+                || v6.is_unique_local()
+                || v6.is_unicast_link_local()
+                // Site-local (deprecated), documentation, 6to4 and Teredo, which tunnel to an IPv4 address.
+                || (a & 0xffc0) == 0xfec0
+                || (a == 0x2001 && (b == 0x0db8 || b == 0))
+                || a == 0x2002
+        }
+    }
+}
+
+/// Whether a host of a URL names this machine by its loopback address.
+#[must_use]
+pub fn is_loopback_host(host: &url::Host<&str>) -> bool {
+    match host {
+        url::Host::Domain(name) => is_loopback_name(name),
+        url::Host::Ipv4(v4) => v4.is_loopback(),
+        url::Host::Ipv6(v6) => plain(IpAddr::V6(*v6)).is_loopback(),
+    }
+}
+
+fn is_loopback_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Why an address was not connected to. It names the address, which the operator needs for `allow_networks`, and nothing of the URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the receiver's name resolves to the private address {address}: if that is meant, list its network in `allow_networks` of the \
+     receiver"
+)]
+pub struct Forbidden {
+    /// The address.
+    pub address: IpAddr,
+}
+
+/// Which addresses one receiver may reach.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    allowed: Arc<[Network]>,
+}
+
+impl Guard {
+    /// Public addresses, and those in `allowed`.
+    #[must_use]
+    pub fn new(allowed: Vec<Network>) -> Self {
+        Self { allowed: allowed.into() }
+    }
+
+    /// Whether `address` may be reached by a name, or written in a URL as it is. A loopback address may be written, since whoever
+    /// writes `127.0.0.1` means it, but no name other than `localhost` may lead there.
+    ///
+    /// # Errors
+    /// Where it is private and not listed.
+    pub fn admit(&self, address: IpAddr, is_loopback_meant: bool) -> Result<(), Forbidden> {
+        let is_listed = || self.allowed.iter().any(|network| network.contains(address));
+        let is_meant = is_loopback_meant && plain(address).is_loopback();
+        if !is_private(address) || is_meant || is_listed() {
+            Ok(())
+        } else {
+            Err(Forbidden { address })
+        }
+    }
+}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = self.clone();
+        Box::pin(async move {
+            let is_loopback_meant = is_loopback_name(name.as_str());
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let mut refused = None;
+            let admitted: Vec<SocketAddr> = found
+                .into_iter()
+                .filter(|address| {
+                    guard
+                        .admit(address.ip(), is_loopback_meant)
+                        .inspect_err(|error| refused = Some(error.clone()))
+                        .is_ok()
+                })
+                .collect();
+            match refused {
+                Some(forbidden) if admitted.is_empty() => Err(forbidden.into()),
+                _ => Ok(Box::new(admitted.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn private_addresses_are_known_in_every_disguise() {
+        for text in [
+            "10.1.2.3",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.0.1",
+            "127.0.0.1",
+            "127.9.9.9",
+            "169.254.169.254",
+            "0.0.0.0",
+            "0.1.2.3",
+            "100.64.0.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+            "192.0.2.1",
+            "192.0.0.8",
+            "::",
+            "::1",
+            "::ffff:10.0.0.1",
+            "::ffff:127.0.0.1",
+            "::10.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "fe80::1",
+            "fc00::1",
+            "fd12:3456::1",
+            "ff02::1",
+            "2002:0a00:0001::",
+            "2001:db8::1",
+            "fec0::1",
+        ] {
+            assert!(is_private(address(text)), "{text} is private");
+        }
+        for text in [
+            "1.1.1.1",
+            "172.15.0.1",
+            "172.32.0.1",
+            "100.63.0.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "64:ff9b::1.1.1.1",
+        ] {
+            assert!(!is_private(address(text)), "{text} is public");
+        }
+    }
+
+    #[test]
+    fn a_listed_network_may_be_reached_and_its_neighbour_not() {
+        let network = |text: &str| text.parse::<Network>().expect("a network");
+        let guard = Guard::new(vec![network("10.1.0.0/16"), network("fd00::/8"), network("192.168.1.7")]);
+        for (text, admitted) in [
+            ("10.1.255.255", true),
+            ("::ffff:10.1.0.1", true),
+            ("10.2.0.1", false),
+            ("fd12::1", true),
+            ("fe80::1", false),
+            ("192.168.1.7", true),
+            ("192.168.1.8", false),
+            ("8.8.8.8", true),
+            ("127.0.0.1", false),
+        ] {
+            assert_eq!(guard.admit(address(text), false).is_ok(), admitted, "{text}");
+        }
+        assert!(Guard::default().admit(address("127.0.0.1"), true).is_ok());
+        assert!(Guard::default().admit(address("10.0.0.1"), true).is_err());
+        assert!(network("0.0.0.0/0").contains(address("10.0.0.1")));
+        assert!(network("::/0").contains(address("fe80::1")));
+    }
+
+    #[test]
+    fn a_wrong_network_is_answered_with_an_example() {
+        for text in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "ten", "10.0.0.0/-1", "10.0.0.0/8/8"] {
+            let error = text.parse::<Network>().expect_err(text);
+            assert!(error.contains("write it like"), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_localhost_may_name_the_loopback() {
+        let guard = Guard::default();
+        let resolved = guard
+            .resolve("localhost".parse().expect("a name"))
+            .await
+            .expect("localhost resolves");
+        assert!(resolved.count() > 0);
+        // A name that is an address needs no name server, and is not `localhost`.
+        let Err(error) = guard.resolve("127.0.0.1".parse().expect("a name")).await else {
+            panic!("it was admitted")
+        };
+        assert!(error.to_string().contains("127.0.0.1"), "{error}");
+        assert!(error.downcast_ref::<Forbidden>().is_some());
+    }
+}

@@ -1,0 +1,307 @@
+//! What an attempt came to, and what follows from it: done, again later, or never.
+//!
+//! Pure: outcome, tries, `now` and the jitter go in, the next step comes out. The schedule is data in the config.
+
+use chrono::TimeDelta;
+
+use crate::{config, supply::Timestamp};
+
+/// What one attempt came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The receiver has it.
+    Accepted,
+    /// Not now: no connection, a timeout, too many requests, trouble at the other end.
+    Later {
+        /// How long the receiver asked to wait, where it did.
+        retry_after: Option<TimeDelta>,
+    },
+    /// The receiver will not have it, now or later.
+    Refused,
+    /// The receiver says that it is gone for good.
+    Gone,
+    /// It was handed over, but the answer never came: it may have arrived. Tried again under the same id.
+    Uncertain,
+}
+
+impl Outcome {
+    /// Later, without a wish of the receiver.
+    pub const LATER: Outcome = Outcome::Later { retry_after: None };
+
+    /// The word in the database, logs and metrics.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Outcome::Accepted => "accepted",
+            Outcome::Later { .. } => "retry",
+            Outcome::Refused => "refused",
+            Outcome::Gone => "gone",
+            Outcome::Uncertain => "uncertain",
+        }
+    }
+
+    /// What an HTTP status means. A redirect is never followed, so it is a refusal.
+    #[must_use]
+    pub fn of_http_status(status: u16, retry_after: Option<TimeDelta>) -> Self {
+        match status {
+            200..=299 => Outcome::Accepted,
+            408 | 425 | 429 | 500..=599 => Outcome::Later { retry_after },
+            410 => Outcome::Gone,
+            300..=499 => Outcome::Refused,
+            // 1xx as a final answer, or a number outside the protocol: whatever answered is not a working HTTP server right now.
+            _ => Outcome::Later { retry_after },
+        }
+    }
+
+    /// What a negative SMTP reply means.
+    #[must_use]
+    pub fn of_smtp_code(code: u16) -> Self {
+        if (500..=599).contains(&code) {
+            Outcome::Refused
+        } else {
+            Outcome::LATER
+        }
+    }
+}
+
+/// What follows from an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing more to do.
+    Delivered,
+    /// Again, not before this time.
+    RetryAt(Timestamp),
+    /// Never again by itself.
+    Dead {
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+/// Longest wait that is ever scheduled, whatever the config and the receiver say.
+const MAX_WAIT: TimeDelta = TimeDelta::days(30);
+
+/// What follows from `outcome`.
+///
+/// `tries` counts the attempts since the schedule began, this one included. `first_due` is when the first of them was due. `jitter` is
+/// a random number from 0 to 1. `Retry-After` can only put an attempt off, up to `max_retry_after`: it never makes one come early, since
+/// a receiver that always says "in one second" would use up all attempts in no time.
+#[must_use]
+pub fn decide(
+    outcome: &Outcome,
+    tries: u32,
+    first_due: Timestamp,
+    now: Timestamp,
+    jitter: f64,
+    delivery: &config::Delivery,
+) -> Next {
+    let retry_after = match outcome {
+        Outcome::Accepted => return Next::Delivered,
+        Outcome::Refused => {
+            return Next::Dead {
+                reason: "the receiver refused it".into(),
+            };
+        }
+        Outcome::Gone => {
+            return Next::Dead {
+                reason: "the receiver is gone (410)".into(),
+            };
+        }
+        Outcome::Later { retry_after } => *retry_after,
+        Outcome::Uncertain => None,
+    };
+    let Some(wait) = delivery.retry.get(tries as usize) else {
+        let span = describe(now - first_due);
+        return Next::Dead {
+            reason: format!(
+                "no success in {tries} {} over {span}",
+                if tries == 1 { "attempt" } else { "attempts" }
+            ),
+        };
+    };
+    let wait = spread(wait.delta(), delivery.jitter.fraction(), jitter);
+    let asked = retry_after
+        .unwrap_or_default()
+        .clamp(TimeDelta::zero(), delivery.max_retry_after.delta());
+    let at = now.checked_add_signed(wait.max(asked).min(MAX_WAIT));
+    Next::RetryAt(at.unwrap_or(now))
+}
+
+/// `wait` made longer or shorter by up to `share`, as `jitter` (0 to 1) says.
+fn spread(wait: TimeDelta, share: f64, jitter: f64) -> TimeDelta {
+    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+    let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.5 };
+    let millis = wait.clamp(TimeDelta::zero(), MAX_WAIT).num_milliseconds();
+    #[expect(clippy::cast_precision_loss, reason = "thirty days in milliseconds fit a double")]
+    let spread = millis as f64 * (1.0 + share * (2.0 * jitter - 1.0));
+    #[expect(clippy::cast_possible_truncation, reason = "at most twice thirty days in milliseconds")]
+    TimeDelta::milliseconds(spread.round() as i64)
+}
+
+/// A span for people: `40 s`, `12 min`, `5 h`, `3 days`.
+#[must_use]
+pub fn describe(span: TimeDelta) -> String {
+    let span = span.max(TimeDelta::zero());
+    match (span.num_days(), span.num_hours(), span.num_minutes()) {
+        (days, _, _) if days >= 2 => format!("{days} days"),
+        (_, hours, _) if hours >= 2 => format!("{hours} h"),
+        (_, _, minutes) if minutes >= 2 => format!("{minutes} min"),
+        _ => format!("{} s", span.num_seconds()),
+    }
+}
+
+/// Reads `Retry-After`: seconds, or an HTTP date. None where it is neither.
+#[must_use]
+pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<TimeDelta> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number too large for the clock still means "long".
+        let seconds = value
+            .parse::<u64>()
+            .unwrap_or(u64::MAX)
+            .min(MAX_WAIT.num_seconds().unsigned_abs());
+        return TimeDelta::try_seconds(i64::try_from(seconds).ok()?);
+    }
+    // IMF-fixdate is the format of RFC 9110; RFC 2822 has the same shape with a zone in place of `GMT`.
+    let date = chrono::DateTime::parse_from_rfc2822(&value.replace("GMT", "+0000")).ok()?;
+    Some((date.to_utc() - now).max(TimeDelta::zero()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::notify::samples::delivery_config as delivery;
+
+    fn time(seconds: i64) -> Timestamp {
+        Timestamp::from_timestamp(1_773_000_000 + seconds, 0).expect("a timestamp")
+    }
+
+    #[test]
+    fn every_http_status_has_its_outcome() {
+        let later = Outcome::LATER;
+        for status in 0..=999_u16 {
+            let expected = match status {
+                200..=299 => Outcome::Accepted,
+                410 => Outcome::Gone,
+                408 | 425 | 429 | 500..=599 => later.clone(),
+                300..=399 => Outcome::Refused,
+                400..=499 => Outcome::Refused,
+                _ => later.clone(),
+            };
+            assert_eq!(Outcome::of_http_status(status, None), expected, "status {status}");
+        }
+    }
+
+    #[test]
+    fn negative_smtp_replies_are_later_or_never() {
+        for code in 400..=499 {
+            assert_eq!(Outcome::of_smtp_code(code), Outcome::LATER, "code {code}");
+        }
+        for code in 500..=599 {
+            assert_eq!(Outcome::of_smtp_code(code), Outcome::Refused, "code {code}");
+        }
+    }
+
+    #[test]
+    fn the_schedule_of_the_config_is_followed_to_its_end() {
+        let delivery = delivery();
+        let waits: Vec<i64> = (1..=10)
+            .map(
+                |tries| match decide(&Outcome::LATER, tries, time(0), time(0), 0.5, &delivery) {
+                    Next::RetryAt(at) => (at - time(0)).num_seconds(),
+                    other => panic!("after {tries}: {other:?}"),
+                },
+            )
+            .collect();
+        assert_eq!(waits, [5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
+        let end = decide(&Outcome::LATER, 11, time(0), time(272_000), 0.5, &delivery);
+        assert_eq!(
+            end,
+            Next::Dead {
+                reason: "no success in 11 attempts over 3 days".into()
+            }
+        );
+        assert_eq!(
+            decide(&Outcome::Uncertain, 1, time(0), time(0), 0.5, &delivery),
+            Next::RetryAt(time(5))
+        );
+    }
+
+    #[test]
+    fn a_receivers_wish_puts_an_attempt_off_within_bounds() {
+        let delivery = delivery();
+        let after = |seconds| Outcome::Later {
+            retry_after: Some(TimeDelta::seconds(seconds)),
+        };
+        assert_eq!(
+            decide(&after(120), 1, time(0), time(0), 0.5, &delivery),
+            Next::RetryAt(time(120))
+        );
+        assert_eq!(decide(&after(1), 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(5)));
+        assert_eq!(
+            decide(&after(-5), 1, time(0), time(0), 0.5, &delivery),
+            Next::RetryAt(time(5))
+        );
+        assert_eq!(
+            decide(&after(86_400), 1, time(0), time(0), 0.5, &delivery),
+            Next::RetryAt(time(3_600))
+        );
+    }
+
+    #[test]
+    fn retry_after_is_read_as_seconds_or_as_a_date() {
+        let now = crate::wire::parse_timestamp("2026-03-09T00:00:00Z").expect("a timestamp");
+        assert_eq!(parse_retry_after("120", now), Some(TimeDelta::seconds(120)));
+        assert_eq!(parse_retry_after(" 0 ", now), Some(TimeDelta::zero()));
+        assert_eq!(
+            parse_retry_after("Mon, 09 Mar 2026 00:01:30 GMT", now),
+            Some(TimeDelta::seconds(90))
+        );
+        assert_eq!(
+            parse_retry_after("Sun, 08 Mar 2026 00:01:30 GMT", now),
+            Some(TimeDelta::zero())
+        );
+        assert_eq!(parse_retry_after("99999999999999999999999", now), Some(MAX_WAIT));
+        for nonsense in ["", "soon", "-5", "1.5", "2026-03-09"] {
+            assert_eq!(parse_retry_after(nonsense, now), None, "{nonsense:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn retry_times_stay_within_bounds(
+            tries in 1_u32..40,
+            jitter in proptest::num::f64::ANY,
+            asked in proptest::option::of(i64::MIN / 1_000..i64::MAX / 1_000),
+            at in -4_000_000_000_i64..4_000_000_000,
+        ) {
+            let delivery = delivery();
+            let outcome = Outcome::Later { retry_after: asked.map(TimeDelta::milliseconds) };
+            let now = time(at);
+            match decide(&outcome, tries, now, now, jitter, &delivery) {
+                Next::RetryAt(next) => {
+                    let wait = delivery.retry[tries as usize].delta();
+                    prop_assert!(next >= now + wait * 8 / 10);
+                    prop_assert!(next <= now + (wait * 12 / 10).max(delivery.max_retry_after.delta()));
+                }
+                Next::Dead { .. } => prop_assert!(tries as usize >= delivery.retry.len()),
+                Next::Delivered => prop_assert!(false, "nothing was delivered"),
+            }
+        }
+
+        #[test]
+        fn each_attempt_comes_later_than_the_one_before(jitters in proptest::collection::vec(0.0_f64..=1.0, 10)) {
+            let delivery = delivery();
+            let mut now = time(0);
+            for (tries, jitter) in (1..).zip(jitters) {
+                let Next::RetryAt(next) = decide(&Outcome::LATER, tries, time(0), now, jitter, &delivery) else {
+                    return Err(TestCaseError::fail("given up early"));
+                };
+                prop_assert!(next > now);
+                now = next;
+            }
+        }
+    }
+}

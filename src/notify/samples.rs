@@ -1,0 +1,217 @@
+//! What the tests of this room and of the outbox tell: one real unlock, one change, and a token that means harm.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::json;
+
+use crate::{
+    alert::{AlertBody, Labels, Notice, NoticeKind, SourceBody, TokenBody, alert_id, notice_id},
+    change::{AllocationChange, Change, ChangeKind, Fact},
+    config::{self, Percent, Span},
+    store::model::DueDelivery,
+    supply::{DeliveryId, Resource, RuleId, Timestamp, TokenId},
+    wire,
+};
+
+pub(crate) fn time(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).expect("a timestamp")
+}
+
+pub(crate) fn delivery_config() -> config::Delivery {
+    let seconds = [0, 5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+    config::Delivery {
+        retry: seconds.map(|seconds| Span(Duration::from_secs(seconds))).to_vec(),
+        jitter: Percent(20.0),
+        max_retry_after: Span(Duration::from_secs(3_600)),
+        timeout: Span(Duration::from_secs(15)),
+        concurrency: 4,
+        max_per_hour: 300,
+    }
+}
+
+/// A big cliff in seven days.
+pub(crate) fn unlock() -> Notice {
+    let rule = RuleId::from("BigCliffAhead");
+    let alert = alert_id(&rule, "unlock/arbitrum/2026-03-16T13:00:00Z", 1);
+    let at = time("2026-03-09T13:00:00Z");
+    Notice {
+        id: notice_id(&alert, "firing"),
+        alert: alert.clone(),
+        kind: NoticeKind::Firing,
+        at,
+        receivers: vec!["ops".into()],
+        body: AlertBody {
+            id: alert,
+            rule: "BigCliffAhead".into(),
+            status: "firing".into(),
+            reason: "lead 7d".into(),
+            labels: Labels::from([
+                ("alertname".into(), "BigCliffAhead".into()),
+                ("severity".into(), "warning".into()),
+                ("team".into(), "trading".into()),
+                ("token".into(), "arbitrum".into()),
+            ]),
+            annotations: BTreeMap::from([
+                (
+                    "summary".into(),
+                    "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC".into(),
+                ),
+                (
+                    "description".into(),
+                    "The monthly tranche of team and investors.\nCheck hedges before Friday.".into(),
+                ),
+                ("runbook_url".into(), "https://wiki.example.com/unlocks?page=1&view=2".into()),
+            ]),
+            starts_at: at,
+            ends_at: None,
+            token: Some(TokenBody {
+                id: "arbitrum".into(),
+                name: "Arbitrum".into(),
+                symbol: "ARB".into(),
+            }),
+            resource: Some(Resource::Unlock),
+            record: Some(json!({
+                "unlockDate": "2026-03-16T13:00:00Z",
+                "listedMethod": "INTERNAL",
+                "dataSource": "Arbitrum Foundation docs",
+                "cliffUnlocks": {
+                    "cliffAmount": 92_650_000.0,
+                    "cliffValue": 33_150_000.0,
+                    "valueToMarketCap": 2.77,
+                    "allocationBreakdown": [
+                        {"allocationName": "Investors", "cliffAmount": 36_520_000.0, "cliffValue": 13_070_000.0, "referencePrice": 0.3578},
+                        {"allocationName": "Team, future team and advisors", "cliffAmount": 56_130_000.0, "cliffValue": 20_080_000.0}
+                    ]
+                },
+                "linearUnlocks": null
+            })),
+            change: None,
+            days_until: Some(7.0),
+            when: Some("on 16 Mar 2026, 13:00 UTC".into()),
+            lead: Some("7d".into()),
+            source: SourceBody {
+                polled_at: Some(time("2026-03-09T12:10:04Z")),
+                listed_method: Some("INTERNAL".into()),
+                data_source: Some("Arbitrum Foundation docs".into()),
+                latest_update_date: Some(time("2026-02-27T08:00:00Z")),
+            },
+        },
+    }
+}
+
+/// The end of [`unlock`].
+pub(crate) fn resolved() -> Notice {
+    let firing = unlock();
+    let at = time("2026-03-16T13:00:00Z");
+    Notice {
+        id: notice_id(&firing.alert, "resolved"),
+        kind: NoticeKind::Resolved,
+        at,
+        body: AlertBody {
+            status: "resolved".into(),
+            reason: "passed".into(),
+            ends_at: Some(at),
+            days_until: Some(0.0),
+            lead: None,
+            ..firing.body
+        },
+        ..firing
+    }
+}
+
+/// A schedule that moved.
+pub(crate) fn moved() -> Notice {
+    let rule = RuleId::from("ScheduleMoved");
+    let alert = alert_id(&rule, "change/aptos/unlock/rescheduled/2026-04-12", 1);
+    let firing = unlock();
+    let mut change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &TokenId::from("aptos"));
+    change.from = Some(Fact::Time(time("2026-04-12T00:00:00Z")));
+    change.to = Some(Fact::Time(time("2026-05-12T00:00:00Z")));
+    change.shift_days = Some(30.0);
+    change.count = 2;
+    change.summary = "moved from 12 Apr 2026 to 12 May 2026 (+30 days)".into();
+    let part = |name: &str| AllocationChange {
+        name: name.into(),
+        from: Some(Fact::Time(time("2026-04-12T00:00:00Z"))),
+        to: Some(Fact::Time(time("2026-05-12T00:00:00Z"))),
+        shift_days: Some(30.0),
+        ratio: None,
+        count: 1,
+    };
+    change.allocations = vec![part("Core Contributors"), part("Investors")];
+    Notice {
+        id: notice_id(&alert, "event"),
+        alert: alert.clone(),
+        kind: NoticeKind::Event,
+        body: AlertBody {
+            id: alert,
+            rule: "ScheduleMoved".into(),
+            reason: "rescheduled".into(),
+            labels: Labels::from([
+                ("alertname".into(), "ScheduleMoved".into()),
+                ("severity".into(), "critical".into()),
+            ]),
+            annotations: BTreeMap::new(),
+            token: Some(TokenBody {
+                id: "aptos".into(),
+                name: "Aptos".into(),
+                symbol: "APT".into(),
+            }),
+            change: Some(change),
+            days_until: Some(64.0),
+            when: Some("on 12 May 2026".into()),
+            lead: None,
+            ..firing.body
+        },
+        ..firing
+    }
+}
+
+/// Text that tries everything: markup, header lines, marks that reorder, and length.
+pub(crate) const HOSTILE: &str =
+    "<script>alert(1)</script>\r\nBcc: thief@example.com\r\n\r\n<!channel> \"'&\u{202E}gpj.exe\u{200B}\u{0000}{{ 7*7 }}";
+
+/// [`unlock`], by a source that means harm.
+pub(crate) fn hostile() -> Notice {
+    let mut notice = unlock();
+    let long = format!("{HOSTILE}{}", "x".repeat(10_000));
+    notice.body.token = Some(TokenBody {
+        id: HOSTILE.into(),
+        name: long.clone(),
+        symbol: HOSTILE.into(),
+    });
+    notice.body.rule = HOSTILE.into();
+    notice.body.reason = long.clone();
+    notice.body.when = Some(HOSTILE.into());
+    for value in notice.body.annotations.values_mut().chain(notice.body.labels.values_mut()) {
+        value.clone_from(&long);
+    }
+    notice
+        .body
+        .annotations
+        .insert("runbook_url".into(), "javascript:alert(1)".into());
+    notice.body.record = Some(json!({
+        "cliffUnlocks": {"cliffValue": 1.0, "allocationBreakdown": [{"allocationName": HOSTILE, "cliffAmount": 1.0}]},
+        "dataSource": HOSTILE, "burnEventLabel": long
+    }));
+    notice.body.source.data_source = Some(HOSTILE.into());
+    notice.body.source.listed_method = Some(long);
+    notice
+}
+
+/// A delivery of these notices, never tried.
+pub(crate) fn due(id: i64, receiver: &str, notices: Vec<Notice>) -> DueDelivery {
+    let at = notices
+        .first()
+        .map_or_else(|| time("2026-03-09T13:00:00Z"), |notice| notice.at);
+    DueDelivery {
+        id: DeliveryId(id),
+        webhook_id: format!("msg_{id:04}"),
+        receiver: receiver.into(),
+        attempts: 0,
+        tries: 0,
+        created_at: at,
+        due_at: at,
+        notices,
+    }
+}

@@ -1,0 +1,111 @@
+//! Text from outside made harmless before it is shown: what the source, a rule's template or a receiver's answer says.
+//!
+//! What is dangerous is the same everywhere (control characters, marks that reorder or hide text); what else must be escaped depends
+//! on where it goes, and is done there.
+
+/// Longest name or value shown, characters.
+pub const MAX_LINE_CHARS: usize = 300;
+
+/// Longest free text shown, characters.
+pub const MAX_PARAGRAPH_CHARS: usize = 4_000;
+
+/// One line: no control characters, no marks that reorder or hide text, blanks collapsed, at most `max_chars` characters.
+#[must_use]
+pub fn line(text: &str, max_chars: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(max_chars * 4));
+    // Text from outside may be megabytes: stop reading once there is enough.
+    let mut length = 0;
+    let mut gap = false;
+    for c in text.chars() {
+        if is_hidden(c) {
+            continue;
+        }
+        if c.is_whitespace() || c.is_control() {
+            gap = true;
+            continue;
+        }
+        let needed = 1 + usize::from(gap && length > 0);
+        if length + needed > max_chars {
+            while length >= max_chars.max(1) {
+                out.pop();
+                length -= 1;
+            }
+            out.push('…');
+            return out;
+        }
+        if needed == 2 {
+            out.push(' ');
+        }
+        out.push(c);
+        length += needed;
+        gap = false;
+    }
+    out
+}
+
+/// Several lines: line breaks stay, everything else as [`line`]; at most [`MAX_PARAGRAPH_CHARS`] characters.
+#[must_use]
+pub fn paragraph(text: &str) -> String {
+    let text: String = text.chars().take(MAX_PARAGRAPH_CHARS).collect();
+    let lines: Vec<String> = text.lines().map(|each| line(each, MAX_PARAGRAPH_CHARS)).collect();
+    lines.join("\n").trim().to_owned()
+}
+
+/// An answer of a receiver, for the record: line breaks and tabs stay, other control characters and hidden marks go, at most
+/// `max_bytes` bytes.
+#[must_use]
+pub fn answer(text: &str, max_bytes: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(max_bytes));
+    for c in text.chars() {
+        let shown = if c == '\n' || c == '\t' || !(c.is_control() || is_hidden(c)) {
+            Some(c)
+        } else {
+            None
+        };
+        if let Some(c) = shown {
+            if out.len() + c.len_utf8() > max_bytes {
+                break;
+            }
+            out.push(c);
+        }
+    }
+    out.trim().to_owned()
+}
+
+/// Whether it shows nothing itself but changes how its neighbours look: bidirectional marks, zero-width characters, tags, line and
+/// paragraph separators.
+fn is_hidden(c: char) -> bool {
+    matches!(
+        c,
+        '\u{00AD}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}'
+            | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}'
+            | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_holds_no_break_and_no_hidden_mark() {
+        assert_eq!(line("AR\r\nB\u{202E}evil\u{200B}\u{0000} \t x\u{0085}y", 100), "AR Bevil x y");
+    }
+
+    #[test]
+    fn a_long_line_ends_in_an_ellipsis_within_its_bound() {
+        for max in 1..20 {
+            let cut = line("one two three four five", max);
+            assert!(cut.chars().count() <= max, "{cut:?} is longer than {max}");
+            assert!(cut.ends_with('…'));
+        }
+        assert_eq!(line("one two", 7), "one two");
+        assert_eq!(line(&"x".repeat(10_000), 200).chars().count(), 200);
+    }
+
+    #[test]
+    fn an_answer_keeps_its_lines_and_its_bound() {
+        assert_eq!(answer("a\r\n\tb\u{1b}[31m\n", 100), "a\n\tb[31m");
+        assert_eq!(answer("ééé", 5), "éé");
+    }
+}

@@ -1,0 +1,196 @@
+//! The text that stands for an alert where a rule has no `summary`, or where its template fails.
+
+use crate::{
+    format,
+    supply::{Interval, Precision, Record, Resource, Timestamp},
+};
+
+use super::Scope;
+
+/// Longest piece of source text taken into a summary, characters.
+const MAX_PIECE: usize = 200;
+
+/// One plain sentence: whose, what, how much, when. `ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)`.
+#[must_use]
+pub fn built_in_summary(scope: &Scope<'_>) -> String {
+    if let Some(source) = scope.source {
+        let about = scope.token.map(|token| format!("{}: ", token.symbol())).unwrap_or_default();
+        return clean(&format!("{about}{}", source.message));
+    }
+    let symbol = scope.token.map_or("unknown token", |token| token.symbol());
+    if let Some(change) = scope.change {
+        let resource = change
+            .resource
+            .or_else(|| scope.record.map(|tracked| tracked.record.resource()))
+            .unwrap_or(Resource::Unlock);
+        let what = if change.summary.is_empty() {
+            change.kind.as_str().replace('_', " ")
+        } else {
+            change.summary.clone()
+        };
+        return clean(&format!("{symbol} {resource}: {what}"));
+    }
+    let Some(record) = scope.record.map(|tracked| &tracked.record) else {
+        return clean(symbol);
+    };
+    clean(&format!("{symbol}: {}", of_record(record, scope.now)))
+}
+
+fn of_record(record: &Record, now: Timestamp) -> String {
+    let interval = record.interval();
+    match record {
+        Record::Unlock(event) => {
+            let begins = event.cliff_amount().is_none() && event.linear_unlocks.get().is_some();
+            let linear = event.linear_unlocks.get();
+            let (value, amount) = if begins {
+                (
+                    linear.and_then(|half| half.linear_value.copied()),
+                    linear.and_then(|half| half.linear_amount.copied()),
+                )
+            } else {
+                (event.cliff_value(), event.cliff_amount())
+            };
+            let share = event
+                .value_to_market_cap()
+                .map(|ratio| format!(" ({} of market cap)", format::percent(ratio)))
+                .unwrap_or_default();
+            let is_plural = value.is_none() && amount.is_some();
+            let verb = match interval.map(|interval| interval.has_passed(now)) {
+                Some(true) if begins => "began to unlock",
+                Some(true) => "unlocked",
+                _ if begins && is_plural => "begin to unlock",
+                _ if begins => "begins to unlock",
+                _ if is_plural => "unlock",
+                _ => "unlocks",
+            };
+            format!(
+                "{}{share} {verb} {}{}",
+                size(value, amount),
+                when(interval.as_ref()),
+                distance(interval.as_ref(), now)
+            )
+        }
+        Record::Burn(burn) => {
+            let label = label(burn.burn_event_label.as_str());
+            format!(
+                "{} burned {}{label}",
+                size(burn.value.copied(), burn.amount.copied()),
+                when(interval.as_ref())
+            )
+        }
+        Record::Buyback(buyback) => {
+            let label = label(buyback.buyback_event_label.as_str());
+            format!(
+                "{} bought back {}{label}",
+                size(buyback.value.copied(), buyback.token_amount.copied()),
+                when(interval.as_ref())
+            )
+        }
+        Record::Emission(emission) => {
+            let day = emission
+                .start_date
+                .copied()
+                .map_or_else(|| "on an unknown day".into(), |day| format!("on {}", format::day(day)));
+            format!(
+                "{} emitted {day}",
+                size(emission.unlock_value.copied(), emission.unlock_amount.copied())
+            )
+        }
+        Record::Allocation(row) => {
+            let name = row.allocation_name.as_str().unwrap_or("unnamed");
+            let total = row
+                .allocation_amount
+                .copied()
+                .map_or_else(|| "unknown".into(), format::amount);
+            let locked = row
+                .allocation_locked_amount
+                .copied()
+                .map_or_else(|| "unknown".into(), format::amount);
+            format!("allocation {name}: {total} tokens, {locked} locked")
+        }
+        Record::Funding(round) => {
+            let name = round.round_name.as_str().unwrap_or("funding round");
+            let raised = round
+                .total_amount_raised
+                .copied()
+                .map_or_else(|| "an unknown amount".into(), format::usd);
+            let investor = round
+                .investor_name
+                .as_str()
+                .map(|name| format!(", with {name}"))
+                .unwrap_or_default();
+            format!("{name}: {raised} raised {}{investor}", when(interval.as_ref()))
+        }
+    }
+}
+
+/// Value where it is known, else tokens.
+fn size(value: Option<f64>, amount: Option<f64>) -> String {
+    match (value, amount) {
+        (Some(value), _) => format::usd(value),
+        (None, Some(amount)) => format!("{} tokens", format::amount(amount)),
+        (None, None) => "an unknown amount".into(),
+    }
+}
+
+fn label(text: Option<&str>) -> String {
+    text.filter(|text| !text.trim().is_empty())
+        .map(|text| format!(" ({})", text.trim()))
+        .unwrap_or_default()
+}
+
+/// The record's time in words, also where it has none.
+pub(super) fn when(interval: Option<&Interval>) -> String {
+    interval.map_or_else(|| "at a date to be determined".into(), format::when)
+}
+
+/// How far it is, no more exact than the date.
+fn distance(interval: Option<&Interval>, now: Timestamp) -> String {
+    let Some(interval) = interval.filter(|interval| !matches!(interval.precision, Precision::Month | Precision::Week)) else {
+        return String::new();
+    };
+    let days = interval.days_until(now);
+    if days <= 0.0 {
+        return String::new();
+    }
+    if days < 1.0 && interval.precision == Precision::Day {
+        return " (tomorrow)".into();
+    }
+    format!(" (in {})", days_in_words(days))
+}
+
+/// `7 days`, `1 day`, `5 hours`, `20 minutes`: rounded to what matters at that distance. The sign is left out.
+pub(super) fn days_in_words(days: f64) -> String {
+    let days = days.abs();
+    let (number, unit) = if days >= 1.5 || (days - 1.0).abs() < 1e-9 {
+        (days.round(), "day")
+    } else if days * 24.0 >= 1.0 {
+        ((days * 24.0).round(), "hour")
+    } else {
+        ((days * 1440.0).round(), "minute")
+    };
+    format!(
+        "{number:.0} {unit}{}",
+        if (number - 1.0).abs() < f64::EPSILON { "" } else { "s" }
+    )
+}
+
+/// One line without control characters, of bounded length.
+fn clean(text: &str) -> String {
+    let text: String = text
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .filter(|c| is_shown(*c))
+        .collect();
+    let limit = MAX_PIECE * 3;
+    if text.chars().count() > limit {
+        text.chars().take(limit - 1).chain(['…']).collect()
+    } else {
+        text
+    }
+}
+
+/// Whether a character may stand in a text for people: no control characters, nothing that turns the direction of writing around.
+pub(super) fn is_shown(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}

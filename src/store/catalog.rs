@@ -1,0 +1,753 @@
+//! The database of the data service: records as the API's JSON, keys with their usage.
+//!
+//! It is a file of its own, apart from the daemon's. One writer and a few readers share it; a write is one `IMMEDIATE` transaction,
+//! a read one snapshot. Using up a credit is a single `UPDATE` that either counts and answers or finds nothing to count, so that no
+//! load, however concurrent, spends more than the limit. `synchronous=NORMAL` under WAL: a crash of the process loses nothing that
+//! was committed, a loss of power may lose the last moments of usage counts, and never tears the file.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use chrono::{DateTime, Datelike, Months, NaiveTime};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    supply::{Resource, Timestamp},
+    wire,
+};
+
+/// Applied in order, counted in `user_version`; append only.
+const MIGRATIONS: &[&str] = &[include_str!("../../migrations/catalog/0001_catalog.sql")];
+/// `application_id`: "CWct". Tells this file from the daemon's and from anybody else's.
+const APPLICATION_ID: i64 = 0x4357_6374;
+/// Reading connections kept open; more are opened under load and closed again.
+const MAX_IDLE_READERS: usize = 4;
+/// How long a writer of this process waits for one of another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the catalog could not do.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// The file cannot be opened or made.
+    #[error("cannot open the data service's database {}", path.display())]
+    Open {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The file is a database of something else.
+    #[error("{} is not a database of the data service: use another file, or `cliffwatch import` into a new one", path.display())]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A newer program wrote it.
+    #[error("{} has schema {found}, this program knows {known}: use the newer program", path.display())]
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// A statement failed.
+    #[error("cannot {doing} in the data service's database")]
+    Sql {
+        /// What was attempted.
+        doing: &'static str,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// A stored body is not the JSON that it was.
+    #[error("the stored {what} is damaged")]
+    Damaged {
+        /// Which row.
+        what: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A name is taken by a key that is in use.
+    #[error("there is already a key named \"{0}\": choose another name, or revoke that one first")]
+    NameTaken(String),
+}
+
+/// Turns an SQL error into ours, saying what was attempted.
+fn doing(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> CatalogError {
+    move |source| CatalogError::Sql { doing, source }
+}
+
+/// The database. Share it behind an `Arc`; every call blocks, a write for as long as the disk takes.
+#[derive(Debug)]
+pub struct Catalog {
+    writer: Mutex<Connection>,
+    /// None for a database in memory, which has one connection only.
+    readers: Option<Readers>,
+}
+
+#[derive(Debug)]
+struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+/// A poisoned lock means that a thread panicked between two statements; SQLite rolled its transaction back, so the connection is good.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Catalog {
+    /// Opens the file, making it where it is not there, and brings its schema up to date.
+    ///
+    /// # Errors
+    /// Where the file cannot be opened, is not ours, or is newer than this program.
+    pub fn open(path: &Path) -> Result<Self, CatalogError> {
+        let failed = |source| CatalogError::Open {
+            path: path.to_owned(),
+            source,
+        };
+        let connection = Connection::open(path).map_err(failed)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+        let mut connection = Self::prepared(connection, path)?;
+        let mode: String = connection
+            .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+            .map_err(failed)?;
+        if mode != "wal" {
+            tracing::warn!(
+                mode,
+                "the data service's database cannot use a write-ahead log here; readers will wait for writers"
+            );
+        }
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
+        Self::migrate(&mut connection, path)?;
+        let readers = Readers {
+            path: path.to_owned(),
+            idle: Mutex::new(Vec::new()),
+        };
+        Ok(Self {
+            writer: Mutex::new(connection),
+            readers: Some(readers),
+        })
+    }
+
+    /// A database that lives as long as this value.
+    ///
+    /// # Errors
+    /// Where SQLite cannot make it.
+    pub fn in_memory() -> Result<Self, CatalogError> {
+        let path = Path::new(":memory:");
+        let connection = Connection::open_in_memory().map_err(|source| CatalogError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        let mut connection = Self::prepared(connection, path)?;
+        Self::migrate(&mut connection, path)?;
+        Ok(Self {
+            writer: Mutex::new(connection),
+            readers: None,
+        })
+    }
+
+    fn prepared(connection: Connection, path: &Path) -> Result<Connection, CatalogError> {
+        let failed = |source| CatalogError::Open {
+            path: path.to_owned(),
+            source,
+        };
+        connection.set_prepared_statement_cache_capacity(64);
+        let id: i64 = connection
+            .query_row("PRAGMA application_id", [], |row| row.get(0))
+            .map_err(failed)?;
+        let tables: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(failed)?;
+        if id != APPLICATION_ID && (id != 0 || tables != 0) {
+            return Err(CatalogError::Foreign { path: path.to_owned() });
+        }
+        Ok(connection)
+    }
+
+    fn migrate(connection: &mut Connection, path: &Path) -> Result<(), CatalogError> {
+        let migrating = || doing("bring the schema up to date");
+        let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+        // IMMEDIATE, so that of two programs that open a new file at once, the second finds the work done.
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(migrating())?;
+        let found: i64 = transaction
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .map_err(migrating())?;
+        if found > known {
+            return Err(CatalogError::Newer {
+                path: path.to_owned(),
+                found,
+                known,
+            });
+        }
+        let done = usize::try_from(found).unwrap_or(0);
+        for migration in MIGRATIONS.iter().skip(done) {
+            transaction.execute_batch(migration).map_err(migrating())?;
+        }
+        transaction
+            .pragma_update(None, "application_id", APPLICATION_ID)
+            .map_err(migrating())?;
+        transaction.pragma_update(None, "user_version", known).map_err(migrating())?;
+        transaction.commit().map_err(migrating())
+    }
+
+    /// Runs `read` on one consistent view of the data.
+    ///
+    /// # Errors
+    /// What `read` answers, or where the view cannot be taken.
+    pub fn read<T, E: From<CatalogError>>(&self, read: impl FnOnce(&View<'_>) -> Result<T, E>) -> Result<T, E> {
+        fn snapshot<T, E: From<CatalogError>>(
+            connection: &mut Connection,
+            read: impl FnOnce(&View<'_>) -> Result<T, E>,
+        ) -> Result<T, E> {
+            let transaction = connection.transaction().map_err(doing("begin to read"))?;
+            read(&View(&transaction))
+        }
+        let Some(readers) = &self.readers else {
+            return snapshot(&mut lock(&self.writer), read);
+        };
+        let idle = lock(&readers.idle).pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => readers.connect()?,
+        };
+        let result = snapshot(&mut connection, read);
+        let mut idle = lock(&readers.idle);
+        if idle.len() < MAX_IDLE_READERS {
+            idle.push(connection);
+        }
+        result
+    }
+
+    /// Runs `change` in one transaction: all of it happens, or nothing where it answers an error. The generation grows by one.
+    ///
+    /// # Errors
+    /// What `change` answers, or where the transaction cannot be written.
+    pub fn write<T, E: From<CatalogError>>(&self, change: impl FnOnce(&Draft<'_>) -> Result<T, E>) -> Result<T, E> {
+        let mut connection = lock(&self.writer);
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(doing("begin to write"))?;
+        let result = change(&Draft(View(&transaction)))?;
+        transaction
+            .execute("UPDATE state SET generation = generation + 1", [])
+            .map_err(doing("count a change"))?;
+        transaction.commit().map_err(doing("commit a change"))?;
+        Ok(result)
+    }
+
+    // -- keys --
+
+    /// Keeps a new key by its hash.
+    ///
+    /// # Errors
+    /// Where a key of that name is in use, or the row cannot be written.
+    pub fn add_key(&self, name: &str, hash: &[u8], monthly_limit: u64, now: Timestamp) -> Result<KeyRow, CatalogError> {
+        let connection = lock(&self.writer);
+        let limit = i64::try_from(monthly_limit).unwrap_or(i64::MAX);
+        let added = connection.execute(
+            "INSERT INTO api_key (name, hash, monthly_limit, used, reset_at, created_at) VALUES (?1, ?2, ?3, 0, ?4, ?5)",
+            params![name, hash, limit, next_month(now).timestamp(), now.timestamp()],
+        );
+        match added {
+            Ok(_) => {}
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
+                return Err(CatalogError::NameTaken(name.to_owned()));
+            }
+            Err(error) => return Err(doing("add a key")(error)),
+        }
+        connection
+            .query_row(&format!("SELECT {KEY_COLUMNS} FROM api_key WHERE hash = ?1"), [hash], key_row)
+            .map_err(doing("read a key"))
+    }
+
+    /// All keys, revoked ones too, oldest first.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn keys(&self) -> Result<Vec<KeyRow>, CatalogError> {
+        let reading = || doing("list the keys");
+        let connection = lock(&self.writer);
+        let mut statement = connection
+            .prepare(&format!("SELECT {KEY_COLUMNS} FROM api_key ORDER BY id"))
+            .map_err(reading())?;
+        let rows = statement.query_map([], key_row).map_err(reading())?;
+        rows.collect::<Result<_, _>>().map_err(reading())
+    }
+
+    /// Ends the key of that name at once. Answers whether there was one in use.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn revoke_key(&self, name: &str, now: Timestamp) -> Result<bool, CatalogError> {
+        lock(&self.writer)
+            .execute(
+                "UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL",
+                params![name, now.timestamp()],
+            )
+            .map(|changed| changed > 0)
+            .map_err(doing("revoke a key"))
+    }
+
+    /// Where a key stands, without using anything up; none where no key in use has that hash.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn key(&self, hash: &[u8], now: Timestamp) -> Result<Option<KeyRow>, CatalogError> {
+        // A hash of 256 bits finds its row or none. What a timing of the index could tell is a prefix of a hash whose key cannot be
+        // computed from it, so nothing needs comparing in constant time.
+        let found = self.read(|view| {
+            let mut statement = view
+                .0
+                .prepare_cached(&format!(
+                    "SELECT {KEY_COLUMNS} FROM api_key WHERE hash = ?1 AND revoked_at IS NULL"
+                ))
+                .map_err(doing("look up a key"))?;
+            statement
+                .query_row([hash], key_row)
+                .optional()
+                .map_err(doing("look up a key"))
+        })?;
+        Ok(found.map(|mut row| {
+            if row.reset_at <= now {
+                row.used = 0;
+                row.reset_at = next_month(now);
+            }
+            row
+        }))
+    }
+
+    /// Uses up one credit of a key, if there is one: the new state, or none where the key is gone or spent.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn charge(&self, hash: &[u8], now: Timestamp) -> Result<Option<Usage>, CatalogError> {
+        let charging = || doing("count a credit");
+        let connection = lock(&self.writer);
+        let mut statement = connection
+            .prepare_cached(
+                "UPDATE api_key SET
+                     used = CASE WHEN reset_at <= ?2 THEN 1 ELSE used + 1 END,
+                     reset_at = CASE WHEN reset_at <= ?2 THEN ?3 ELSE reset_at END,
+                     last_used_at = ?2
+                 WHERE hash = ?1 AND revoked_at IS NULL AND monthly_limit > 0 AND (reset_at <= ?2 OR used < monthly_limit)
+                 RETURNING used, monthly_limit, reset_at",
+            )
+            .map_err(charging())?;
+        statement
+            .query_row(params![hash, now.timestamp(), next_month(now).timestamp()], |row| {
+                Ok(Usage {
+                    used: count(row.get(0)?),
+                    limit: count(row.get(1)?),
+                    reset_at: time(row.get(2)?),
+                })
+            })
+            .optional()
+            .map_err(charging())
+    }
+}
+
+impl Readers {
+    fn connect(&self) -> Result<Connection, CatalogError> {
+        let failed = |source| CatalogError::Open {
+            path: self.path.clone(),
+            source,
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags).map_err(failed)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    }
+}
+
+const KEY_COLUMNS: &str = "name, monthly_limit, used, reset_at, created_at, last_used_at, revoked_at";
+
+fn key_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<KeyRow> {
+    Ok(KeyRow {
+        name: row.get(0)?,
+        monthly_limit: count(row.get(1)?),
+        used: count(row.get(2)?),
+        reset_at: time(row.get(3)?),
+        created_at: time(row.get(4)?),
+        last_used_at: row.get::<_, Option<i64>>(5)?.map(time),
+        revoked_at: row.get::<_, Option<i64>>(6)?.map(time),
+    })
+}
+
+fn count(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+fn time(seconds: i64) -> Timestamp {
+    DateTime::from_timestamp(seconds, 0).unwrap_or_default()
+}
+
+/// First instant of the next calendar month, when quotas reset.
+fn next_month(now: Timestamp) -> Timestamp {
+    let first = now
+        .date_naive()
+        .with_day(1)
+        .and_then(|first| first.checked_add_months(Months::new(1)));
+    first.map_or(now, |first| first.and_time(NaiveTime::MIN).and_utc())
+}
+
+/// A key, without what would open anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyRow {
+    /// Unique among the keys in use.
+    pub name: String,
+    /// Credits a month.
+    pub monthly_limit: u64,
+    /// Credits used in the period that ends at `reset_at`.
+    pub used: u64,
+    /// When the quota resets.
+    pub reset_at: Timestamp,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Last request that cost a credit.
+    pub last_used_at: Option<Timestamp>,
+    /// Since when it opens nothing.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Quota of a key after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Credits used in this period, this request included.
+    pub used: u64,
+    /// Credits of a period.
+    pub limit: u64,
+    /// When the period ends.
+    pub reset_at: Timestamp,
+}
+
+/// Some of the records of one owner.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    /// First instant.
+    pub from: Option<Timestamp>,
+    /// First instant after it.
+    pub until: Option<Timestamp>,
+}
+
+/// A record on its way into the database.
+#[derive(Debug)]
+pub struct Row<'a, T> {
+    /// Its time, where it has one.
+    pub date: Option<Timestamp>,
+    /// Whether it is an unlock event that releases something at once.
+    pub cliff: bool,
+    /// The token that a funding round is about.
+    pub about: Option<&'a str>,
+    /// The record.
+    pub body: &'a T,
+}
+
+/// One consistent view of the data.
+#[derive(Debug)]
+pub struct View<'a>(&'a Connection);
+
+fn parse<T: DeserializeOwned>(body: &str, what: impl FnOnce() -> String) -> Result<T, CatalogError> {
+    serde_json::from_str(body).map_err(|source| CatalogError::Damaged { what: what(), source })
+}
+
+impl View<'_> {
+    /// Grows with every change of the data.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn generation(&self) -> Result<i64, CatalogError> {
+        self.0
+            .query_row("SELECT generation FROM state", [], |row| row.get(0))
+            .map_err(doing("read the generation"))
+    }
+
+    /// Whether any key was ever made, revoked ones included.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn has_keys(&self) -> Result<bool, CatalogError> {
+        self.0
+            .query_row("SELECT EXISTS (SELECT 1 FROM api_key)", [], |row| row.get(0))
+            .map_err(doing("look for keys"))
+    }
+
+    /// A token of the list.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, CatalogError> {
+        let body: Option<String> = self
+            .0
+            .prepare_cached("SELECT item FROM token WHERE id = ?1")
+            .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
+            .map_err(doing("read a token"))?;
+        body.map(|body| parse(&body, || format!("token {id}"))).transpose()
+    }
+
+    /// All tokens, by id.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn tokens(&self) -> Result<Vec<wire::TokenItem>, CatalogError> {
+        self.bodies("SELECT item FROM token ORDER BY id", [], "list the tokens", || "token".into())
+    }
+
+    /// Hash of what a token was imported from.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn token_content(&self, id: &str) -> Result<Option<String>, CatalogError> {
+        self.0
+            .prepare_cached("SELECT content FROM token WHERE id = ?1")
+            .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
+            .map_err(doing("read a token"))
+    }
+
+    /// Payload fields beside the records of `owner`.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn header<T: DeserializeOwned>(&self, resource: Resource, owner: &str) -> Result<Option<T>, CatalogError> {
+        let body: Option<String> = self
+            .0
+            .prepare_cached("SELECT body FROM header WHERE resource = ?1 AND owner = ?2")
+            .and_then(|mut statement| statement.query_row([resource.as_str(), owner], |row| row.get(0)).optional())
+            .map_err(doing("read a payload"))?;
+        body.map(|body| parse(&body, || format!("{resource} payload of {owner}")))
+            .transpose()
+    }
+
+    /// All headers of a resource, by owner.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn headers<T: DeserializeOwned>(&self, resource: Resource) -> Result<Vec<T>, CatalogError> {
+        self.bodies(
+            "SELECT body FROM header WHERE resource = ?1 ORDER BY owner",
+            [resource.as_str()],
+            "list payloads",
+            || format!("{resource} payload"),
+        )
+    }
+
+    /// Records of one owner, oldest first; those of one instant, and those without a date, in the order in which they were written.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, window: Window) -> Result<Vec<T>, CatalogError> {
+        self.bodies(
+            "SELECT body FROM record WHERE resource = ?1 AND owner = ?2
+                 AND (?3 IS NULL OR date >= ?3) AND (?4 IS NULL OR date < ?4) ORDER BY date, ordinal",
+            params![
+                resource.as_str(),
+                owner,
+                window.from.map(|from| from.timestamp()),
+                window.until.map(|until| until.timestamp())
+            ],
+            "read records",
+            || format!("{resource} record of {owner}"),
+        )
+    }
+
+    /// Cliff events of a token from `window.from` on, oldest first, up to the first for which `wanted` has an answer.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn first_cliff<T>(
+        &self,
+        token: &str,
+        window: Window,
+        mut wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
+    ) -> Result<Option<T>, CatalogError> {
+        let reading = || doing("look for the next event");
+        let mut statement = self
+            .0
+            .prepare_cached(
+                "SELECT body FROM record WHERE resource = 'unlock' AND owner = ?1 AND cliff = 1
+                     AND (?2 IS NULL OR date >= ?2) AND (?3 IS NULL OR date < ?3) ORDER BY date, ordinal",
+            )
+            .map_err(reading())?;
+        let mut rows = statement
+            .query(params![
+                token,
+                window.from.map(|from| from.timestamp()),
+                window.until.map(|until| until.timestamp())
+            ])
+            .map_err(reading())?;
+        while let Some(row) = rows.next().map_err(reading())? {
+            let body: String = row.get(0).map_err(reading())?;
+            if let Some(found) = wanted(parse(&body, || format!("unlock record of {token}"))?) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Funding rounds about a token, with the investor (id and name) of each; newest first.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn rounds_about(&self, token: &str) -> Result<Vec<wire::FundingRound>, CatalogError> {
+        self.bodies(
+            "SELECT body FROM record WHERE about = ?1 AND resource = 'funding' ORDER BY date DESC, owner, ordinal",
+            [token],
+            "read funding rounds",
+            || format!("funding round of {token}"),
+        )
+    }
+
+    /// Owners that have records of a resource.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn owners(&self, resource: Resource) -> Result<Vec<String>, CatalogError> {
+        let reading = || doing("list owners");
+        let mut statement = self
+            .0
+            .prepare("SELECT DISTINCT owner FROM record WHERE resource = ?1 ORDER BY owner")
+            .map_err(reading())?;
+        let rows = statement
+            .query_map([resource.as_str()], |row| row.get(0))
+            .map_err(reading())?;
+        rows.collect::<Result<_, _>>().map_err(reading())
+    }
+
+    fn bodies<T: DeserializeOwned>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        reading: &'static str,
+        what: impl Fn() -> String,
+    ) -> Result<Vec<T>, CatalogError> {
+        let mut statement = self.0.prepare_cached(sql).map_err(doing(reading))?;
+        let mut rows = statement.query(params).map_err(doing(reading))?;
+        let mut bodies = Vec::new();
+        while let Some(row) = rows.next().map_err(doing(reading))? {
+            let body = row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(doing(reading))?;
+            bodies.push(parse(body, &what)?);
+        }
+        Ok(bodies)
+    }
+}
+
+/// A change that is being made: what it sees is its own work so far.
+#[derive(Debug)]
+pub struct Draft<'a>(View<'a>);
+
+impl<'a> std::ops::Deref for Draft<'a> {
+    type Target = View<'a>;
+    fn deref(&self) -> &View<'a> {
+        &self.0
+    }
+}
+
+fn body_of<T: Serialize>(value: &T, what: impl FnOnce() -> String) -> Result<String, CatalogError> {
+    serde_json::to_string(value).map_err(|source| CatalogError::Damaged { what: what(), source })
+}
+
+impl Draft<'_> {
+    /// Takes all tokens and records out. Keys stay.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn clear(&self) -> Result<(), CatalogError> {
+        self.0
+            .0
+            .execute_batch("DELETE FROM token; DELETE FROM header; DELETE FROM record;")
+            .map_err(doing("clear the data"))
+    }
+
+    /// Writes a token of the list.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn put_token(&self, id: &str, item: &wire::TokenItem, content: &str) -> Result<(), CatalogError> {
+        let item = body_of(item, || format!("token {id}"))?;
+        self.0
+            .0
+            .prepare_cached(
+                "INSERT INTO token (id, item, content) VALUES (?1, ?2, ?3)
+                     ON CONFLICT (id) DO UPDATE SET item = excluded.item, content = excluded.content",
+            )
+            .and_then(|mut statement| statement.execute([id, &item, content]))
+            .map(drop)
+            .map_err(doing("write a token"))
+    }
+
+    /// Takes a token out, with all its records.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn remove_token(&self, id: &str) -> Result<(), CatalogError> {
+        for sql in [
+            "DELETE FROM token WHERE id = ?1",
+            "DELETE FROM header WHERE owner = ?1 AND resource <> 'funding'",
+            "DELETE FROM record WHERE owner = ?1 AND resource <> 'funding'",
+        ] {
+            self.0.0.execute(sql, [id]).map_err(doing("remove a token"))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the payload fields beside the records of `owner`.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn put_header<T: Serialize>(&self, resource: Resource, owner: &str, body: &T) -> Result<(), CatalogError> {
+        let body = body_of(body, || format!("{resource} payload of {owner}"))?;
+        self.0
+            .0
+            .prepare_cached(
+                "INSERT INTO header (resource, owner, body) VALUES (?1, ?2, ?3)
+                     ON CONFLICT (resource, owner) DO UPDATE SET body = excluded.body",
+            )
+            .and_then(|mut statement| statement.execute([resource.as_str(), owner, &body]))
+            .map(drop)
+            .map_err(doing("write a payload"))
+    }
+
+    /// Writes the records of `owner` in place of those it had.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    pub fn put_records<'r, T: Serialize + 'r>(
+        &self,
+        resource: Resource,
+        owner: &str,
+        rows: impl IntoIterator<Item = Row<'r, T>>,
+    ) -> Result<(), CatalogError> {
+        let writing = || doing("write records");
+        let connection = self.0.0;
+        connection
+            .prepare_cached("DELETE FROM record WHERE resource = ?1 AND owner = ?2")
+            .and_then(|mut statement| statement.execute([resource.as_str(), owner]))
+            .map_err(writing())?;
+        let mut insert = connection
+            .prepare_cached(
+                "INSERT INTO record (resource, owner, ordinal, date, cliff, about, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )
+            .map_err(writing())?;
+        for (ordinal, row) in (0_i64..).zip(rows) {
+            let body = body_of(row.body, || format!("{resource} record of {owner}"))?;
+            let date = row.date.map(|date| date.timestamp());
+            insert
+                .execute(params![resource.as_str(), owner, ordinal, date, row.cliff, row.about, body])
+                .map_err(writing())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! Between values and columns: times, words, JSON. Whatever a row holds that this program never writes is a damaged row, not a
+//! panic and not a silent default.
+
+use chrono::DateTime;
+use rusqlite::{
+    Params, Row, Statement, ToSql, params_from_iter,
+    types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::error::Fault;
+use crate::supply::{ContentHash, Timestamp};
+
+/// A time in a column: whole milliseconds, as the clock gives them. What is finer is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Millis(pub(super) Timestamp);
+
+impl ToSql for Millis {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.0.timestamp_millis().into())
+    }
+}
+
+impl FromSql for Millis {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let millis = value.as_i64()?;
+        DateTime::from_timestamp_millis(millis)
+            .map(Millis)
+            .ok_or(FromSqlError::OutOfRange(millis))
+    }
+}
+
+/// The column of an optional time.
+pub(super) fn millis(at: Option<Timestamp>) -> Option<Millis> {
+    at.map(Millis)
+}
+
+/// The optional time of a column.
+pub(super) fn time(millis: Option<Millis>) -> Option<Timestamp> {
+    millis.map(|Millis(at)| at)
+}
+
+/// A hash in a column: sixteen bytes.
+pub(super) struct Hash(pub(super) ContentHash);
+
+impl ToSql for Hash {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.0.0.to_be_bytes().to_vec().into())
+    }
+}
+
+impl FromSql for Hash {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let bytes = value.as_blob()?;
+        let bytes = <[u8; 16]>::try_from(bytes).map_err(|_| FromSqlError::InvalidBlobSize {
+            expected_size: 16,
+            blob_size: bytes.len(),
+        })?;
+        Ok(Hash(ContentHash(u128::from_be_bytes(bytes))))
+    }
+}
+
+/// A count in a column. SQLite counts to 2^63; nothing here gets there.
+pub(super) fn count(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The count of a column; never negative.
+pub(super) fn counted(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// The small count of a column.
+pub(super) fn small(value: i64) -> u32 {
+    u32::try_from(value.max(0)).unwrap_or(u32::MAX)
+}
+
+/// JSON for a column.
+pub(super) fn json<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<String, Fault> {
+    serde_json::to_string(value).map_err(|source| Fault::Unwritable { what, source })
+}
+
+/// The value of a JSON column; `what` and `of` name the row for the message.
+pub(super) fn from_json<T: DeserializeOwned>(what: &'static str, of: &str, text: &str) -> Result<T, Fault> {
+    serde_json::from_str(text).map_err(|source| Fault::BadRow {
+        what: format!("{what} of {of} cannot be read"),
+        source: Some(source),
+    })
+}
+
+/// The value of a word in a column; `what` and `of` name the row for the message.
+pub(super) fn word<T>(what: &'static str, of: &str, text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Fault> {
+    parse(text).ok_or_else(|| Fault::BadRow {
+        what: format!("{what} of {of} is the unknown word {text:?}"),
+        source: None,
+    })
+}
+
+/// Every row of a query, read by `read`.
+pub(super) fn all<T>(
+    statement: &mut Statement<'_>,
+    values: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut rows = statement.query(values)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+/// The row of a query that has one at most, read by `read`.
+pub(super) fn one<T>(
+    statement: &mut Statement<'_>,
+    values: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    let mut rows = statement.query(values)?;
+    rows.next()?.map(read).transpose()
+}
+
+/// A list of texts for `IN (SELECT value FROM json_each(?))`.
+pub(super) fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> Value {
+    Value::Text(serde_json::Value::from(texts.into_iter().collect::<Vec<_>>()).to_string())
+}
+
+/// The conditions of a look: those that were asked for, with their values.
+#[derive(Default)]
+pub(super) struct Conditions {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Conditions {
+    /// One more that must hold; `?` in it stands for `value`.
+    pub(super) fn and(&mut self, clause: &str, value: impl Into<Value>) -> &mut Self {
+        self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });
+        self.values.push(value.into());
+        self.sql.push_str(&clause.replace('?', &format!("?{}", self.values.len())));
+        self
+    }
+
+    /// One more, if there is a value.
+    pub(super) fn and_some<V: Into<Value>>(&mut self, clause: &str, value: Option<V>) -> &mut Self {
+        if let Some(value) = value {
+            self.and(clause, value);
+        }
+        self
+    }
+
+    /// The statement between its head and its tail, and the values for it.
+    pub(super) fn within(self, head: &str, tail: &str) -> (String, impl Params + use<>) {
+        (format!("{head}{}{tail}", self.sql), params_from_iter(self.values))
+    }
+}

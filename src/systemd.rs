@@ -1,0 +1,133 @@
+//! What systemd is told: readiness, status, stopping, and a watchdog that is fed by progress alone.
+//!
+//! Outside of systemd (no `NOTIFY_SOCKET`) all of it does nothing.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use sd_notify::NotifyState;
+
+/// Longest status line, characters.
+const MAX_STATUS_CHARS: usize = 200;
+
+/// A count that rises with each thing done: a tick, an attempt, a look into the outbox. Cheap to clone; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<AtomicU64>);
+
+impl Progress {
+    /// Something was done.
+    pub fn mark(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How much was done so far.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The daemon works; with what `status` shows.
+pub fn ready(status: &str) {
+    notify(&[NotifyState::Ready, NotifyState::Status(&one_line(status))]);
+}
+
+/// What `systemctl status` shows: one line, cut where it is long.
+pub fn status(text: &str) {
+    notify(&[NotifyState::Status(&one_line(text))]);
+}
+
+/// The daemon is leaving.
+pub fn stopping(status: &str) {
+    notify(&[NotifyState::Stopping, NotifyState::Status(&one_line(status))]);
+}
+
+/// Feeds the watchdog for as long as every one of `markers` goes on rising; returns at once where systemd asked for no watchdog.
+///
+/// Each marker must rise at least once within the watchdog's time (`WatchdogSec`): the loops behind them wake at least every few
+/// seconds for this. One loop that hangs starves the watchdog, and systemd restarts the daemon; the database makes that safe.
+pub async fn feed_watchdog(markers: Vec<Progress>) {
+    let Some(limit) = sd_notify::watchdog_enabled() else { return };
+    // Asked four times within the limit, each loop may take half of it before it looks hung.
+    let pause = (limit / 4).max(Duration::from_millis(100));
+    let mut watch = Watch::over(markers);
+    notify(&[NotifyState::Watchdog]);
+    loop {
+        tokio::time::sleep(pause).await;
+        if watch.all_moved() {
+            notify(&[NotifyState::Watchdog]);
+        }
+    }
+}
+
+/// Markers with what they showed when all had last moved.
+struct Watch {
+    markers: Vec<(Progress, u64)>,
+}
+
+impl Watch {
+    fn over(markers: Vec<Progress>) -> Self {
+        Self {
+            markers: markers.into_iter().map(|marker| (marker.clone(), marker.count())).collect(),
+        }
+    }
+
+    /// Whether every marker has risen since this was last true.
+    fn all_moved(&mut self) -> bool {
+        let all_moved = self.markers.iter().all(|(marker, seen)| marker.count() != *seen);
+        if all_moved {
+            self.markers.iter_mut().for_each(|(marker, seen)| *seen = marker.count());
+        }
+        all_moved
+    }
+}
+
+fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::debug!(%error, "systemd was not told");
+    }
+}
+
+/// A status must be one line: a line break would begin another assignment.
+fn one_line(text: &str) -> String {
+    crate::diagnostic::harmless(text).chars().take(MAX_STATUS_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_watchdog_is_fed_while_every_loop_moves() {
+        let markers = [Progress::default(), Progress::default()];
+        let mut watch = Watch::over(markers.to_vec());
+        for _ in 0..3 {
+            assert!(!watch.all_moved());
+            markers.iter().for_each(Progress::mark);
+            assert!(watch.all_moved());
+        }
+    }
+
+    #[test]
+    fn one_loop_that_hangs_starves_the_watchdog() {
+        let markers = [Progress::default(), Progress::default()];
+        let mut watch = Watch::over(markers.to_vec());
+        for _ in 0..5 {
+            markers[0].mark();
+            assert!(!watch.all_moved());
+        }
+        markers[1].mark();
+        assert!(watch.all_moved());
+    }
+
+    #[test]
+    fn a_status_is_one_line() {
+        assert_eq!(one_line("a\nREADY=1"), "a READY=1");
+        assert_eq!(one_line(&"x".repeat(500)).len(), MAX_STATUS_CHARS);
+    }
+}

@@ -1,0 +1,207 @@
+use super::*;
+use crate::{
+    alert::{Alert, AlertState},
+    store::model::{Counts, CreditState, EndpointStat, UpcomingRow},
+    supply::{AlertId, Endpoint, Record, Resource, Timestamp, Token, TokenId, Tracked},
+    wire,
+};
+use view::{RulesView, StatusParts};
+
+fn time(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).expect("a timestamp")
+}
+
+const HOSTILE: &str = "<script>alert(1)</script>\u{202e}&\"'";
+
+fn row(name: &str) -> UpcomingRow {
+    let event = serde_json::json!({"unlockDate": "2026-03-16T13:00:00Z", "cliffUnlocks": {"cliffAmount": 92_650_000.0, "cliffValue": 33_150_000.0,
+        "valueToMarketCap": 2.77, "allocationBreakdown": [{"allocationName": "Investors", "cliffAmount": 1.0}, {"allocationName": "Team", "cliffAmount": 2.0}]}});
+    let mut token = Token::unknown(TokenId::from("arbitrum"));
+    token.item.symbol = name.to_owned().into();
+    let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+    UpcomingRow {
+        token,
+        tracked: Tracked {
+            key: "2026-03-16".into(),
+            record,
+        },
+        read_at: Some(time("2026-03-09T06:00:00Z")),
+    }
+}
+
+fn alert(summary: &str) -> Alert {
+    let at = time("2026-03-09T06:00:00Z");
+    Alert {
+        id: AlertId::from("al_1"),
+        rule: "BigCliffAhead".into(),
+        name: "BigCliffAhead".into(),
+        subject: "unlock/arbitrum/1".into(),
+        episode: 1,
+        state: AlertState::Firing,
+        resolution: None,
+        token: Some("arbitrum".into()),
+        resource: Some(Resource::Unlock),
+        key: None,
+        level: None,
+        labels: [("severity".to_owned(), "critical".to_owned())].into(),
+        annotations: [("summary".to_owned(), summary.to_owned())].into(),
+        told: vec!["ops".into()],
+        leads: vec!["7d".into()],
+        active_at: at,
+        starts_at: Some(at),
+        ends_at: None,
+        false_since: None,
+        due: None,
+        recheck_at: None,
+        updated_at: at,
+    }
+}
+
+fn page(name: &str) -> Page {
+    let now = time("2026-03-09T12:00:00Z");
+    let stat = EndpointStat {
+        endpoint: Endpoint::UnlockEvents,
+        feeds: 2,
+        failing: 1,
+        failing_since: Some(time("2026-03-09T06:00:00Z")),
+        last_success: Some(time("2026-03-09T11:00:00Z")),
+        last_try: Some(now),
+        last_error: Some((now, format!("404 {name}"))),
+    };
+    let counts = Counts {
+        tokens: 2,
+        alerts: vec![(AlertState::Firing, 1)],
+        database_bytes: 5 << 20,
+        ..Counts::default()
+    };
+    let credit = CreditState {
+        used: Some(12),
+        limit: Some(1000),
+        reset_at: Some(time("2026-04-01")),
+        ..CreditState::default()
+    };
+    let status = StatusView::of(StatusParts {
+        now,
+        counts: &counts,
+        endpoints: &[stat],
+        credit: &credit,
+        troubles: &[],
+        receivers: vec!["ops".to_owned()],
+        database: "cliffwatch.db".into(),
+        rules: RulesView {
+            count: Some(4),
+            problem: None,
+        },
+        daemon: None,
+    });
+    Page {
+        status,
+        upcoming: UnlockView::of(&row(name), now).into_iter().collect(),
+        alerts: vec![AlertView::of(&alert(name))],
+        changes: vec![ChangeLine {
+            at: "2026-03-09 06:00".to_owned(),
+            text: name.to_owned(),
+        }],
+        deliveries: Vec::new(),
+    }
+}
+
+#[test]
+fn the_page_tells_what_there_is() {
+    let html = render(&page("ARB"));
+    insta::with_settings!({filters => vec![(r"(?s)<style>.*</style>", "<style>…</style>"), (env!("CARGO_PKG_VERSION"), "…")]}, {
+        insta::assert_snapshot!(html);
+    });
+}
+
+#[test]
+fn text_of_the_source_is_only_ever_text() {
+    let html = render(&page(HOSTILE));
+    assert!(!html.contains("<script>"), "{html}");
+    assert!(!html.contains('\u{202e}'));
+    assert!(html.contains("&lt;script&gt;"));
+}
+
+#[test]
+fn an_empty_page_says_that_nothing_was_asked() {
+    let status = StatusView::of(StatusParts {
+        now: time("2026-03-09T12:00:00Z"),
+        counts: &Counts::default(),
+        endpoints: &[],
+        credit: &CreditState::default(),
+        troubles: &[],
+        receivers: Vec::new(),
+        database: "cliffwatch.db".into(),
+        rules: RulesView::default(),
+        daemon: None,
+    });
+    assert!(status.was_never_asked());
+    let html = render(&Page {
+        status,
+        upcoming: Vec::new(),
+        alerts: Vec::new(),
+        changes: Vec::new(),
+        deliveries: Vec::new(),
+    });
+    assert!(
+        html.contains("Nothing was polled yet") && html.contains("not asked yet"),
+        "{html}"
+    );
+}
+
+#[test]
+fn an_unlock_has_the_names_that_its_json_promises() {
+    let view = UnlockView::of(&row("ARB"), time("2026-03-09T13:00:00Z")).expect("an unlock");
+    let json = serde_json::to_value(&view).expect("json");
+    let names: Vec<&str> = json.as_object().expect("an object").keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "tokenId",
+            "symbol",
+            "name",
+            "unlockDate",
+            "precision",
+            "when",
+            "cliffAmount",
+            "cliffValue",
+            "valueToMarketCap",
+            "daysUntil",
+            "allocations",
+            "listedMethod",
+            "polledAt",
+            "record"
+        ]
+    );
+    assert_eq!(view.allocations, ["Team", "Investors"]);
+    assert_eq!(view.days_until, Some(7.0));
+    assert_eq!(json["unlockDate"], "2026-03-16T13:00:00Z");
+}
+
+#[test]
+fn the_source_is_down_when_an_alert_says_so() {
+    let mut trouble = alert("the source does not answer");
+    trouble.subject = "source".to_owned();
+    let stat = EndpointStat {
+        endpoint: Endpoint::Burn,
+        feeds: 1,
+        failing: 1,
+        failing_since: None,
+        last_success: None,
+        last_try: Some(time("2026-03-09")),
+        last_error: None,
+    };
+    let status = StatusView::of(StatusParts {
+        now: time("2026-03-09T12:00:00Z"),
+        counts: &Counts::default(),
+        endpoints: &[stat],
+        credit: &CreditState::default(),
+        troubles: &[trouble],
+        receivers: Vec::new(),
+        database: "cliffwatch.db".into(),
+        rules: RulesView::default(),
+        daemon: None,
+    });
+    assert_eq!(status.source_up, Some(false));
+    assert_eq!(status.troubles, ["the source does not answer"]);
+}
