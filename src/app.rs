@@ -23,15 +23,18 @@ use crate::{
     config::Config,
     cycle::{self, CycleError, CycleReport, Judgement, run_cycle},
     diagnostic::{self, Diagnostic, SourceText},
-    evaluate::{self, Context},
+    evaluate::Context,
     http::{self, Health},
-    metrics::Metrics,
-    notify::{self, Receivers},
-    outbox::{Announce, DeliveryReport, Meter, Outbox, OutboxDeps},
+    metrics::{Metrics, OutboxLevel},
+    notify::Receivers,
+    outbox::{Announce, DeliveryReport, Down, Meter, Outbox, OutboxDeps},
     route::RouteTree,
     rules::{self, RuleSet},
     schedule::{self, Job, Run, Schedule},
-    store::{Access, Opening, Store, StoreError, model::DueDelivery},
+    store::{
+        Access, Opening, Store, StoreError,
+        model::{DeliveryState, DueDelivery},
+    },
     supply::{DeliveryId, Endpoint, ReceiverName, RuleId, Timestamp},
     systemd::{self, Progress},
     trouble,
@@ -147,7 +150,7 @@ fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Diagnos
 
 fn read_rules(config: &Config, base_dir: &Path, now: Timestamp) -> ReadRules {
     let files = rules::read_files(&config.rules.paths, base_dir);
-    compile(config, files.texts, files.diagnostics, now)
+    compile(config, files.files, files.diagnostics, now)
 }
 
 impl App {
@@ -163,15 +166,17 @@ impl App {
             .map_err(|source| AppError::Store { doing: "open the database", source })?;
         let health = Health::starting(now);
         let metrics = Arc::new(Metrics::new());
-        let routes = RouteTree::build(&config.route, &config.receivers)
-            .map_err(|problems| AppError::Config(problems.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; ")))?;
+        let routes = RouteTree::build(&config.route, &config.receivers).map_err(|problems| {
+            AppError::Config(problems.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; "))
+        })?;
         let external_url = config.http.external_url.as_deref();
         let receivers = Receivers::build(&config.receivers, &config.delivery, external_url)
             .map(Arc::new)
             .map_err(|problems| AppError::Config(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
         let watch = Watch::build(&config.watch)
             .map_err(|errors| AppError::Config(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-        let slots = schedule::jobs(&config.schedule).map_err(|(key, error)| AppError::Config(format!("schedule.{key}: {error}")))?;
+        let slots =
+            schedule::jobs(&config.schedule).map_err(|(key, error)| AppError::Config(format!("schedule.{key}: {error}")))?;
         let api = Client::new(&config.source, clock.clone())?;
 
         let (rules, problem) = usable_rules(&config, base_dir, &store, now).await?;
@@ -197,7 +202,7 @@ impl App {
             Drive::Crank => Outbox::idle(outbox_deps),
         });
         let pinger = match config.http.dead_mans_switch.is_some() || config.http.dead_mans_switch_file.is_some() {
-            true => Some(notify::plain_client().map_err(|error| AppError::Config(format!("http.dead_mans_switch: {error}")))?),
+            true => Some(ping_client().map_err(|error| AppError::Config(format!("http.dead_mans_switch: {error}")))?),
             false => None,
         };
         let rejudge = Arc::new(AtomicBool::new(true));
@@ -285,7 +290,7 @@ impl App {
             return Err(problem);
         }
         let count = read.set.rules.len();
-        if let Err(error) = self.deps.store.keep_good_rules(texts_json(&read.texts), now).await {
+        if let Err(error) = self.deps.store.keep_good_rules(texts_json(&read.texts)).await {
             tracing::warn!(error = chain(&error), "cannot remember the good rules for the next start");
         }
         let routes = self.deps.judgement().routes.clone();
@@ -316,7 +321,7 @@ impl App {
     async fn announce(&self, make: impl FnOnce(&Context<'_>) -> (Alert, Notice)) {
         let now = self.clock.now();
         let judgement = self.deps.judgement();
-        let (alert, notice) = make(&evaluate::Context::of(&judgement.rules, &judgement.routes, now));
+        let (alert, notice) = make(&judgement.context(now));
         let commit = crate::store::model::Commit { at: now, alerts: vec![alert], notices: vec![notice], ..Default::default() };
         match self.deps.store.commit(commit).await {
             Ok(_) => self.deps.outbox.wake(),
@@ -382,7 +387,7 @@ impl App {
             if told.is_some() {
                 return;
             }
-            let context = evaluate::Context::of(&judgement.rules, &judgement.routes, now);
+            let context = judgement.context(now);
             // Numbered by the hour: the database cannot count for us now.
             let episode = u32::try_from(now.timestamp() / 3600).unwrap_or_default();
             let made = match source.is_full() {
@@ -401,7 +406,7 @@ impl App {
             self.health.set_ready();
             let now = self.clock.now();
             let judgement = self.deps.judgement();
-            let (alert, notice) = trouble::recovered(&alert, &evaluate::Context::of(&judgement.rules, &judgement.routes, now));
+            let (alert, notice) = trouble::recovered(&alert, &judgement.context(now));
             self.send_past_outbox(&alert, notice, now).await;
         } else if self.health.not_ready().is_some_and(|reason| reason.starts_with("cannot ")) {
             self.health.set_ready();
@@ -438,7 +443,10 @@ impl App {
             *pinged_at = Some(now);
         }
         let well = match self.deps.store.counts().await {
-            Ok(counts) => counts.pending_deliveries() == 0 && self.deps.store.source_alerts().await.is_ok_and(|open| open.is_empty()),
+            Ok(counts) => {
+                counts.outbox.iter().all(|receiver| receiver.pending() == 0)
+                    && self.deps.store.source_alerts().await.is_ok_and(|open| open.is_empty())
+            }
             Err(_) => false,
         };
         if !well {
@@ -463,10 +471,27 @@ impl App {
         let counts = self.deps.store.counts().await?;
         let credit = self.deps.store.credit().await?;
         let open = self.deps.store.source_alerts().await?;
-        self.deps.metrics.set_from(&counts, &credit, now);
-        self.deps.metrics.set_source_up(!open.iter().any(|alert| trouble::is_about_source(alert)));
-        for (endpoint, at) in self.deps.store.last_successes().await? {
-            self.deps.metrics.set_last_success(endpoint, at);
+        let levels: Vec<OutboxLevel> = counts
+            .outbox
+            .iter()
+            .map(|receiver| OutboxLevel {
+                receiver: receiver.receiver.clone(),
+                pending: receiver.pending(),
+                oldest: receiver.oldest_pending.and_then(|at| (now - at).to_std().ok()),
+                dead: receiver.of(DeliveryState::Dead),
+            })
+            .collect();
+        self.deps.metrics.set_outbox(&levels);
+        self.deps.metrics.set_credits(&credit);
+        self.deps.metrics.set_removals_held(counts.removals_held);
+        for (state, count) in counts.alerts {
+            self.deps.metrics.set_alerts(state, count);
+        }
+        self.deps.metrics.set_source_up(!open.iter().any(|alert| alert.subject.starts_with("source")));
+        for stat in self.deps.store.poll_stats().await? {
+            if let Some(at) = stat.last_success {
+                self.deps.metrics.set_last_success(stat.endpoint, at);
+            }
         }
         Ok(())
     }
@@ -512,7 +537,10 @@ impl App {
         }
         let cut = app.deps.outbox.stop(STOP_DELIVERIES).await;
         if cut > 0 {
-            tracing::warn!(receivers = cut, "deliveries were cut off; they are sent again after the next start, under the same ids");
+            tracing::warn!(
+                receivers = cut,
+                "deliveries were cut off; they are sent again after the next start, under the same ids"
+            );
         }
         ending.cancel();
         tasks.close();
@@ -609,7 +637,7 @@ impl App {
             if pruned_at.is_none_or(|at| now - at >= PRUNE) {
                 pruned_at = Some(now);
                 let store = &self.deps.config.store;
-                match self.deps.store.prune(now, store.retention.delta(), store.poll_log_retention.delta()).await {
+                match self.deps.store.prune(now, store.retention.0, store.poll_log_retention.0).await {
                     Ok(_) => {}
                     Err(error) => tracing::error!(error = chain(&error), "cannot clear away what is old"),
                 }
@@ -624,13 +652,18 @@ impl App {
 }
 
 /// The rules of the files; where those have errors, the rules of the last good files, with the problem.
-async fn usable_rules(config: &Config, base_dir: &Path, store: &Store, now: Timestamp) -> Result<(RuleSet, Option<String>), AppError> {
+async fn usable_rules(
+    config: &Config,
+    base_dir: &Path,
+    store: &Store,
+    now: Timestamp,
+) -> Result<(RuleSet, Option<String>), AppError> {
     let read = read_rules(config, base_dir, now);
     if read.errors() == 0 {
         for diagnostic in &read.diagnostics {
             tracing::warn!(file = %diagnostic.file.display(), "{}", diagnostic.message);
         }
-        if let Err(error) = store.keep_good_rules(texts_json(&read.texts), now).await {
+        if let Err(error) = store.keep_good_rules(texts_json(&read.texts)).await {
             tracing::warn!(error = chain(&error), "cannot remember the good rules for the next start");
         }
         return Ok((read.set, None));
@@ -650,6 +683,12 @@ async fn usable_rules(config: &Config, base_dir: &Path, store: &Store, now: Time
 fn texts_json(texts: &[SourceText]) -> String {
     let pairs: Vec<(&PathBuf, &str)> = texts.iter().map(|source| (&source.file, source.text.as_str())).collect();
     serde_json::to_string(&pairs).unwrap_or_default()
+}
+
+/// What pings the dead man's switch: bounded, and never redirected.
+fn ping_client() -> Result<reqwest::Client, reqwest::Error> {
+    crate::api::install_crypto_provider();
+    reqwest::Client::builder().timeout(Duration::from_secs(10)).redirect(reqwest::redirect::Policy::none()).build()
 }
 
 /// An error with its causes, in one line.
@@ -685,7 +724,7 @@ struct Announcer {
 impl Announcer {
     fn with<T>(&self, now: Timestamp, make: impl FnOnce(&Context<'_>) -> T) -> T {
         let judgement = self.judgement.read().unwrap_or_else(PoisonError::into_inner).clone();
-        make(&evaluate::Context::of(&judgement.rules, &judgement.routes, now))
+        make(&judgement.context(now))
     }
 }
 
@@ -698,9 +737,11 @@ impl Announce for Announcer {
         self.with(now, |context| trouble::dead_letter(delivery.id, &delivery.receiver, &delivery.notices, reason, context))
     }
 
-    fn receiver_down(&self, receiver: &ReceiverName, episode: u32, since: Timestamp, answer: &str, now: Timestamp) -> Option<(Alert, Notice)> {
-        // The outbox names the episode to open; the constructor counts on from the latest.
-        Some(self.with(now, |context| trouble::receiver_dead(receiver, answer, 0, since, episode.saturating_sub(1), context)))
+    fn receiver_down(&self, down: &Down<'_>, now: Timestamp) -> Option<(Alert, Notice)> {
+        let dead = |context: &Context<'_>| {
+            trouble::receiver_dead(down.receiver, down.answer, down.waiting, down.since, down.latest_episode, context)
+        };
+        Some(self.with(now, dead))
     }
 
     fn receiver_back(&self, _: &ReceiverName, open: &Alert, now: Timestamp) -> Option<(Alert, Notice)> {

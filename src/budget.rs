@@ -6,12 +6,7 @@
 
 use chrono::{Datelike, Months, NaiveTime, TimeDelta};
 
-use crate::{
-    config,
-    store::model::CreditState,
-    supply::Timestamp,
-    wire,
-};
+use crate::{config, store::model::CreditState, supply::Timestamp, wire};
 
 /// Why something is asked; the earlier ones come first, and may spend more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,7 +59,12 @@ pub struct Allowance {
 impl Allowance {
     /// Computes it from the last state of the quota.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "credits are far below 2^53 and never negative")]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "credits are far below 2^53 and never negative"
+    )]
     pub fn at(credit: &CreditState, budget: &config::Budget, now: Timestamp) -> Self {
         let credit = credit.clone().rolled(now);
         let reset_at = credit.reset_at.unwrap_or_else(|| next_month(now));

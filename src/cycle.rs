@@ -38,7 +38,7 @@ use crate::{
         Store, StoreError,
         model::{Commit, FeedUpdate, PlanToken, PollEntry, Saved, TokenSnapshot},
     },
-    supply::{Endpoint, FeedId, FeedState, Record, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
+    supply::{Endpoint, FeedId, FeedState, Record, Resource, Timestamp, Token, TokenId, Tracked},
     trouble::{self, FeedNews, FeedResult},
     upcoming,
     watch::Watch,
@@ -83,6 +83,14 @@ pub struct Judgement {
     pub rules: RuleSet,
     /// Who is told what.
     pub routes: RouteTree,
+}
+
+impl Judgement {
+    /// What a judgement at `now` goes by.
+    #[must_use]
+    pub fn context(&self, now: Timestamp) -> evaluate::Context<'_> {
+        evaluate::Context { rules: &self.rules, routes: &self.routes, now }
+    }
 }
 
 impl Deps {
@@ -167,7 +175,12 @@ impl CycleReport {
     /// Whether nothing happened that anyone would want in a log.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.fresh == 0 && self.failed.is_empty() && self.held.is_empty() && self.alerts == 0 && self.deliveries == 0 && self.deferred.is_empty()
+        self.fresh == 0
+            && self.failed.is_empty()
+            && self.held.is_empty()
+            && self.alerts == 0
+            && self.deliveries == 0
+            && self.deferred.is_empty()
     }
 }
 
@@ -208,7 +221,7 @@ fn plural(count: u32, noun: &str) -> String {
 /// # Errors
 /// Where the database fails. What was committed before stays; the next cycle goes on from there.
 pub async fn run_cycle(deps: &Deps, job: Job, slot: Timestamp, now: Timestamp) -> Result<CycleReport, CycleError> {
-    let mut cycle = Cycle { deps, now, report: CycleReport::new(job, now), seen: Vec::new(), told: HashMap::new(), spent: Vec::new() };
+    let mut cycle = Cycle { deps, now, report: CycleReport::new(job, now), seen: Vec::new(), spent: Vec::new() };
     match job {
         Job::Evaluate => cycle.judge_what_time_changed().await?,
         Job::Poll(Endpoint::TokenList) => cycle.token_list().await?,
@@ -227,8 +240,6 @@ struct Cycle<'a> {
     report: CycleReport,
     /// What became of each feed, for alerts about the source.
     seen: Vec<FeedNews>,
-    /// Notices of each rule so far, for its `limit` over the whole cycle.
-    told: HashMap<RuleId, u32>,
     /// What answers cost and reported since the last commit.
     spent: Vec<Spent>,
 }
@@ -334,6 +345,7 @@ impl Cycle<'_> {
                 self.judge_and_commit(work).await?;
             }
             last.commit.token_list_complete = true;
+            last.commit.listed = items.iter().filter_map(|item| item.id.as_str()).map(TokenId::from).collect();
         }
         self.judge_and_commit(Batch { commit: last.commit, tokens: Vec::new() }).await
     }
@@ -437,7 +449,9 @@ impl Cycle<'_> {
         let latest: HashMap<&str, Option<Timestamp>> =
             before.iter().filter_map(|item| Some((item.investor_id.as_str()?, item.latest_funding_date.copied()))).collect();
         let is_new = |item: &&wire::InvestorItem| {
-            item.investor_id.as_str().is_some_and(|id| latest.get(id).is_none_or(|date| *date != item.latest_funding_date.copied()))
+            item.investor_id
+                .as_str()
+                .is_some_and(|id| latest.get(id).is_none_or(|date| *date != item.latest_funding_date.copied()))
         };
         let news: Vec<wire::InvestorItem> = listed.iter().filter(is_new).cloned().collect();
         {
@@ -463,7 +477,12 @@ impl Cycle<'_> {
 
     /// Takes in the rounds of one investor for the tokens that are watched. Rounds that are older than what the list knew are
     /// history: they are kept, and told to nobody.
-    async fn take_in_rounds(&mut self, fetched: &Fetched, item: Option<&wire::InvestorItem>, since: Option<Timestamp>) -> Result<(), CycleError> {
+    async fn take_in_rounds(
+        &mut self,
+        fetched: &Fetched,
+        item: Option<&wire::InvestorItem>,
+        since: Option<Timestamp>,
+    ) -> Result<(), CycleError> {
         let failure = match &fetched.outcome {
             Outcome::Failed(failure) => Some(failure.clone()),
             _ => None,
@@ -490,12 +509,14 @@ impl Cycle<'_> {
                 let of_investor: Vec<Tracked> = snapshot
                     .records
                     .iter()
-                    .filter(|tracked| matches!(&tracked.record, Record::Funding(round) if round.investor_id == detail.investor_id))
+                    .filter(
+                        |tracked| matches!(&tracked.record, Record::Funding(round) if round.investor_id == detail.investor_id),
+                    )
                     .cloned()
                     .collect();
                 let token = self.deps.watch.placed(snapshot.token.clone());
                 let mut diff =
-                    diff::diff_funding(&token.id, &of_investor, &[], &rounds, &self.deps.settings(), &diff::Window::ALL, self.now);
+                    diff::diff_funding(&token.id, &of_investor, &[], &rounds, &self.deps.settings(), &diff::Window::ALL);
                 // Absence is no proof here: one investor's page speaks for itself alone.
                 diff.removed.clear();
                 let is_news = |tracked: &Record| since.is_none_or(|since| tracked.interval().is_some_and(|at| at.start > since));
@@ -590,7 +611,7 @@ impl Cycle<'_> {
             })
             .collect();
         let judgement = self.deps.judgement();
-        let context = evaluate::Context { rules: &judgement.rules, routes: &judgement.routes, now: self.now, told: &self.told };
+        let context = judgement.context(self.now);
         let draft = evaluate::evaluate(&facts, &context);
         let verdict = self.number(draft).await?;
         self.report.judged += u32::try_from(work.tokens.len()).unwrap_or(u32::MAX);
@@ -601,11 +622,9 @@ impl Cycle<'_> {
     /// Gives the alerts that a draft opens their episodes.
     async fn number(&mut self, draft: Draft) -> Result<Verdict, CycleError> {
         let openings = draft.openings();
-        let latest = if openings.is_empty() { Vec::new() } else { stored("read episodes", self.deps.store.episodes(openings)).await? };
+        let latest =
+            if openings.is_empty() { Vec::new() } else { stored("read episodes", self.deps.store.episodes(openings)).await? };
         let verdict = draft.number(&latest);
-        for (rule, count) in &verdict.told {
-            *self.told.entry(rule.clone()).or_default() += count;
-        }
         Ok(verdict)
     }
 
@@ -628,10 +647,11 @@ impl Cycle<'_> {
         for (rule, error) in &verdict.template_errors {
             deps.metrics.template_fallback();
             tracing::error!(rule = rule.as_str(), error, "a template failed: the built-in text was sent instead");
-            let draft = trouble::template_failed(rule, error, &deps.judgement().routes, self.now);
-            let told = self.number(draft).await?;
-            commit.alerts.extend(told.alerts);
-            commit.notices.extend(told.notices);
+            let judgement = deps.judgement();
+            let owner = judgement.rules.rules.iter().find(|known| known.id == *rule).and_then(|known| known.owner.as_deref());
+            let (alert, notice) = trouble::template_failed(rule, owner, error, &judgement.context(self.now));
+            commit.alerts.push(alert);
+            commit.notices.push(notice);
         }
         self.report.alerts += u32::try_from(commit.alerts.len()).unwrap_or(u32::MAX);
         let changes: Vec<_> = commit.changes.iter().map(|change| change.kind).collect();
@@ -639,8 +659,12 @@ impl Cycle<'_> {
         let has_notices = !commit.notices.is_empty();
         let saved: Saved = stored("write a batch", deps.store.commit(commit)).await?;
         self.report.deliveries += saved.deliveries;
-        deps.metrics.changes(&changes);
-        deps.metrics.rule_matches(&matches);
+        for kind in changes {
+            deps.metrics.change(kind);
+        }
+        for (rule, at) in &matches {
+            deps.metrics.rule_match(rule, *at);
+        }
         if has_notices {
             deps.outbox.wake();
         }
@@ -655,7 +679,10 @@ impl Cycle<'_> {
         let judgement = deps.judgement();
         let seen = std::mem::take(&mut self.seen);
         let is_watched = |feed: &FeedId| feed.token.as_ref().is_none_or(|token| deps.watch.covers(token));
-        let draft = trouble::judge(&open, &seen, &is_watched, &judgement.rules, &judgement.routes, self.now);
+        let draft = {
+            let news = trouble::Cycle { news: &seen, open: &open, is_watched: &is_watched, token: &|_| None };
+            trouble::watch(&news, &judgement.context(self.now))
+        };
         let verdict = self.number(draft).await?;
         let commit = Commit { jobs: vec![(job.as_str().to_owned(), slot)], ..Commit::default() };
         self.commit(commit, verdict).await
@@ -700,16 +727,21 @@ impl Cycle<'_> {
         let is_baseline = known.baseline_at.is_none();
         let failure = match &fetched.outcome {
             Outcome::Failed(failure) => Some(failure.clone()),
-            Outcome::Fresh(answer) if intake::rows(&answer.payload) == 0 && id.endpoint != Endpoint::Upcoming && !is_baseline => Some(Failure {
-                kind: FailureKind::Emptied,
-                message: format!("{id}: the answer is complete but empty, where there was a list before; nothing of it is believed"),
-                retry_at: None,
-            }),
+            Outcome::Fresh(answer) if intake::rows(&answer.payload) == 0 && id.endpoint != Endpoint::Upcoming && !is_baseline => {
+                Some(Failure {
+                    kind: FailureKind::Emptied,
+                    message: format!(
+                        "{id}: the answer is complete but empty, where there was a list before; nothing of it is believed"
+                    ),
+                    retry_at: None,
+                })
+            }
             _ => None,
         };
         let entry = intake::poll_entry(fetched, failure.as_ref(), self.now);
         self.note(fetched, &entry, failure.as_ref(), false);
-        let mut state = if failure.is_some() { intake::failed(known, self.now) } else { intake::read(known, ask, fetched, self.now) };
+        let mut state =
+            if failure.is_some() { intake::failed(known, self.now) } else { intake::read(known, ask, fetched, self.now) };
         if let (Outcome::Fresh(answer), None) = (&fetched.outcome, &failure) {
             state.hash = Some(answer.hash);
             state.baseline_at.get_or_insert(self.now);
@@ -730,7 +762,10 @@ impl Cycle<'_> {
             });
             let failure = Failure {
                 kind: FailureKind::QuotaExhausted,
-                message: format!("{feed}: not asked, since the credits of this period are spent; they return on {}", until.format("%-d %b %Y, %H:%M UTC")),
+                message: format!(
+                    "{feed}: not asked, since the credits of this period are spent; they return on {}",
+                    until.format("%-d %b %Y, %H:%M UTC")
+                ),
                 retry_at: Some(until),
             };
             self.report.failed.push((feed.clone(), failure.clone()));

@@ -26,8 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     app::{App, AppError, Drive},
     clock::Clock,
-    config,
-    format,
+    config, format,
     serve::{self, Edit, EditError, Options, Service, ServiceError},
     supply::Timestamp,
     wire,
@@ -110,11 +109,12 @@ pub async fn run(folder: &Path, listen: SocketAddr, stop: impl Future<Output = (
     };
     let app = App::open(config, folder, Clock::system(), Drive::Itself).await?;
 
+    let (tokens, events) = (imported.tokens, imported.events);
     let say = print.clone();
     let started = move |address: Option<SocketAddr>| {
         let page = address.map_or_else(|| "off".to_owned(), |address| format!("http://{address}/"));
         let text = format!(
-            "cliffwatch demo: {imported}\n  status page   {page}\n  data service  http://{source_address}/v5/token/list\n  webhook       http://{webhook_address}/hook\n  mail server   smtp://{mail_address}\n  files         {}\n  Ctrl-C ends it.\n",
+            "cliffwatch demo: {tokens} tokens with {events} unlock events\n  status page   {page}\n  data service  http://{source_address}/v5/token/list\n  webhook       http://{webhook_address}/hook\n  mail server   smtp://{mail_address}\n  files         {}\n  Ctrl-C ends it.\n",
             folder.display()
         );
         say.send(Line::Said(text)).ok();
@@ -133,7 +133,13 @@ async fn bind(doing: &'static str) -> Result<TcpListener, DemoError> {
     TcpListener::bind("127.0.0.1:0").await.map_err(io_error(doing))
 }
 
-fn write_files(folder: &Path, source: SocketAddr, webhook: SocketAddr, mail: SocketAddr, listen: SocketAddr) -> Result<(), DemoError> {
+fn write_files(
+    folder: &Path,
+    source: SocketAddr,
+    webhook: SocketAddr,
+    mail: SocketAddr,
+    listen: SocketAddr,
+) -> Result<(), DemoError> {
     let rules = folder.join("rules");
     std::fs::create_dir_all(&rules).map_err(io_error("make the folder of the demo"))?;
     for (name, text) in STARTER_RULES {
@@ -308,7 +314,7 @@ fn subject_of(mail: &str) -> String {
             .and_then(|text| base64::engine::general_purpose::STANDARD.decode(text).ok())
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let is_encoded = decoded.is_some();
-        if !plain.is_empty() && !(was_encoded && is_encoded) {
+        if !(plain.is_empty() || was_encoded && is_encoded) {
             plain.push(' ');
         }
         plain.push_str(&decoded.unwrap_or_else(|| word.to_owned()));
@@ -390,7 +396,13 @@ async fn print_lines(mut lines: mpsc::UnboundedReceiver<Line>, began: Instant) {
             Line::Said(text) => text,
             Line::Mail { to, subject, bytes } => {
                 let kb = bytes.div_ceil(1024);
-                format!("{}   {}  {} ({kb} KiB to {})", stamp(began), painted("mail   ", AnsiColor::Magenta), printable(&subject), printable(&to))
+                format!(
+                    "{}   {}  {} ({kb} KiB to {})",
+                    stamp(began),
+                    painted("mail   ", AnsiColor::Magenta),
+                    printable(&subject),
+                    printable(&to)
+                )
             }
             Line::Told(body) => told(&body, began),
         };

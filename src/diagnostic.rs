@@ -52,22 +52,12 @@ pub struct SourceText {
 impl Diagnostic {
     /// An error at a place.
     pub fn error(file: impl Into<PathBuf>, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Error,
-            file: file.into(),
-            span,
-            message: message.into(),
-            label: None,
-            help: None,
-        }
+        Self { severity: Severity::Error, file: file.into(), span, message: message.into(), label: None, help: None }
     }
 
     /// A warning at a place.
     pub fn warning(file: impl Into<PathBuf>, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Warning,
-            ..Self::error(file, span, message)
-        }
+        Self { severity: Severity::Warning, ..Self::error(file, span, message) }
     }
 
     /// With what stands under the caret.
@@ -127,12 +117,7 @@ pub fn position(text: &str, span: &Range<usize>) -> Position {
     };
     let (line, column) = place(span.start);
     let (end_line, end_column) = place(span.end.max(span.start));
-    Position {
-        line,
-        column,
-        end_line,
-        end_column,
-    }
+    Position { line, column, end_line, end_column }
 }
 
 /// Sorts for reading: errors first, then by file in the order of `sources`, then by place; what is said twice is said once.
@@ -146,10 +131,7 @@ pub fn in_order<'a>(diagnostics: &'a [Diagnostic], sources: &[SourceText]) -> Ve
         .collect();
     ordered.sort_by(|a, b| {
         let key = |d: &Diagnostic| (rank(&d.file), d.span.as_ref().map(|span| span.start));
-        b.severity
-            .cmp(&a.severity)
-            .then_with(|| key(a).cmp(&key(b)))
-            .then_with(|| a.file.cmp(&b.file))
+        b.severity.cmp(&a.severity).then_with(|| key(a).cmp(&key(b))).then_with(|| a.file.cmp(&b.file))
     });
     ordered
 }
@@ -157,25 +139,17 @@ pub fn in_order<'a>(diagnostics: &'a [Diagnostic], sources: &[SourceText]) -> Ve
 /// How many errors and warnings, in words: `2 errors, 1 warning`; empty where there are none.
 #[must_use]
 pub fn summary(diagnostics: &[&Diagnostic]) -> String {
-    let count = |severity| {
-        diagnostics
-            .iter()
-            .filter(|diagnostic| diagnostic.severity == severity)
-            .count()
-    };
+    let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
     let word = |count: usize, noun: &str| match count {
         0 => None,
         1 => Some(format!("1 {noun}")),
         _ => Some(format!("{count} {noun}s")),
     };
-    [
-        word(count(Severity::Error), "error"),
-        word(count(Severity::Warning), "warning"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect::<Vec<_>>()
-    .join(", ")
+    [word(count(Severity::Error), "error"), word(count(Severity::Warning), "warning")]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// All problems with their lines and carets, as a compiler shows them; the last line counts them. Empty where there are none.
@@ -206,9 +180,7 @@ fn render_one(diagnostic: &Diagnostic, source: Option<&SourceText>, renderer: &R
         Severity::Warning => Level::WARNING,
     };
     let path = harmless(&diagnostic.file.display().to_string());
-    let mut group = level
-        .primary_title(harmless(&diagnostic.message))
-        .elements(Vec::<Origin<'_>>::new());
+    let mut group = level.primary_title(harmless(&diagnostic.message)).elements(Vec::<Origin<'_>>::new());
     let label = diagnostic.label.as_deref().map(harmless);
     group = match (source, &diagnostic.span) {
         (Some(source), Some(span)) => {
@@ -216,24 +188,14 @@ fn render_one(diagnostic: &Diagnostic, source: Option<&SourceText>, renderer: &R
             let start = source.text.get(..text.0).unwrap_or_default().matches('\n').count() + 1;
             let annotation = AnnotationKind::Primary.span(span).label(label);
             let slice = source.text.get(text.0..text.1).unwrap_or_default();
-            group.element(
-                Snippet::source(expose_controls(slice))
-                    .line_start(start)
-                    .path(path)
-                    .annotation(annotation),
-            )
+            group.element(Snippet::source(expose_controls(slice)).line_start(start).path(path).annotation(annotation))
         }
         (_, _) => group.element(Origin::path(path)),
     };
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(harmless(help)));
     }
-    renderer
-        .render(&[group])
-        .lines()
-        .map(str::trim_end)
-        .collect::<Vec<_>>()
-        .join("\n")
+    renderer.render(&[group]).lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
 /// The lines around `span`, as a byte range of `text`, and the span within them: rendering cost must not grow with the file.
@@ -241,18 +203,9 @@ fn window(text: &str, span: &Range<usize>) -> ((usize, usize), Range<usize>) {
     let start = text.floor_char_boundary(span.start.min(text.len()));
     let end = text.ceil_char_boundary(span.end.clamp(start, text.len()));
     // A caret on a line break would point at the next line: it points at the end of its own.
-    let end = if end > start {
-        text.get(start..end)
-            .and_then(|part| part.find('\n'))
-            .map_or(end, |at| start + at)
-    } else {
-        end
-    };
+    let end = if end > start { text.get(start..end).and_then(|part| part.find('\n')).map_or(end, |at| start + at) } else { end };
     let from = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
-    let until = text
-        .get(end..)
-        .and_then(|after| after.find('\n'))
-        .map_or(text.len(), |at| end + at);
+    let until = text.get(end..).and_then(|after| after.find('\n')).map_or(text.len(), |at| end + at);
     ((from, until), start - from..end - from)
 }
 
@@ -311,9 +264,7 @@ struct JsonDiagnostic<'a> {
 pub fn to_json(diagnostics: &[Diagnostic], sources: &[SourceText]) -> serde_json::Value {
     let list = in_order(diagnostics, sources).into_iter().map(|diagnostic| {
         let source = sources.iter().find(|source| source.file == diagnostic.file);
-        let place = source
-            .zip(diagnostic.span.as_ref())
-            .map(|(source, span)| position(&source.text, span));
+        let place = source.zip(diagnostic.span.as_ref()).map(|(source, span)| position(&source.text, span));
         JsonDiagnostic {
             file: diagnostic.file.display().to_string(),
             line: place.map(|place| place.line),
@@ -334,10 +285,7 @@ mod tests {
     use super::*;
 
     fn source(text: &str) -> SourceText {
-        SourceText {
-            file: "cliffwatch.toml".into(),
-            text: text.into(),
-        }
+        SourceText { file: "cliffwatch.toml".into(), text: text.into() }
     }
 
     #[test]

@@ -56,10 +56,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            tolerance: 1e-9,
-            removal_confirmations: 2,
-        }
+        Self { tolerance: 1e-9, removal_confirmations: 2 }
     }
 }
 
@@ -79,10 +76,7 @@ impl Window {
     /// From one day to another, both inclusive.
     #[must_use]
     pub fn of(first: NaiveDate, last: NaiveDate) -> Self {
-        Self {
-            first: Some(first),
-            last: Some(last),
-        }
+        Self { first: Some(first), last: Some(last) }
     }
 
     /// Whether an instant lies within; what is undated does.
@@ -138,19 +132,13 @@ pub fn apply(before: &[Tracked], diff: &Diff) -> Vec<Tracked> {
         .iter()
         .filter(|tracked| !removed.contains(&tracked.key))
         .map(|tracked| match written.remove(&tracked.key) {
-            Some(record) => Tracked {
-                key: tracked.key.clone(),
-                record: record.clone(),
-            },
+            Some(record) => Tracked { key: tracked.key.clone(), record: record.clone() },
             None => tracked.clone(),
         })
         .collect();
     for put in &diff.put {
         if written.remove(&put.key).is_some() {
-            after.push(Tracked {
-                key: put.key.clone(),
-                record: put.record.clone(),
-            });
+            after.push(Tracked { key: put.key.clone(), record: put.record.clone() });
         }
     }
     after
@@ -173,10 +161,7 @@ struct Keys {
 
 impl Keys {
     fn taken<'a>(keys: impl IntoIterator<Item = &'a RecordKey>) -> Self {
-        Self {
-            taken: keys.into_iter().map(|key| key.as_str().to_owned()).collect(),
-            next: HashMap::new(),
-        }
+        Self { taken: keys.into_iter().map(|key| key.as_str().to_owned()).collect(), next: HashMap::new() }
     }
 
     fn fresh(&mut self, wanted: &str) -> RecordKey {
@@ -202,10 +187,7 @@ struct Absence<'a> {
 
 impl<'a> Absence<'a> {
     fn new(missing: &'a [(RecordKey, u32)], settings: &Settings) -> Self {
-        Self {
-            counts: missing.iter().map(|(key, count)| (key, *count)).collect(),
-            needed: settings.removal_confirmations.max(1),
-        }
+        Self { counts: missing.iter().map(|(key, count)| (key, *count)).collect(), needed: settings.removal_confirmations.max(1) }
     }
 
     /// Absences of a record, this one included.

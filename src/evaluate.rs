@@ -136,11 +136,7 @@ impl Terms<'_> {
     /// All lead times that hold, as the rule writes them.
     fn leads(&self, interval: Option<Interval>, now: Timestamp) -> Vec<String> {
         let Some(interval) = interval else { return Vec::new() };
-        self.within
-            .iter()
-            .filter(|lead| interval.is_within(now, lead.span))
-            .map(|lead| lead.text.clone())
-            .collect()
+        self.within.iter().filter(|lead| interval.is_within(now, lead.span)).map(|lead| lead.text.clone()).collect()
     }
 }
 
@@ -188,12 +184,7 @@ fn windows_of<J: Judge>(rules: &[J], evaluated_until: Option<Timestamp>, now: Ti
         }
         match evaluated_until {
             Some(until) if !terms.is_clock_dependent => {
-                windows.extend(
-                    terms
-                        .within
-                        .iter()
-                        .map(|lead| (ahead(until, lead.span), ahead(now, lead.span))),
-                );
+                windows.extend(terms.within.iter().map(|lead| (ahead(until, lead.span), ahead(now, lead.span))));
             }
             _ => {
                 let longest = terms.within.iter().map(|lead| lead.span).max();
@@ -215,17 +206,10 @@ fn windows_of<J: Judge>(rules: &[J], evaluated_until: Option<Timestamp>, now: Ti
 
 /// The engine behind [`evaluate`], for any kind of rule.
 fn judge<J: Judge>(facts: &[TokenFacts<'_>], rules: &[J], routes: &RouteTree, now: Timestamp) -> Draft {
-    let mut judgement = Judgement {
-        routes,
-        now,
-        draft: Draft::default(),
-    };
+    let mut judgement = Judgement { routes, now, draft: Draft::default() };
     let mut open: Vec<Vec<Open<'_>>> = facts.iter().map(open_alerts).collect();
     let mut ids: HashSet<&RuleId> = HashSet::new();
-    let awake: Vec<&J> = rules
-        .iter()
-        .filter(|rule| rule.terms().is_awake(now) && ids.insert(rule.terms().id))
-        .collect();
+    let awake: Vec<&J> = rules.iter().filter(|rule| rule.terms().is_awake(now) && ids.insert(rule.terms().id)).collect();
     for (facts, open) in facts.iter().zip(&mut open).filter(|(facts, _)| facts.is_watched) {
         let records: Vec<_> = facts.records.iter().map(Dated::of).collect();
         for rule in &awake {
@@ -241,11 +225,7 @@ fn judge<J: Judge>(facts: &[TokenFacts<'_>], rules: &[J], routes: &RouteTree, no
                 let terms = rule.terms();
                 *terms.id == alert.rule && alert.resource.is_some_and(|of| terms.on == On::Record(of))
             });
-            let why = if is_ruled && facts.is_watched {
-                Resolution::Removed
-            } else {
-                Resolution::RuleGone
-            };
+            let why = if is_ruled && facts.is_watched { Resolution::Removed } else { Resolution::RuleGone };
             judgement.end((*alert).clone(), why, facts, None, None::<&J>);
         }
     }
@@ -269,11 +249,7 @@ struct Dated<'a> {
 
 impl<'a> Dated<'a> {
     fn of(tracked: &'a Tracked) -> Self {
-        Self {
-            tracked,
-            resource: tracked.record.resource(),
-            interval: tracked.record.interval(),
-        }
+        Self { tracked, resource: tracked.record.resource(), interval: tracked.record.interval() }
     }
 }
 
@@ -289,16 +265,9 @@ fn open_alerts<'a>(facts: &TokenFacts<'a>) -> Vec<Open<'a>> {
         matches!(alert.state, AlertState::Pending | AlertState::Firing)
             && alert.rule.as_str() != trouble::SOURCE_TROUBLE
             && alert.key.is_some()
-            && alert
-                .resource
-                .is_some_and(|resource| !facts.is_watched || facts.resources.contains(&resource))
+            && alert.resource.is_some_and(|resource| !facts.is_watched || facts.resources.contains(&resource))
     };
-    facts
-        .alerts
-        .iter()
-        .filter(|alert| is_open(alert))
-        .map(|alert| Open { alert, is_judged: false })
-        .collect()
+    facts.alerts.iter().filter(|alert| is_open(alert)).map(|alert| Open { alert, is_judged: false }).collect()
 }
 
 /// Where a record stands in time, as a rule sees it.
@@ -326,11 +295,7 @@ impl<'a> Place<'a> {
         if terms.within.is_empty() || resource != Resource::Unlock {
             return Place::Seen(None);
         }
-        let lead = terms
-            .within
-            .iter()
-            .filter(|lead| interval.is_within(now, lead.span))
-            .min_by_key(|lead| lead.span);
+        let lead = terms.within.iter().filter(|lead| interval.is_within(now, lead.span)).min_by_key(|lead| lead.span);
         lead.map_or(Place::Beyond, |lead| Place::Seen(Some(lead)))
     }
 }
@@ -354,14 +319,7 @@ struct About<'a> {
 
 impl<'a> About<'a> {
     fn scope(&self, now: Timestamp) -> Scope<'a> {
-        Scope {
-            token: Some(self.facts.token),
-            record: self.record,
-            change: self.change,
-            source: None,
-            lead: self.lead,
-            now,
-        }
+        Scope { token: Some(self.facts.token), record: self.record, change: self.change, source: None, lead: self.lead, now }
     }
 
     /// What is told of `alert`; its id comes with the numbering.
@@ -414,11 +372,7 @@ impl<'a> About<'a> {
 
 /// A token as messages show it.
 pub(crate) fn token_body(token: &Token) -> TokenBody {
-    TokenBody {
-        id: token.id.as_str().to_owned(),
-        name: token.name().to_owned(),
-        symbol: token.symbol().to_owned(),
-    }
+    TokenBody { id: token.id.as_str().to_owned(), name: token.name().to_owned(), symbol: token.symbol().to_owned() }
 }
 
 impl TokenFacts<'_> {
@@ -446,10 +400,7 @@ impl Judgement<'_> {
         match terms.on {
             On::Record(resource @ (Resource::Unlock | Resource::Allocation | Resource::Emission)) => {
                 let mut mine: HashMap<&str, &mut Open<'_>> = HashMap::new();
-                for open in open
-                    .iter_mut()
-                    .filter(|open| open.alert.rule == *terms.id && open.alert.resource == Some(resource))
-                {
+                for open in open.iter_mut().filter(|open| open.alert.rule == *terms.id && open.alert.resource == Some(resource)) {
                     if let Some(key) = &open.alert.key {
                         mine.insert(key.as_str(), open);
                     }
@@ -487,34 +438,18 @@ impl Judgement<'_> {
     /// A record without an open alert: raises one where the rule holds.
     fn look<J: Judge>(&mut self, rule: &J, facts: &TokenFacts<'_>, record: &Dated<'_>) {
         let terms = rule.terms();
-        let Dated {
-            tracked,
-            resource,
-            interval,
-        } = *record;
+        let Dated { tracked, resource, interval } = *record;
         let Place::Seen(lead) = Place::of(&terms, interval, resource, self.now) else {
             return;
         };
-        let about = About {
-            facts,
-            record: Some(tracked),
-            change: None,
-            lead,
-        };
+        let about = About { facts, record: Some(tracked), change: None, lead };
         let scope = about.scope(self.now);
         if !rule.covers(&scope) || rule.holds(&scope) != Truth::True {
             return;
         }
         self.draft.matched(terms.id, self.now);
         let subject = format!("{resource}/{}/{}", facts.token.id, tracked.key);
-        let mut alert = self.alert(
-            &terms,
-            facts,
-            subject,
-            AlertState::Pending,
-            resource,
-            Some(tracked.key.clone()),
-        );
+        let mut alert = self.alert(&terms, facts, subject, AlertState::Pending, resource, Some(tracked.key.clone()));
         alert.due = interval;
         if terms.hold > TimeDelta::zero() {
             alert.level = rule.level(&scope);
@@ -534,35 +469,16 @@ impl Judgement<'_> {
         alert.level = rule.level(&about.scope(self.now));
         alert.leads = terms.leads(alert.due, self.now);
         self.render(rule, about, &mut alert);
-        let reason = about
-            .lead
-            .map_or_else(|| "firing".to_owned(), |lead| format!("lead {}", lead.text));
-        self.tell(
-            &terms,
-            about,
-            alert,
-            is_opening,
-            NoticeKind::Firing,
-            "firing".to_owned(),
-            &reason,
-        );
+        let reason = about.lead.map_or_else(|| "firing".to_owned(), |lead| format!("lead {}", lead.text));
+        self.tell(&terms, about, alert, is_opening, NoticeKind::Firing, "firing".to_owned(), &reason);
     }
 
     /// A record with an open alert: moves the alert on.
     fn follow<J: Judge>(&mut self, rule: &J, facts: &TokenFacts<'_>, record: &Dated<'_>, before: &Alert) {
         let terms = rule.terms();
         let now = self.now;
-        let Dated {
-            tracked,
-            resource,
-            interval,
-        } = *record;
-        let mut about = About {
-            facts,
-            record: Some(tracked),
-            change: None,
-            lead: None,
-        };
+        let Dated { tracked, resource, interval } = *record;
+        let mut about = About { facts, record: Some(tracked), change: None, lead: None };
         let lead = match Place::of(&terms, interval, resource, now) {
             Place::Undated => return self.end(before.clone(), Resolution::RescheduledOut, facts, Some(tracked), Some(rule)),
             Place::Passed => return self.end(before.clone(), Resolution::Passed, facts, Some(tracked), Some(rule)),
@@ -593,9 +509,7 @@ impl Judgement<'_> {
         {
             // What was told for the old date says nothing of the new one: those lead times are told again when they come.
             let holds = |lead: &Lead| new.is_within(now, lead.span);
-            alert
-                .leads
-                .retain(|told| terms.within.iter().any(|lead| holds(lead) && is_same(told, lead)));
+            alert.leads.retain(|told| terms.within.iter().any(|lead| holds(lead) && is_same(told, lead)));
         }
 
         if alert.state == AlertState::Pending {
@@ -650,12 +564,7 @@ impl Judgement<'_> {
         if interval.is_some_and(|interval| self.now.signed_duration_since(interval.start) > terms.since) {
             return;
         }
-        let about = About {
-            facts,
-            record: Some(tracked),
-            change: None,
-            lead: None,
-        };
+        let about = About { facts, record: Some(tracked), change: None, lead: None };
         let subject = format!("{resource}/{}/{}", facts.token.id, tracked.key);
         self.event(rule, &about, subject, resource, Some(tracked.key.clone()), "added");
     }
@@ -663,21 +572,11 @@ impl Judgement<'_> {
     /// A change.
     fn change<J: Judge>(&mut self, rule: &J, facts: &TokenFacts<'_>, change: &Change, resource: Resource, ordinal: u32) {
         let key = change.key.as_ref().map_or("series", RecordKey::as_str);
-        let record = change.new.as_ref().or(change.old.as_ref()).map(|record| Tracked {
-            key: key.into(),
-            record: record.clone(),
-        });
-        let about = About {
-            facts,
-            record: record.as_ref(),
-            change: Some(change),
-            lead: None,
-        };
+        let record =
+            change.new.as_ref().or(change.old.as_ref()).map(|record| Tracked { key: key.into(), record: record.clone() });
+        let about = About { facts, record: record.as_ref(), change: Some(change), lead: None };
         let polled_at = iso(facts.polled_at(resource).unwrap_or(self.now));
-        let subject = format!(
-            "change/{}/{resource}/{}/{key}/{polled_at}#{ordinal}",
-            facts.token.id, change.kind
-        );
+        let subject = format!("change/{}/{resource}/{}/{key}/{polled_at}#{ordinal}", facts.token.id, change.kind);
         self.event(rule, &about, subject, resource, change.key.clone(), change.kind.as_str());
     }
 
@@ -718,12 +617,7 @@ impl Judgement<'_> {
         rule: Option<&J>,
     ) {
         let was_firing = alert.state == AlertState::Firing;
-        let about = About {
-            facts,
-            record,
-            change: None,
-            lead: None,
-        };
+        let about = About { facts, record, change: None, lead: None };
         if let Some(rule) = rule.filter(|_| why != Resolution::RuleGone) {
             let rendered = rule.render(&about.scope(self.now), alert.level);
             self.draft.template_failed(&alert.rule, rendered.error);
@@ -738,48 +632,27 @@ impl Judgement<'_> {
         alert.false_since = None;
         alert.recheck_at = None;
         alert.updated_at = self.now;
-        let receivers: Vec<_> = alert
-            .told
-            .iter()
-            .filter(|receiver| self.routes.tells_ends_to(receiver))
-            .cloned()
-            .collect();
+        let receivers: Vec<_> = alert.told.iter().filter(|receiver| self.routes.tells_ends_to(receiver)).cloned().collect();
         if was_firing && !receivers.is_empty() {
             let body = about.body(&alert, "resolved", why.as_str(), self.now);
             let urgency = Urgency::of(record.map(|tracked| &tracked.record), self.now);
             let alert_index = self.draft.alerts.len();
             let transition = "resolved".to_owned();
-            self.draft.tells.push(Tell {
-                alert: alert_index,
-                kind: NoticeKind::Resolved,
-                transition,
-                receivers,
-                body,
-                urgency,
-            });
+            self.draft.tells.push(Tell { alert: alert_index, kind: NoticeKind::Resolved, transition, receivers, body, urgency });
         }
-        self.draft.alerts.push(Sketch {
-            alert,
-            is_opening: false,
-        });
+        self.draft.alerts.push(Sketch { alert, is_opening: false });
     }
 
     /// Nothing is told; what moved on silently is written.
     fn keep(&mut self, terms: &Terms<'_>, before: &Alert, mut alert: Alert, resource: Resource) {
         alert.recheck_at = recheck(terms, &alert, resource);
         if alert != *before {
-            self.draft.alerts.push(Sketch {
-                alert,
-                is_opening: false,
-            });
+            self.draft.alerts.push(Sketch { alert, is_opening: false });
         }
     }
 
     /// Puts an alert into the draft with what is told of it now.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "all of it makes one notice, and each caller has all of it at hand"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "all of it makes one notice, and each caller has all of it at hand")]
     fn tell(
         &mut self,
         terms: &Terms<'_>,
@@ -798,14 +671,7 @@ impl Judgement<'_> {
         let receivers = terms.audience(self.routes, &alert.labels);
         let body = about.body(&alert, "firing", reason, self.now);
         let urgency = Urgency::of(about.record.map(|tracked| &tracked.record), self.now);
-        self.draft.tells.push(Tell {
-            alert: self.draft.alerts.len(),
-            kind,
-            transition,
-            receivers,
-            body,
-            urgency,
-        });
+        self.draft.tells.push(Tell { alert: self.draft.alerts.len(), kind, transition, receivers, body, urgency });
         self.draft.alerts.push(Sketch { alert, is_opening });
     }
 
@@ -852,22 +718,14 @@ impl Judgement<'_> {
         let left_out = counted.split_off(limit);
         self.draft.tells.extend(others);
         self.draft.tells.extend(counted);
-        self.draft.left_out = self
-            .draft
-            .left_out
-            .saturating_add(u32::try_from(left_out.len()).unwrap_or(u32::MAX));
+        self.draft.left_out = self.draft.left_out.saturating_add(u32::try_from(left_out.len()).unwrap_or(u32::MAX));
         self.summarize(terms, limit, &left_out);
     }
 
     /// One alert for all that a limit left out, with the labels that they have in common, to all who would have been told.
     fn summarize(&mut self, terms: &Terms<'_>, limit: usize, left_out: &[Tell]) {
-        let mut alert = blank(
-            terms.id.clone(),
-            terms.name,
-            format!("limit/{}/{}", terms.id, iso(self.now)),
-            AlertState::Event,
-            self.now,
-        );
+        let mut alert =
+            blank(terms.id.clone(), terms.name, format!("limit/{}/{}", terms.id, iso(self.now)), AlertState::Event, self.now);
         let mut receivers = Vec::new();
         let mut tokens: Vec<&str> = Vec::new();
         for (index, tell) in left_out.iter().enumerate() {
@@ -895,31 +753,15 @@ impl Judgement<'_> {
         );
         let more = if tokens.len() > TOKENS_IN_SUMMARY { ", …" } else { "" };
         tokens.truncate(TOKENS_IN_SUMMARY);
-        alert.annotations.insert(
-            "description".to_owned(),
-            format!("Left out, the nearest first: {}{more}.", tokens.join(", ")),
-        );
+        alert.annotations.insert("description".to_owned(), format!("Left out, the nearest first: {}{more}.", tokens.join(", ")));
         alert.starts_at = Some(self.now);
         alert.episode = 1;
         alert.id = alert_id(&alert.rule, &alert.subject, 1);
         let body = plain_body(&alert, "firing", "limit", self.now);
-        let urgency = Urgency {
-            distance: TimeDelta::MAX,
-            size: 0.0,
-        };
+        let urgency = Urgency { distance: TimeDelta::MAX, size: 0.0 };
         let (kind, transition) = (NoticeKind::Event, "event".to_owned());
-        self.draft.tells.push(Tell {
-            alert: self.draft.alerts.len(),
-            kind,
-            transition,
-            receivers,
-            body,
-            urgency,
-        });
-        self.draft.alerts.push(Sketch {
-            alert,
-            is_opening: false,
-        });
+        self.draft.tells.push(Tell { alert: self.draft.alerts.len(), kind, transition, receivers, body, urgency });
+        self.draft.alerts.push(Sketch { alert, is_opening: false });
     }
 }
 
@@ -993,12 +835,8 @@ fn recheck(terms: &Terms<'_>, alert: &Alert, resource: Resource) -> Option<Times
         return Some(alert.active_at);
     }
     let end = alert.due.map(|due| end_of(terms, due, resource));
-    let fires = (alert.state == AlertState::Pending)
-        .then(|| alert.active_at.checked_add_signed(terms.hold))
-        .flatten();
-    let clears = alert
-        .false_since
-        .and_then(|since| since.checked_add_signed(terms.keep_firing_for));
+    let fires = (alert.state == AlertState::Pending).then(|| alert.active_at.checked_add_signed(terms.hold)).flatten();
+    let clears = alert.false_since.and_then(|since| since.checked_add_signed(terms.keep_firing_for));
     let next_lead = alert.due.filter(|_| alert.state == AlertState::Firing).and_then(|due| {
         let untold = terms.within.iter().filter(|lead| !is_told(&alert.leads, lead));
         untold.filter_map(|lead| due.start.checked_sub_signed(lead.span)).min()

@@ -13,13 +13,7 @@ use std::sync::{
 pub const VARIABLE: &str = "CLIFFWATCH_CRASH_AT";
 
 /// The points that exist.
-pub const POINTS: [&str; 5] = [
-    "commit.before",
-    "commit.inside",
-    "commit.after",
-    "attempt.before",
-    "attempt.after",
-];
+pub const POINTS: [&str; 5] = ["commit.before", "commit.inside", "commit.after", "attempt.before", "attempt.after"];
 
 const UNREAD: u8 = 0;
 const OFF: u8 = 1;
@@ -69,15 +63,9 @@ fn parse(text: &str) -> Option<Plan> {
         None => (text, Some(1)),
     };
     match pass {
-        Some(pass) if POINTS.contains(&point) => Some(Plan {
-            point: point.to_owned(),
-            pass,
-        }),
+        Some(pass) if POINTS.contains(&point) => Some(Plan { point: point.to_owned(), pass }),
         _ => {
-            eprintln!(
-                "{VARIABLE} is ignored: expected one of {}, optionally with `:N`",
-                POINTS.join(", ")
-            );
+            eprintln!("{VARIABLE} is ignored: expected one of {}, optionally with `:N`", POINTS.join(", "));
             None
         }
     }
@@ -89,32 +77,13 @@ mod tests {
 
     #[test]
     fn a_point_may_name_its_pass() {
-        assert_eq!(
-            parse("commit.inside"),
-            Some(Plan {
-                point: "commit.inside".into(),
-                pass: 1
-            })
-        );
-        assert_eq!(
-            parse("attempt.after:7"),
-            Some(Plan {
-                point: "attempt.after".into(),
-                pass: 7
-            })
-        );
+        assert_eq!(parse("commit.inside"), Some(Plan { point: "commit.inside".into(), pass: 1 }));
+        assert_eq!(parse("attempt.after:7"), Some(Plan { point: "attempt.after".into(), pass: 7 }));
     }
 
     #[test]
     fn nonsense_arms_nothing() {
-        for text in [
-            "",
-            "commit",
-            "commit.inside:",
-            "commit.inside:0",
-            "commit.inside:x",
-            "elsewhere:1",
-        ] {
+        for text in ["", "commit", "commit.inside:", "commit.inside:0", "commit.inside:x", "elsewhere:1"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -13,21 +13,13 @@ const MAX_NAMES: usize = 3;
 /// US dollars in short: `$5.25M`, `$950`, `-$1.20K`.
 #[must_use]
 pub fn usd(value: f64) -> String {
-    if value < 0.0 {
-        format!("-${}", short(-value))
-    } else {
-        format!("${}", short(value))
-    }
+    if value < 0.0 { format!("-${}", short(-value)) } else { format!("${}", short(value)) }
 }
 
 /// An amount of tokens in short: `1.00B`, `92.65M`, `0.35`.
 #[must_use]
 pub fn amount(value: f64) -> String {
-    if value < 0.0 {
-        format!("-{}", short(-value))
-    } else {
-        short(value)
-    }
+    if value < 0.0 { format!("-{}", short(-value)) } else { short(value) }
 }
 
 /// A number that is a percentage already: `2.77%`.
@@ -46,16 +38,8 @@ pub fn ratio(value: f64) -> String {
         return format!("×{}", short(value));
     }
     // Near one, what matters is the distance from one.
-    let text = if (value - 1.0).abs() < 0.1 {
-        format!("{value:.6}")
-    } else {
-        significant(value)
-    };
-    let text = if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        &text
-    };
+    let text = if (value - 1.0).abs() < 0.1 { format!("{value:.6}") } else { significant(value) };
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("×{text}")
 }
 
@@ -112,11 +96,7 @@ pub fn shift(days: f64) -> String {
     }
     // An hour more or less (daylight saving, a corrected time of day) is noise beside weeks.
     let text = if size >= 14.0 { whole(size) } else { tenths(size) };
-    if text == "1" {
-        format!("{sign}1 day")
-    } else {
-        format!("{sign}{text} days")
-    }
+    if text == "1" { format!("{sign}1 day") } else { format!("{sign}{text} days") }
 }
 
 /// A range of shifts in days, signed: `+30 to +33 days`; one shift where both read alike.
@@ -151,11 +131,7 @@ pub fn name(text: &str) -> String {
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
         line.push(if is_hidden { ' ' } else { c });
     }
-    if line.trim().is_empty() {
-        "(unnamed)".to_owned()
-    } else {
-        line
-    }
+    if line.trim().is_empty() { "(unnamed)".to_owned() } else { line }
 }
 
 /// A list of names from the source: `Team, Investors and 3 more`.
@@ -186,11 +162,7 @@ fn short(value: f64) -> String {
         // What would be shown as 1000.00K is 1.00M.
         if value >= scale * 0.999_995 && value >= 999.995 {
             let scaled = value / scale;
-            return if scaled >= 1e6 {
-                format!("{scaled:.2e}{unit}")
-            } else {
-                format!("{scaled:.2}{unit}")
-            };
+            return if scaled >= 1e6 { format!("{scaled:.2e}{unit}") } else { format!("{scaled:.2}{unit}") };
         }
     }
     if value == 0.0 || value >= 1.0 {
@@ -215,11 +187,7 @@ fn significant(value: f64) -> String {
     }
     let decimals = (0_u8..=12).find(|d| f64::from(*d) >= 2.0 - magnitude).unwrap_or(12);
     let text = format!("{value:.*}", usize::from(decimals));
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 fn whole(value: f64) -> String {

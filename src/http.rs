@@ -142,10 +142,7 @@ impl Health {
     /// The rules, for the status.
     #[must_use]
     pub fn rules(&self) -> RulesView {
-        self.with(|state| RulesView {
-            count: state.rules,
-            problem: state.rules_problem.clone(),
-        })
+        self.with(|state| RulesView { count: state.rules, problem: state.rules_problem.clone() })
     }
 
     /// The daemon, for the status.
@@ -207,18 +204,9 @@ pub fn router(deps: Deps) -> Router {
         .route("/-/healthy", get(async || "healthy\n"))
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here\n"))
         .layer(CompressionLayer::new())
-        .layer(SetResponseHeaderLayer::if_not_present(
-            header::CACHE_CONTROL,
-            HeaderValue::from_static("no-store"),
-        ))
-        .layer(SetResponseHeaderLayer::overriding(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ))
-        .layer(SetResponseHeaderLayer::overriding(
-            header::REFERRER_POLICY,
-            HeaderValue::from_static("no-referrer"),
-        ))
+        .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .layer(SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
+        .layer(SetResponseHeaderLayer::overriding(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
         .layer(SetResponseHeaderLayer::overriding(
             header::CONTENT_SECURITY_POLICY,
             HeaderValue::from_static(
@@ -226,10 +214,7 @@ pub fn router(deps: Deps) -> Router {
             ),
         ))
         .layer(RequestBodyLimitLayer::new(MAX_REQUEST_BYTES))
-        .layer(TimeoutLayer::with_status_code(
-            StatusCode::SERVICE_UNAVAILABLE,
-            REQUEST_TIMEOUT,
-        ))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT))
         .layer(CatchPanicLayer::new())
         .with_state(deps)
 }
@@ -239,10 +224,7 @@ pub fn router(deps: Deps) -> Router {
 /// # Errors
 /// Where the listener fails for good.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
-    let listener = Capped {
-        listener,
-        seats: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
-    };
+    let listener = Capped { listener, seats: Arc::new(Semaphore::new(MAX_CONNECTIONS)) };
     let stopping = stop.clone();
     let serving = axum::serve(listener, router).with_graceful_shutdown(async move { stopping.cancelled().await });
     tokio::select! {
@@ -267,20 +249,11 @@ async fn guard(State(deps): State<Deps>, request: Request, next: Next) -> Respon
             Ok(true) => {}
             Ok(false) => {
                 let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"cliffwatch\"")];
-                return (
-                    StatusCode::UNAUTHORIZED,
-                    challenge,
-                    "a bearer token is needed: [http] token\n",
-                )
-                    .into_response();
+                return (StatusCode::UNAUTHORIZED, challenge, "a bearer token is needed: [http] token\n").into_response();
             }
             Err(error) => {
                 tracing::error!(%error, "the token of [http] cannot be read");
-                return (
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "the token cannot be checked; the log says why\n",
-                )
-                    .into_response();
+                return (StatusCode::INTERNAL_SERVER_ERROR, "the token cannot be checked; the log says why\n").into_response();
             }
         }
     }
@@ -342,11 +315,7 @@ impl IntoResponse for Refusal {
             Refusal::Store(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a page could not be made");
                 let problem = "the database cannot be read; the log says why";
-                (
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    Json(serde_json::json!({ "error": problem })),
-                )
-                    .into_response()
+                (StatusCode::INTERNAL_SERVER_ERROR, Json(serde_json::json!({ "error": problem }))).into_response()
             }
         }
     }
@@ -391,27 +360,9 @@ async fn status_view(deps: &Deps) -> Result<StatusView, StoreError> {
 
 async fn page(State(deps): State<Deps>) -> Result<Html<String>, Refusal> {
     let now = deps.clock.now();
-    let firing = AlertFilter {
-        states: vec![AlertState::Firing],
-        limit: PAGE_ROWS,
-        ..AlertFilter::default()
-    };
-    let changes = deps
-        .store
-        .changes(ChangeFilter {
-            limit: PAGE_ROWS,
-            ..ChangeFilter::default()
-        })
-        .await?;
-    let upcoming = deps
-        .store
-        .upcoming(UpcomingFilter {
-            tokens: None,
-            from: now,
-            until: None,
-            limit: PAGE_ROWS,
-        })
-        .await?;
+    let firing = AlertFilter { states: vec![AlertState::Firing], limit: PAGE_ROWS, ..AlertFilter::default() };
+    let changes = deps.store.changes(ChangeFilter { limit: PAGE_ROWS, ..ChangeFilter::default() }).await?;
+    let upcoming = deps.store.upcoming(UpcomingFilter { tokens: None, from: now, until: None, limit: PAGE_ROWS }).await?;
     let alerts = deps.store.alerts(firing).await?;
     let page = Page {
         status: status_view(&deps).await?,
@@ -419,18 +370,9 @@ async fn page(State(deps): State<Deps>) -> Result<Html<String>, Refusal> {
         alerts: alerts.iter().map(AlertView::of).collect(),
         changes: changes
             .iter()
-            .map(|row| ChangeLine {
-                at: row.at.format("%Y-%m-%d %H:%M").to_string(),
-                text: change_line(row),
-            })
+            .map(|row| ChangeLine { at: row.at.format("%Y-%m-%d %H:%M").to_string(), text: change_line(row) })
             .collect(),
-        deliveries: deps
-            .store
-            .outbox(OutboxFilter {
-                limit: PAGE_ROWS,
-                ..OutboxFilter::default()
-            })
-            .await?,
+        deliveries: deps.store.outbox(OutboxFilter { limit: PAGE_ROWS, ..OutboxFilter::default() }).await?,
     };
     Ok(Html(ui::render(&page)))
 }
@@ -474,10 +416,7 @@ impl Asked {
             ("receiver", self.receiver.is_some()),
         ];
         match given.iter().find(|(name, is_given)| *is_given && !known.contains(name)) {
-            Some((name, _)) => Err(Refusal::Bad(format!(
-                "`{name}` is no parameter here; there are {}, limit",
-                known.join(", ")
-            ))),
+            Some((name, _)) => Err(Refusal::Bad(format!("`{name}` is no parameter here; there are {}, limit", known.join(", ")))),
             None => Ok(()),
         }
     }
@@ -502,9 +441,7 @@ fn span(name: &str, text: Option<&str>) -> Result<Option<chrono::TimeDelta>, Ref
 type Parameters = Result<Query<Asked>, axum::extract::rejection::QueryRejection>;
 
 fn asked(parameters: Parameters) -> Result<Asked, Refusal> {
-    parameters
-        .map(|Query(asked)| asked)
-        .map_err(|rejection| Refusal::Bad(rejection.body_text()))
+    parameters.map(|Query(asked)| asked).map_err(|rejection| Refusal::Bad(rejection.body_text()))
 }
 
 async fn upcoming(State(deps): State<Deps>, parameters: Parameters) -> Result<Json<Vec<UnlockView>>, Refusal> {
@@ -518,19 +455,10 @@ async fn upcoming(State(deps): State<Deps>, parameters: Parameters) -> Result<Js
     let until = span("within", asked.within.as_deref())?.and_then(|span| now.checked_add_signed(span));
     // The value is part of the record, so it is filtered here: as many rows are read as may be needed.
     let rows = if asked.min_value.is_some() { MAX_ROWS } else { asked.limit() };
-    let filter = UpcomingFilter {
-        tokens: (!tokens.is_empty()).then_some(tokens),
-        from: now,
-        until,
-        limit: rows,
-    };
+    let filter = UpcomingFilter { tokens: (!tokens.is_empty()).then_some(tokens), from: now, until, limit: rows };
     let rows = deps.store.upcoming(filter).await?;
     let views = rows.iter().filter_map(|row| UnlockView::of(row, now));
-    let views = views.filter(|view| {
-        asked
-            .min_value
-            .is_none_or(|least| view.cliff_value.is_some_and(|value| value >= least))
-    });
+    let views = views.filter(|view| asked.min_value.is_none_or(|least| view.cliff_value.is_some_and(|value| value >= least)));
     Ok(Json(views.take(asked.limit() as usize).collect()))
 }
 
@@ -541,9 +469,7 @@ async fn changes(State(deps): State<Deps>, parameters: Parameters) -> Result<Res
     let filter = ChangeFilter {
         token: asked.token.as_deref().map(TokenId::from),
         kind: words("kind", asked.kind.as_deref(), ChangeKind::parse)?.into_iter().next(),
-        resource: words("resource", asked.resource.as_deref(), Resource::parse)?
-            .into_iter()
-            .next(),
+        resource: words("resource", asked.resource.as_deref(), Resource::parse)?.into_iter().next(),
         since: span("since", asked.since.as_deref())?.and_then(|span| now.checked_sub_signed(span)),
         until: None,
         limit: asked.limit(),

@@ -198,21 +198,10 @@ fn compare(
     let (token, records, missing) = (&before.token.id, &before.records, &known.missing);
     match payload {
         Payload::UnlockEvents(events) => diff::diff_unlocks(token, records, missing, events, settings, window, now),
-        Payload::Burns(data) => diff::diff_burns(token, records, missing, data.burns.items(), settings, window, now),
-        Payload::Buybacks(data) => diff::diff_buybacks(token, records, missing, data.buybacks.items(), settings, window, now),
-        Payload::Emissions(days) => diff::diff_emissions(token, records, missing, days, settings, window, now),
-        Payload::Allocations(data) => {
-            let mut diff = diff::diff_allocations(token, records, missing, data.allocations.items(), settings, window, now);
-            if !diff.held {
-                let supply_before = header_before.and_then(|header| header.get("maxSupply")).and_then(serde_json::Value::as_f64);
-                let supply_after = data.max_supply.copied();
-                // The token list tells the same supply; whoever hears of it first tells it.
-                let is_told = before.token.item.max_supply.copied() == supply_after;
-                let change = diff::max_supply_change(token, supply_before, supply_after, settings).filter(|_| !is_told);
-                diff.changes.extend(change);
-            }
-            diff
-        }
+        Payload::Burns(data) => diff::diff_burns(token, records, missing, data.burns.items(), settings, window),
+        Payload::Buybacks(data) => diff::diff_buybacks(token, records, missing, data.buybacks.items(), settings, window),
+        Payload::Emissions(days) => diff::diff_emissions(token, records, missing, days, settings, window),
+        Payload::Allocations(data) => diff::diff_allocations(token, records, missing, data, header_before, settings),
         Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => Diff::default(),
     }
 }

@@ -16,17 +16,21 @@
 
 pub mod alert;
 pub mod api;
+pub mod app;
 pub mod budget;
 pub mod change;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod cycle;
+pub mod demo;
 pub mod diagnostic;
 pub mod diff;
 pub mod evaluate;
 pub mod failpoint;
 pub mod format;
 pub mod http;
+pub mod intake;
 pub mod log;
 pub mod metrics;
 pub mod notify;

@@ -40,39 +40,29 @@ pub fn check_filter(text: &str) -> Result<(), String> {
         return Err("the filter is too long".to_owned());
     }
     // EnvFilter takes a misspelt level for the name of a module, which then logs nothing: a bare word must be a level here.
-    let is_level = |word: &str| {
-        ["off", "error", "warn", "info", "debug", "trace"]
-            .iter()
-            .any(|level| word.eq_ignore_ascii_case(level))
-    };
+    let is_level =
+        |word: &str| ["off", "error", "warn", "info", "debug", "trace"].iter().any(|level| word.eq_ignore_ascii_case(level));
     for directive in text.split(',').map(str::trim) {
         let level = directive.rsplit_once('=').map_or(directive, |(_, level)| level.trim());
         if !is_level(level) && !directive.ends_with(']') {
             return Err(format!("{level:?} is no level"));
         }
     }
-    EnvFilter::builder()
-        .parse(text)
-        .map(drop)
-        .map_err(|_| format!("{text:?} is no filter"))
+    EnvFilter::builder().parse(text).map(drop).map_err(|_| format!("{text:?} is no filter"))
 }
 
 /// The filter of a run: `RUST_LOG`, else as many steps above `level` as there are `-v`, with what talks too much kept down.
 fn filter(level: &str, verbose: u8, rust_log: Option<&str>) -> Result<EnvFilter, LogError> {
     let text = match (rust_log.map(str::trim).filter(|text| !text.is_empty()), verbose) {
         (Some(text), _) => {
-            return EnvFilter::builder()
-                .parse(text)
-                .map_err(|error| LogError::Filter(error.to_string()));
+            return EnvFilter::builder().parse(text).map_err(|error| LogError::Filter(error.to_string()));
         }
         (None, 0) => level.to_owned(),
         (None, 1) => format!("{level},cliffwatch=debug"),
         (None, _) => format!("{level},cliffwatch=trace"),
     };
     let text = QUIET.iter().fold(text, |text, quiet| format!("{quiet},{text}"));
-    EnvFilter::builder()
-        .parse(&text)
-        .map_err(|error| LogError::Filter(error.to_string()))
+    EnvFilter::builder().parse(&text).map_err(|error| LogError::Filter(error.to_string()))
 }
 
 /// Begins the log of the daemon.
@@ -100,10 +90,7 @@ pub fn start(log: &Log, verbose: u8) -> Result<(), LogError> {
 
 /// Begins the log of a command at hand: warnings only, unless `-v` asks for more. A second call changes nothing.
 pub fn start_quiet(verbose: u8) {
-    let log = Log {
-        format: LogFormat::Human,
-        level: "warn".to_owned(),
-    };
+    let log = Log { format: LogFormat::Human, level: "warn".to_owned() };
     let _ = start(&log, verbose);
 }
 
@@ -153,13 +140,7 @@ mod tests {
     fn a_misspelt_level_is_told() {
         assert_eq!(check_filter("inof"), Err("\"inof\" is no level".to_owned()));
         assert_eq!(check_filter("cliffwatch=debgu"), Err("\"debgu\" is no level".to_owned()));
-        for good in [
-            "info",
-            "WARN",
-            "off",
-            "info,cliffwatch::outbox=debug",
-            "warn,cliffwatch[cycle]=trace",
-        ] {
+        for good in ["info", "WARN", "off", "info,cliffwatch::outbox=debug", "warn,cliffwatch[cycle]=trace"] {
             assert_eq!(check_filter(good), Ok(()), "{good}");
         }
         assert!(check_filter(&"info,".repeat(2000)).is_err());

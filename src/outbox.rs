@@ -113,12 +113,7 @@ impl Ledger for Store {
     }
 
     fn announce(&self, at: Timestamp, alert: Alert, notice: Notice) -> Pending<'_, Result<(), LedgerError>> {
-        let commit = Commit {
-            at,
-            alerts: vec![alert],
-            notices: vec![notice],
-            ..Commit::default()
-        };
+        let commit = Commit { at, alerts: vec![alert], notices: vec![notice], ..Commit::default() };
         Box::pin(async move {
             self.commit(commit).await?;
             Ok(())
@@ -232,9 +227,7 @@ pub struct OutboxDeps {
 
 impl fmt::Debug for OutboxDeps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutboxDeps")
-            .field("receivers", &self.transport.names())
-            .finish_non_exhaustive()
+        f.debug_struct("OutboxDeps").field("receivers", &self.transport.names()).finish_non_exhaustive()
     }
 }
 
@@ -308,17 +301,9 @@ impl Outbox {
     pub fn idle(deps: OutboxDeps) -> Self {
         let names = deps.transport.names();
         let bells = names.iter().map(|name| (name.clone(), Notify::new())).collect();
-        let shared = Arc::new(Shared {
-            deps,
-            bells,
-            stop: CancellationToken::new(),
-        });
+        let shared = Arc::new(Shared { deps, bells, stop: CancellationToken::new() });
         let idle = names.into_iter().map(|name| Lane::new(name, shared.clone())).collect();
-        Self {
-            shared,
-            idle: Mutex::new(idle),
-            workers: Mutex::new(JoinSet::new()),
-        }
+        Self { shared, idle: Mutex::new(idle), workers: Mutex::new(JoinSet::new()) }
     }
 
     /// Says that something may be due. It saves time, no more: the table holds the truth.
@@ -391,11 +376,7 @@ async fn bury_unknown(shared: &Shared, now: Timestamp) {
             return;
         }
     };
-    for receiver in pending
-        .into_iter()
-        .map(|(receiver, _)| receiver)
-        .filter(|receiver| !shared.bells.contains_key(receiver))
-    {
+    for receiver in pending.into_iter().map(|(receiver, _)| receiver).filter(|receiver| !shared.bells.contains_key(receiver)) {
         let reason = format!("no receiver is called \"{receiver}\" in the config any more");
         // Not only those whose retry falls due now: nobody will look at the others later. What waits behind an earlier delivery of
         // the same alert shows in the next batch.
@@ -413,13 +394,8 @@ async fn bury_unknown(shared: &Shared, now: Timestamp) {
             let records: Vec<AttemptRecord> = due
                 .iter()
                 .map(|delivery| {
-                    let attempt = Attempt {
-                        at: now,
-                        took_ms: 0,
-                        outcome: "refused".into(),
-                        status: None,
-                        answer: reason.clone(),
-                    };
+                    let attempt =
+                        Attempt { at: now, took_ms: 0, outcome: "refused".into(), status: None, answer: reason.clone() };
                     let mut record = AttemptRecord {
                         delivery: delivery.id,
                         attempt,
@@ -430,9 +406,7 @@ async fn bury_unknown(shared: &Shared, now: Timestamp) {
                     };
                     tell(
                         &mut record,
-                        is_worth_telling(delivery)
-                            .then(|| deps.announce.dead_letter(delivery, &reason, now))
-                            .flatten(),
+                        is_worth_telling(delivery).then(|| deps.announce.dead_letter(delivery, &reason, now)).flatten(),
                     );
                     record
                 })
@@ -458,11 +432,7 @@ fn tell(record: &mut AttemptRecord, announcement: Option<(Alert, Notice)>) {
 
 /// Everyone that hears of something in these records.
 fn told(records: &[AttemptRecord]) -> Vec<ReceiverName> {
-    records
-        .iter()
-        .flat_map(|record| &record.notices)
-        .flat_map(|notice| notice.receivers.iter().cloned())
-        .collect()
+    records.iter().flat_map(|record| &record.notices).flat_map(|notice| notice.receivers.iter().cloned()).collect()
 }
 
 /// Whether the end of a delivery is to be announced: not where it was a test by hand, or itself about deliveries.
@@ -578,12 +548,7 @@ impl Lane {
             self.settle(ended, &clock);
             for record in self.unrecorded.iter().skip(before) {
                 tried.insert(record.delivery);
-                report.attempts.push((
-                    record.delivery,
-                    self.receiver.clone(),
-                    record.attempt.outcome.clone(),
-                    record.state,
-                ));
+                report.attempts.push((record.delivery, self.receiver.clone(), record.attempt.outcome.clone(), record.state));
             }
         }
     }
@@ -634,10 +599,7 @@ impl Lane {
             receiver: &self.receiver,
             since: self.health.failing_since().unwrap_or(now),
             answer: &self.answer,
-            waiting: pending
-                .into_iter()
-                .find(|(name, _)| *name == self.receiver)
-                .map_or(0, |(_, count)| count),
+            waiting: pending.into_iter().find(|(name, _)| *name == self.receiver).map_or(0, |(_, count)| count),
             latest_episode,
         };
         let announcement = self.shared.deps.announce.receiver_down(&down, now);
@@ -667,26 +629,18 @@ impl Lane {
         }
         // Those under way and those tried in this turn are still due as far as the ledger knows.
         let known = u32::try_from(self.prepared.len() + tried.len()).unwrap_or(u32::MAX);
-        let due = self
-            .shared
-            .deps
-            .ledger
-            .due(&self.receiver, now, BATCH.saturating_add(known))
-            .await?;
+        let due = self.shared.deps.ledger.due(&self.receiver, now, BATCH.saturating_add(known)).await?;
         self.read_at = Some(Instant::now());
         let under_way: HashSet<DeliveryId> = self.prepared.values().map(|prepared| prepared.delivery.id).collect();
-        self.queue = due
-            .into_iter()
-            .filter(|delivery| !under_way.contains(&delivery.id) && !tried.contains(&delivery.id))
-            .collect();
+        self.queue =
+            due.into_iter().filter(|delivery| !under_way.contains(&delivery.id) && !tried.contains(&delivery.id)).collect();
         Ok(())
     }
 
     fn room(&mut self, now: Timestamp) -> usize {
         let deps = &self.shared.deps;
         let max_per_hour = deps.transport.max_per_hour(&self.receiver);
-        self.health
-            .room(now, self.tasks.len(), deps.delivery.concurrency, max_per_hour)
+        self.health.room(now, self.tasks.len(), deps.delivery.concurrency, max_per_hour)
     }
 
     /// Starts what there is room for, of each alert the earliest first.
@@ -695,18 +649,11 @@ impl Lane {
         if room == 0 || self.queue.is_empty() {
             return;
         }
-        let busy: HashSet<&AlertId> = self
-            .prepared
-            .values()
-            .flat_map(|prepared| alerts(&prepared.delivery))
-            .collect();
+        let busy: HashSet<&AlertId> = self.prepared.values().flat_map(|prepared| alerts(&prepared.delivery)).collect();
         let mut earliest: HashMap<&AlertId, DeliveryId> = HashMap::new();
         for delivery in &self.queue {
             for alert in alerts(delivery) {
-                earliest
-                    .entry(alert)
-                    .and_modify(|id| *id = delivery.id.min(*id))
-                    .or_insert(delivery.id);
+                earliest.entry(alert).and_modify(|id| *id = delivery.id.min(*id)).or_insert(delivery.id);
             }
         }
         let may_start = |delivery: &DueDelivery| {
@@ -722,9 +669,8 @@ impl Lane {
                 room -= 1;
             }
         }
-        let (starting, waiting) = std::mem::take(&mut self.queue)
-            .into_iter()
-            .partition(|delivery| starting.contains(&delivery.id));
+        let (starting, waiting) =
+            std::mem::take(&mut self.queue).into_iter().partition(|delivery| starting.contains(&delivery.id));
         self.queue = waiting;
         let starting: VecDeque<DueDelivery> = starting;
         for delivery in starting {
@@ -737,13 +683,7 @@ impl Lane {
         let receiver = self.receiver.clone();
         let sent = delivery.clone();
         let handle = self.tasks.spawn(async move { transport.send(&receiver, &sent, now).await });
-        self.prepared.insert(
-            handle.id(),
-            Prepared {
-                delivery,
-                began: Instant::now(),
-            },
-        );
+        self.prepared.insert(handle.id(), Prepared { delivery, began: Instant::now() });
     }
 
     /// Takes in an attempt that has ended, and all others that have by now.
@@ -768,8 +708,7 @@ impl Lane {
     fn record(&mut self, prepared: &Prepared, outcome: &Outcome, attempt: Attempt, now: Timestamp) -> AttemptRecord {
         let Prepared { delivery, began } = prepared;
         let deps = self.shared.deps.clone();
-        deps.meter
-            .attempt(&self.receiver, outcome.as_str(), began.elapsed(), now - delivery.created_at);
+        deps.meter.attempt(&self.receiver, outcome.as_str(), began.elapsed(), now - delivery.created_at);
         let (was_failing, was_down) = (self.health.failing_since().is_some(), self.health.is_down());
         self.health.note(outcome, now, deps.delivery.max_retry_after.delta());
         self.answer.clone_from(&attempt.answer);
@@ -780,22 +719,15 @@ impl Lane {
             Next::RetryAt(at) => (DeliveryState::Retrying, Some(*at)),
             Next::Dead { .. } => (DeliveryState::Dead, None),
         };
-        let mut record = AttemptRecord {
-            delivery: delivery.id,
-            attempt,
-            state,
-            next_attempt_at,
-            alerts: Vec::new(),
-            notices: Vec::new(),
-        };
+        let mut record =
+            AttemptRecord { delivery: delivery.id, attempt, state, next_attempt_at, alerts: Vec::new(), notices: Vec::new() };
         let answer = &record.attempt.answer;
         match &next {
             Next::Dead { reason } => {
                 tracing::warn!(receiver = %self.receiver, delivery = %delivery.id, %reason, %answer, "a delivery is given up");
                 let reason = format!("{reason}: {answer}");
-                let announcement = is_worth_telling(delivery)
-                    .then(|| deps.announce.dead_letter(delivery, &reason, now))
-                    .flatten();
+                let announcement =
+                    is_worth_telling(delivery).then(|| deps.announce.dead_letter(delivery, &reason, now)).flatten();
                 tell(&mut record, announcement);
             }
             Next::RetryAt(at) if !was_failing => {
@@ -870,13 +802,7 @@ fn sort_out(joined: Result<(Id, (Outcome, Attempt)), JoinError>) -> Ended {
 /// The record of an attempt that ended in a fault of this program.
 fn abnormal(now: Timestamp) -> Attempt {
     let answer = "the attempt ended abnormally: a fault of this program, please report it".to_owned();
-    Attempt {
-        at: now,
-        took_ms: 0,
-        outcome: Outcome::LATER.as_str().to_owned(),
-        status: None,
-        answer,
-    }
+    Attempt { at: now, took_ms: 0, outcome: Outcome::LATER.as_str().to_owned(), status: None, answer }
 }
 
 #[cfg(test)]

@@ -172,9 +172,7 @@ fn grant(asks: Vec<Ask>, resting: u32, basis: &Basis<'_>) -> Plan {
     }
     let mut allowance = basis.allowance;
     // What is merely looked at again shares the rest of the day with the lists and with the later ticks.
-    let mut spare = allowance
-        .today
-        .map(|today| today.saturating_sub(basis.backbone_today) / u64::from(basis.ticks_today.max(1)));
+    let mut spare = allowance.today.map(|today| today.saturating_sub(basis.backbone_today) / u64::from(basis.ticks_today.max(1)));
     for ask in asks {
         let most = match ask.why {
             Why::Verify => allowance.of(Why::Verify).zip(spare).map(|(today, spare)| today.min(spare)),
@@ -267,13 +265,8 @@ mod tests {
             token("new", None),
         ];
         let plan = plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, None, None));
-        let expected = [
-            ("new", Why::First),
-            ("proof", Why::Confirm),
-            ("near", Why::Near),
-            ("changed", Why::Changed),
-            ("same", Why::Verify),
-        ];
+        let expected =
+            [("new", Why::First), ("proof", Why::Confirm), ("near", Why::Near), ("changed", Why::Changed), ("same", Why::Verify)];
         assert_eq!(order(&plan), expected);
         assert_eq!(plan.asks[1].known, None, "an unchanged answer must count as proof, so it is parsed");
         assert_eq!(plan.asks[4].known, Some(ContentHash(7)));
@@ -282,7 +275,11 @@ mod tests {
     #[test]
     fn pacing_defers_what_did_not_change_but_never_a_first_read() {
         let source = source();
-        let tokens = [token("new", None), token("changed", Some(read("2026-10-30", "2026-11-20"))), token("same", Some(read("2026-11-01", "2026-11-20")))];
+        let tokens = [
+            token("new", None),
+            token("changed", Some(read("2026-10-30", "2026-11-20"))),
+            token("same", Some(read("2026-11-01", "2026-11-20"))),
+        ];
         let plan = plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, Some(20), Some(0)));
         assert_eq!(order(&plan), [("new", Why::First)]);
         assert_eq!(plan.deferred, [(Why::Changed, 1), (Why::Verify, 1)]);
@@ -291,9 +288,14 @@ mod tests {
     #[test]
     fn looking_again_leaves_the_lists_their_share_of_the_day() {
         let source = source();
-        let tokens: Vec<_> = (0..9).map(|n| token(&format!("t{n}"), Some(read("2026-11-01", &format!("2026-11-1{n}"))))).collect();
+        let tokens: Vec<_> =
+            (0..9).map(|n| token(&format!("t{n}"), Some(read("2026-11-01", &format!("2026-11-1{n}"))))).collect();
         let plan = plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, Some(500), Some(8)));
-        assert_eq!(order(&plan), [("t0", Why::Verify), ("t1", Why::Verify), ("t2", Why::Verify)], "(8 - 2) over 2 ticks, longest unread first");
+        assert_eq!(
+            order(&plan),
+            [("t0", Why::Verify), ("t1", Why::Verify), ("t2", Why::Verify)],
+            "(8 - 2) over 2 ticks, longest unread first"
+        );
     }
 
     #[test]

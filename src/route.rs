@@ -72,16 +72,9 @@ impl RouteTree {
     pub fn build(route: &config::Route, receivers: &[config::Receiver]) -> Result<Self, Vec<Problem>> {
         let mut known = BTreeMap::new();
         for receiver in receivers {
-            known.insert(
-                ReceiverName::from(receiver.name.as_str()),
-                receiver.send_resolved.unwrap_or(true),
-            );
+            known.insert(ReceiverName::from(receiver.name.as_str()), receiver.send_resolved.unwrap_or(true));
         }
-        let mut builder = Builder {
-            known: &known,
-            problems: Vec::new(),
-            routes: 0,
-        };
+        let mut builder = Builder { known: &known, problems: Vec::new(), routes: 0 };
         if !route.matchers.is_empty() {
             builder.problem(
                 "route.matchers",
@@ -90,11 +83,7 @@ impl RouteTree {
             );
         }
         if route.continue_ {
-            builder.problem(
-                "route.continue",
-                "the root has no sibling to continue to",
-                Some("leave it out"),
-            );
+            builder.problem("route.continue", "the root has no sibling to continue to", Some("leave it out"));
         }
         let mut root = builder.node(route, "route", &[], 0);
         if root.receivers.is_empty() && !known.is_empty() {
@@ -109,11 +98,7 @@ impl RouteTree {
             }
         }
         let fallback = builder.receivers(&route.fallback, "route.fallback");
-        if builder.problems.is_empty() {
-            Ok(Self { root, fallback, known })
-        } else {
-            Err(builder.problems)
-        }
+        if builder.problems.is_empty() { Ok(Self { root, fallback, known }) } else { Err(builder.problems) }
     }
 
     /// Who is told of an alert with these labels, each once, in the order of the tree.
@@ -129,11 +114,7 @@ impl RouteTree {
     pub fn fallback(&self, dead: &ReceiverName) -> Vec<ReceiverName> {
         let others = |names: &[ReceiverName]| names.iter().filter(|name| *name != dead).cloned().collect::<Vec<_>>();
         let fallback = others(&self.fallback);
-        if fallback.is_empty() {
-            others(&self.root.receivers)
-        } else {
-            fallback
-        }
+        if fallback.is_empty() { others(&self.root.receivers) } else { fallback }
     }
 
     /// Whether the config has this receiver.
@@ -188,11 +169,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn problem(&mut self, path: impl Into<String>, message: impl Into<String>, help: Option<&str>) {
-        self.problems.push(Problem {
-            path: path.into(),
-            message: message.into(),
-            help: help.map(str::to_owned),
-        });
+        self.problems.push(Problem { path: path.into(), message: message.into(), help: help.map(str::to_owned) });
     }
 
     fn node(&mut self, route: &config::Route, path: &str, inherited: &[ReceiverName], depth: usize) -> Node {
@@ -202,21 +179,13 @@ impl Builder<'_> {
             match Matcher::parse(text) {
                 Ok(matcher) => matchers.push(matcher),
                 Err(MatcherError { message, help }) => {
-                    self.problems.push(Problem {
-                        path: format!("{path}.matchers[{index}]"),
-                        message,
-                        help,
-                    });
+                    self.problems.push(Problem { path: format!("{path}.matchers[{index}]"), message, help });
                 }
             }
         }
         let own = self.receivers(&route.receivers, &format!("{path}.receivers"));
         if depth > 0 && !route.fallback.is_empty() {
-            self.problem(
-                format!("{path}.fallback"),
-                "only the root has a fallback",
-                Some("move it to [route]"),
-            );
+            self.problem(format!("{path}.fallback"), "only the root has a fallback", Some("move it to [route]"));
         }
         let receivers = if route.receivers.is_empty() { inherited.to_vec() } else { own };
         let mut routes = Vec::new();
@@ -229,22 +198,13 @@ impl Builder<'_> {
         } else {
             for (index, child) in route.routes.iter().enumerate() {
                 if self.routes >= MAX_ROUTES {
-                    self.problem(
-                        format!("{path}.routes[{index}]"),
-                        format!("there are more than {MAX_ROUTES} routes"),
-                        None,
-                    );
+                    self.problem(format!("{path}.routes[{index}]"), format!("there are more than {MAX_ROUTES} routes"), None);
                     break;
                 }
                 routes.push(self.node(child, &format!("{path}.routes[{index}]"), &receivers, depth + 1));
             }
         }
-        Node {
-            matchers,
-            receivers,
-            goes_on: route.continue_,
-            routes,
-        }
+        Node { matchers, receivers, goes_on: route.continue_, routes }
     }
 
     fn receivers(&mut self, names: &[String], path: &str) -> Vec<ReceiverName> {
@@ -265,11 +225,7 @@ impl Builder<'_> {
                     format!("there is: {}", names.join(", "))
                 }
             };
-            self.problem(
-                format!("{path}[{index}]"),
-                format!("there is no receiver {name:?}"),
-                Some(&help),
-            );
+            self.problem(format!("{path}[{index}]"), format!("there is no receiver {name:?}"), Some(&help));
         }
         found
     }
@@ -301,10 +257,7 @@ pub struct MatcherError {
 }
 
 fn wrong(message: impl Into<String>, help: impl Into<String>) -> MatcherError {
-    MatcherError {
-        message: message.into(),
-        help: Some(help.into()),
-    }
+    MatcherError { message: message.into(), help: Some(help.into()) }
 }
 
 impl Matcher {
@@ -316,10 +269,7 @@ impl Matcher {
     pub fn parse(text: &str) -> Result<Self, MatcherError> {
         const FORM: &str = "write it like severity=\"critical\", with =, !=, =~ or !~";
         if text.len() > MAX_MATCHER_BYTES {
-            return Err(wrong(
-                format!("this matcher is longer than {MAX_MATCHER_BYTES} bytes"),
-                "split it into several",
-            ));
+            return Err(wrong(format!("this matcher is longer than {MAX_MATCHER_BYTES} bytes"), "split it into several"));
         }
         let text = text.trim();
         if text.starts_with('{') {
@@ -343,9 +293,7 @@ impl Matcher {
             ));
         }
         // The longer operators come first: `=~` begins like `=`.
-        let Some((operator, value)) = ["=~", "!~", "!=", "="]
-            .into_iter()
-            .find_map(|op| Some((op, rest.strip_prefix(op)?)))
+        let Some((operator, value)) = ["=~", "!~", "!=", "="].into_iter().find_map(|op| Some((op, rest.strip_prefix(op)?)))
         else {
             return Err(wrong("after ! comes = or ~", FORM));
         };
@@ -359,10 +307,7 @@ impl Matcher {
             "=~" => Test::Like(pattern(&value)?),
             _ => Test::Unlike(pattern(&value)?),
         };
-        Ok(Self {
-            label: label.to_owned(),
-            test,
-        })
+        Ok(Self { label: label.to_owned(), test })
     }
 
     /// Whether it holds for an alert with these labels.
@@ -379,8 +324,7 @@ impl Matcher {
 }
 
 fn is_label(text: &str) -> bool {
-    text.chars()
-        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
         && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
@@ -390,10 +334,7 @@ fn value_of(text: &str) -> Result<String, MatcherError> {
     let Some(quoted) = text.strip_prefix('"') else {
         return match text.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '{' | '}')) {
             None => Ok(text.to_owned()),
-            Some(_) => Err(wrong(
-                format!("the value {text:?} needs double quotes"),
-                "write it like team=\"market makers\"",
-            )),
+            Some(_) => Err(wrong(format!("the value {text:?} needs double quotes"), "write it like team=\"market makers\"")),
         };
     };
     let mut value = String::new();
@@ -404,10 +345,7 @@ fn value_of(text: &str) -> Result<String, MatcherError> {
                 let after = chars.as_str().trim();
                 return match after {
                     "" => Ok(value),
-                    _ => Err(wrong(
-                        format!("{after:?} follows the value"),
-                        "write each condition as an item of its own",
-                    )),
+                    _ => Err(wrong(format!("{after:?} follows the value"), "write each condition as an item of its own")),
                 };
             }
             '\\' => match chars.next() {
@@ -425,25 +363,15 @@ fn value_of(text: &str) -> Result<String, MatcherError> {
 fn pattern(text: &str) -> Result<Regex, MatcherError> {
     let compile = |text: &str| RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).build();
     // By itself first, so that a stray bracket cannot end the group that anchors it.
-    compile(text)
-        .and_then(|_| compile(&format!("^(?:{text})$")))
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => wrong("this pattern is too large", "make it shorter"),
-            error => {
-                // The last line of the library's message is the reason; the lines before it draw the pattern.
-                let text = error.to_string();
-                let reason = text
-                    .lines()
-                    .last()
-                    .unwrap_or_default()
-                    .trim_start_matches("error: ")
-                    .to_owned();
-                wrong(
-                    format!("this is no pattern: {reason}"),
-                    "patterns are regular expressions, such as token=~\"arb.*|optimism\"",
-                )
-            }
-        })
+    compile(text).and_then(|_| compile(&format!("^(?:{text})$"))).map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => wrong("this pattern is too large", "make it shorter"),
+        error => {
+            // The last line of the library's message is the reason; the lines before it draw the pattern.
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            wrong(format!("this is no pattern: {reason}"), "patterns are regular expressions, such as token=~\"arb.*|optimism\"")
+        }
+    })
 }
 
 #[cfg(test)]
@@ -451,27 +379,16 @@ mod tests {
     use super::*;
 
     fn receiver(name: &str) -> config::Receiver {
-        config::Receiver {
-            name: name.into(),
-            ..Default::default()
-        }
+        config::Receiver { name: name.into(), ..Default::default() }
     }
 
     fn route(matchers: &[&str], receivers: &[&str], routes: Vec<config::Route>) -> config::Route {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        config::Route {
-            matchers: owned(matchers),
-            receivers: owned(receivers),
-            routes,
-            ..Default::default()
-        }
+        config::Route { matchers: owned(matchers), receivers: owned(receivers), routes, ..Default::default() }
     }
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {
-        pairs
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect()
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
     fn build(route: &config::Route) -> Result<RouteTree, Vec<Problem>> {
@@ -481,11 +398,7 @@ mod tests {
     #[track_caller]
     fn check(tree: &RouteTree, pairs: &[(&str, &str)], expected: &[&str]) {
         let told = tree.route(&labels(pairs));
-        assert_eq!(
-            told.iter().map(ReceiverName::as_str).collect::<Vec<_>>(),
-            expected,
-            "{pairs:?}"
-        );
+        assert_eq!(told.iter().map(ReceiverName::as_str).collect::<Vec<_>>(), expected, "{pairs:?}");
     }
 
     #[track_caller]
@@ -506,10 +419,7 @@ mod tests {
                 route(
                     &["severity=\"critical\""],
                     &["ops", "desk"],
-                    vec![
-                        route(&["team=\"night\""], &["night"], vec![]),
-                        route(&["team=trading"], &[], vec![]),
-                    ],
+                    vec![route(&["team=\"night\""], &["night"], vec![]), route(&["team=trading"], &[], vec![])],
                 ),
                 route(&["severity=\"critical\""], &["night"], vec![]),
             ],
@@ -517,11 +427,7 @@ mod tests {
         .expect("a tree");
         check(&tree, &[("severity", "critical")], &["archive", "ops", "desk"]);
         check(&tree, &[("severity", "critical"), ("team", "night")], &["archive", "night"]);
-        check(
-            &tree,
-            &[("severity", "critical"), ("team", "trading")],
-            &["archive", "ops", "desk"],
-        );
+        check(&tree, &[("severity", "critical"), ("team", "trading")], &["archive", "ops", "desk"]);
         check(&tree, &[("severity", "info")], &["archive"]);
         check(&tree, &[], &["ops"]);
     }
@@ -578,19 +484,12 @@ mod tests {
         let huge = format!("a=\"{}\"", "x".repeat(MAX_MATCHER_BYTES));
         assert!(Matcher::parse(&huge).is_err());
         let bomb = "a=~\"((((x{100}){100}){100}){100})\"";
-        assert_eq!(
-            Matcher::parse(bomb).expect_err("too large").message,
-            "this pattern is too large"
-        );
+        assert_eq!(Matcher::parse(bomb).expect_err("too large").message, "this pattern is too large");
     }
 
     #[test]
     fn every_problem_is_found_at_once_with_its_place() {
-        let mut child = route(
-            &["severity=critical", "team"],
-            &["dsek"],
-            vec![route(&["a=~\"(\""], &["nobody at all"], vec![])],
-        );
+        let mut child = route(&["severity=critical", "team"], &["dsek"], vec![route(&["a=~\"(\""], &["nobody at all"], vec![])]);
         child.fallback = vec!["ops".into()];
         let mut root = route(&["a=b"], &["ops"], vec![child]);
         root.fallback = vec!["desk".into(), "opps".into()];
@@ -619,16 +518,8 @@ mod tests {
 
     #[test]
     fn without_any_route_every_receiver_hears() {
-        check(
-            &build(&config::Route::default()).expect("a tree"),
-            &[("a", "b")],
-            &["archive", "desk", "night", "ops"],
-        );
-        check(
-            &RouteTree::build(&config::Route::default(), &[]).expect("a tree"),
-            &[("a", "b")],
-            &[],
-        );
+        check(&build(&config::Route::default()).expect("a tree"), &[("a", "b")], &["archive", "desk", "night", "ops"]);
+        check(&RouteTree::build(&config::Route::default(), &[]).expect("a tree"), &[("a", "b")], &[]);
     }
 
     #[test]
@@ -639,10 +530,7 @@ mod tests {
         root.fallback = vec!["night".into()];
         let tree = build(&root).expect("a tree");
         assert_eq!(tree.fallback(&"ops".into()), vec![ReceiverName::from("night")]);
-        assert_eq!(
-            tree.fallback(&"night".into()),
-            vec![ReceiverName::from("ops"), ReceiverName::from("desk")]
-        );
+        assert_eq!(tree.fallback(&"night".into()), vec![ReceiverName::from("ops"), ReceiverName::from("desk")]);
     }
 
     #[test]
@@ -652,20 +540,12 @@ mod tests {
             deep = route(&["a=b"], &["ops"], vec![deep]);
         }
         deep.matchers.clear();
-        assert!(
-            build(&deep)
-                .expect_err("too deep")
-                .iter()
-                .any(|problem| problem.message.contains("nested deeper"))
-        );
+        assert!(build(&deep).expect_err("too deep").iter().any(|problem| problem.message.contains("nested deeper")));
     }
 
     #[test]
     fn send_resolved_is_known_of_each_receiver() {
-        let quiet = config::Receiver {
-            send_resolved: Some(false),
-            ..receiver("quiet")
-        };
+        let quiet = config::Receiver { send_resolved: Some(false), ..receiver("quiet") };
         let tree = RouteTree::build(&config::Route::default(), &[receiver("ops"), quiet]).expect("a tree");
         assert!(tree.tells_ends_to(&"ops".into()) && !tree.tells_ends_to(&"quiet".into()) && !tree.tells_ends_to(&"gone".into()));
     }

@@ -12,8 +12,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     clock::Clock,
-    slot::{SlotError, Slots},
     config,
+    slot::{SlotError, Slots},
     supply::{Endpoint, Timestamp},
 };
 
@@ -96,7 +96,12 @@ impl Schedule {
     ///
     /// # Errors
     /// Where the ticker does not start.
-    pub async fn start(jobs: Vec<(Job, Slots)>, last_runs: &[(String, Timestamp)], clock: Clock, run: Run) -> Result<Self, JobSchedulerError> {
+    pub async fn start(
+        jobs: Vec<(Job, Slots)>,
+        last_runs: &[(String, Timestamp)],
+        clock: Clock,
+        run: Run,
+    ) -> Result<Self, JobSchedulerError> {
         let ticker = JobScheduler::new().await?;
         ticker.start().await?;
         let inner = Arc::new(Inner { ticker, clock, run, running: TaskTracker::new(), stop: CancellationToken::new() });
@@ -155,7 +160,9 @@ impl Inner {
                         tracing::error!(job = job.as_str(), %error, "cannot arm the next slot: the job stands still until a restart");
                     }
                 }
-                Err(error) => tracing::error!(job = job.as_str(), %error, "cannot make the next slot: the job stands still until a restart"),
+                Err(error) => {
+                    tracing::error!(job = job.as_str(), %error, "cannot make the next slot: the job stands still until a restart")
+                }
             }
         })
     }

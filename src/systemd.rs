@@ -72,9 +72,7 @@ struct Watch {
 
 impl Watch {
     fn over(markers: Vec<Progress>) -> Self {
-        Self {
-            markers: markers.into_iter().map(|marker| (marker.clone(), marker.count())).collect(),
-        }
+        Self { markers: markers.into_iter().map(|marker| (marker.clone(), marker.count())).collect() }
     }
 
     /// Whether every marker has risen since this was last true.

@@ -220,11 +220,7 @@ impl Place {
     }
 
     fn token(&self) -> Option<&TokenId> {
-        if let Place::Feed(feed) = self {
-            feed.token.as_ref()
-        } else {
-            None
-        }
+        if let Place::Feed(feed) = self { feed.token.as_ref() } else { None }
     }
 
     /// 0 for a feed, 1 for an endpoint, 2 for the source, 3 for what needs a hand of its own.
@@ -241,10 +237,7 @@ impl Place {
 /// Reads a feed back from how it is written: `unlock_events/arbitrum`, `token_list`.
 fn feed_of(text: &str) -> Option<FeedId> {
     match text.split_once('/') {
-        Some((endpoint, token)) => Some(FeedId {
-            endpoint: Endpoint::parse(endpoint)?,
-            token: Some(token.into()),
-        }),
+        Some((endpoint, token)) => Some(FeedId { endpoint: Endpoint::parse(endpoint)?, token: Some(token.into()) }),
         None => Some(FeedId::whole(Endpoint::parse(text)?)),
     }
 }
@@ -396,11 +389,7 @@ fn settle(cases: &mut Vec<Case>, failing: &Failing<'_>, place: &Place, now: Time
         Place::Quota | Place::Unauthorized => case.place == *place,
         _ => case.place.width() >= place.width(),
     });
-    let target = if stays {
-        current
-    } else {
-        cases.iter().position(|case| case.place == *place)
-    };
+    let target = if stays { current } else { cases.iter().position(|case| case.place == *place) };
     if let (false, Some(from)) = (stays, current.and_then(|index| cases.get_mut(index))) {
         from.members.remove(&name);
         from.left += 1;
@@ -422,18 +411,11 @@ fn settle(cases: &mut Vec<Case>, failing: &Failing<'_>, place: &Place, now: Time
 fn narrow(cases: &mut Vec<Case>, failing: &BTreeMap<&FeedId, Failing<'_>>, answered: usize, now: Timestamp) -> Vec<Place> {
     let mut narrowed = Vec::new();
     let mut leftovers = Vec::new();
-    for case in cases
-        .iter_mut()
-        .filter(|case| matches!(case.place, Place::Source | Place::Endpoint(_)))
-    {
+    for case in cases.iter_mut().filter(|case| matches!(case.place, Place::Source | Place::Endpoint(_))) {
         let Some(before) = &case.before else { continue };
         let is_quiet = case.joined == 0 && case.left == 0 && now.signed_duration_since(before.updated_at) > FOLD_WITHIN;
         let few = case.members.len() <= FEW_FEEDS && answered >= case.members.len().max(1);
-        let left: Vec<&Failing<'_>> = case
-            .members
-            .iter()
-            .filter_map(|member| failing.get(&feed_of(member)?))
-            .collect();
+        let left: Vec<&Failing<'_>> = case.members.iter().filter_map(|member| failing.get(&feed_of(member)?)).collect();
         // Those that were not asked in this cycle, or stand for the same endpoint, are no leftovers yet.
         let are_all_left = left.len() == case.members.len() && !left.is_empty();
         if is_quiet && few && are_all_left && left.iter().all(|failing| Place::alone(failing.feed) != case.place) {
@@ -465,23 +447,9 @@ impl Case {
     }
 
     fn open(place: Place, now: Timestamp) -> Self {
-        let mut alert = blank(
-            RuleId::from(SOURCE_TROUBLE),
-            SOURCE_TROUBLE,
-            place.subject(),
-            AlertState::Firing,
-            now,
-        );
+        let mut alert = blank(RuleId::from(SOURCE_TROUBLE), SOURCE_TROUBLE, place.subject(), AlertState::Firing, now);
         alert.starts_at = Some(now);
-        Self {
-            place,
-            alert,
-            before: None,
-            members: BTreeSet::new(),
-            joined: 0,
-            left: 0,
-            kinds: BTreeMap::new(),
-        }
+        Self { place, alert, before: None, members: BTreeSet::new(), joined: 0, left: 0, kinds: BTreeMap::new() }
     }
 
     fn holds(&self, feed: &FeedId) -> bool {
@@ -489,18 +457,12 @@ impl Case {
     }
 
     fn feeds_before(&self) -> impl Iterator<Item = FeedId> {
-        self.before
-            .iter()
-            .flat_map(|alert| &alert.members)
-            .filter_map(|member| feed_of(member))
+        self.before.iter().flat_map(|alert| &alert.members).filter_map(|member| feed_of(member))
     }
 
     /// What it was told as.
     fn kind_before(&self) -> Option<Kind> {
-        self.before
-            .as_ref()
-            .and_then(|alert| alert.labels.get("kind"))
-            .and_then(|word| Kind::of_word(word))
+        self.before.as_ref().and_then(|alert| alert.labels.get("kind")).and_then(|word| Kind::of_word(word))
     }
 
     fn is_of(&self, kind: Kind) -> bool {
@@ -581,11 +543,7 @@ impl<J: Judge> Teller<'_, J> {
             return;
         }
         let token = case.place.token().and_then(|id| (cycle.token)(id));
-        let message = case
-            .kinds
-            .get(&kind)
-            .map(|message| format!("{} ", sentence(message)))
-            .unwrap_or_default();
+        let message = case.kinds.get(&kind).map(|message| format!("{} ", sentence(message))).unwrap_or_default();
         let words = Words {
             kind: kind.as_str(),
             endpoint: case.place.endpoint(),
@@ -610,17 +568,9 @@ impl<J: Judge> Teller<'_, J> {
         if joins_late {
             case.alert.leads = vec![joined.clone()];
         }
-        let body = AlertBody {
-            token: token.map(token_body),
-            ..plain_body(&case.alert, "firing", reason, self.now)
-        };
-        let telling = Telling {
-            kind: NoticeKind::Source,
-            transition: transition.to_owned(),
-            receivers,
-            body,
-            is_resolution: false,
-        };
+        let body = AlertBody { token: token.map(token_body), ..plain_body(&case.alert, "firing", reason, self.now) };
+        let telling =
+            Telling { kind: NoticeKind::Source, transition: transition.to_owned(), receivers, body, is_resolution: false };
         draft.add(case.alert, is_new, Some(telling));
     }
 
@@ -635,10 +585,7 @@ impl<J: Judge> Teller<'_, J> {
         let (resolution, summary, description) = match how {
             End::Answered | End::Merged => (
                 Resolution::Cleared,
-                format!(
-                    "The source answers again after {lasted} ({kind}): {}",
-                    feeds_in_words(&feeds, None)
-                ),
+                format!("The source answers again after {lasted} ({kind}): {}", feeds_in_words(&feeds, None)),
                 format!(
                     "It failed from {from} to {}. Nothing known was lost meanwhile; what changed is told with the answers that came \
                      now. The data is as of {}.",
@@ -648,10 +595,7 @@ impl<J: Judge> Teller<'_, J> {
             ),
             End::Narrowed => (
                 Resolution::Cleared,
-                format!(
-                    "The source answers again after {lasted} ({kind}), except for {}",
-                    feeds_in_words(&feeds, None)
-                ),
+                format!("The source answers again after {lasted} ({kind}), except for {}", feeds_in_words(&feeds, None)),
                 format!("It failed from {from} on. What still fails is told by itself. Nothing known was lost meanwhile."),
             ),
             End::Unwatched => (
@@ -666,11 +610,7 @@ impl<J: Judge> Teller<'_, J> {
         if how == End::Unwatched {
             telling.body.reason = "no longer watched".to_owned();
         }
-        draft.add(
-            alert,
-            false,
-            (how != End::Merged && !telling.receivers.is_empty()).then_some(telling),
-        );
+        draft.add(alert, false, (how != End::Merged && !telling.receivers.is_empty()).then_some(telling));
     }
 
     /// Ends an alert, with what is told of it to those who heard that it fires.
@@ -682,24 +622,10 @@ impl<J: Judge> Teller<'_, J> {
         alert.members.clear();
         alert.annotations.insert("summary".to_owned(), summary);
         alert.annotations.insert("description".to_owned(), description);
-        let receivers = alert
-            .told
-            .iter()
-            .filter(|receiver| self.routes.tells_ends_to(receiver))
-            .cloned()
-            .collect();
+        let receivers = alert.told.iter().filter(|receiver| self.routes.tells_ends_to(receiver)).cloned().collect();
         let body = plain_body(&alert, "resolved", "recovered", self.now);
         let transition = "resolved".to_owned();
-        (
-            alert,
-            Telling {
-                kind: NoticeKind::Source,
-                transition,
-                receivers,
-                body,
-                is_resolution: true,
-            },
-        )
+        (alert, Telling { kind: NoticeKind::Source, transition, receivers, body, is_resolution: true })
     }
 
     /// Gives an alert its labels and annotations, in the words of the first rule on the source that holds, and says who is told.
@@ -735,14 +661,7 @@ impl<J: Judge> Teller<'_, J> {
             count: u32::try_from(words.count).unwrap_or(u32::MAX),
             since: words.since,
         };
-        let scope = Scope {
-            token,
-            record: None,
-            change: None,
-            source: Some(&facts),
-            lead: None,
-            now: self.now,
-        };
+        let scope = Scope { token, record: None, change: None, source: Some(&facts), lead: None, now: self.now };
         let rule = self.rules.iter().find(|rule| {
             let terms = rule.terms();
             terms.on == On::Source && terms.is_awake(self.now) && rule.covers(&scope) && rule.holds(&scope) == Truth::True
@@ -756,9 +675,7 @@ impl<J: Judge> Teller<'_, J> {
                 draft.template_failed(terms.id, rendered.error);
                 alert.name = terms.name.to_owned();
                 // `kind` stays: it is how this room knows its own alerts.
-                alert
-                    .labels
-                    .extend(rendered.labels.into_iter().filter(|(name, _)| name != "kind"));
+                alert.labels.extend(rendered.labels.into_iter().filter(|(name, _)| name != "kind"));
                 alert.annotations.extend(rendered.annotations);
                 terms.audience(self.routes, &alert.labels)
             }
@@ -803,10 +720,7 @@ fn name_feeds(members: &BTreeSet<String>, token: Option<&Token>) -> String {
 fn clip(text: &str) -> String {
     let is_hostile =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-    let clean = text
-        .chars()
-        .filter(|c| !is_hostile(*c))
-        .map(|c| if c.is_control() { ' ' } else { c });
+    let clean = text.chars().filter(|c| !is_hostile(*c)).map(|c| if c.is_control() { ' ' } else { c });
     let mut clipped: String = clean.take(LONGEST_TEXT).collect();
     if text.chars().count() > LONGEST_TEXT {
         clipped.push('…');
@@ -816,11 +730,7 @@ fn clip(text: &str) -> String {
 
 /// With a full stop at its end.
 fn sentence(text: &str) -> String {
-    if text.is_empty() || text.ends_with(['.', '!', '?', '…']) {
-        text.to_owned()
-    } else {
-        format!("{text}.")
-    }
+    if text.is_empty() || text.ends_with(['.', '!', '?', '…']) { text.to_owned() } else { format!("{text}.") }
 }
 
 /// `2026-03-16 01:00 UTC`.
@@ -850,18 +760,8 @@ struct One<'a> {
 
 /// Makes the alert and the notice of one trouble.
 fn raise(one: One<'_>, context: &Context<'_>) -> (Alert, Notice) {
-    let teller = Teller {
-        rules: &context.rules.rules,
-        routes: context.routes,
-        now: context.now,
-    };
-    let mut alert = blank(
-        RuleId::from(SOURCE_TROUBLE),
-        SOURCE_TROUBLE,
-        one.subject,
-        one.state,
-        context.now,
-    );
+    let teller = Teller { rules: &context.rules.rules, routes: context.routes, now: context.now };
+    let mut alert = blank(RuleId::from(SOURCE_TROUBLE), SOURCE_TROUBLE, one.subject, one.state, context.now);
     alert.episode = one.episode;
     alert.id = alert_id(&alert.rule, &alert.subject, alert.episode);
     alert.active_at = one.words.since;
@@ -872,14 +772,7 @@ fn raise(one: One<'_>, context: &Context<'_>) -> (Alert, Notice) {
     let body = plain_body(&alert, "firing", one.words.kind, context.now);
     let transition = if one.state == AlertState::Event { "event" } else { "firing" };
     let id = notice_id(&alert.id, transition);
-    let notice = Notice {
-        id,
-        alert: alert.id.clone(),
-        kind: NoticeKind::Source,
-        at: context.now,
-        receivers,
-        body,
-    };
+    let notice = Notice { id, alert: alert.id.clone(), kind: NoticeKind::Source, at: context.now, receivers, body };
     (alert, notice)
 }
 
@@ -910,16 +803,7 @@ pub fn receiver_dead(
         since,
     };
     let (state, episode) = (AlertState::Firing, latest_episode.saturating_add(1));
-    raise(
-        One {
-            subject: receiver_subject(receiver),
-            state,
-            episode,
-            words,
-            dead: Some(receiver),
-        },
-        context,
-    )
+    raise(One { subject: receiver_subject(receiver), state, episode, words, dead: Some(receiver) }, context)
 }
 
 /// The subject of the alert about a dead receiver.
@@ -940,11 +824,7 @@ pub fn dead_letter(
 ) -> Option<(Alert, Notice)> {
     let is_announcement = |notice: &Notice| {
         notice.kind == NoticeKind::Source
-            && notice
-                .body
-                .labels
-                .get("kind")
-                .is_some_and(|kind| [RECEIVER, DEAD_LETTER].contains(&kind.as_str()))
+            && notice.body.labels.get("kind").is_some_and(|kind| [RECEIVER, DEAD_LETTER].contains(&kind.as_str()))
     };
     if notices.iter().all(is_announcement) {
         return None;
@@ -954,20 +834,12 @@ pub fn dead_letter(
         .take(TEXTS_IN_MESSAGE)
         .map(|notice| {
             let body = &notice.body;
-            let text = body
-                .annotations
-                .get("summary")
-                .filter(|text| !text.is_empty())
-                .unwrap_or(&body.rule);
+            let text = body.annotations.get("summary").filter(|text| !text.is_empty()).unwrap_or(&body.rule);
             format!("[{}] {}", body.reason, clip(text))
         })
         .collect();
     let more = notices.len().saturating_sub(lost.len());
-    let more = if more > 0 {
-        format!("; and {more} more")
-    } else {
-        String::new()
-    };
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     let words = Words {
         kind: DEAD_LETTER,
         endpoint: None,
@@ -984,13 +856,7 @@ pub fn dead_letter(
         since: context.now,
     };
     Some(raise(
-        One {
-            subject: format!("dead/{delivery}"),
-            state: AlertState::Event,
-            episode: 1,
-            words,
-            dead: Some(receiver),
-        },
+        One { subject: format!("dead/{delivery}"), state: AlertState::Event, episode: 1, words, dead: Some(receiver) },
         context,
     ))
 }
@@ -1002,14 +868,7 @@ pub fn reload_failed(problems: u32, problem: &str, latest_episode: u32, context:
     let noun = if problems == 1 { "problem" } else { "problems" };
     let summary = format!("The changed configuration has {problems} {noun}: the old one stays at work");
     let advice = "`cliffwatch check` shows every problem with its place.";
-    own(
-        RELOAD_SUBJECT,
-        "reload",
-        summary,
-        format!("{} {advice}", sentence(&clip(problem))),
-        latest_episode,
-        context,
-    )
+    own(RELOAD_SUBJECT, "reload", summary, format!("{} {advice}", sentence(&clip(problem))), latest_episode, context)
 }
 
 /// The subject of the alert about a failed reload.
@@ -1020,18 +879,8 @@ pub const RELOAD_SUBJECT: &str = "reload";
 #[must_use]
 pub fn store_damaged(error: &str, latest_episode: u32, context: &Context<'_>) -> (Alert, Notice) {
     let summary = "The database is damaged".to_owned();
-    let description = format!(
-        "{} Stop the daemon and put back a copy that `cliffwatch backup` made.",
-        sentence(&clip(error))
-    );
-    own(
-        DAMAGED_SUBJECT,
-        "store_damaged",
-        summary,
-        description,
-        latest_episode,
-        context,
-    )
+    let description = format!("{} Stop the daemon and put back a copy that `cliffwatch backup` made.", sentence(&clip(error)));
+    own(DAMAGED_SUBJECT, "store_damaged", summary, description, latest_episode, context)
 }
 
 /// The subject of the alert about a damaged database.
@@ -1042,10 +891,7 @@ pub const DAMAGED_SUBJECT: &str = "store/damaged";
 #[must_use]
 pub fn store_full(error: &str, latest_episode: u32, context: &Context<'_>) -> (Alert, Notice) {
     let summary = "The disk of the database is full: nothing new can be recorded".to_owned();
-    let description = format!(
-        "{} Free space; what could not be recorded is asked for again.",
-        sentence(&clip(error))
-    );
+    let description = format!("{} Free space; what could not be recorded is asked for again.", sentence(&clip(error)));
     own(FULL_SUBJECT, "store_full", summary, description, latest_episode, context)
 }
 
@@ -1070,16 +916,7 @@ pub fn template_failed(rule: &RuleId, owner: Option<&str>, error: &str, context:
         since: context.now,
     };
     let subject = format!("template/{rule}/{}", context.now.format("%Y-%m-%d"));
-    raise(
-        One {
-            subject,
-            state: AlertState::Event,
-            episode: 1,
-            words,
-            dead: None,
-        },
-        context,
-    )
+    raise(One { subject, state: AlertState::Event, episode: 1, words, dead: None }, context)
 }
 
 /// The end of a trouble that one of the functions above raised: told to those who heard of it.
@@ -1097,28 +934,11 @@ pub fn recovered(alert: &Alert, context: &Context<'_>) -> (Alert, Notice) {
         },
     };
     let description = format!("It lasted from {} to {}.", instant(since), instant(context.now));
-    let teller = Teller {
-        rules: &context.rules.rules,
-        routes: context.routes,
-        now: context.now,
-    };
+    let teller = Teller { rules: &context.rules.rules, routes: context.routes, now: context.now };
     let (alert, telling) = teller.over(alert.clone(), Resolution::Cleared, summary, description);
-    let Telling {
-        kind,
-        transition,
-        receivers,
-        body,
-        ..
-    } = telling;
+    let Telling { kind, transition, receivers, body, .. } = telling;
     let id = notice_id(&alert.id, &transition);
-    let notice = Notice {
-        id,
-        alert: alert.id.clone(),
-        kind,
-        at: context.now,
-        receivers,
-        body,
-    };
+    let notice = Notice { id, alert: alert.id.clone(), kind, at: context.now, receivers, body };
     (alert, notice)
 }
 
@@ -1143,16 +963,7 @@ fn own(
         since: context.now,
     };
     let episode = latest_episode.saturating_add(1);
-    raise(
-        One {
-            subject: subject.to_owned(),
-            state: AlertState::Firing,
-            episode,
-            words,
-            dead: None,
-        },
-        context,
-    )
+    raise(One { subject: subject.to_owned(), state: AlertState::Firing, episode, words, dead: None }, context)
 }
 
 /// `kind` of an alert about a receiver.

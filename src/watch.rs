@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn slugs_globs_and_groups_are_watched() {
-        let watch = watch(&["@portfolio", "apt*"], &[("portfolio", &["arbitrum", "optimism"]), ("l2", &["arb*", "op*"])]).expect("valid");
+        let watch =
+            watch(&["@portfolio", "apt*"], &[("portfolio", &["arbitrum", "optimism"]), ("l2", &["arb*", "op*"])]).expect("valid");
         for token in ["arbitrum", "optimism", "aptos"] {
             assert!(watch.covers(&token.into()), "{token}");
         }

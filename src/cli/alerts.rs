@@ -49,12 +49,8 @@ pub(super) async fn run(asked: &Alerts, context: &Context) -> anyhow::Result<Exi
         Some(name) => Some(find(name, false, &store).await?),
         None => None,
     };
-    let filter = AlertFilter {
-        states: asked.state.clone(),
-        rule: asked.rule.as_deref().map(RuleId::from),
-        token,
-        limit: asked.limit,
-    };
+    let filter =
+        AlertFilter { states: asked.state.clone(), rule: asked.rule.as_deref().map(RuleId::from), token, limit: asked.limit };
     let alerts: Vec<AlertView> = store.alerts(filter).await?.iter().map(AlertView::of).collect();
     let rows = alerts
         .iter()
@@ -74,13 +70,7 @@ pub(super) async fn run(asked: &Alerts, context: &Context) -> anyhow::Result<Exi
             ]
         })
         .collect();
-    Listing {
-        columns: COLUMNS,
-        rows,
-        json: &alerts,
-        nothing: nothing(alerts.is_empty(), &store).await?,
-    }
-    .print(context)?;
+    Listing { columns: COLUMNS, rows, json: &alerts, nothing: nothing(alerts.is_empty(), &store).await? }.print(context)?;
     Ok(Exit::Done)
 }
 

@@ -54,9 +54,7 @@ pub(super) async fn run(asked: &Changes, context: &Context) -> anyhow::Result<Ex
         token,
         kind: asked.kind,
         resource: asked.resource,
-        since: asked
-            .since
-            .and_then(|since| context.clock.now().checked_sub_signed(since.delta())),
+        since: asked.since.and_then(|since| context.clock.now().checked_sub_signed(since.delta())),
         until: None,
         limit: asked.limit,
     };
@@ -73,13 +71,7 @@ pub(super) async fn run(asked: &Changes, context: &Context) -> anyhow::Result<Ex
             ]
         })
         .collect();
-    Listing {
-        columns: COLUMNS,
-        rows,
-        json: &changes,
-        nothing: nothing(changes.is_empty(), &store).await?,
-    }
-    .print(context)?;
+    Listing { columns: COLUMNS, rows, json: &changes, nothing: nothing(changes.is_empty(), &store).await? }.print(context)?;
     Ok(Exit::Done)
 }
 

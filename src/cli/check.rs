@@ -26,7 +26,7 @@ pub(super) fn run(check: &Check, context: &Context) -> anyhow::Result<Exit> {
     let mut sources = loaded.sources.clone();
     let mut rules = None;
     if let Some(config) = &loaded.config {
-        let checked = engine::check_rules(config, &loaded);
+        let checked = engine::check_rules(config, &loaded, context);
         rules = Some((checked.count, checked.sources.len()));
         diagnostics.extend(checked.diagnostics);
         sources.extend(checked.sources);
@@ -35,9 +35,7 @@ pub(super) fn run(check: &Check, context: &Context) -> anyhow::Result<Exit> {
         Format::Json => print::out(&print::json(&diagnostic::to_json(&diagnostics, &sources))?)?,
         _ => {
             anstream::eprint!("{}", diagnostic::render(&diagnostics, &sources, context.color));
-            let what = path
-                .as_deref()
-                .map_or_else(|| "no config file: the defaults".to_owned(), shown);
+            let what = path.as_deref().map_or_else(|| "no config file: the defaults".to_owned(), shown);
             match (&loaded.config, rules) {
                 (Some(config), Some((count, files))) => {
                     let receivers = match config.receivers.len() {
@@ -51,10 +49,7 @@ pub(super) fn run(check: &Check, context: &Context) -> anyhow::Result<Exit> {
             }
         }
     }
-    Ok(verdict(
-        diagnostics.iter().map(|diagnostic| diagnostic.severity).max(),
-        check.strict,
-    ))
+    Ok(verdict(diagnostics.iter().map(|diagnostic| diagnostic.severity).max(), check.strict))
 }
 
 fn count_of(rules: u32, files: usize) -> String {

@@ -1,9 +1,25 @@
 //! Commands that need the whole machine: each hands over to [`crate::app`], [`crate::serve`] or the rules.
 
-use super::{Context, Exit, Import, Keys, Notify, Poll, Serve};
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use super::{
+    Context, Exit, Format, Import, Keys, Poll, Serve, UsageError,
+    print::{self, Cell, Column, Listing},
+    shown,
+};
 use crate::{
+    api, app,
+    app::{App, Drive},
     config::{Config, load::Loaded},
+    cycle::CycleReport,
+    demo,
     diagnostic::{Diagnostic, SourceText},
+    rules,
+    serve::{self as service, Folder, Options, Service},
+    store::Access,
 };
 
 /// What came of checking the rules of a config.
@@ -17,75 +33,238 @@ pub(super) struct CheckedRules {
 }
 
 /// Reads and checks the rules of a config.
-pub(super) fn check_rules(_config: &Config, _loaded: &Loaded) -> CheckedRules {
-    // WIRE: rules::read_files(&config.rules.paths, &loaded.base_dir), then
-    // rules::load(&sources, &rules::Surroundings { receivers, groups: &config.watch.groups, now }).
-    CheckedRules {
-        count: 0,
-        diagnostics: Vec::new(),
-        sources: Vec::new(),
-    }
+pub(super) fn check_rules(config: &Config, loaded: &Loaded, context: &Context) -> CheckedRules {
+    let files = rules::read_files(&config.rules.paths, &loaded.base_dir);
+    let receivers: Vec<String> = config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
+    let around = rules::Surroundings { receivers: &receivers, groups: &config.watch.groups, now: context.clock.now() };
+    let checked = rules::load(&files.files, &around);
+    let mut diagnostics = files.diagnostics;
+    diagnostics.extend(checked.diagnostics);
+    CheckedRules { count: u32::try_from(checked.set.rules.len()).unwrap_or(u32::MAX), diagnostics, sources: files.files }
+}
+
+/// Runs one future to its end on threads of its own.
+fn drive<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    api::install_crypto_provider();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("the runtime cannot be started")?;
+    let result = runtime.block_on(future);
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    result
 }
 
 pub(super) fn run(context: &Context) -> anyhow::Result<Exit> {
-    let (_config, _loaded) = context.load_file()?;
-    // WIRE: crate::app::run(config, loaded.path, loaded.base_dir, context.clock.clone(), context.verbose)
-    unwired("run")
+    let (config, loaded) = context.load_file()?;
+    crate::log::start(&config.log, context.verbose)?;
+    drive(async {
+        let app = App::open(config, &loaded.base_dir, context.clock.clone(), Drive::Itself).await?;
+        let started = |address: Option<SocketAddr>| match address {
+            Some(address) => {
+                tracing::info!(%address, "cliffwatch {} is watching; status page at http://{address}/", env!("CARGO_PKG_VERSION"))
+            }
+            None => tracing::info!("cliffwatch {} is watching", env!("CARGO_PKG_VERSION")),
+        };
+        app.run(app::asked_to_stop(), started).await?;
+        Ok(Exit::Done)
+    })
 }
 
-pub(super) fn demo(_context: &Context) -> anyhow::Result<Exit> {
-    // WIRE: crate::app::demo::run(context.clock.clone(), context.verbose)
-    unwired("demo")
+pub(super) fn demo(context: &Context) -> anyhow::Result<Exit> {
+    crate::log::start_quiet(context.verbose);
+    drive(async {
+        let folder = demo::fresh_folder().context("cannot make a folder for the demo")?;
+        let ran = demo::run(&folder, SocketAddr::from(([127, 0, 0, 1], 0)), app::asked_to_stop()).await;
+        std::fs::remove_dir_all(&folder).ok();
+        ran?;
+        Ok(Exit::Done)
+    })
 }
 
-pub(super) fn serve(serve: &Serve, _context: &Context) -> anyhow::Result<Exit> {
-    // WIRE: crate::serve::Service::open(&serve.db, options), bind serve.listen and serve.legacy_listen, print the bound address, serve.
-    let _ = (&serve.db, &serve.listen, &serve.legacy_listen);
-    unwired("serve")
+pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
+    crate::log::start_quiet(context.verbose);
+    let address = parse_address(&serve.listen, "--listen")?;
+    let legacy = serve.legacy_listen.as_deref().map(|text| parse_address(text, "--legacy-listen")).transpose()?;
+    drive(async {
+        let options = Options { clock: context.clock.clone(), ..Options::default() };
+        let data = Service::open(&serve.db, options)?;
+        if data.token_count()? == 0 {
+            anstream::eprintln!(
+                "{} holds no tokens yet: `cliffwatch import PATH --db {}` fills it",
+                shown(&serve.db),
+                shown(&serve.db)
+            );
+        }
+        let bound = |bound: service::Bound| {
+            let legacy = bound.legacy.map(|legacy| format!("\nlegacy http://{legacy}")).unwrap_or_default();
+            // Whoever started us may have closed the pipe; serving goes on.
+            print::out(&format!("listening http://{}{legacy}\n", bound.address)).ok();
+        };
+        service::listen(&data, address, legacy, bound, app::asked_to_stop()).await?;
+        Ok(Exit::Done)
+    })
 }
 
-pub(super) fn plan(context: &Context) -> anyhow::Result<Exit> {
-    let (_config, _loaded) = context.load()?;
-    // WIRE: crate::plan over store.plan_tokens and store.credit; print as Listing.
-    unwired("plan")
+fn parse_address(text: &str, option: &str) -> anyhow::Result<SocketAddr> {
+    text.parse().map_err(|_| {
+        UsageError(format!("{option} {text:?} is no address: write it like 127.0.0.1:9798 (port 0 takes a free one)")).into()
+    })
 }
 
 pub(super) fn poll(poll: &Poll, context: &Context) -> anyhow::Result<Exit> {
-    let (_config, _loaded) = context.load_file()?;
-    let _ = poll.dry_run;
-    // WIRE: crate::app::poll_once(config, clock, poll.dry_run) -> CycleReport; print it.
-    unwired("poll")
+    let (mut config, loaded) = context.load_file()?;
+    drive(async {
+        // A dry run works on a copy, so that it goes the same way to the end and leaves nothing behind.
+        let scratch = match poll.dry_run {
+            true => Some(scratch_copy(&mut config, context).await?),
+            false => None,
+        };
+        let app = App::open(config, &loaded.base_dir, context.clock.clone(), Drive::Crank).await?;
+        let mut reports = Vec::new();
+        for job in app.jobs() {
+            let report = app.tick(job).await?;
+            if context.format == Format::Table {
+                print_report(&report)?;
+            }
+            reports.push(report);
+        }
+        let mut delivered = Vec::new();
+        if scratch.is_none() {
+            let report = app.deliver().await;
+            for (id, receiver, outcome, state) in report.attempts {
+                if context.format == Format::Table {
+                    print::out(&format!("outbox: delivery {id} to {receiver}: {outcome}, {}\n", state.as_str()))?;
+                }
+                delivered.push(json!({"id": id, "receiver": receiver, "outcome": outcome, "state": state}));
+            }
+        } else if context.format == Format::Table {
+            print::out("dry run: nothing was committed, nothing sent\n")?;
+        }
+        let failed = reports.iter().any(|report| !report.failed.is_empty());
+        if context.format != Format::Table {
+            let reports: Vec<_> = reports
+                .iter()
+                .map(|report| {
+                    let failed: Vec<_> = report.failed.iter().map(|(feed, failure)| json!({"feed": feed.to_string(), "kind": failure.kind.as_str(), "error": failure.message})).collect();
+                    json!({"job": report.job.as_str(), "asked": report.asked, "fresh": report.fresh, "unchanged": report.unchanged,
+                        "failed": failed, "changes": report.changes, "alerts": report.alerts, "messages": report.deliveries, "credits": report.credits})
+                })
+                .collect();
+            print::out(&print::json(&json!({"dryRun": poll.dry_run, "cycles": reports, "deliveries": delivered}))?)?;
+        }
+        app.close().await?;
+        if let Some(folder) = scratch {
+            std::fs::remove_dir_all(folder).ok();
+        }
+        Ok(if failed { Exit::Failed } else { Exit::Done })
+    })
 }
 
-pub(super) fn notify(notify: &Notify, context: &Context) -> anyhow::Result<Exit> {
-    let (_config, _loaded) = context.load_file()?;
-    let _ = &notify.receiver;
-    // WIRE: crate::app::notify_test(config, receiver, clock).
-    unwired("notify")
+async fn scratch_copy(config: &mut Config, context: &Context) -> anyhow::Result<std::path::PathBuf> {
+    let folder = std::env::temp_dir().join(format!("cliffwatch-dry-run-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let copy = folder.join("copy.db");
+    if config.store.path.exists() {
+        let store = context.open(config, Access::Read).await?;
+        store.backup(copy.clone(), true).await.context("cannot copy the database for the dry run")?;
+        store.close().await?;
+    }
+    config.store.path = copy;
+    Ok(folder)
 }
 
-pub(super) fn import(import: &Import, _context: &Context) -> anyhow::Result<Exit> {
-    let _ = (&import.path, &import.db);
-    // WIRE: crate::serve::Service::open(&import.db, …).import(&import.path).
-    unwired("import")
+fn print_report(report: &CycleReport) -> anyhow::Result<()> {
+    let mut text = format!("{report}\n");
+    for (feed, failure) in &report.failed {
+        text.push_str(&format!("  failed  {feed}: {}\n", crate::diagnostic::harmless(&failure.message)));
+    }
+    for feed in &report.held {
+        text.push_str(&format!(
+            "  held    {feed}: most of what lies ahead is missing from the answer; nothing is removed until it is confirmed\n"
+        ));
+    }
+    for change in &report.changes {
+        let token = change.token.as_ref().map_or("", |token| token.as_str());
+        text.push_str(&format!("  change  {token} {}: {}\n", change.kind, crate::diagnostic::harmless(&change.summary)));
+    }
+    print::out(&text)
 }
 
-pub(super) fn keys(keys: &Keys, _context: &Context) -> anyhow::Result<Exit> {
+pub(super) fn import(import: &Import, context: &Context) -> anyhow::Result<Exit> {
+    let folder = Folder::open(&import.path)?;
+    let data = open_service(&import.db, context)?;
+    let total = folder.file_count();
+    let show = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let mut read = 0_usize;
+    let imported = data.import(folder, |path| {
+        read += 1;
+        if show {
+            anstream::eprint!("\r\x1b[2K{read}/{total} {}", crate::diagnostic::harmless(path));
+        }
+    });
+    if show {
+        anstream::eprint!("\r\x1b[2K");
+    }
+    let imported = imported?;
+    match context.format {
+        Format::Table => print::out(&format!(
+            "{} tokens, {} events, {} burns, {} buybacks: {}\n",
+            imported.tokens,
+            imported.events,
+            imported.burns,
+            imported.buybacks,
+            shown(&import.db)
+        ))?,
+        _ => print::out(&print::json(&imported)?)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn open_service(db: &Path, context: &Context) -> anyhow::Result<Service> {
+    Ok(Service::open(db, Options { clock: context.clock.clone(), ..Options::default() })?)
+}
+
+pub(super) fn keys(keys: &Keys, context: &Context) -> anyhow::Result<Exit> {
     match keys {
         Keys::Add { name, monthly_limit, db } => {
-            let _ = (name, monthly_limit, db);
+            let key = open_service(db, context)?.add_key(name, *monthly_limit)?;
+            print::out(&format!("{key}\n"))?;
+            anstream::eprintln!("keep it now: it is shown this once and stored only as a hash");
         }
         Keys::List { db } => {
-            let _ = db;
+            let keys = open_service(db, context)?.keys()?;
+            let columns = [
+                Column("name", "name", false),
+                Column("used", "used", true),
+                Column("limit", "limit", true),
+                Column("resets", "resetAt", false),
+                Column("last used", "lastUsedAt", false),
+                Column("revoked", "revokedAt", false),
+            ];
+            let rows = keys
+                .iter()
+                .map(|key| {
+                    vec![
+                        Cell::text(&key.name),
+                        Cell::text(key.used.to_string()),
+                        Cell::text(key.monthly_limit.to_string()),
+                        Cell::time(Some(key.reset_at)),
+                        Cell::time(key.last_used_at),
+                        Cell::time(key.revoked_at),
+                    ]
+                })
+                .collect();
+            let nothing = "there are no keys: `cliffwatch keys add NAME` makes one".to_owned();
+            Listing { columns: &columns, rows, json: &keys, nothing: &nothing }.print(context)?;
         }
         Keys::Revoke { name, db } => {
-            let _ = (name, db);
+            if !open_service(db, context)?.revoke_key(name)? {
+                anyhow::bail!("no key of the name {name:?} is in use");
+            }
+            anstream::eprintln!("{name}: revoked");
         }
     }
-    // WIRE: crate::serve::Service::open(db, …).add_key / keys / revoke_key.
-    unwired("keys")
-}
-
-fn unwired(command: &str) -> anyhow::Result<Exit> {
-    anyhow::bail!("`{command}` is not wired to its room in this tree")
+    Ok(Exit::Done)
 }

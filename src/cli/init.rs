@@ -44,10 +44,7 @@ pub(super) fn run(init: &Init) -> anyhow::Result<Exit> {
         format!(" --config {}", shown(&config))
     };
     anstream::eprintln!("\nNext:");
-    anstream::eprintln!(
-        "  1. put your API key into {} (chmod 600)",
-        shown(&init.directory.join("api-key"))
-    );
+    anstream::eprintln!("  1. put your API key into {} (chmod 600)", shown(&init.directory.join("api-key")));
     anstream::eprintln!("  2. name your tokens and a receiver in {}", shown(&config));
     anstream::eprintln!("  3. cliffwatch{flag} check");
     anstream::eprintln!("  4. cliffwatch{flag} plan     # what it will cost, before anything is asked");
@@ -62,20 +59,11 @@ fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let database = if is_system { SYSTEM_DATABASE } else { "cliffwatch.db" };
     // The unit runs as a user of its own, who cannot read root's key: systemd hands it over as a credential instead.
     let key = if is_system { "#api_key_file" } else { "api_key_file" };
-    let config = CONFIG
-        .replace("@database@", database)
-        .replace("\napi_key_file", &format!("\n{key}"));
+    let config = CONFIG.replace("@database@", database).replace("\napi_key_file", &format!("\n{key}"));
     let mut files = vec![(directory.join("cliffwatch.toml"), config)];
-    files.extend(
-        RULES
-            .iter()
-            .map(|(name, text)| (directory.join("rules").join(name), (*text).to_owned())),
-    );
+    files.extend(RULES.iter().map(|(name, text)| (directory.join("rules").join(name), (*text).to_owned())));
     if let Some((there, _)) = files.iter().find(|(path, _)| path.exists()) {
-        anyhow::bail!(
-            "{} is there already, and nothing was written: name another directory",
-            shown(there)
-        );
+        anyhow::bail!("{} is there already, and nothing was written: name another directory", shown(there));
     }
     fs::create_dir_all(directory.join("rules")).with_context(|| format!("the directory {} cannot be made", shown(directory)))?;
     for (path, text) in &files {
@@ -84,8 +72,7 @@ fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
             .create_new(true)
             .open(path)
             .with_context(|| format!("{} cannot be written", shown(path)))?;
-        file.write_all(text.as_bytes())
-            .with_context(|| format!("{} cannot be written", shown(path)))?;
+        file.write_all(text.as_bytes()).with_context(|| format!("{} cannot be written", shown(path)))?;
     }
     Ok(files.into_iter().map(|(path, _)| path).collect())
 }
@@ -138,10 +125,7 @@ mod tests {
         fs::write(directory.path().join("rules/changes.toml"), "mine").unwrap();
         let error = write_all(directory.path()).unwrap_err().to_string();
         assert!(error.contains("changes.toml is there already"), "{error}");
-        assert_eq!(
-            fs::read_to_string(directory.path().join("rules/changes.toml")).unwrap(),
-            "mine"
-        );
+        assert_eq!(fs::read_to_string(directory.path().join("rules/changes.toml")).unwrap(), "mine");
         assert!(!directory.path().join("cliffwatch.toml").exists());
     }
 }

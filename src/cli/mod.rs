@@ -39,13 +39,7 @@ use crate::{
 
 /// Watches token supply (unlocks, burns, buybacks) and tells the right people.
 #[derive(Debug, Parser)]
-#[command(
-    name = "cliffwatch",
-    version,
-    max_term_width = 100,
-    disable_help_subcommand = true,
-    arg_required_else_help = true
-)]
+#[command(name = "cliffwatch", version, max_term_width = 100, disable_help_subcommand = true, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 done, 1 it failed or found errors, 2 wrong usage, 3 only warnings (where --strict asked).")]
 struct Cli {
     #[command(flatten)]
@@ -57,26 +51,13 @@ struct Cli {
 #[derive(Debug, Args)]
 struct Global {
     /// The config; else ./cliffwatch.toml, else /etc/cliffwatch/cliffwatch.toml
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        env = "CLIFFWATCH_CONFIG",
-        help_heading = "Global options"
-    )]
+    #[arg(long, global = true, value_name = "FILE", env = "CLIFFWATCH_CONFIG", help_heading = "Global options")]
     config: Option<PathBuf>,
     /// How lists are printed
     #[arg(long, global = true, value_enum, default_value_t, help_heading = "Global options")]
     format: Format,
     /// Whether to use colour
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value_t,
-        value_name = "WHEN",
-        help_heading = "Global options"
-    )]
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", help_heading = "Global options")]
     color: Color,
     /// Say more; twice for everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
@@ -120,8 +101,6 @@ enum Command {
     Init(init::Init),
     /// Check config and rules: every problem at once
     Check(check::Check),
-    /// Show the credits a month that this config will use, against the allowance
-    Plan,
     /// Do one cycle now and show what it saw
     Poll(Poll),
     /// Show unlocks ahead
@@ -135,8 +114,6 @@ enum Command {
     /// Show and steer deliveries
     #[command(subcommand)]
     Outbox(outbox::Outbox),
-    /// Send a test message through the real path
-    Notify(Notify),
     /// Show which receivers an alert would get
     #[command(subcommand)]
     Routes(routes::Routes),
@@ -174,13 +151,6 @@ struct Poll {
     /// Commit nothing and send nothing
     #[arg(long)]
     dry_run: bool,
-}
-
-/// `notify`.
-#[derive(Debug, Args)]
-struct Notify {
-    /// A receiver of the config
-    receiver: String,
 }
 
 /// `import`.
@@ -305,9 +275,7 @@ fn dispatch(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Run => engine::run(context),
         Command::Demo => engine::demo(context),
         Command::Serve(serve) => engine::serve(&serve, context),
-        Command::Plan => engine::plan(context),
         Command::Poll(poll) => engine::poll(&poll, context),
-        Command::Notify(notify) => engine::notify(&notify, context),
         Command::Import(import) => engine::import(&import, context),
         Command::Keys(keys) => engine::keys(&keys, context),
         Command::Upcoming(upcoming) => wait(upcoming::run(&upcoming, context)),
@@ -321,20 +289,16 @@ fn dispatch(command: Command, context: &Context) -> anyhow::Result<Exit> {
 
 /// Runs one future to its end; a look into the database needs no more than this thread.
 fn wait<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("the runtime cannot be started")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime cannot be started")?;
     runtime.block_on(future)
 }
 
 /// Tells an error with its causes, once each.
 fn tell(error: &anyhow::Error) -> Exit {
-    if error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    }) {
+    if error
+        .chain()
+        .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe))
+    {
         // Whoever read our output has seen enough.
         return Exit::Done;
     }
@@ -351,11 +315,7 @@ fn tell(error: &anyhow::Error) -> Exit {
         }
         told.push_str(&text);
     }
-    if error.downcast_ref::<UsageError>().is_some() {
-        Exit::WrongUsage
-    } else {
-        Exit::Failed
-    }
+    if error.downcast_ref::<UsageError>().is_some() { Exit::WrongUsage } else { Exit::Failed }
 }
 
 /// Its problems were printed already.
@@ -372,12 +332,8 @@ impl Context {
     /// Loads the config, prints its errors, and fails where there are any. Without a file: the defaults and the environment.
     fn load(&self) -> anyhow::Result<(Config, Loaded)> {
         let mut loaded = load::load(self.config_path().as_deref(), &Environment::of_process());
-        let errors: Vec<_> = loaded
-            .diagnostics
-            .iter()
-            .filter(|problem| problem.severity == diagnostic::Severity::Error)
-            .cloned()
-            .collect();
+        let errors: Vec<_> =
+            loaded.diagnostics.iter().filter(|problem| problem.severity == diagnostic::Severity::Error).cloned().collect();
         match loaded.config.take() {
             Some(config) if errors.is_empty() => Ok((config, loaded)),
             _ => {
@@ -401,11 +357,7 @@ impl Context {
     /// Opens the database of the config for looking, or beside a running daemon.
     async fn open(&self, config: &Config, access: Access) -> anyhow::Result<Store> {
         let path = config.store.path.clone();
-        let opening = Opening {
-            path: path.clone(),
-            access,
-            now: self.clock.now(),
-        };
+        let opening = Opening { path: path.clone(), access, now: self.clock.now() };
         Store::open(opening).await.with_context(|| {
             let hint = if path.exists() {
                 ""
@@ -434,12 +386,9 @@ fn parse_money(text: &str) -> Result<f64, String> {
         Some('b') => (text.get(..text.len() - 1), 1e9),
         _ => (Some(text.as_str()), 1.0),
     };
-    let number = number
-        .and_then(|number| number.trim().parse::<f64>().ok())
-        .filter(|number| number.is_finite() && *number >= 0.0);
-    number
-        .map(|number| number * factor)
-        .ok_or_else(|| "write it like 5000000, 250k, 5M or 1.5B".to_owned())
+    let number =
+        number.and_then(|number| number.trim().parse::<f64>().ok()).filter(|number| number.is_finite() && *number >= 0.0);
+    number.map(|number| number * factor).ok_or_else(|| "write it like 5000000, 250k, 5M or 1.5B".to_owned())
 }
 
 /// Columns of the terminal that standard output writes to; none in a pipe.

@@ -77,11 +77,7 @@ const COLUMNS: &[Column] = &[
 
 pub(super) async fn run(command: &Outbox, context: &Context) -> anyhow::Result<Exit> {
     let (config, _) = context.load()?;
-    let access = if matches!(command, Outbox::List(_) | Outbox::Show { .. }) {
-        Access::Read
-    } else {
-        Access::Beside
-    };
+    let access = if matches!(command, Outbox::List(_) | Outbox::Show { .. }) { Access::Read } else { Access::Beside };
     let store = context.open(&config, access).await?;
     let exit = match command {
         Outbox::List(list) => list_deliveries(list, &store, context).await,
@@ -90,23 +86,13 @@ pub(super) async fn run(command: &Outbox, context: &Context) -> anyhow::Result<E
             let ids = chosen(which, &store).await?;
             let asked = ids.len();
             let done = store.retry(ids).await?;
-            tell_done(
-                asked,
-                done,
-                "due now",
-                "only deliveries that are retrying, dead or dropped can be sent again",
-            )
+            tell_done(asked, done, "due now", "only deliveries that are retrying, dead or dropped can be sent again")
         }
         Outbox::Drop(which) => {
             let ids = chosen(which, &store).await?;
             let asked = ids.len();
             let done = store.drop_deliveries(ids).await?;
-            tell_done(
-                asked,
-                done,
-                "dropped",
-                "only deliveries that are due, retrying or dead can be dropped",
-            )
+            tell_done(asked, done, "dropped", "only deliveries that are due, retrying or dead can be dropped")
         }
     };
     store.close().await?;
@@ -157,13 +143,7 @@ async fn list_deliveries(list: &List, store: &Store, context: &Context) -> anyho
             ]
         })
         .collect();
-    Listing {
-        columns: COLUMNS,
-        rows,
-        json: &deliveries,
-        nothing: "no delivery fits",
-    }
-    .print(context)?;
+    Listing { columns: COLUMNS, rows, json: &deliveries, nothing: "no delivery fits" }.print(context)?;
     Ok(Exit::Done)
 }
 
@@ -180,25 +160,14 @@ fn message(row: &OutboxRow) -> String {
 fn cut(answer: &str) -> String {
     const MOST: usize = 80;
     let line = answer.lines().next().unwrap_or_default();
-    if line.chars().count() > MOST {
-        line.chars().take(MOST).chain(['…']).collect()
-    } else {
-        line.to_owned()
-    }
+    if line.chars().count() > MOST { line.chars().take(MOST).chain(['…']).collect() } else { line.to_owned() }
 }
 
 async fn show(id: DeliveryId, store: &Store, context: &Context) -> anyhow::Result<Exit> {
     let Some(detail) = store.outbox_one(id).await? else {
-        return Err(UsageError(format!(
-            "there is no delivery {id}: `cliffwatch outbox list` shows which there are"
-        ))
-        .into());
+        return Err(UsageError(format!("there is no delivery {id}: `cliffwatch outbox list` shows which there are")).into());
     };
-    let page = if context.format == Format::Table {
-        text(&detail)
-    } else {
-        print::json(&json(&detail))?
-    };
+    let page = if context.format == Format::Table { text(&detail) } else { print::json(&json(&detail))? };
     print::out(&page)?;
     Ok(Exit::Done)
 }
@@ -206,10 +175,7 @@ async fn show(id: DeliveryId, store: &Store, context: &Context) -> anyhow::Resul
 fn json(detail: &OutboxDetail) -> serde_json::Value {
     let mut value = serde_json::to_value(&detail.row).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {
-        object.insert(
-            "attemptLog".to_owned(),
-            serde_json::to_value(&detail.attempts).unwrap_or_default(),
-        );
+        object.insert("attemptLog".to_owned(), serde_json::to_value(&detail.attempts).unwrap_or_default());
         let bodies: Vec<_> = detail.notices.iter().map(|notice| &notice.body).collect();
         object.insert("messages".to_owned(), serde_json::to_value(bodies).unwrap_or_default());
     }
@@ -231,13 +197,8 @@ fn text(detail: &OutboxDetail) -> String {
         let _ = writeln!(page, "accepted  {}", time(at));
     }
     for alert in &row.alerts {
-        let _ = writeln!(
-            page,
-            "\n{} {} {}",
-            alert.kind,
-            harmless(&alert.rule),
-            harmless(alert.token.as_deref().unwrap_or_default())
-        );
+        let _ =
+            writeln!(page, "\n{} {} {}", alert.kind, harmless(&alert.rule), harmless(alert.token.as_deref().unwrap_or_default()));
         let _ = writeln!(page, "  {}", harmless(&alert.summary));
     }
     if detail.attempts.is_empty() {
@@ -245,13 +206,7 @@ fn text(detail: &OutboxDetail) -> String {
     }
     for attempt in &detail.attempts {
         let status = attempt.status.map(|status| format!(" {status}")).unwrap_or_default();
-        let _ = writeln!(
-            page,
-            "\n{} {}{status}, {} ms",
-            time(attempt.at),
-            harmless(&attempt.outcome),
-            attempt.took_ms
-        );
+        let _ = writeln!(page, "\n{} {}{status}, {} ms", time(attempt.at), harmless(&attempt.outcome), attempt.took_ms);
         for line in attempt.answer.lines().take(20) {
             let _ = writeln!(page, "  {}", harmless(line));
         }

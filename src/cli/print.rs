@@ -24,18 +24,12 @@ impl Cell {
     /// The same for both.
     pub fn text(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self {
-            shown: text.clone(),
-            raw: text,
-        }
+        Self { shown: text.clone(), raw: text }
     }
 
     /// A text that may be missing.
     pub fn maybe(text: Option<&str>) -> Self {
-        Self {
-            shown: text.unwrap_or("–").to_owned(),
-            raw: text.unwrap_or_default().to_owned(),
-        }
+        Self { shown: text.unwrap_or("–").to_owned(), raw: text.unwrap_or_default().to_owned() }
     }
 
     /// A number that may be missing, shown by `format`.
@@ -50,18 +44,13 @@ impl Cell {
     pub fn time(at: Option<Timestamp>) -> Self {
         Self {
             shown: at.map_or_else(|| "–".to_owned(), |at| at.format("%Y-%m-%d %H:%M").to_string()),
-            raw: at
-                .map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
-                .unwrap_or_default(),
+            raw: at.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)).unwrap_or_default(),
         }
     }
 
     /// Something else for people than for programs.
     pub fn both(shown: impl Into<String>, raw: impl Into<String>) -> Self {
-        Self {
-            shown: shown.into(),
-            raw: raw.into(),
-        }
+        Self { shown: shown.into(), raw: raw.into() }
     }
 }
 
@@ -164,11 +153,7 @@ pub(super) fn table(columns: &[Column], rows: &[Vec<Cell>], width: Option<u16>) 
             }
         }
     }
-    let mut page = table
-        .lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect::<Vec<_>>()
-        .join("\n");
+    let mut page = table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n");
     page.push('\n');
     page
 }
@@ -195,10 +180,7 @@ mod tests {
     fn rows() -> Vec<Vec<Cell>> {
         vec![
             vec![Cell::text("ARB"), Cell::number(Some(-1.5), |value| format!("${value}"))],
-            vec![
-                Cell::text("=HYPERLINK(\"x\")\u{1b}[31m\n\u{202e}"),
-                Cell::number(None, |value| value.to_string()),
-            ],
+            vec![Cell::text("=HYPERLINK(\"x\")\u{1b}[31m\n\u{202e}"), Cell::number(None, |value| value.to_string())],
         ]
     }
 
@@ -222,10 +204,7 @@ mod tests {
             table(COLUMNS, &rows(), Some(40)),
             json(&["\u{202e}\u{9b}\u{e0001}"]).unwrap(),
         ] {
-            assert!(
-                page.chars().all(|c| c == '\n' || !crate::diagnostic::is_harmful(c)),
-                "{page:?}"
-            );
+            assert!(page.chars().all(|c| c == '\n' || !crate::diagnostic::is_harmful(c)), "{page:?}");
         }
     }
 
@@ -239,9 +218,6 @@ mod tests {
     #[test]
     fn a_narrow_terminal_gets_blocks() {
         let page = table(COLUMNS, &rows(), Some(40));
-        assert_eq!(
-            page,
-            "Token: ARB\nValue: $-1.5\n\nToken: =HYPERLINK(\"x\")\\u{1b}[31m \\u{202e}\n\n"
-        );
+        assert_eq!(page, "Token: ARB\nValue: $-1.5\n\nToken: =HYPERLINK(\"x\")\\u{1b}[31m \\u{202e}\n\n");
     }
 }

@@ -25,13 +25,7 @@ pub(super) struct Test {
 pub(super) fn test(test: &Test, context: &Context) -> anyhow::Result<Exit> {
     let (config, _) = context.load()?;
     let tree = RouteTree::build(&config.route, &config.receivers).map_err(|problems| {
-        anyhow::anyhow!(
-            problems
-                .iter()
-                .map(|problem| problem.message.clone())
-                .collect::<Vec<_>>()
-                .join("; ")
-        )
+        anyhow::anyhow!(problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; "))
     })?;
     let labels: Labels = test.labels.iter().cloned().collect();
     if labels.len() < test.labels.len() {

@@ -31,14 +31,10 @@ pub(super) async fn run(context: &Context) -> anyhow::Result<Exit> {
         troubles: &troubles,
         receivers: config.receivers.iter().map(|receiver| receiver.name.clone()).collect(),
         database: config.store.path.clone(),
-        rules: rules(&engine::check_rules(&config, &loaded)),
+        rules: rules(&engine::check_rules(&config, &loaded, context)),
         daemon: None,
     });
-    let page = if context.format == Format::Json {
-        print::json(&status)?
-    } else {
-        text(&status, width())
-    };
+    let page = if context.format == Format::Json { print::json(&status)? } else { text(&status, width()) };
     print::out(&page)?;
     Ok(Exit::Done)
 }
@@ -65,10 +61,7 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
         (Some(used), Some(limit)) => format!("{used} of {limit} used"),
         _ => format!("{} spent by this program (the API reported none yet)", credits.spent),
     };
-    let reset = credits
-        .reset_at
-        .map(|at| format!(", until {}", at.format("%Y-%m-%d %H:%M UTC")))
-        .unwrap_or_default();
+    let reset = credits.reset_at.map(|at| format!(", until {}", at.format("%Y-%m-%d %H:%M UTC"))).unwrap_or_default();
     let spent = if credits.exhausted { ", SPENT" } else { "" };
     let count = |state: &str| status.alerts.get(state).copied().unwrap_or_default();
     let records = status
@@ -81,14 +74,7 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
         ("source", source.to_owned()),
         ("credits", format!("{used}{spent}{reset}; {} today", credits.spent_today)),
         ("tokens", format!("{} known, {} listed", status.tokens, status.tokens_listed)),
-        (
-            "records",
-            if records.is_empty() {
-                "none".to_owned()
-            } else {
-                records.join(", ")
-            },
-        ),
+        ("records", if records.is_empty() { "none".to_owned() } else { records.join(", ") }),
         (
             "alerts",
             format!(
@@ -99,13 +85,7 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
                 count("event")
             ),
         ),
-        (
-            "held",
-            format!(
-                "{} answers held, {} removals awaiting proof",
-                status.removals_held, status.removals_awaiting_proof
-            ),
-        ),
+        ("held", format!("{} answers held, {} removals awaiting proof", status.removals_held, status.removals_awaiting_proof)),
         (
             "rules",
             match (&status.rules.count, &status.rules.problem) {
@@ -114,10 +94,7 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
                 (None, None) => "–".to_owned(),
             },
         ),
-        (
-            "database",
-            format!("{}, {}", status.database.path, bytes(status.database.bytes)),
-        ),
+        ("database", format!("{}, {}", status.database.path, bytes(status.database.bytes))),
     ];
     for (name, line) in lines {
         let _ = writeln!(page, "{name:<10}{}", harmless(&line));
@@ -220,12 +197,8 @@ mod tests {
             database_bytes: 3 << 20,
             ..Counts::default()
         };
-        let credit = CreditState {
-            used: Some(120),
-            limit: Some(1000),
-            reset_at: Some(time("2026-04-01")),
-            ..CreditState::default()
-        };
+        let credit =
+            CreditState { used: Some(120), limit: Some(1000), reset_at: Some(time("2026-04-01")), ..CreditState::default() };
         let status = StatusView::of(StatusParts {
             now,
             counts: &counts,
@@ -234,10 +207,7 @@ mod tests {
             troubles: &[],
             receivers: vec!["desk".to_owned(), "ops".to_owned()],
             database: "cliffwatch.db".into(),
-            rules: RulesView {
-                count: Some(9),
-                problem: None,
-            },
+            rules: RulesView { count: Some(9), problem: None },
             daemon: None,
         });
         insta::assert_snapshot!(text(&status, None));

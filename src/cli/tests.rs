@@ -23,11 +23,7 @@ fn help_tells_every_command() {
         let sub = command.find_subcommand_mut(name).expect("a command");
         let subs: Vec<_> = sub.get_subcommands().cloned().collect();
         for sub in subs {
-            golden.push_str(&format!(
-                "\n━━ {name} {}\n{}",
-                sub.get_name(),
-                sub.clone().term_width(100).render_help()
-            ));
+            golden.push_str(&format!("\n━━ {name} {}\n{}", sub.get_name(), sub.clone().term_width(100).render_help()));
         }
     }
     insta::assert_snapshot!(golden);
@@ -66,10 +62,7 @@ fn wrong_usage_is_told_with_what_was_probably_meant() {
 
 #[test]
 fn commands_of_later_versions_are_not_promised() {
-    let names: Vec<String> = Cli::command()
-        .get_subcommands()
-        .map(|command| command.get_name().to_owned())
-        .collect();
+    let names: Vec<String> = Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
     for name in ["test", "backtest", "explain", "silence", "ack", "export", "man"] {
         assert!(!names.contains(&name.to_owned()), "{name}");
     }
@@ -77,13 +70,7 @@ fn commands_of_later_versions_are_not_promised() {
 
 #[test]
 fn money_is_read_as_people_write_it() {
-    for (text, value) in [
-        ("5000000", 5e6),
-        ("5M", 5e6),
-        ("250k", 250e3),
-        ("1.5B", 1.5e9),
-        ("$1_000", 1000.0),
-    ] {
+    for (text, value) in [("5000000", 5e6), ("5M", 5e6), ("250k", 250e3), ("1.5B", 1.5e9), ("$1_000", 1000.0)] {
         assert_eq!(parse_money(text), Ok(value), "{text}");
     }
     for bad in ["", "M", "five", "-1", "inf", "nan", "1MM", "5é"] {
@@ -93,12 +80,7 @@ fn money_is_read_as_people_write_it() {
 
 #[test]
 fn exit_codes_are_those_that_scripts_know() {
-    for (exit, code) in [
-        (Exit::Done, 0),
-        (Exit::Failed, 1),
-        (Exit::WrongUsage, 2),
-        (Exit::OnlyWarnings, 3),
-    ] {
+    for (exit, code) in [(Exit::Done, 0), (Exit::Failed, 1), (Exit::WrongUsage, 2), (Exit::OnlyWarnings, 3)] {
         assert_eq!(ExitCode::from(exit), ExitCode::from(code));
     }
     assert_eq!(tell(&UsageError("x".into()).into()), Exit::WrongUsage);

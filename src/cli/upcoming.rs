@@ -57,29 +57,17 @@ pub(super) async fn run(asked: &Upcoming, context: &Context) -> anyhow::Result<E
     let wanted = Wanted::of(&asked.tokens, &config, &store).await?;
     let is_filtered_here = wanted.globs.is_some() || asked.min_value.is_some();
     let filter = UpcomingFilter {
-        tokens: wanted
-            .globs
-            .is_none()
-            .then_some(wanted.ids.clone())
-            .filter(|ids| !ids.is_empty()),
+        tokens: wanted.globs.is_none().then_some(wanted.ids.clone()).filter(|ids| !ids.is_empty()),
         from: now,
         until: asked.within.and_then(|within| now.checked_add_signed(within.delta())),
-        limit: if is_filtered_here {
-            MAX_ROWS
-        } else {
-            asked.limit.saturating_add(1)
-        },
+        limit: if is_filtered_here { MAX_ROWS } else { asked.limit.saturating_add(1) },
     };
     let rows = store.upcoming(filter).await?;
     let mut views: Vec<UnlockView> = rows
         .iter()
         .filter(|row| wanted.has(&row.token.id))
         .filter_map(|row| UnlockView::of(row, now))
-        .filter(|view| {
-            asked
-                .min_value
-                .is_none_or(|least| view.cliff_value.is_some_and(|value| value >= least))
-        })
+        .filter(|view| asked.min_value.is_none_or(|least| view.cliff_value.is_some_and(|value| value >= least)))
         .collect();
     if views.len() > asked.limit as usize {
         views.truncate(asked.limit as usize);
@@ -106,11 +94,7 @@ pub(super) async fn nothing(is_empty: bool, store: &Store) -> anyhow::Result<&'s
 
 fn print(views: &[UnlockView], nothing: &str, context: &Context) -> anyhow::Result<Exit> {
     let is_table = context.format == super::Format::Table;
-    let columns = if is_table {
-        COLUMNS.get(..TABLE_COLUMNS).unwrap_or(COLUMNS)
-    } else {
-        COLUMNS
-    };
+    let columns = if is_table { COLUMNS.get(..TABLE_COLUMNS).unwrap_or(COLUMNS) } else { COLUMNS };
     let rows = views
         .iter()
         .map(|view| {
@@ -121,10 +105,7 @@ fn print(views: &[UnlockView], nothing: &str, context: &Context) -> anyhow::Resu
                 Cell::number(view.cliff_value, format::usd),
                 Cell::number(view.value_to_market_cap, format::percent),
                 Cell::number(view.cliff_amount, format::amount),
-                Cell::both(
-                    format::names(view.allocations.iter().map(String::as_str)),
-                    view.allocations.join("; "),
-                ),
+                Cell::both(format::names(view.allocations.iter().map(String::as_str)), view.allocations.join("; ")),
             ];
             if !is_table {
                 row.extend([Cell::text(&view.token_id), Cell::time(view.unlock_date)]);
@@ -132,13 +113,7 @@ fn print(views: &[UnlockView], nothing: &str, context: &Context) -> anyhow::Resu
             row
         })
         .collect();
-    Listing {
-        columns,
-        rows,
-        json: views,
-        nothing,
-    }
-    .print(context)?;
+    Listing { columns, rows, json: views, nothing }.print(context)?;
     Ok(Exit::Done)
 }
 
@@ -176,10 +151,7 @@ impl Wanted {
                 }
             }
         }
-        Ok(Self {
-            ids,
-            globs: if has_globs { Some(globs.build()?) } else { None },
-        })
+        Ok(Self { ids, globs: if has_globs { Some(globs.build()?) } else { None } })
     }
 
     fn has(&self, id: &TokenId) -> bool {
@@ -198,10 +170,7 @@ pub(super) async fn find(name: &str, is_of_group: bool, store: &Store) -> anyhow
     }
     match found.as_slice() {
         [] if is_of_group => Ok(TokenId::from(name)),
-        [] => Err(UsageError(format!(
-            "no token is known as {name:?}: name its slug, as `token_list` has it"
-        ))
-        .into()),
+        [] => Err(UsageError(format!("no token is known as {name:?}: name its slug, as `token_list` has it")).into()),
         [token] => Ok(token.id.clone()),
         several => {
             let slugs = several.iter().map(|token| token.id.as_str()).collect::<Vec<_>>().join(", ");

@@ -62,10 +62,7 @@ impl Environment {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name.starts_with(tree::PREFIX))
             .collect();
-        Self {
-            variables,
-            credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
-        }
+        Self { variables, credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from) }
     }
 }
 
@@ -127,11 +124,7 @@ fn read_text(path: &Path) -> Result<String, Box<Diagnostic>> {
     if let Err(error) = read {
         let problem = Diagnostic::error(path, None, format!("the config cannot be read: {error}"));
         let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        return Err(Box::new(if is_missing {
-            problem.help("`cliffwatch init` writes one")
-        } else {
-            problem
-        }));
+        return Err(Box::new(if is_missing { problem.help("`cliffwatch init` writes one") } else { problem }));
     }
     if bytes.len() as u64 > MAX_CONFIG_BYTES {
         return Err(Box::new(Diagnostic::error(path, None, "the config is larger than 1 MiB")));
@@ -139,18 +132,12 @@ fn read_text(path: &Path) -> Result<String, Box<Diagnostic>> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count() + 1;
-        Box::new(Diagnostic::error(
-            path,
-            None,
-            format!("the config is not UTF-8 text: line {line} holds other bytes"),
-        ))
+        Box::new(Diagnostic::error(path, None, format!("the config is not UTF-8 text: line {line} holds other bytes")))
     })
 }
 
 fn base_of(path: Option<&Path>) -> PathBuf {
-    let directory = path
-        .and_then(Path::parent)
-        .filter(|directory| !directory.as_os_str().is_empty());
+    let directory = path.and_then(Path::parent).filter(|directory| !directory.as_os_str().is_empty());
     directory.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
@@ -162,34 +149,18 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
     let (parsed, syntax_errors) = DeTable::parse_recoverable(text);
     let of_file = Node::of_file(&parsed);
     let masked = mask::mask(text, &of_file, !syntax_errors.is_empty());
-    let sources = vec![SourceText {
-        file: file.to_owned(),
-        text: masked,
-    }];
+    let sources = vec![SourceText { file: file.to_owned(), text: masked }];
 
     let mut tree = of_file;
     tree.overlay(tree::of_environment(&environment.variables));
-    let mut check = Check {
-        file,
-        text,
-        credentials: environment.credentials.as_deref(),
-        problems: Vec::new(),
-    };
+    let mut check = Check { file, text, credentials: environment.credentials.as_deref(), problems: Vec::new() };
     check.root(&tree);
     let mut diagnostics = check.problems;
 
-    if let Some(first) = syntax_errors
-        .iter()
-        .filter_map(toml::de::Error::span)
-        .map(|span| span.start)
-        .min()
-    {
+    if let Some(first) = syntax_errors.iter().filter_map(toml::de::Error::span).map(|span| span.start).min() {
         // What stands behind a broken line may have been read wrongly, and what a table seems to lack may stand there: only what
         // is wrong in front of it is told with it.
-        let line = text
-            .get(..text.floor_char_boundary(first))
-            .and_then(|before| before.rfind('\n'))
-            .unwrap_or(0);
+        let line = text.get(..text.floor_char_boundary(first)).and_then(|before| before.rfind('\n')).unwrap_or(0);
         diagnostics.retain(|problem| {
             problem.span.as_ref().is_some_and(|span| span.end <= line) && !problem.message.starts_with("this ")
         });
@@ -198,35 +169,19 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
 
     if syntax_errors.is_empty() {
         let figment = assemble(text, &environment.variables);
-        diagnostics.extend(
-            check_routes(&figment)
-                .into_iter()
-                .map(|problem| place_problem(file, &tree, problem)),
-        );
+        diagnostics.extend(check_routes(&figment).into_iter().map(|problem| place_problem(file, &tree, problem)));
         if !has_errors(&diagnostics) {
             match figment.extract::<Config>() {
                 Ok(mut config) => {
                     resolve_paths(&mut config, &base_dir);
                     diagnostics.extend(missing_files(file, &config));
-                    return Loaded {
-                        config: Some(config),
-                        diagnostics,
-                        sources,
-                        base_dir,
-                        path: path.map(Path::to_owned),
-                    };
+                    return Loaded { config: Some(config), diagnostics, sources, base_dir, path: path.map(Path::to_owned) };
                 }
                 Err(error) => diagnostics.extend(error.into_iter().map(|error| assembly_problem(file, &tree, &error))),
             }
         }
     }
-    Loaded {
-        config: None,
-        diagnostics,
-        sources,
-        base_dir,
-        path: path.map(Path::to_owned),
-    }
+    Loaded { config: None, diagnostics, sources, base_dir, path: path.map(Path::to_owned) }
 }
 
 fn has_errors(diagnostics: &[Diagnostic]) -> bool {
@@ -235,13 +190,7 @@ fn has_errors(diagnostics: &[Diagnostic]) -> bool {
 
 fn syntax_problem(file: &Path, error: &toml::de::Error) -> Diagnostic {
     // The parser's message speaks of characters and keys, never of values; several lines become one.
-    let message = error
-        .message()
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect::<Vec<_>>()
-        .join(", ");
+    let message = error.message().lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(", ");
     Diagnostic::error(file, error.span(), message)
 }
 
@@ -264,10 +213,7 @@ fn assemble(text: &str, variables: &[(String, String)]) -> Figment {
         // What names no key was told as a warning.
         entries.retain(|entry| keys::section(&entry.key).is_some());
     }
-    Figment::new()
-        .merge(Toml::string(DEFAULTS))
-        .merge(Toml::string(text))
-        .merge(Serialized::defaults(from_environment.to_json()))
+    Figment::new().merge(Toml::string(DEFAULTS)).merge(Toml::string(text)).merge(Serialized::defaults(from_environment.to_json()))
 }
 
 /// A problem that only assembling found: the check above it should have, so it is told without the value.
@@ -281,24 +227,11 @@ fn assembly_problem(file: &Path, tree: &Node, error: &figment::Error) -> Diagnos
         }
         _ => format!("`{path}` cannot be used"),
     };
-    place_problem(
-        file,
-        tree,
-        Problem {
-            path,
-            message,
-            help: None,
-        },
-    )
+    place_problem(file, tree, Problem { path, message, help: None })
 }
 
 fn place_problem(file: &Path, tree: &Node, problem: Problem) -> Diagnostic {
-    let mut check = Check {
-        file,
-        text: "",
-        credentials: None,
-        problems: Vec::new(),
-    };
+    let mut check = Check { file, text: "", credentials: None, problems: Vec::new() };
     let place = tree.locate(&problem.path).clone();
     let diagnostic = check.error(&place, problem.message);
     diagnostic.help = problem.help;
@@ -308,18 +241,14 @@ fn place_problem(file: &Path, tree: &Node, problem: Problem) -> Diagnostic {
 /// What is wrong with the routes beyond keys, types and receivers: their matchers. Asked of the route alone, so that an error
 /// elsewhere hides none of it.
 fn check_routes(figment: &Figment) -> Vec<Problem> {
-    let (Ok(route), Ok(receivers)) = (
-        figment.extract_inner::<Route>("route"),
-        figment.extract_inner::<Vec<Receiver>>("receiver"),
-    ) else {
+    let (Ok(route), Ok(receivers)) =
+        (figment.extract_inner::<Route>("route"), figment.extract_inner::<Vec<Receiver>>("receiver"))
+    else {
         return Vec::new();
     };
     match RouteTree::build(&route, &receivers) {
         Ok(_) => Vec::new(),
-        Err(problems) => problems
-            .into_iter()
-            .filter(|problem| problem.path.contains(".matchers["))
-            .collect(),
+        Err(problems) => problems.into_iter().filter(|problem| problem.path.contains(".matchers[")).collect(),
     }
 }
 
@@ -331,21 +260,13 @@ fn resolve_paths(config: &mut Config, base: &Path) {
     let resolve = |path: &mut PathBuf| *path = base.join(&*path);
     resolve(&mut config.store.path);
     let source = &mut config.source;
-    for path in [
-        &mut source.api_key_file,
-        &mut source.tls_ca_file,
-        &mut config.http.token_file,
-        &mut config.http.dead_mans_switch_file,
-    ] {
+    for path in
+        [&mut source.api_key_file, &mut source.tls_ca_file, &mut config.http.token_file, &mut config.http.dead_mans_switch_file]
+    {
         path.iter_mut().for_each(resolve);
     }
     for receiver in &mut config.receivers {
-        for path in [
-            &mut receiver.url_file,
-            &mut receiver.secret_file,
-            &mut receiver.password_file,
-            &mut receiver.tls_ca_file,
-        ] {
+        for path in [&mut receiver.url_file, &mut receiver.secret_file, &mut receiver.password_file, &mut receiver.tls_ca_file] {
             path.iter_mut().for_each(resolve);
         }
     }
@@ -360,20 +281,11 @@ fn resolve_paths(config: &mut Config, base: &Path) {
 /// Files that are named but not there: a warning, since they are read at use and may come later.
 fn missing_files(file: &Path, config: &Config) -> Vec<Diagnostic> {
     let source = &config.source;
-    let whole = [
-        &source.api_key_file,
-        &source.tls_ca_file,
-        &config.http.token_file,
-        &config.http.dead_mans_switch_file,
-    ];
-    let of_receivers = config.receivers.iter().flat_map(|receiver| {
-        [
-            &receiver.url_file,
-            &receiver.secret_file,
-            &receiver.password_file,
-            &receiver.tls_ca_file,
-        ]
-    });
+    let whole = [&source.api_key_file, &source.tls_ca_file, &config.http.token_file, &config.http.dead_mans_switch_file];
+    let of_receivers = config
+        .receivers
+        .iter()
+        .flat_map(|receiver| [&receiver.url_file, &receiver.secret_file, &receiver.password_file, &receiver.tls_ca_file]);
     whole
         .into_iter()
         .chain(of_receivers)

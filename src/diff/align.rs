@@ -101,18 +101,8 @@ fn candidates(old: &[&Tranche<'_>], new: &[&Tranche<'_>], still: &Alignment, hin
     }
     let rest = |all: &[&Tranche<'_>], stays: &[bool]| all.iter().zip(stays).filter(|(_, stays)| !**stays).count();
     if rest(old, &old_stays) > 0 && rest(new, &new_stays) > 0 {
-        let old_rest: Vec<&Tranche<'_>> = old
-            .iter()
-            .zip(&old_stays)
-            .filter(|(_, stays)| !**stays)
-            .map(|(t, _)| *t)
-            .collect();
-        let new_rest: Vec<&Tranche<'_>> = new
-            .iter()
-            .zip(&new_stays)
-            .filter(|(_, stays)| !**stays)
-            .map(|(t, _)| *t)
-            .collect();
+        let old_rest: Vec<&Tranche<'_>> = old.iter().zip(&old_stays).filter(|(_, stays)| !**stays).map(|(t, _)| *t).collect();
+        let new_rest: Vec<&Tranche<'_>> = new.iter().zip(&new_stays).filter(|(_, stays)| !**stays).map(|(t, _)| *t).collect();
         offer(&old_rest, &new_rest);
     }
     found
@@ -130,18 +120,8 @@ struct Attempt<'a, 't> {
 
 impl<'a, 't> Attempt<'a, 't> {
     fn new(old: &'a [&'a Tranche<'t>], new: &'a [&'a Tranche<'t>], tolerance: f64) -> Self {
-        let out = Alignment {
-            pairs: Vec::with_capacity(old.len().min(new.len())),
-            ..Alignment::default()
-        };
-        Self {
-            old,
-            new,
-            tolerance,
-            old_used: vec![false; old.len()],
-            new_used: vec![false; new.len()],
-            out,
-        }
+        let out = Alignment { pairs: Vec::with_capacity(old.len().min(new.len())), ..Alignment::default() };
+        Self { old, new, tolerance, old_used: vec![false; old.len()], new_used: vec![false; new.len()], out }
     }
 
     /// Nothing moved as a whole.

@@ -131,11 +131,7 @@ const BUYBACK: Shape<Buyback> = Shape {
     },
     record: |buyback| Record::Buyback(Box::new(buyback.clone())),
     row: |record| {
-        if let Record::Buyback(buyback) = record {
-            Some(buyback)
-        } else {
-            None
-        }
+        if let Record::Buyback(buyback) = record { Some(buyback) } else { None }
     },
 };
 
@@ -163,11 +159,7 @@ const EMISSION: Shape<Emission> = Shape {
     texts: |emission| vec![("listedMethod", owned(&emission.listed_method))],
     record: |emission| Record::Emission(Box::new(emission.clone())),
     row: |record| {
-        if let Record::Emission(emission) = record {
-            Some(emission)
-        } else {
-            None
-        }
+        if let Record::Emission(emission) = record { Some(emission) } else { None }
     },
 };
 
@@ -196,11 +188,7 @@ const ALLOCATION: Shape<Allocation> = Shape {
     },
     record: |allocation| Record::Allocation(Box::new(allocation.clone())),
     row: |record| {
-        if let Record::Allocation(allocation) = record {
-            Some(allocation)
-        } else {
-            None
-        }
+        if let Record::Allocation(allocation) = record { Some(allocation) } else { None }
     },
 };
 
@@ -230,11 +218,7 @@ const FUNDING: Shape<FundingRound> = Shape {
     texts: |round| vec![("isLeadInvestor", round.is_lead_investor.copied().map(|lead| lead.to_string()))],
     record: |round| Record::Funding(Box::new(round.clone())),
     row: |record| {
-        if let Record::Funding(round) = record {
-            Some(round)
-        } else {
-            None
-        }
+        if let Record::Funding(round) = record { Some(round) } else { None }
     },
 };
 
@@ -316,8 +300,7 @@ pub fn diff_emissions(
     let asked: Vec<Tracked> = asked.into_iter().cloned().collect();
     let mut diff = diff_rows(&EMISSION, token, &asked, missing, after, settings, window);
     let others: HashSet<&RecordKey> = others.into_iter().map(|tracked| &tracked.key).collect();
-    diff.missing
-        .extend(missing.iter().filter(|(key, _)| others.contains(key)).cloned());
+    diff.missing.extend(missing.iter().filter(|(key, _)| others.contains(key)).cloned());
     diff
 }
 
@@ -359,14 +342,10 @@ pub fn diff_allocations(
     } else {
         // Without a maximum supply, the total of the table stands for it.
         let sum = |amounts: &mut dyn Iterator<Item = Option<f64>>| amounts.sum::<Option<f64>>();
-        let was = sum(&mut before
-            .iter()
-            .filter_map(|t| (ALLOCATION.row)(&t.record))
-            .map(|row| row.allocation_amount.copied()));
+        let was = sum(&mut before.iter().filter_map(|t| (ALLOCATION.row)(&t.record)).map(|row| row.allocation_amount.copied()));
         let is = sum(&mut rows.iter().map(|row| row.allocation_amount.copied()));
         if diff.missing.is_empty() && !before.is_empty() {
-            diff.changes
-                .extend(supply_change(token, "total of the allocations", was, is, settings));
+            diff.changes.extend(supply_change(token, "total of the allocations", was, is, settings));
         }
     }
     diff
@@ -388,15 +367,8 @@ fn supply_change(token: &TokenId, what: &str, before: Option<f64>, after: Option
     change.from = Some(Fact::Amount(from));
     change.to = Some(Fact::Amount(to));
     change.ratio = (from != 0.0).then(|| to / from);
-    let times = change
-        .ratio
-        .map(|ratio| format!(" ({})", format::ratio(ratio)))
-        .unwrap_or_default();
-    change.summary = format!(
-        "{what} changed from {} to {}{times}",
-        format::amount(from),
-        format::amount(to)
-    );
+    let times = change.ratio.map(|ratio| format!(" ({})", format::ratio(ratio))).unwrap_or_default();
+    change.summary = format!("{what} changed from {} to {}{times}", format::amount(from), format::amount(to));
     Some(change)
 }
 
@@ -404,11 +376,7 @@ fn baseline<T>(shape: &Shape<T>, after: &[T]) -> Vec<Put> {
     let mut keys = Keys::default();
     ordered(shape, after)
         .into_iter()
-        .map(|row| Put {
-            key: keys.fresh(&(shape.key)(row)),
-            record: (shape.record)(row),
-            is_new_version: true,
-        })
+        .map(|row| Put { key: keys.fresh(&(shape.key)(row)), record: (shape.record)(row), is_new_version: true })
         .collect()
 }
 
@@ -433,10 +401,7 @@ struct Facts {
 
 impl Facts {
     fn of<T>(shape: &Shape<T>, row: &T) -> Self {
-        Self {
-            numbers: (shape.numbers)(row),
-            texts: (shape.texts)(row),
-        }
+        Self { numbers: (shape.numbers)(row), texts: (shape.texts)(row) }
     }
 
     fn amount(&self) -> Option<f64> {
@@ -463,17 +428,9 @@ impl Facts {
         let mut found = Vec::new();
         for (field, to) in &after.numbers {
             let Some(to) = to else { continue };
-            let from = self
-                .numbers
-                .iter()
-                .find(|(name, _)| name == field)
-                .and_then(|(_, from)| *from);
+            let from = self.numbers.iter().find(|(name, _)| name == field).and_then(|(_, from)| *from);
             if from.is_none_or(|from| !close(from, *to, tolerance)) {
-                found.push(FieldChange {
-                    field: field.clone().into_owned(),
-                    from: number(from),
-                    to: number(Some(*to)),
-                });
+                found.push(FieldChange { field: field.clone().into_owned(), from: number(from), to: number(Some(*to)) });
             }
         }
         for ((field, to), (_, from)) in after.texts.iter().zip(&self.texts) {
@@ -495,10 +452,7 @@ struct Paired {
     fields: Vec<FieldChange>,
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "one path from rows to a diff, in the order in which it happens"
-)]
+#[expect(clippy::too_many_lines, reason = "one path from rows to a diff, in the order in which it happens")]
 fn diff_rows<T>(
     shape: &Shape<T>,
     token: &TokenId,
@@ -540,26 +494,14 @@ fn diff_rows<T>(
     // Rows of one identity: equal ones first, then in order.
     let mut groups: BTreeMap<(Option<Timestamp>, Identity<'_>), Group> = BTreeMap::new();
     for (o, (_, row, _)) in known.iter().enumerate() {
-        groups
-            .entry(((shape.date)(row), (shape.identity)(row)))
-            .or_default()
-            .0
-            .push(o);
+        groups.entry(((shape.date)(row), (shape.identity)(row))).or_default().0.push(o);
     }
     for (n, row) in rows.iter().enumerate() {
-        groups
-            .entry(((shape.date)(row), (shape.identity)(row)))
-            .or_default()
-            .1
-            .push(n);
+        groups.entry(((shape.date)(row), (shape.identity)(row))).or_default().1.push(n);
     }
     for (mut olds, mut news) in groups.into_values() {
         let amount = |facts: &Facts| facts.amount().unwrap_or(f64::NEG_INFINITY);
-        olds.sort_by(|a, b| {
-            amount(&old_facts[*a])
-                .total_cmp(&amount(&old_facts[*b]))
-                .then(known[*a].0.cmp(known[*b].0))
-        });
+        olds.sort_by(|a, b| amount(&old_facts[*a]).total_cmp(&amount(&old_facts[*b])).then(known[*a].0.cmp(known[*b].0)));
         news.sort_by(|a, b| amount(&new_facts[*a]).total_cmp(&amount(&new_facts[*b])).then(a.cmp(b)));
         let mut free: Vec<usize> = news;
         olds.retain(|o| {
@@ -572,10 +514,7 @@ fn diff_rows<T>(
                 let (new, old) = (amount(&new_facts[**n]), amount(&old_facts[*o]));
                 new <= old || close(new, old, settings.tolerance)
             });
-            let Some(k) = near
-                .take(64)
-                .position(|n| old_facts[*o].same(&new_facts[*n], settings.tolerance))
-                .map(|k| k + from)
+            let Some(k) = near.take(64).position(|n| old_facts[*o].same(&new_facts[*n], settings.tolerance)).map(|k| k + from)
             else {
                 return true;
             };
@@ -589,24 +528,12 @@ fn diff_rows<T>(
             old_of_new[n] = Some(o);
         }
     }
-    pair_restated(
-        shape,
-        &known,
-        &rows,
-        &old_facts,
-        &new_facts,
-        &mut new_of_old,
-        &mut old_of_new,
-        settings,
-    );
+    pair_restated(shape, &known, &rows, &old_facts, &new_facts, &mut new_of_old, &mut old_of_new, settings);
 
     let vanished: Vec<usize> = (0..known.len()).filter(|o| new_of_old[*o].is_none()).collect();
     let doubted = vanished.iter().any(|o| absence.count(known[*o].0) <= absence.needed);
     if vanished.len() >= HOLD_AT_LEAST && vanished.len() * 2 > known.len() && doubted {
-        diff.missing = vanished
-            .iter()
-            .map(|o| (known[*o].0.clone(), absence.count(known[*o].0)))
-            .collect();
+        diff.missing = vanished.iter().map(|o| (known[*o].0.clone(), absence.count(known[*o].0))).collect();
         diff.held = true;
         return diff;
     }
@@ -614,38 +541,23 @@ fn diff_rows<T>(
     let mut pairs: Vec<Paired> = (0..known.len())
         .filter_map(|old| {
             let new = new_of_old[old]?;
-            Some(Paired {
-                old,
-                new,
-                fields: old_facts[old].differences(&new_facts[new], settings.tolerance),
-            })
+            Some(Paired { old, new, fields: old_facts[old].differences(&new_facts[new], settings.tolerance) })
         })
         .collect();
     for field in shape.drifting {
         let alone = |pair: &&Paired| {
-            pair.fields.len() == 1
-                && pair
-                    .fields
-                    .iter()
-                    .all(|change| change.field == *field && !change.from.is_null())
+            pair.fields.len() == 1 && pair.fields.iter().all(|change| change.field == *field && !change.from.is_null())
         };
         let drifted = pairs.iter().filter(alone).count();
-        let valued = old_facts
-            .iter()
-            .filter(|facts| facts.numbers.iter().any(|(name, value)| name == field && value.is_some()))
-            .count();
+        let valued =
+            old_facts.iter().filter(|facts| facts.numbers.iter().any(|(name, value)| name == field && value.is_some())).count();
         if drifted >= DRIFT_AT_LEAST && drifted * 2 > valued {
             for pair in &mut pairs {
                 pair.fields.retain(|change| change.field != *field);
             }
         }
     }
-    let mut keys = Keys::taken(
-        before
-            .iter()
-            .filter(|t| t.record.resource() == shape.resource)
-            .map(|t| &t.key),
-    );
+    let mut keys = Keys::taken(before.iter().filter(|t| t.record.resource() == shape.resource).map(|t| &t.key));
     let mut new_keys: Vec<Option<RecordKey>> = vec![None; rows.len()];
     for pair in &mut pairs {
         let (key, old_row, old_record) = known[pair.old];
@@ -655,23 +567,12 @@ fn diff_rows<T>(
         let (was, is) = ((shape.date)(old_row), (shape.date)(rows[pair.new]));
         if was != is {
             let date = |at: Option<Timestamp>| {
-                at.map_or(Value::Null, |at| {
-                    at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true).into()
-                })
+                at.map_or(Value::Null, |at| at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true).into())
             };
-            pair.fields.insert(
-                0,
-                FieldChange {
-                    field: date_field(shape.resource).to_owned(),
-                    from: date(was),
-                    to: date(is),
-                },
-            );
+            pair.fields.insert(0, FieldChange { field: date_field(shape.resource).to_owned(), from: date(was), to: date(is) });
         }
-        for ((field, a), b) in identity_fields(shape.resource)
-            .iter()
-            .zip((shape.identity)(old_row))
-            .zip((shape.identity)(rows[pair.new]))
+        for ((field, a), b) in
+            identity_fields(shape.resource).iter().zip((shape.identity)(old_row)).zip((shape.identity)(rows[pair.new]))
         {
             if a != b {
                 pair.fields.push(FieldChange {
@@ -683,22 +584,14 @@ fn diff_rows<T>(
         }
         if record != *old_record {
             let is_new_version = !pair.fields.is_empty() || !old_facts[pair.old].same(&new_facts[pair.new], settings.tolerance);
-            diff.put.push(Put {
-                key: key.clone(),
-                record,
-                is_new_version,
-            });
+            diff.put.push(Put { key: key.clone(), record, is_new_version });
         }
     }
     let come: Vec<usize> = (0..rows.len()).filter(|n| old_of_new[*n].is_none()).collect();
     for n in &come {
         let key = keys.fresh(&(shape.key)(rows[*n]));
         new_keys[*n] = Some(key.clone());
-        diff.put.push(Put {
-            key,
-            record: (shape.record)(rows[*n]),
-            is_new_version: true,
-        });
+        diff.put.push(Put { key, record: (shape.record)(rows[*n]), is_new_version: true });
     }
     let mut gone = Vec::new();
     for o in vanished {
@@ -711,12 +604,8 @@ fn diff_rows<T>(
         }
     }
     let in_window: HashSet<&RecordKey> = known.iter().map(|(key, _, _)| *key).collect();
-    diff.missing.extend(
-        missing
-            .iter()
-            .filter(|(key, _)| before.iter().any(|t| t.key == *key) && !in_window.contains(key))
-            .cloned(),
-    );
+    diff.missing
+        .extend(missing.iter().filter(|(key, _)| before.iter().any(|t| t.key == *key) && !in_window.contains(key)).cloned());
 
     pairs.retain(|pair| !pair.fields.is_empty());
     tell_revised(shape, token, &known, &rows, &new_keys, pairs, &mut diff.changes);
@@ -724,12 +613,7 @@ fn diff_rows<T>(
         .iter()
         .filter_map(|n| {
             let key = new_keys[*n].clone()?;
-            Some(Row {
-                key,
-                record: (shape.record)(rows[*n]),
-                amount: new_facts[*n].amount(),
-                date: (shape.date)(rows[*n]),
-            })
+            Some(Row { key, record: (shape.record)(rows[*n]), amount: new_facts[*n].amount(), date: (shape.date)(rows[*n]) })
         })
         .collect();
     tell_come_or_gone(shape, ChangeKind::Added, token, came, &mut diff.changes);
@@ -767,11 +651,7 @@ fn pair_restated<T>(
     for by_date in [true, false] {
         let mut places: HashMap<String, Group> = HashMap::new();
         let place = |row: &T| {
-            if by_date {
-                format!("{:?}", (shape.date)(row))
-            } else {
-                format!("{:?}", (shape.identity)(row))
-            }
+            if by_date { format!("{:?}", (shape.date)(row)) } else { format!("{:?}", (shape.identity)(row)) }
         };
         for o in (0..known.len()).filter(|o| new_of_old[*o].is_none()) {
             places.entry(place(known[o].1)).or_default().0.push(o);
@@ -853,11 +733,7 @@ fn tell_revised<T>(
             split.entry(kind_of(shape.resource, &field.field)).or_default().push(field);
         }
         for (kind, fields) in split {
-            by_kind.entry(kind).or_default().push(Paired {
-                old: pair.old,
-                new: pair.new,
-                fields,
-            });
+            by_kind.entry(kind).or_default().push(Paired { old: pair.old, new: pair.new, fields });
         }
     }
     for (kind, pairs) in by_kind {
@@ -887,10 +763,7 @@ fn revised<T>(
     change.old = Some(known[first.old].2.clone());
     change.new = Some((shape.record)(rows[first.new]));
     // The amount of the whole, where amounts changed; else the first fact that did.
-    let amount_field = (shape.numbers)(rows[first.new])
-        .first()
-        .map(|(field, _)| field.clone().into_owned())
-        .unwrap_or_default();
+    let amount_field = (shape.numbers)(rows[first.new]).first().map(|(field, _)| field.clone().into_owned()).unwrap_or_default();
     let mut sums: Option<(f64, f64)> = None;
     for pair in pairs {
         for field in &pair.fields {
@@ -918,11 +791,7 @@ fn revised<T>(
             change.shift_days = Some(crate::supply::days(*to - *from));
         }
     }
-    change.fields = pairs
-        .iter()
-        .flat_map(|pair| pair.fields.iter().cloned())
-        .take(MAX_LISTED)
-        .collect();
+    change.fields = pairs.iter().flat_map(|pair| pair.fields.iter().cloned()).take(MAX_LISTED).collect();
     if shape.resource == Resource::Allocation {
         change.allocations = pairs
             .iter()
@@ -934,29 +803,14 @@ fn revised<T>(
                     (Some(Fact::Amount(from)), Some(Fact::Amount(to))) if *from != 0.0 => Some(to / from),
                     _ => None,
                 };
-                Some(AllocationChange {
-                    name: (shape.key)(rows[pair.new]),
-                    from,
-                    to,
-                    shift_days: None,
-                    ratio,
-                    count: 1,
-                })
+                Some(AllocationChange { name: (shape.key)(rows[pair.new]), from, to, shift_days: None, ratio, count: 1 })
             })
             .collect();
     }
-    let subject = describe(
-        shape,
-        pairs.len(),
-        (shape.date)(rows[first.new]),
-        &(shape.key)(rows[first.new]),
-    );
+    let subject = describe(shape, pairs.len(), (shape.date)(rows[first.new]), &(shape.key)(rows[first.new]));
     let what = match (sums, lead) {
         (Some((from, to)), _) => {
-            let times = change
-                .ratio
-                .map(|ratio| format!(" ({})", format::ratio(ratio)))
-                .unwrap_or_default();
+            let times = change.ratio.map(|ratio| format!(" ({})", format::ratio(ratio))).unwrap_or_default();
             let verb = if kind == ChangeKind::Resized { "resized" } else { "restated" };
             format!("{verb} from {} to {}{times}", format::amount(from), format::amount(to))
         }
@@ -997,11 +851,7 @@ fn tell_come_or_gone<T>(shape: &Shape<T>, kind: ChangeKind, token: &TokenId, row
         let total: f64 = group.iter().filter_map(|row| row.amount).sum();
         let fact = known.then_some(Fact::Amount(total));
         let subject = describe(shape, group.len(), first.date, first.key.as_str());
-        let amount = if known {
-            format!(", {}", format::amount(total))
-        } else {
-            String::new()
-        };
+        let amount = if known { format!(", {}", format::amount(total)) } else { String::new() };
         change.summary = format!("{}: {}{amount}", kind.as_str(), subject.trim_end_matches(','));
         if group.len() == 1 {
             change.key = Some(first.key.clone());
@@ -1020,18 +870,8 @@ fn tell_come_or_gone<T>(shape: &Shape<T>, kind: ChangeKind, token: &TokenId, row
                 .map(|row| {
                     let fact = row.amount.map(Fact::Amount);
                     let name = row.key.as_str().to_owned();
-                    let (from, to) = if kind == ChangeKind::Added {
-                        (None, fact)
-                    } else {
-                        (fact, None)
-                    };
-                    AllocationChange {
-                        name,
-                        from,
-                        to,
-                        count: 1,
-                        ..AllocationChange::default()
-                    }
+                    let (from, to) = if kind == ChangeKind::Added { (None, fact) } else { (fact, None) };
+                    AllocationChange { name, from, to, count: 1, ..AllocationChange::default() }
                 })
                 .collect();
         }

@@ -70,11 +70,7 @@ pub(super) struct Unit {
 
 /// All that is to be told of a token's schedule.
 pub(super) fn tell(seen: &Seen<'_>) -> Vec<Unit> {
-    let mut teller = Teller {
-        seen,
-        units: Vec::new(),
-        fields: Vec::new(),
-    };
+    let mut teller = Teller { seen, units: Vec::new(), fields: Vec::new() };
     teller.names();
     teller.moves();
     teller.ends();
@@ -163,18 +159,8 @@ impl Seen<'_> {
             old: RowSet::new(),
             new: RowSet::new(),
         };
-        unit.old.extend(
-            links
-                .iter()
-                .map(|(i, _)| self.old[*i].row)
-                .chain(gone.iter().map(|i| self.old[*i].row)),
-        );
-        unit.new.extend(
-            links
-                .iter()
-                .map(|(_, j)| self.new[*j].row)
-                .chain(come.iter().map(|j| self.new[*j].row)),
-        );
+        unit.old.extend(links.iter().map(|(i, _)| self.old[*i].row).chain(gone.iter().map(|i| self.old[*i].row)));
+        unit.new.extend(links.iter().map(|(_, j)| self.new[*j].row).chain(come.iter().map(|j| self.new[*j].row)));
         unit.change.count = tally(links.len() + gone.len() + come.len());
         unit.change.old = unit.old.first().map(|row| record(self.old_rows[*row]));
         unit.change.new = unit.new.first().map(|row| record(self.new_rows[*row]));
@@ -203,11 +189,7 @@ impl Seen<'_> {
 
     /// How far a link moved, milliseconds.
     fn moved(&self, (i, j): (usize, usize)) -> i64 {
-        if self.to_be_determined((i, j)) {
-            0
-        } else {
-            self.new[j].at - self.old[i].at
-        }
+        if self.to_be_determined((i, j)) { 0 } else { self.new[j].at - self.old[i].at }
     }
 }
 
@@ -249,10 +231,7 @@ fn mode(values: impl Iterator<Item = i64>) -> i64 {
     for value in values {
         *counts.entry(value).or_default() += 1;
     }
-    counts
-        .into_iter()
-        .max_by_key(|(value, count)| (*count, std::cmp::Reverse(*value)))
-        .map_or(0, |(value, _)| value)
+    counts.into_iter().max_by_key(|(value, count)| (*count, std::cmp::Reverse(*value))).map_or(0, |(value, _)| value)
 }
 
 /// Names, each once, in order of appearance.
@@ -285,10 +264,7 @@ impl Teller<'_> {
         let seen = self.seen;
         let mut by_name: BTreeMap<(&str, &str), Vec<Pair>> = BTreeMap::new();
         for (i, j) in &seen.links.pairs {
-            by_name
-                .entry((seen.old[*i].name, seen.new[*j].name))
-                .or_default()
-                .push((*i, *j));
+            by_name.entry((seen.old[*i].name, seen.new[*j].name)).or_default().push((*i, *j));
         }
         for (from, to) in &seen.links.renames {
             by_name.entry((from, to)).or_default();
@@ -307,11 +283,7 @@ impl Teller<'_> {
             }));
             let before = distinct(links.iter().filter_map(|(i, _)| seen.old[*i].standard));
             let all_changed = links.iter().all(|(i, j)| seen.old[*i].standard != seen.new[*j].standard);
-            let category = if categories.len() == 1 && before.len() == 1 && all_changed {
-                categories.pop()
-            } else {
-                None
-            };
+            let category = if categories.len() == 1 && before.len() == 1 && all_changed { categories.pop() } else { None };
             if let (Some(category), [was]) = (category, &before[..]) {
                 if is_renamed {
                     for (i, j) in links {
@@ -379,21 +351,10 @@ impl Teller<'_> {
             }
             [(from, to)] => said.push(format!("{} renamed {}", format::name(from), format::name(to))),
             several => {
-                let pairs: Vec<String> = several
-                    .iter()
-                    .take(3)
-                    .map(|(from, to)| format!("{} → {}", format::name(from), format::name(to)))
-                    .collect();
-                let more = if several.len() > 3 {
-                    format!(" and {} more", several.len() - 3)
-                } else {
-                    String::new()
-                };
-                said.push(format!(
-                    "{} renamed: {}{more}",
-                    format::count(several.len(), "allocation"),
-                    pairs.join("; ")
-                ));
+                let pairs: Vec<String> =
+                    several.iter().take(3).map(|(from, to)| format!("{} → {}", format::name(from), format::name(to))).collect();
+                let more = if several.len() > 3 { format!(" and {} more", several.len() - 3) } else { String::new() };
+                said.push(format!("{} renamed: {}{more}", format::count(several.len(), "allocation"), pairs.join("; ")));
             }
         }
         for ((was, category), names) in &filed {
@@ -412,18 +373,8 @@ impl Teller<'_> {
     /// Dates that moved, gathered by their step.
     fn moves(&mut self) {
         let seen = self.seen;
-        let moved: Vec<Pair> = seen
-            .links
-            .pairs
-            .iter()
-            .copied()
-            .filter(|link| seen.moved(*link) != 0)
-            .collect();
-        for block in by_step(
-            &moved,
-            |link| seen.moved(*link),
-            |(_, j)| (seen.new[*j].series, seen.new[*j].form),
-        ) {
+        let moved: Vec<Pair> = seen.links.pairs.iter().copied().filter(|link| seen.moved(*link) != 0).collect();
+        for block in by_step(&moved, |link| seen.moved(*link), |(_, j)| (seen.new[*j].series, seen.new[*j].form)) {
             self.tell_moved(block);
         }
     }
@@ -435,11 +386,7 @@ impl Teller<'_> {
         let rows: BTreeSet<usize> = links.iter().map(|(i, _)| seen.old[*i].row).collect();
         let is_series = links.len() >= SERIES && rows.len() >= 2;
         if is_series {
-            let kind = if block.one_step {
-                ChangeKind::SeriesShifted
-            } else {
-                ChangeKind::Rescheduled
-            };
+            let kind = if block.one_step { ChangeKind::SeriesShifted } else { ChangeKind::Rescheduled };
             let unit = self.moved_unit(kind, &links);
             self.units.push(unit);
             return;
@@ -451,10 +398,7 @@ impl Teller<'_> {
         }
         for (o, links) in events {
             let arrived: BTreeSet<usize> = links.iter().map(|(_, j)| seen.new[*j].row).collect();
-            let Some(n) = seen.new_of_old[o]
-                .filter(|n| arrived.contains(n))
-                .or(arrived.first().copied())
-            else {
+            let Some(n) = seen.new_of_old[o].filter(|n| arrived.contains(n)).or(arrived.first().copied()) else {
                 continue;
             };
             let mut unit = self.moved_unit(ChangeKind::Rescheduled, &links);
@@ -522,18 +466,8 @@ impl Teller<'_> {
             let (from, to) = (seen.old[link.0].end?, seen.new[link.1].end?);
             (end_moved_apart(&seen.old[link.0], &seen.new[link.1]) && !seen.to_be_determined(*link)).then_some(to - from)
         };
-        let moved: Vec<Pair> = seen
-            .links
-            .pairs
-            .iter()
-            .copied()
-            .filter(|link| ended(link).is_some())
-            .collect();
-        for block in by_step(
-            &moved,
-            |link| ended(link).unwrap_or(0),
-            |(_, j)| (seen.new[*j].series, seen.new[*j].form),
-        ) {
+        let moved: Vec<Pair> = seen.links.pairs.iter().copied().filter(|link| ended(link).is_some()).collect();
+        for block in by_step(&moved, |link| ended(link).unwrap_or(0), |(_, j)| (seen.new[*j].series, seen.new[*j].form)) {
             let mut unit = seen.unit(ChangeKind::Rescheduled, &block.links, &[], &[]);
             let steps = || block.links.iter().filter_map(ended);
             let common = mode(steps());
@@ -559,9 +493,7 @@ impl Teller<'_> {
             // Segments of a series that moved end otherwise where the next begins: that belongs to the move.
             let moved_series = |unit: &Unit| {
                 matches!(unit.change.kind, ChangeKind::Rescheduled | ChangeKind::SeriesShifted)
-                    && by_name
-                        .keys()
-                        .all(|name| unit.change.allocations.iter().any(|part| part.name == *name))
+                    && by_name.keys().all(|name| unit.change.allocations.iter().any(|part| part.name == *name))
             };
             if let Some(home) = self.units.iter_mut().find(|unit| moved_series(unit)) {
                 home.change.summary.push_str(&format!(
@@ -618,11 +550,7 @@ impl Teller<'_> {
             }
         }
         for i in &seen.links.gone {
-            by_event
-                .entry((seen.old[*i].row, seen.old[*i].form))
-                .or_default()
-                .gone
-                .push(*i);
+            by_event.entry((seen.old[*i].row, seen.old[*i].form)).or_default().gone.push(*i);
         }
         for j in &seen.links.come {
             if let Some(row) = seen.old_of_new[seen.new[*j].row] {
@@ -632,16 +560,10 @@ impl Teller<'_> {
         let mut amounts = Amounts::default();
         let (mut all_links, mut all_gone, mut all_come) = (Vec::new(), Vec::new(), Vec::new());
         for ((row, _), Amounts { links, gone, come }) in by_event {
-            let before: Option<f64> = links
-                .iter()
-                .map(|(i, _)| seen.old[*i].amount)
-                .chain(gone.iter().map(|i| seen.old[*i].amount))
-                .sum();
-            let after: Option<f64> = links
-                .iter()
-                .map(|(_, j)| seen.new[*j].amount)
-                .chain(come.iter().map(|j| seen.new[*j].amount))
-                .sum();
+            let before: Option<f64> =
+                links.iter().map(|(i, _)| seen.old[*i].amount).chain(gone.iter().map(|i| seen.old[*i].amount)).sum();
+            let after: Option<f64> =
+                links.iter().map(|(_, j)| seen.new[*j].amount).chain(come.iter().map(|j| seen.new[*j].amount)).sum();
             let parts = links.len() + gone.len() + come.len();
             let same = matches!((before, after), (Some(a), Some(b)) if a > 0.0 && close(a, b, seen.tolerance.max(1e-6)));
             if same && parts >= 2 && seen.new_of_old[row].is_some() {
@@ -653,32 +575,20 @@ impl Teller<'_> {
         let used: BTreeSet<(usize, usize)> = all_links.iter().copied().collect();
         amounts.links.extend(links.into_iter().filter(|link| !used.contains(link)));
         let used: BTreeSet<usize> = all_gone.iter().copied().collect();
-        amounts
-            .gone
-            .extend(seen.links.gone.iter().copied().filter(|i| !used.contains(i)));
+        amounts.gone.extend(seen.links.gone.iter().copied().filter(|i| !used.contains(i)));
         let used: BTreeSet<usize> = all_come.iter().copied().collect();
-        amounts
-            .come
-            .extend(seen.links.come.iter().copied().filter(|j| !used.contains(j)));
+        amounts.come.extend(seen.links.come.iter().copied().filter(|j| !used.contains(j)));
         if all_links.len() + all_gone.len() + all_come.len() > 0 {
             let mut unit = seen.unit(ChangeKind::Reallocated, &all_links, &all_gone, &all_come);
             unit.change.allocations = parts(seen, &all_links, &all_gone, &all_come);
             let total = |rows: &RowSet, of: &dyn Fn(usize) -> Option<f64>| rows.iter().filter_map(|row| of(*row)).sum::<f64>();
-            let (from, to) = (
-                total(&unit.old, &|row| seen.old_total(row, None)),
-                total(&unit.new, &|row| seen.new_total(row, None)),
-            );
+            let (from, to) =
+                (total(&unit.old, &|row| seen.old_total(row, None)), total(&unit.new, &|row| seen.new_total(row, None)));
             unit.change.from = Some(Fact::Amount(from));
             unit.change.to = Some(Fact::Amount(to));
             unit.change.ratio = ratio_of(Some(from), Some(to));
             let names = |side: fn(&AllocationChange) -> bool| {
-                format::names(
-                    unit.change
-                        .allocations
-                        .iter()
-                        .filter(|part| side(part))
-                        .map(|part| part.name.as_str()),
-                )
+                format::names(unit.change.allocations.iter().filter(|part| side(part)).map(|part| part.name.as_str()))
             };
             let grows = |part: &AllocationChange| part.ratio.map_or(part.from.is_none(), |ratio| ratio > 1.0);
             let shrinks = |part: &AllocationChange| part.ratio.map_or(part.to.is_none(), |ratio| ratio < 1.0);
@@ -713,10 +623,7 @@ impl Teller<'_> {
         let homes: BTreeSet<Option<(usize, usize)>> = gone
             .iter()
             .map(|i| seen.new_of_old[seen.old[*i].row].map(|n| (seen.old[*i].row, n)))
-            .chain(
-                come.iter()
-                    .map(|j| seen.old_of_new[seen.new[*j].row].map(|o| (o, seen.new[*j].row))),
-            )
+            .chain(come.iter().map(|j| seen.old_of_new[seen.new[*j].row].map(|o| (o, seen.new[*j].row))))
             .collect();
         let parts_of_one = homes.len() == 1 && homes.iter().all(Option::is_some);
         let (mut gone_parts, mut come_parts) = (Vec::new(), Vec::new());
@@ -796,11 +703,7 @@ impl Teller<'_> {
         unit.change.from = from.map(Fact::Amount);
         unit.change.to = to.map(Fact::Amount);
         unit.change.ratio = ratio_of(from, to);
-        let times = unit
-            .change
-            .ratio
-            .map(|ratio| format!(" ({})", format::ratio(ratio)))
-            .unwrap_or_default();
+        let times = unit.change.ratio.map(|ratio| format!(" ({})", format::ratio(ratio))).unwrap_or_default();
         unit.change.summary = format!(
             "{}resized from {} to {}{times}: {}",
             if form == Some(Form::Linear) { "linear unlock " } else { "" },
@@ -821,11 +724,7 @@ impl Teller<'_> {
         unit.change.from = Some(Fact::Amount(from));
         unit.change.to = Some(Fact::Amount(to));
         unit.change.ratio = ratio_of(Some(from), Some(to));
-        let times = unit
-            .change
-            .ratio
-            .map(|ratio| format!(" ({})", format::ratio(ratio)))
-            .unwrap_or_default();
+        let times = unit.change.ratio.map(|ratio| format!(" ({})", format::ratio(ratio))).unwrap_or_default();
         unit.change.summary = format!(
             "{} of {} resized from {} to {} in all{times}",
             format::count(links.len(), "tranche"),
@@ -841,11 +740,7 @@ impl Teller<'_> {
         let seen = self.seen;
         let mut unit = seen.unit(kind, &[], gone, come);
         unit.change.allocations = parts(seen, &[], gone, come);
-        let tranches: Vec<&Tranche<'_>> = gone
-            .iter()
-            .map(|i| &seen.old[*i])
-            .chain(come.iter().map(|j| &seen.new[*j]))
-            .collect();
+        let tranches: Vec<&Tranche<'_>> = gone.iter().map(|i| &seen.old[*i]).chain(come.iter().map(|j| &seen.new[*j])).collect();
         let known = tranches.iter().any(|t| t.amount.is_some());
         let total: f64 = tranches.iter().filter_map(|t| t.amount).sum();
         let fact = known.then_some(Fact::Amount(total));
@@ -862,26 +757,14 @@ impl Teller<'_> {
             _ => String::new(),
         };
         let names = format::names(distinct(tranches.iter().map(|t| t.name)));
-        let what = if tranches.len() == 1 {
-            names
-        } else {
-            format!("{} of {names}", format::count(tranches.len(), "tranche"))
-        };
-        let amount = if known {
-            format!(", {}", format::amount(total))
-        } else {
-            String::new()
-        };
+        let what = if tranches.len() == 1 { names } else { format!("{} of {names}", format::count(tranches.len(), "tranche")) };
+        let amount = if known { format!(", {}", format::amount(total)) } else { String::new() };
         unit.change.summary = format!("{}: {what}{amount}, {span}", kind.as_str());
         // An event of its own that came or is gone has a key of its own; so has the first of several.
         let is_one = rows.len() == 1;
         let first = rows.first().copied();
         if is_one || kind == ChangeKind::Added {
-            unit.subject = first.map(if kind == ChangeKind::Added {
-                Subject::New
-            } else {
-                Subject::Old
-            });
+            unit.subject = first.map(if kind == ChangeKind::Added { Subject::New } else { Subject::Old });
         }
         if kind == ChangeKind::Removed {
             unit.change.new = None;
@@ -940,10 +823,7 @@ impl Teller<'_> {
             unit.subject = if groups.len() > 1 {
                 None
             } else {
-                unit.old
-                    .iter()
-                    .find_map(|row| seen.new_of_old[*row].filter(|n| unit.new.contains(n)))
-                    .map(Subject::New)
+                unit.old.iter().find_map(|row| seen.new_of_old[*row].filter(|n| unit.new.contains(n))).map(Subject::New)
             };
             self.units.push(unit);
         }
@@ -997,10 +877,7 @@ fn by_step<'a>(
             }
         }
         if runs.len() > 2 {
-            scattered.push(Block {
-                links: runs.into_iter().flatten().collect(),
-                one_step: false,
-            });
+            scattered.push(Block { links: runs.into_iter().flatten().collect(), one_step: false });
         } else {
             blocks.extend(runs.into_iter().map(|run| (mode(run.iter().map(&step)), run)));
         }
@@ -1017,11 +894,7 @@ fn by_step<'a>(
             _ => merged.push((at, run)),
         }
     }
-    merged
-        .into_iter()
-        .map(|(_, links)| Block { links, one_step: true })
-        .chain(scattered)
-        .collect()
+    merged.into_iter().map(|(_, links)| Block { links, one_step: true }).chain(scattered).collect()
 }
 
 /// Gathers links by the ratio of their amounts; what has no ratio comes last, without one.
@@ -1126,12 +999,7 @@ fn claims(seen: &Seen<'_>) -> Option<Unit> {
         return None;
     }
     let mut unit = seen.unit(ChangeKind::Committed, &changed, &[], &[]);
-    let sum = |values: Vec<Option<f64>>| {
-        values
-            .iter()
-            .any(Option::is_some)
-            .then(|| values.iter().flatten().sum::<f64>())
-    };
+    let sum = |values: Vec<Option<f64>>| values.iter().any(Option::is_some).then(|| values.iter().flatten().sum::<f64>());
     let from = sum(changed.iter().map(|(i, _)| amount(&seen.old[*i])).collect());
     let to = sum(changed.iter().map(|(_, j)| amount(&seen.new[*j])).collect());
     unit.change.from = from.map(Fact::Amount);
@@ -1149,18 +1017,11 @@ fn claims(seen: &Seen<'_>) -> Option<Unit> {
         })
         .collect();
     let names = format::names(distinct(changed.iter().map(|(_, j)| seen.new[*j].name)));
-    let times = changed
-        .first()
-        .and_then(|(_, j)| at(&seen.new[*j]))
-        .and_then(|at| Timestamp::from_timestamp(at, 0));
+    let times = changed.first().and_then(|(_, j)| at(&seen.new[*j])).and_then(|at| Timestamp::from_timestamp(at, 0));
     let when = times.map(|at| format!(" on {}", format::day(at))).unwrap_or_default();
     let amount = |amount: Option<f64>| amount.map_or_else(|| "an unknown amount".to_owned(), format::amount);
     unit.change.summary = if from.is_some() {
-        format!(
-            "committed claim of {names} changed from {} to {}{when}",
-            amount(from),
-            amount(to)
-        )
+        format!("committed claim of {names} changed from {} to {}{when}", amount(from), amount(to))
     } else {
         format!("{names} committed to claim {}{when}", amount(to))
     };
@@ -1170,10 +1031,8 @@ fn claims(seen: &Seen<'_>) -> Option<Unit> {
 
 /// Facts that are neither date nor amount nor recipient, gathered by what changed.
 fn other_facts(seen: &Seen<'_>, found: Vec<(String, Value, Value, usize, usize)>) -> Vec<Revision> {
-    let mut all: Vec<(String, Value, Value, usize, usize, bool)> = found
-        .into_iter()
-        .map(|(field, from, to, o, n)| (field, from, to, o, n, false))
-        .collect();
+    let mut all: Vec<(String, Value, Value, usize, usize, bool)> =
+        found.into_iter().map(|(field, from, to, o, n)| (field, from, to, o, n, false)).collect();
     for (i, j) in &seen.links.pairs {
         let (old, new) = (&seen.old[*i], &seen.new[*j]);
         // Missing is not another precision; but two that were told and differ are.
@@ -1183,24 +1042,13 @@ fn other_facts(seen: &Seen<'_>, found: Vec<(String, Value, Value, usize, usize)>
             all.push(("unlockPrecision".into(), a.into(), b.into(), old.row, new.row, false));
         }
         if let (None, Some(amount)) = (old.amount, new.amount) {
-            let field = if new.form == Form::Cliff {
-                "cliffAmount"
-            } else {
-                "linearAmount"
-            };
+            let field = if new.form == Form::Cliff { "cliffAmount" } else { "linearAmount" };
             all.push((field.into(), Value::Null, amount.into(), old.row, new.row, false));
         }
         if let (None, Some(end)) = (old.end_time(), new.end_time())
             && new.form == Form::Linear
         {
-            all.push((
-                "endDate".into(),
-                Value::Null,
-                end.to_rfc3339().into(),
-                old.row,
-                new.row,
-                false,
-            ));
+            all.push(("endDate".into(), Value::Null, end.to_rfc3339().into(), old.row, new.row, false));
         }
     }
     for (o, event) in seen.old_rows.iter().enumerate() {
@@ -1225,13 +1073,7 @@ fn other_facts(seen: &Seen<'_>, found: Vec<(String, Value, Value, usize, usize)>
         let key = (field.clone(), from.to_string(), to.to_string());
         let k = *known.entry(key).or_insert_with(|| {
             let field = FieldChange { field, from, to };
-            revisions.push(Revision {
-                field,
-                whole_token,
-                count: 0,
-                old: RowSet::new(),
-                new: RowSet::new(),
-            });
+            revisions.push(Revision { field, whole_token, count: 0, old: RowSet::new(), new: RowSet::new() });
             revisions.len() - 1
         });
         if let Some(revision) = revisions.get_mut(k) {
@@ -1245,10 +1087,8 @@ fn other_facts(seen: &Seen<'_>, found: Vec<(String, Value, Value, usize, usize)>
 
 /// Facts that changed with nothing else: one change for all of them.
 fn revised(seen: &Seen<'_>, facts: Vec<Revision>) -> Option<Unit> {
-    let (old, new): (RowSet, RowSet) = (
-        facts.iter().flat_map(|fact| fact.old.clone()).collect(),
-        facts.iter().flat_map(|fact| fact.new.clone()).collect(),
-    );
+    let (old, new): (RowSet, RowSet) =
+        (facts.iter().flat_map(|fact| fact.old.clone()).collect(), facts.iter().flat_map(|fact| fact.new.clone()).collect());
     let (o, n) = (*old.first()?, *new.first()?);
     let mut unit = seen.unit(ChangeKind::Revised, &[], &[], &[]);
     unit.change.old = Some(record(seen.old_rows[o]));
@@ -1278,9 +1118,7 @@ fn revised(seen: &Seen<'_>, facts: Vec<Revision>) -> Option<Unit> {
     }
     unit.change.summary = said.join("; ");
     if unit.new.len() > 1 {
-        unit.change
-            .summary
-            .push_str(&format!(" ({})", format::count(unit.new.len(), "event")));
+        unit.change.summary.push_str(&format!(" ({})", format::count(unit.new.len(), "event")));
     }
     Some(unit)
 }
@@ -1298,20 +1136,14 @@ pub(super) fn shown(value: &Value) -> String {
 /// All of it is one thing: the schedule was rewritten.
 fn rewritten(seen: &Seen<'_>, units: Vec<Unit>) -> Unit {
     let mut whole = seen.unit(ChangeKind::Rewritten, &[], &[], &[]);
-    let (before, after) = (
-        brief(seen.old_rows, seen.old, seen.now),
-        brief(seen.new_rows, seen.new, seen.now),
-    );
+    let (before, after) = (brief(seen.old_rows, seen.old, seen.now), brief(seen.new_rows, seen.new, seen.now));
     whole.change.count = units.iter().map(|unit| unit.change.count).fold(0, u32::saturating_add);
     let mut names: BTreeMap<String, AllocationChange> = BTreeMap::new();
     for unit in units {
         whole.old.extend(unit.old);
         whole.new.extend(unit.new);
         for part in unit.change.allocations {
-            names.entry(part.name.clone()).or_insert(AllocationChange {
-                name: part.name,
-                ..AllocationChange::default()
-            });
+            names.entry(part.name.clone()).or_insert(AllocationChange { name: part.name, ..AllocationChange::default() });
         }
     }
     // Who vanished or came belongs to it, also where no tranche says so.
@@ -1331,10 +1163,7 @@ fn rewritten(seen: &Seen<'_>, units: Vec<Unit>) -> Unit {
         }
     }
     for part in names.values_mut() {
-        part.ratio = ratio_of(
-            part.from.as_ref().and_then(Fact::amount),
-            part.to.as_ref().and_then(Fact::amount),
-        );
+        part.ratio = ratio_of(part.from.as_ref().and_then(Fact::amount), part.to.as_ref().and_then(Fact::amount));
     }
     whole.change.allocations = names.into_values().collect();
     whole.change.from = Some(Fact::Amount(before.total));
@@ -1342,11 +1171,7 @@ fn rewritten(seen: &Seen<'_>, units: Vec<Unit>) -> Unit {
     whole.change.ratio = ratio_of(Some(before.total), Some(after.total));
     let end = |brief: &ScheduleBrief| brief.end.map_or_else(|| "no date".to_owned(), format::day);
     let step = |from: String, to: String, what: &str| {
-        if from == to {
-            format!("{to}{what} as before")
-        } else {
-            format!("{from} to {to}{what}")
-        }
+        if from == to { format!("{to}{what} as before") } else { format!("{from} to {to}{what}") }
     };
     whole.change.summary = format!(
         "schedule rewritten: {}, {}, end {}",

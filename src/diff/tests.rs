@@ -47,21 +47,12 @@ fn event_at(at: Timestamp, cliffs: Vec<CliffAllocation>, linears: Vec<LinearAllo
         linear_unlocks: if linears.is_empty() {
             Maybe::Null
         } else {
-            LinearUnlocks {
-                allocation_breakdown: linears.into(),
-                ..LinearUnlocks::default()
-            }
-            .into()
+            LinearUnlocks { allocation_breakdown: linears.into(), ..LinearUnlocks::default() }.into()
         },
         cliff_unlocks: if cliffs.is_empty() {
             Maybe::Null
         } else {
-            CliffUnlocks {
-                cliff_amount: total.into(),
-                allocation_breakdown: cliffs.into(),
-                ..CliffUnlocks::default()
-            }
-            .into()
+            CliffUnlocks { cliff_amount: total.into(), allocation_breakdown: cliffs.into(), ..CliffUnlocks::default() }.into()
         },
         latest_update_date: time("2026-01-01").into(),
         ..UnlockEvent::default()
@@ -69,11 +60,7 @@ fn event_at(at: Timestamp, cliffs: Vec<CliffAllocation>, linears: Vec<LinearAllo
 }
 
 fn event(at: &str, parts: &[(&str, f64)]) -> UnlockEvent {
-    event_at(
-        time(at),
-        parts.iter().map(|(name, amount)| cliff(name, *amount)).collect(),
-        Vec::new(),
-    )
+    event_at(time(at), parts.iter().map(|(name, amount)| cliff(name, *amount)).collect(), Vec::new())
 }
 
 fn linear(name: &str, begin: &str, end: &str, amount: f64) -> LinearAllocation {
@@ -94,23 +81,13 @@ fn segment(name: &str, begin: &str, end: &str, amount: f64) -> UnlockEvent {
 fn monthly(from: &str, count: u32, parts: &[(&str, f64)]) -> Vec<UnlockEvent> {
     (0..count)
         .map(|k| {
-            event_at(
-                time(from) + Months::new(k),
-                parts.iter().map(|(name, amount)| cliff(name, *amount)).collect(),
-                Vec::new(),
-            )
+            event_at(time(from) + Months::new(k), parts.iter().map(|(name, amount)| cliff(name, *amount)).collect(), Vec::new())
         })
         .collect()
 }
 
 fn known(events: &[UnlockEvent]) -> Vec<Tracked> {
-    apply(
-        &[],
-        &Diff {
-            put: baseline_unlocks(events),
-            ..Diff::default()
-        },
-    )
+    apply(&[], &Diff { put: baseline_unlocks(events), ..Diff::default() })
 }
 
 fn diff(before: &[Tracked], after: &[UnlockEvent]) -> Diff {
@@ -213,24 +190,15 @@ fn a_shift_of_hours_is_told_as_hours() {
     let after = [event("2026-03-16T09:00:00Z", &[("Team", 10.0)])];
     let change = only(told(&before, &after), ChangeKind::Rescheduled);
     assert!((days(&change) + 0.125).abs() < 1e-9);
-    assert_eq!(
-        change.summary,
-        "moved from 16 Mar 2026, 12:00 UTC to 16 Mar 2026, 09:00 UTC (-3 h)"
-    );
+    assert_eq!(change.summary, "moved from 16 Mar 2026, 12:00 UTC to 16 Mar 2026, 09:00 UTC (-3 h)");
 }
 
 #[test]
 fn a_move_of_months_is_said_in_months_where_only_months_are_known() {
     let month = |at: &str| {
         let mut event = event(at, &[("Team", 10.0)]);
-        event
-            .cliff_unlocks
-            .get_mut()
-            .expect("cliffs")
-            .allocation_breakdown
-            .get_mut()
-            .expect("parts")[0]
-            .unlock_precision = "month".to_owned().into();
+        event.cliff_unlocks.get_mut().expect("cliffs").allocation_breakdown.get_mut().expect("parts")[0].unlock_precision =
+            "month".to_owned().into();
         event
     };
     let change = only(told(&[month("2026-03-16")], &[month("2026-05-02")]), ChangeKind::Rescheduled);
@@ -254,30 +222,19 @@ fn a_resized_part_is_told_with_the_whole_event() {
     let before = [event("2026-04-16", &[("Team", 30.0), ("Investors", 10.0)])];
     let after = [event("2026-04-16", &[("Team", 30.0), ("Investors", 20.0)])];
     let change = only(told(&before, &after), ChangeKind::Resized);
-    assert_eq!(
-        (change.from, change.to, change.ratio),
-        (Some(Fact::Amount(40.0)), Some(Fact::Amount(50.0)), Some(1.25))
-    );
+    assert_eq!((change.from, change.to, change.ratio), (Some(Fact::Amount(40.0)), Some(Fact::Amount(50.0)), Some(1.25)));
     assert_eq!(change.allocations.len(), 1);
     assert_eq!(change.allocations[0].ratio, Some(2.0));
 }
 
 #[test]
 fn the_same_total_to_other_recipients_is_reallocated() {
-    let before = [
-        event("2026-04-16", &[("Team", 30.0), ("Investors", 10.0)]),
-        event("2026-05-16", &[("Team", 1.0)]),
-    ];
-    let after = [
-        event("2026-04-16", &[("Team", 25.0), ("Investors", 15.0)]),
-        event("2026-05-16", &[("Team", 1.0)]),
-    ];
+    let before = [event("2026-04-16", &[("Team", 30.0), ("Investors", 10.0)]), event("2026-05-16", &[("Team", 1.0)])];
+    let after = [event("2026-04-16", &[("Team", 25.0), ("Investors", 15.0)]), event("2026-05-16", &[("Team", 1.0)])];
     let change = only(told(&before, &after), ChangeKind::Reallocated);
     assert_eq!(change.key, Some("2026-04-16".into()));
-    let after = [
-        event("2026-04-16", &[("Team", 30.0), ("Advisors", 4.0), ("Partners", 6.0)]),
-        event("2026-05-16", &[("Team", 1.0)]),
-    ];
+    let after =
+        [event("2026-04-16", &[("Team", 30.0), ("Advisors", 4.0), ("Partners", 6.0)]), event("2026-05-16", &[("Team", 1.0)])];
     let change = only(told(&before, &after), ChangeKind::Reallocated);
     assert_eq!(change.ratio, Some(1.0));
 }
@@ -285,32 +242,19 @@ fn the_same_total_to_other_recipients_is_reallocated() {
 #[test]
 fn one_event_that_becomes_several_is_split_and_back_is_merged() {
     let whole = [event("2026-04-16", &[("Team", 30.0)]), event("2027-04-16", &[("Team", 30.0)])];
-    let parts = [
-        event("2026-04-16", &[("Team", 10.0)]),
-        event("2026-05-16", &[("Team", 20.0)]),
-        event("2027-04-16", &[("Team", 30.0)]),
-    ];
+    let parts =
+        [event("2026-04-16", &[("Team", 10.0)]), event("2026-05-16", &[("Team", 20.0)]), event("2027-04-16", &[("Team", 30.0)])];
     let change = only(told(&whole, &parts), ChangeKind::Split);
     assert_eq!(change.key, Some("2026-04-16".into()));
     let diff = diff(&known(&parts), &whole);
-    assert_eq!(
-        diff.removed,
-        [RecordKey::from("2026-05-16")],
-        "a merged event is accounted for: no proof is needed"
-    );
+    assert_eq!(diff.removed, [RecordKey::from("2026-05-16")], "a merged event is accounted for: no proof is needed");
     only(told(&parts, &whole), ChangeKind::Merged);
 }
 
 #[test]
 fn a_cliff_that_becomes_linear_is_revised() {
-    let before = [
-        event("2026-04-16", &[("Team", 30.0)]),
-        segment("Farm", "2026-01-01", "2028-01-01", 9.0),
-    ];
-    let after = [
-        segment("Team", "2026-04-16", "2027-04-16", 30.0),
-        segment("Farm", "2026-01-01", "2028-01-01", 9.0),
-    ];
+    let before = [event("2026-04-16", &[("Team", 30.0)]), segment("Farm", "2026-01-01", "2028-01-01", 9.0)];
+    let after = [segment("Team", "2026-04-16", "2027-04-16", 30.0), segment("Farm", "2026-01-01", "2028-01-01", 9.0)];
     let change = only(told(&before, &after), ChangeKind::Revised);
     assert_eq!(change.summary, "Team: 1 cliff became 1 linear segment, 30 in all");
 }
@@ -320,10 +264,7 @@ fn the_end_of_a_segment_that_moved_is_rescheduled() {
     let before = [segment("Team", "2026-04-16", "2027-04-16", 30.0)];
     let after = [segment("Team", "2026-04-16", "2028-04-16", 30.0)];
     let change = only(told(&before, &after), ChangeKind::Rescheduled);
-    assert_eq!(
-        change.summary,
-        "the end of Team moved from 16 Apr 2027 to 16 Apr 2028 (+366 days)"
-    );
+    assert_eq!(change.summary, "the end of Team moved from 16 Apr 2027 to 16 Apr 2028 (+366 days)");
     assert_eq!(change.key, Some("2026-04-16".into()));
     let moved = [segment("Team", "2026-05-16", "2027-05-16", 30.0)];
     only(told(&before, &moved), ChangeKind::Rescheduled);
@@ -343,18 +284,12 @@ fn an_added_event_is_told_once_with_its_own_key() {
 fn a_committed_claim_is_told_when_it_appears_or_changes_and_not_when_it_is_missing() {
     let with = |amount: Option<f64>| {
         let mut event = event("2026-04-16", &[("Team", 30.0)]);
-        event
-            .cliff_unlocks
-            .get_mut()
-            .expect("cliffs")
-            .allocation_breakdown
-            .get_mut()
-            .expect("parts")[0]
-            .committed_claim = Maybe::or_null(amount.map(|amount| CommittedClaim {
-            amount: amount.into(),
-            timestamp: 1_776_297_600.into(),
-            ..CommittedClaim::default()
-        }));
+        event.cliff_unlocks.get_mut().expect("cliffs").allocation_breakdown.get_mut().expect("parts")[0].committed_claim =
+            Maybe::or_null(amount.map(|amount| CommittedClaim {
+                amount: amount.into(),
+                timestamp: 1_776_297_600.into(),
+                ..CommittedClaim::default()
+            }));
         [event]
     };
     let change = only(told(&with(None), &with(Some(20.0))), ChangeKind::Committed);
@@ -388,20 +323,13 @@ fn a_series_that_steps_in_months_is_one_shift_although_it_scatters() {
     let change = only(told(&before, &after), ChangeKind::SeriesShifted);
     assert_eq!(change.count, 48);
     assert_eq!((change.shift_days_min, change.shift_days_max), (Some(30.0), Some(33.0)));
-    assert_eq!(
-        (change.from, change.to),
-        (Some(Fact::Time(time("2026-04-01"))), Some(Fact::Time(time("2026-05-03"))))
-    );
+    assert_eq!((change.from, change.to), (Some(Fact::Time(time("2026-04-01"))), Some(Fact::Time(time("2026-05-03")))));
     assert_eq!(
         change.summary,
         "48 tranches of Investors, Team moved by +30 to +33 days (the first from 1 Apr 2026 to 3 May 2026)"
     );
     assert_eq!(
-        change
-            .allocations
-            .iter()
-            .map(|part| (part.name.as_str(), part.count))
-            .collect::<Vec<_>>(),
+        change.allocations.iter().map(|part| (part.name.as_str(), part.count)).collect::<Vec<_>>(),
         [("Investors", 24), ("Team", 24)]
     );
 }
@@ -413,10 +341,7 @@ fn a_series_that_overlaps_itself_is_shifted_not_cut_and_extended() {
     let (snapshot, changes) = settle(known(&before), &after, &Settings::default());
     let change = only(changes, ChangeKind::SeriesShifted);
     assert_eq!(change.count, 24);
-    let first = snapshot
-        .iter()
-        .find(|tracked| tracked.key.as_str() == "2026-04-01")
-        .expect("the first keeps its key");
+    let first = snapshot.iter().find(|tracked| tracked.key.as_str() == "2026-04-01").expect("the first keeps its key");
     assert_eq!(first.record.interval().expect("dated").start, time("2026-05-01"));
 }
 
@@ -436,11 +361,7 @@ fn a_shift_may_spare_single_tranches_and_whole_allocations() {
 fn a_placeholder_date_that_becomes_real_is_one_shift() {
     let at = |from: &str| monthly(from, 12, &[("Team", 10.0)]);
     let change = only(told(&at("1970-01-01"), &at("2026-06-01")), ChangeKind::SeriesShifted);
-    assert!(
-        change.summary.contains("the first from no date to 1 Jun 2026"),
-        "{}",
-        change.summary
-    );
+    assert!(change.summary.contains("the first from no date to 1 Jun 2026"), "{}", change.summary);
 }
 
 #[test]
@@ -478,26 +399,14 @@ fn the_same_tranches_under_another_name_or_category_are_renamed() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0), ("Alladin DAO", 4.0)]);
     let after = monthly("2026-01-16", 12, &[("Team", 10.0), ("Aladdin DAO", 4.0)]);
     let change = only(told(&before, &after), ChangeKind::Renamed);
-    assert_eq!(
-        (change.from, change.to),
-        (Some(Fact::Text("Alladin DAO".into())), Some(Fact::Text("Aladdin DAO".into())))
-    );
+    assert_eq!((change.from, change.to), (Some(Fact::Text("Alladin DAO".into())), Some(Fact::Text("Aladdin DAO".into()))));
     let mut filed = before.clone();
     for event in &mut filed {
-        let parts = event
-            .cliff_unlocks
-            .get_mut()
-            .expect("cliffs")
-            .allocation_breakdown
-            .get_mut()
-            .expect("parts");
+        let parts = event.cliff_unlocks.get_mut().expect("cliffs").allocation_breakdown.get_mut().expect("parts");
         parts[1].standard_allocation_name = "Community".to_owned().into();
     }
     let change = only(told(&before, &filed), ChangeKind::Renamed);
-    assert_eq!(
-        change.summary,
-        "Alladin DAO filed under Community instead of Founder / Team (12 tranches)"
-    );
+    assert_eq!(change.summary, "Alladin DAO filed under Community instead of Founder / Team (12 tranches)");
 }
 
 #[test]
@@ -564,19 +473,10 @@ fn nulls_duplicates_order_and_update_dates_are_no_changes() {
     assert!(seen.put.len() == 12 && seen.put.iter().all(|put| !put.is_new_version));
 
     let mut nulls = before.clone();
-    let parts = nulls[2]
-        .cliff_unlocks
-        .get_mut()
-        .expect("cliffs")
-        .allocation_breakdown
-        .get_mut()
-        .expect("parts");
+    let parts = nulls[2].cliff_unlocks.get_mut().expect("cliffs").allocation_breakdown.get_mut().expect("parts");
     parts[0].cliff_amount = Maybe::Null;
     parts[0].unlock_precision = Maybe::Absent;
-    assert!(
-        diff(&snapshot, &nulls).changes.is_empty(),
-        "missing is neither zero nor removed"
-    );
+    assert!(diff(&snapshot, &nulls).changes.is_empty(), "missing is neither zero nor removed");
 }
 
 #[test]
@@ -602,10 +502,7 @@ fn an_answer_of_a_version_without_linear_unlocks_keeps_the_segments() {
     let snapshot = known(&before);
     let after = monthly("2026-01-16", 6, &[("Team", 10.0)]);
     let seen = diff(&snapshot, &after);
-    assert!(
-        seen.changes.is_empty() && seen.missing.is_empty() && seen.removed.is_empty(),
-        "{seen:?}"
-    );
+    assert!(seen.changes.is_empty() && seen.missing.is_empty() && seen.removed.is_empty(), "{seen:?}");
     assert_same_facts(&apply(&snapshot, &seen), &before);
     // And back: nothing was lost, so nothing is new.
     assert!(diff(&apply(&snapshot, &seen), &before).changes.is_empty());
@@ -628,15 +525,9 @@ fn two_events_of_one_instant_keep_two_keys() {
 #[test]
 fn a_new_event_never_takes_the_key_of_one_that_moved_away() {
     let before = [event("2026-04-16", &[("Team", 30.0)])];
-    let after = [
-        event("2026-04-20", &[("Team", 30.0)]),
-        event("2026-04-16", &[("Airdrop", 1.0)]),
-    ];
+    let after = [event("2026-04-20", &[("Team", 30.0)]), event("2026-04-16", &[("Airdrop", 1.0)])];
     let (snapshot, changes) = settle(known(&before), &after, &Settings::default());
-    assert_eq!(
-        changes.iter().map(|change| change.kind).collect::<Vec<_>>(),
-        [ChangeKind::Rescheduled, ChangeKind::Added]
-    );
+    assert_eq!(changes.iter().map(|change| change.kind).collect::<Vec<_>>(), [ChangeKind::Rescheduled, ChangeKind::Added]);
     assert_eq!(changes[1].key, Some("2026-04-16#2".into()));
     assert_same_facts(&snapshot, &after);
 }
@@ -653,15 +544,7 @@ fn a_removal_is_told_after_proof_and_only_then() {
     assert!(first.changes.is_empty() && first.removed.is_empty() && !first.held);
     assert_eq!(first.missing, [("2026-08-16".into(), 1)]);
     let snapshot = apply(&snapshot, &first);
-    let second = diff_unlocks(
-        &token(),
-        &snapshot,
-        &first.missing,
-        &after,
-        &Settings::default(),
-        &Window::ALL,
-        now(),
-    );
+    let second = diff_unlocks(&token(), &snapshot, &first.missing, &after, &Settings::default(), &Window::ALL, now());
     let change = only(second.changes.clone(), ChangeKind::Removed);
     assert_eq!(change.key, Some("2026-08-16".into()));
     assert_eq!(change.summary, "removed: Team, 10, on 16 Aug 2026");
@@ -674,15 +557,7 @@ fn a_record_that_comes_back_was_never_gone() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
     let snapshot = known(&before);
     let missing = [("2026-08-16".into(), 1)];
-    let seen = diff_unlocks(
-        &token(),
-        &snapshot,
-        &missing,
-        &before,
-        &Settings::default(),
-        &Window::ALL,
-        now(),
-    );
+    let seen = diff_unlocks(&token(), &snapshot, &missing, &before, &Settings::default(), &Window::ALL, now());
     assert!(seen.is_empty(), "{seen:?}");
 }
 
@@ -715,28 +590,12 @@ fn a_mass_removal_is_held_until_confirmed_once_more() {
     let after = before[..6].to_vec();
     let mut missing = Vec::new();
     for poll in 0..2 {
-        let seen = diff_unlocks(
-            &token(),
-            &snapshot,
-            &missing,
-            &after,
-            &Settings::default(),
-            &Window::ALL,
-            now(),
-        );
+        let seen = diff_unlocks(&token(), &snapshot, &missing, &after, &Settings::default(), &Window::ALL, now());
         assert!(seen.held, "poll {poll}");
         assert!(seen.changes.is_empty() && seen.put.is_empty() && seen.removed.is_empty());
         missing = seen.missing;
     }
-    let seen = diff_unlocks(
-        &token(),
-        &snapshot,
-        &missing,
-        &after,
-        &Settings::default(),
-        &Window::ALL,
-        now(),
-    );
+    let seen = diff_unlocks(&token(), &snapshot, &missing, &after, &Settings::default(), &Window::ALL, now());
     assert!(!seen.held);
     let change = only(seen.changes, ChangeKind::Removed);
     assert_eq!((change.count, seen.removed.len()), (18, 18));
@@ -755,15 +614,7 @@ fn a_record_outside_the_window_proves_nothing() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
     let window = Window::of(time("2026-03-01").date_naive(), time("2026-09-30").date_naive());
     let missing = [("2026-01-16".into(), 1)];
-    let seen = diff_unlocks(
-        &token(),
-        &known(&before),
-        &missing,
-        &before[2..9],
-        &Settings::default(),
-        &window,
-        now(),
-    );
+    let seen = diff_unlocks(&token(), &known(&before), &missing, &before[2..9], &Settings::default(), &window, now());
     assert!(seen.changes.is_empty() && seen.put.is_empty() && !seen.held);
     assert_eq!(seen.missing, missing, "its count stays as it was");
 }
@@ -787,23 +638,13 @@ fn tracked(put: Vec<Put>) -> Vec<Tracked> {
 }
 
 fn burns_diff(before: &[Burn], after: &[Burn]) -> Diff {
-    diff_burns(
-        &token(),
-        &tracked(baseline_burns(before)),
-        &[],
-        after,
-        &Settings::default(),
-        &Window::ALL,
-    )
+    diff_burns(&token(), &tracked(baseline_burns(before)), &[], after, &Settings::default(), &Window::ALL)
 }
 
 #[test]
 fn equal_burns_of_one_day_are_as_many_rows() {
     let two = [burn("2026-01-01", "Q1", 5.0), burn("2026-01-01", "Q1", 5.0)];
-    assert_eq!(
-        baseline_burns(&two).iter().map(|put| put.key.to_string()).collect::<Vec<_>>(),
-        ["2026-01-01", "2026-01-01#2"]
-    );
+    assert_eq!(baseline_burns(&two).iter().map(|put| put.key.to_string()).collect::<Vec<_>>(), ["2026-01-01", "2026-01-01#2"]);
     assert!(burns_diff(&two, &two).is_empty());
     let three = [two[0].clone(), two[1].clone(), two[1].clone()];
     let seen = burns_diff(&two, &three);
@@ -814,23 +655,14 @@ fn equal_burns_of_one_day_are_as_many_rows() {
 #[test]
 fn a_restated_burn_is_revised_whatever_was_restated() {
     let before = [burn("2026-01-01", "Q1", 5.0), burn("2026-02-01", "Q2", 7.0)];
-    let change = only(
-        burns_diff(&before, &[before[0].clone(), burn("2026-02-01", "Q2", 14.0)]).changes,
-        ChangeKind::Revised,
-    );
-    assert_eq!(
-        (change.from, change.to, change.ratio),
-        (Some(Fact::Amount(7.0)), Some(Fact::Amount(14.0)), Some(2.0))
-    );
+    let change = only(burns_diff(&before, &[before[0].clone(), burn("2026-02-01", "Q2", 14.0)]).changes, ChangeKind::Revised);
+    assert_eq!((change.from, change.to, change.ratio), (Some(Fact::Amount(7.0)), Some(Fact::Amount(14.0)), Some(2.0)));
     assert_eq!(change.summary, "burn of 1 Feb 2026 restated from 7 to 14 (×2)");
     let seen = burns_diff(&before, &[before[0].clone(), burn("2026-02-03", "Q2", 7.0)]);
     let change = only(seen.changes, ChangeKind::Revised);
     assert_eq!((change.key, change.shift_days), (Some("2026-02-01".into()), Some(2.0)));
     assert!(seen.missing.is_empty());
-    only(
-        burns_diff(&before, &[before[0].clone(), burn("2026-02-01", "Second quarter", 7.0)]).changes,
-        ChangeKind::Revised,
-    );
+    only(burns_diff(&before, &[before[0].clone(), burn("2026-02-01", "Second quarter", 7.0)]).changes, ChangeKind::Revised);
 }
 
 #[test]
@@ -850,20 +682,11 @@ fn a_price_that_drifts_restates_no_burn() {
 
 #[test]
 fn a_burn_is_gone_after_proof_and_many_at_once_are_held() {
-    let before: Vec<Burn> = (1..=9)
-        .map(|day| burn(&format!("2026-01-0{day}"), "daily", f64::from(day)))
-        .collect();
+    let before: Vec<Burn> = (1..=9).map(|day| burn(&format!("2026-01-0{day}"), "daily", f64::from(day))).collect();
     let seen = burns_diff(&before, &before[1..]);
     assert!(seen.changes.is_empty() && seen.missing.len() == 1);
     let snapshot = tracked(baseline_burns(&before));
-    let seen = diff_burns(
-        &token(),
-        &snapshot,
-        &seen.missing,
-        &before[1..],
-        &Settings::default(),
-        &Window::ALL,
-    );
+    let seen = diff_burns(&token(), &snapshot, &seen.missing, &before[1..], &Settings::default(), &Window::ALL);
     only(seen.changes, ChangeKind::Removed);
     assert!(burns_diff(&before, &before[6..]).held);
 }
@@ -892,10 +715,7 @@ fn buybacks_are_told_apart_by_their_addresses() {
     let after = [buyback("0x2", 6.0), buyback("0x1", 5.5), buyback("0x3", 1.0)];
     let snapshot = tracked(baseline_buybacks(&before));
     let seen = diff_buybacks(&token(), &snapshot, &[], &after, &Settings::default(), &Window::ALL);
-    assert_eq!(
-        seen.changes.iter().map(|change| change.kind).collect::<Vec<_>>(),
-        [ChangeKind::Revised, ChangeKind::Added]
-    );
+    assert_eq!(seen.changes.iter().map(|change| change.kind).collect::<Vec<_>>(), [ChangeKind::Revised, ChangeKind::Added]);
     assert_eq!(seen.changes[0].fields[0].field, "tokenAmount");
 }
 
@@ -909,11 +729,7 @@ fn allocation(name: &str, amount: f64, unlocked: f64) -> Allocation {
 }
 
 fn table(max_supply: f64, rows: Vec<Allocation>) -> AllocationsData {
-    AllocationsData {
-        max_supply: max_supply.into(),
-        allocations: rows.into(),
-        ..AllocationsData::default()
-    }
+    AllocationsData { max_supply: max_supply.into(), allocations: rows.into(), ..AllocationsData::default() }
 }
 
 #[test]
@@ -923,27 +739,15 @@ fn an_allocation_table_is_resized_renamed_and_its_supply_changes_once() {
     let header = serde_json::json!({"maxSupply": 100.0});
     let seen = |after: &AllocationsData| diff_allocations(&token(), &snapshot, &[], after, Some(&header), &Settings::default());
 
-    let drifted = seen(&table(
-        100.0,
-        vec![allocation("Team", 40.0, 3.0), allocation("Comunity", 60.0, 9.0)],
-    ));
+    let drifted = seen(&table(100.0, vec![allocation("Team", 40.0, 3.0), allocation("Comunity", 60.0, 9.0)]));
     assert!(drifted.changes.is_empty());
     assert!(drifted.put.len() == 2 && drifted.put.iter().all(|put| !put.is_new_version));
 
-    let renamed = seen(&table(
-        100.0,
-        vec![allocation("Team", 40.0, 1.0), allocation("Community", 60.0, 2.0)],
-    ));
+    let renamed = seen(&table(100.0, vec![allocation("Team", 40.0, 1.0), allocation("Community", 60.0, 2.0)]));
     let change = only(renamed.changes, ChangeKind::Renamed);
-    assert_eq!(
-        (change.key, change.from),
-        (Some("Comunity".into()), Some(Fact::Text("Comunity".into())))
-    );
+    assert_eq!((change.key, change.from), (Some("Comunity".into()), Some(Fact::Text("Comunity".into()))));
 
-    let resized = seen(&table(
-        120.0,
-        vec![allocation("Team", 60.0, 1.0), allocation("Comunity", 60.0, 2.0)],
-    ));
+    let resized = seen(&table(120.0, vec![allocation("Team", 60.0, 1.0), allocation("Comunity", 60.0, 2.0)]));
     assert_eq!(
         resized.changes.iter().map(|change| change.kind).collect::<Vec<_>>(),
         [ChangeKind::Resized, ChangeKind::SupplyChanged]
@@ -972,14 +776,9 @@ fn emissions_restated_over_many_days_are_one_change_and_weeks_are_not_days() {
     let all = Window::ALL;
     assert!(diff_emissions(&token(), &snapshot, &[], &weekly, &Settings::default(), &all).is_empty());
     let restated: Vec<Emission> = (0..30).map(|day| emission(day, 1, 6.0)).collect();
-    let change = only(
-        diff_emissions(&token(), &snapshot, &[], &restated, &Settings::default(), &all).changes,
-        ChangeKind::Revised,
-    );
-    assert_eq!(
-        (change.count, change.from, change.to),
-        (30, Some(Fact::Amount(150.0)), Some(Fact::Amount(180.0)))
-    );
+    let change =
+        only(diff_emissions(&token(), &snapshot, &[], &restated, &Settings::default(), &all).changes, ChangeKind::Revised);
+    assert_eq!((change.count, change.from, change.to), (30, Some(Fact::Amount(150.0)), Some(Fact::Amount(180.0))));
 }
 
 // Bounds.
@@ -988,9 +787,7 @@ fn emissions_restated_over_many_days_are_one_change_and_weeks_are_not_days() {
 fn a_schedule_of_ten_thousand_tranches_is_compared_in_order_of_its_length() {
     let at = |k: u64| time("2000-01-01") + Days::new(k);
     let make = |offset: u64, amount: f64| -> Vec<UnlockEvent> {
-        (0..10_000)
-            .map(|k| event_at(at(k + offset), vec![cliff("Farm", amount)], Vec::new()))
-            .collect()
+        (0..10_000).map(|k| event_at(at(k + offset), vec![cliff("Farm", amount)], Vec::new())).collect()
     };
     let before = make(0, 10.0);
     only(told(&before, &make(90, 10.0)), ChangeKind::SeriesShifted);
@@ -1021,9 +818,7 @@ const NAMES: [&str; 4] = ["Team", "Investors", "Community Fund", "Airdrop"];
 fn build(parts: &[Part]) -> Vec<UnlockEvent> {
     let mut days: std::collections::BTreeMap<u16, Vec<CliffAllocation>> = std::collections::BTreeMap::new();
     for part in parts {
-        days.entry(part.day)
-            .or_default()
-            .push(cliff(NAMES[part.name], f64::from(part.amount) * 1.5e6));
+        days.entry(part.day).or_default().push(cliff(NAMES[part.name], f64::from(part.amount) * 1.5e6));
     }
     let mut events: Vec<UnlockEvent> = days
         .into_iter()
@@ -1040,15 +835,8 @@ fn build(parts: &[Part]) -> Vec<UnlockEvent> {
 
 fn parts() -> impl Strategy<Value = Vec<Part>> {
     let one = (0..NAMES.len(), 0_u16..700, 1_u8..6).prop_map(|(name, day, amount)| vec![Part { name, day, amount }]);
-    let series = (0..NAMES.len(), 0_u16..200, 1_u8..6, 1_u16..20, 7_u16..40).prop_map(|(name, day, amount, count, step)| {
-        (0..count)
-            .map(|k| Part {
-                name,
-                day: day + k * step,
-                amount,
-            })
-            .collect()
-    });
+    let series = (0..NAMES.len(), 0_u16..200, 1_u8..6, 1_u16..20, 7_u16..40)
+        .prop_map(|(name, day, amount, count, step)| (0..count).map(|k| Part { name, day: day + k * step, amount }).collect());
     prop::collection::vec(prop_oneof![one, series], 1..6).prop_map(|all: Vec<Vec<Part>>| all.concat())
 }
 
@@ -1186,10 +974,7 @@ fn each_real_correction_is_told_in_at_most_two_changes_and_none_is_missed() {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("text");
-        let versions: Vec<Version> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("a version"))
-            .collect();
+        let versions: Vec<Version> = text.lines().map(|line| serde_json::from_str(line).expect("a version")).collect();
         for two in versions.windows(2) {
             let changes = told(&two[0].data, &two[1].data);
             let said: Vec<&str> = changes.iter().map(|change| change.summary.as_str()).collect();

@@ -148,10 +148,7 @@ pub(super) fn link<'a>(old: &mut [Tranche<'a>], new: &[Tranche<'a>], tolerance: 
             tranche.series = to;
         }
     }
-    links.renames = renames
-        .iter()
-        .map(|(from, to)| ((*from).to_owned(), (*to).to_owned()))
-        .collect();
+    links.renames = renames.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
 
     let mut series: BTreeMap<(&str, Form), Group> = BTreeMap::new();
     for (i, tranche) in old.iter().enumerate() {
@@ -162,11 +159,7 @@ pub(super) fn link<'a>(old: &mut [Tranche<'a>], new: &[Tranche<'a>], tolerance: 
     }
     let order = |all: &[Tranche<'_>], indices: &mut Vec<usize>| {
         let amount = |i: usize| all[i].amount.unwrap_or(f64::NEG_INFINITY);
-        indices.sort_by(|a, b| {
-            (all[*a].at, all[*a].end)
-                .cmp(&(all[*b].at, all[*b].end))
-                .then(amount(*a).total_cmp(&amount(*b)))
-        });
+        indices.sort_by(|a, b| (all[*a].at, all[*a].end).cmp(&(all[*b].at, all[*b].end)).then(amount(*a).total_cmp(&amount(*b))));
     };
     for (from, to) in series.values_mut() {
         order(old, from);
@@ -270,14 +263,8 @@ fn find_renames<'a>(old: &[Tranche<'a>], new: &[Tranche<'a>], tolerance: f64) ->
             })
     };
     let mut renames = BTreeMap::new();
-    let gone: Vec<&&str> = before
-        .keys()
-        .filter(|name| !after.contains_key(**name) && !name.is_empty())
-        .collect();
-    let come: Vec<&&str> = after
-        .keys()
-        .filter(|name| !before.contains_key(**name) && !name.is_empty())
-        .collect();
+    let gone: Vec<&&str> = before.keys().filter(|name| !after.contains_key(**name) && !name.is_empty()).collect();
+    let come: Vec<&&str> = after.keys().filter(|name| !before.contains_key(**name) && !name.is_empty()).collect();
     if gone.len() <= MAX_RENAME_CANDIDATES && come.len() <= MAX_RENAME_CANDIDATES {
         let mut candidates = Vec::new();
         for from in &gone {
@@ -329,9 +316,5 @@ fn find_renames<'a>(old: &[Tranche<'a>], new: &[Tranche<'a>], tolerance: f64) ->
 
 /// A name without case, blanks and punctuation, `&` read as `and`.
 fn plain(name: &str) -> String {
-    name.replace('&', "and")
-        .chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
+    name.replace('&', "and").chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -50,12 +50,7 @@ pub fn diff_unlocks(
     now: Timestamp,
 ) -> Diff {
     let (new_rows, odd) = tidy(after);
-    let mut keys = Keys::taken(
-        before
-            .iter()
-            .filter(|t| t.record.resource() == Resource::Unlock)
-            .map(|t| &t.key),
-    );
+    let mut keys = Keys::taken(before.iter().filter(|t| t.record.resource() == Resource::Unlock).map(|t| &t.key));
     let known: Vec<(&RecordKey, &UnlockEvent)> = before
         .iter()
         .filter_map(|tracked| match &tracked.record {
@@ -67,12 +62,7 @@ pub fn diff_unlocks(
     let absence = Absence::new(missing, settings);
     if new_rows.is_empty() {
         let missing: Vec<(RecordKey, u32)> = known.iter().map(|(key, _)| ((*key).clone(), absence.count(key))).collect();
-        return Diff {
-            held: !missing.is_empty(),
-            missing,
-            odd,
-            ..Diff::default()
-        };
+        return Diff { held: !missing.is_empty(), missing, odd, ..Diff::default() };
     }
 
     let covered = linear_is_covered(&old_rows, &new_rows, settings.tolerance);
@@ -93,39 +83,23 @@ pub fn diff_unlocks(
         unlinked[old[*i].row] = true;
     }
     let is_uncovered = |row: usize| !with_linear && parts[row] == 0 && has_linear(old_rows[row]);
-    let vanished: Vec<usize> = (0..old_rows.len())
-        .filter(|row| rows.new_of_old[*row].is_none() && !is_uncovered(*row))
-        .collect();
+    let vanished: Vec<usize> = (0..old_rows.len()).filter(|row| rows.new_of_old[*row].is_none() && !is_uncovered(*row)).collect();
     let moved_away = |row: usize| parts[row] > 0 && !unlinked[row];
     let doubtful: Vec<usize> = vanished.iter().copied().filter(|row| !moved_away(*row)).collect();
 
     // Held: most of what is to come vanished, and has not been confirmed once more than a removal needs.
     let is_coming = |row: usize| old_rows[row].interval().is_none_or(|interval| !interval.has_passed(now));
-    let coming = (0..old_rows.len())
-        .filter(|row| is_coming(*row) && !is_uncovered(*row))
-        .count();
+    let coming = (0..old_rows.len()).filter(|row| is_coming(*row) && !is_uncovered(*row)).count();
     let coming_gone: Vec<usize> = doubtful.iter().copied().filter(|row| is_coming(*row)).collect();
     if coming_gone.len() >= HOLD_AT_LEAST
         && coming_gone.len() * 2 > coming
         && coming_gone.iter().any(|row| absence.count(known[*row].0) <= absence.needed)
     {
-        let missing = doubtful
-            .iter()
-            .map(|row| (known[*row].0.clone(), absence.count(known[*row].0)))
-            .collect();
-        return Diff {
-            held: true,
-            missing,
-            odd,
-            ..Diff::default()
-        };
+        let missing = doubtful.iter().map(|row| (known[*row].0.clone(), absence.count(known[*row].0))).collect();
+        return Diff { held: true, missing, odd, ..Diff::default() };
     }
 
-    let unproven: HashSet<usize> = doubtful
-        .iter()
-        .copied()
-        .filter(|row| !absence.is_proven(known[*row].0))
-        .collect();
+    let unproven: HashSet<usize> = doubtful.iter().copied().filter(|row| !absence.is_proven(known[*row].0)).collect();
     let units = tell::tell(&tell::Seen {
         token,
         old_rows: &old_rows,
@@ -151,21 +125,11 @@ pub fn diff_unlocks(
         let (key, put) = match rows.old_of_new[row] {
             Some(old_row) => {
                 let (key, before) = known[old_row];
-                (
-                    key.clone(),
-                    write(key, before, event, with_linear || newly_covered, settings.tolerance),
-                )
+                (key.clone(), write(key, before, event, with_linear || newly_covered, settings.tolerance))
             }
             None => {
                 let key = keys.fresh(&key_text(event));
-                (
-                    key.clone(),
-                    Some(Put {
-                        key,
-                        record: Record::Unlock(Box::new((*event).clone())),
-                        is_new_version: true,
-                    }),
-                )
+                (key.clone(), Some(Put { key, record: Record::Unlock(Box::new((*event).clone())), is_new_version: true }))
             }
         };
         new_keys.insert(row, key);
@@ -182,17 +146,9 @@ pub fn diff_unlocks(
         }
     }
     // What this answer does not speak of keeps the count that it had.
-    let spoken_of: HashSet<&RecordKey> = (0..known.len())
-        .filter(|row| !is_uncovered(*row))
-        .map(|row| known[row].0)
-        .collect();
+    let spoken_of: HashSet<&RecordKey> = (0..known.len()).filter(|row| !is_uncovered(*row)).map(|row| known[row].0).collect();
     let exists: HashSet<&RecordKey> = before.iter().map(|tracked| &tracked.key).collect();
-    diff.missing.extend(
-        missing
-            .iter()
-            .filter(|(key, _)| exists.contains(key) && !spoken_of.contains(key))
-            .cloned(),
-    );
+    diff.missing.extend(missing.iter().filter(|(key, _)| exists.contains(key) && !spoken_of.contains(key)).cloned());
     for unit in units {
         if unit.old.iter().any(|row| waiting_old.contains(row)) || unit.new.iter().any(|row| waiting_new.contains(row)) {
             continue;
@@ -205,11 +161,7 @@ pub fn diff_unlocks(
         diff.changes.push(change);
     }
     // A record without tranches that is proven gone belongs to no series; it is told by itself.
-    let untold: Vec<usize> = doubtful
-        .iter()
-        .copied()
-        .filter(|row| parts[*row] == 0 && !unproven.contains(row))
-        .collect();
+    let untold: Vec<usize> = doubtful.iter().copied().filter(|row| parts[*row] == 0 && !unproven.contains(row)).collect();
     diff.changes.extend(untold.into_iter().map(|row| {
         let mut change = Change::of(ChangeKind::Removed, Resource::Unlock, token);
         change.key = Some(known[row].0.clone());
@@ -241,10 +193,8 @@ fn tidy(after: &[UnlockEvent]) -> (Vec<&UnlockEvent>, Odd) {
             tidy.push(event);
             continue;
         }
-        let mut texts: Vec<(String, &UnlockEvent)> = group
-            .iter()
-            .map(|event| (serde_json::to_string(event).unwrap_or_default(), *event))
-            .collect();
+        let mut texts: Vec<(String, &UnlockEvent)> =
+            group.iter().map(|event| (serde_json::to_string(event).unwrap_or_default(), *event)).collect();
         texts.sort_by(|a, b| a.0.cmp(&b.0));
         for (k, (text, event)) in texts.iter().enumerate() {
             if k > 0 && texts[k - 1].0 == *text {
@@ -279,20 +229,15 @@ fn linear_is_covered(old_rows: &[&UnlockEvent], new_rows: &[&UnlockEvent], toler
         return true;
     }
     let cliffs = |rows: &[&UnlockEvent]| {
-        let mut found: Vec<(Timestamp, f64)> = rows
-            .iter()
-            .filter_map(|event| Some((event.unlock_date.copied()?, event.cliff_amount()?)))
-            .collect();
+        let mut found: Vec<(Timestamp, f64)> =
+            rows.iter().filter_map(|event| Some((event.unlock_date.copied()?, event.cliff_amount()?))).collect();
         found.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         found
     };
     let (before, after) = (cliffs(old_rows), cliffs(new_rows));
     let same = before.iter().filter(|(at, amount)| {
         let from = after.partition_point(|(other, _)| other < at);
-        after[from..]
-            .iter()
-            .take_while(|(other, _)| other == at)
-            .any(|(_, other)| close(*amount, *other, tolerance))
+        after[from..].iter().take_while(|(other, _)| other == at).any(|(_, other)| close(*amount, *other, tolerance))
     });
     same.count() * 2 < before.len().max(1)
 }
@@ -324,20 +269,10 @@ fn match_rows(
     let millis = |event: &UnlockEvent| event.unlock_date.copied().map_or(0, |at| at.timestamp_millis());
     let mut candidates: Vec<(std::cmp::Reverse<u32>, i64, usize, usize)> = weights
         .into_iter()
-        .map(|((o, n), weight)| {
-            (
-                std::cmp::Reverse(weight),
-                (millis(new_rows[n]) - millis(old_rows[o])).abs(),
-                o,
-                n,
-            )
-        })
+        .map(|((o, n), weight)| (std::cmp::Reverse(weight), (millis(new_rows[n]) - millis(old_rows[o])).abs(), o, n))
         .collect();
     candidates.sort_unstable();
-    let mut rows = Rows {
-        new_of_old: vec![None; old_rows.len()],
-        old_of_new: vec![None; new_rows.len()],
-    };
+    let mut rows = Rows { new_of_old: vec![None; old_rows.len()], old_of_new: vec![None; new_rows.len()] };
     let mut marry = |o: usize, n: usize| {
         if rows.new_of_old[o].is_none() && rows.old_of_new[n].is_none() {
             rows.new_of_old[o] = Some(n);
@@ -402,11 +337,7 @@ fn write(key: &RecordKey, before: &UnlockEvent, after: &UnlockEvent, linear_cove
         return None;
     }
     let is_new_version = !same_schedule(before, &record, tolerance);
-    Some(Put {
-        key: key.clone(),
-        record: Record::Unlock(Box::new(record)),
-        is_new_version,
-    })
+    Some(Put { key: key.clone(), record: Record::Unlock(Box::new(record)), is_new_version })
 }
 
 /// Whether two events agree in every schedule fact, whatever their values and prices.
@@ -431,24 +362,13 @@ pub(super) fn same_schedule(a: &UnlockEvent, b: &UnlockEvent, tolerance: f64) ->
         return false;
     }
     let cliffs = |event: &'_ UnlockEvent| -> Vec<CliffAllocation> {
-        let mut parts = event
-            .cliff_unlocks
-            .get()
-            .map_or_else(Vec::new, |cliffs| cliffs.allocation_breakdown.items().to_vec());
+        let mut parts = event.cliff_unlocks.get().map_or_else(Vec::new, |cliffs| cliffs.allocation_breakdown.items().to_vec());
         let amount = |part: &CliffAllocation| part.cliff_amount.copied().unwrap_or(-1.0);
-        parts.sort_by(|a, b| {
-            a.allocation_name
-                .as_str()
-                .cmp(&b.allocation_name.as_str())
-                .then(amount(a).total_cmp(&amount(b)))
-        });
+        parts.sort_by(|a, b| a.allocation_name.as_str().cmp(&b.allocation_name.as_str()).then(amount(a).total_cmp(&amount(b))));
         parts
     };
     let linears = |event: &'_ UnlockEvent| -> Vec<LinearAllocation> {
-        let mut parts = event
-            .linear_unlocks
-            .get()
-            .map_or_else(Vec::new, |linears| linears.allocation_breakdown.items().to_vec());
+        let mut parts = event.linear_unlocks.get().map_or_else(Vec::new, |linears| linears.allocation_breakdown.items().to_vec());
         let amount = |part: &LinearAllocation| part.linear_amount.copied().unwrap_or(-1.0);
         parts.sort_by(|a, b| {
             (a.allocation_name.as_str(), a.begin_date.copied(), a.end_date.copied())

@@ -71,16 +71,11 @@ impl Urgency {
             Some(interval) if now < interval.end => TimeDelta::zero(),
             Some(interval) => now - interval.end,
         };
-        Self {
-            distance,
-            size: record.and_then(size_of).unwrap_or_default(),
-        }
+        Self { distance, size: record.and_then(size_of).unwrap_or_default() }
     }
 
     pub(super) fn cmp(&self, other: &Self) -> Ordering {
-        self.distance
-            .cmp(&other.distance)
-            .then_with(|| other.size.total_cmp(&self.size))
+        self.distance.cmp(&other.distance).then_with(|| other.size.total_cmp(&self.size))
     }
 }
 
@@ -109,10 +104,7 @@ impl Draft {
     pub fn join(mut self, other: Draft) -> Draft {
         let offset = self.alerts.len();
         self.alerts.extend(other.alerts);
-        self.tells.extend(other.tells.into_iter().map(|tell| Tell {
-            alert: tell.alert + offset,
-            ..tell
-        }));
+        self.tells.extend(other.tells.into_iter().map(|tell| Tell { alert: tell.alert + offset, ..tell }));
         self.rule_matches.extend(other.rule_matches);
         for (rule, error) in other.template_errors {
             self.template_errors.entry(rule).or_insert(error);
@@ -134,11 +126,8 @@ impl Draft {
         }
         let mut tells = self.tells;
         tells.sort_by(|a, b| {
-            let key = |tell: &Tell| {
-                alerts
-                    .get(tell.alert)
-                    .map(|sketch| (sketch.alert.rule.clone(), sketch.alert.subject.clone()))
-            };
+            let key =
+                |tell: &Tell| alerts.get(tell.alert).map(|sketch| (sketch.alert.rule.clone(), sketch.alert.subject.clone()));
             a.urgency.cmp(&b.urgency).then_with(|| key(a).cmp(&key(b)))
         });
         let notices = tells
@@ -151,10 +140,7 @@ impl Draft {
                     kind: tell.kind,
                     at: alert.updated_at,
                     receivers: tell.receivers,
-                    body: AlertBody {
-                        id: alert.id.clone(),
-                        ..tell.body
-                    },
+                    body: AlertBody { id: alert.id.clone(), ..tell.body },
                 })
             })
             .collect();
@@ -171,29 +157,12 @@ impl Draft {
 
     /// Adds an alert with what is told of it; the receivers count as told where that is the alert's begin or a reminder.
     pub(crate) fn add(&mut self, mut alert: Alert, is_opening: bool, tell: Option<Telling>) {
-        if let Some(Telling {
-            kind,
-            transition,
-            receivers,
-            body,
-            is_resolution,
-        }) = tell
-        {
+        if let Some(Telling { kind, transition, receivers, body, is_resolution }) = tell {
             if !is_resolution {
                 remember(&mut alert.told, &receivers);
             }
-            let urgency = Urgency {
-                distance: TimeDelta::MAX,
-                size: 0.0,
-            };
-            self.tells.push(Tell {
-                alert: self.alerts.len(),
-                kind,
-                transition,
-                receivers,
-                body,
-                urgency,
-            });
+            let urgency = Urgency { distance: TimeDelta::MAX, size: 0.0 };
+            self.tells.push(Tell { alert: self.alerts.len(), kind, transition, receivers, body, urgency });
         }
         self.alerts.push(Sketch { alert, is_opening });
     }

@@ -53,17 +53,11 @@ fn rule(name: &str, on: On) -> Fake {
 }
 
 fn ahead(name: &str, within: &[&str]) -> Fake {
-    Fake {
-        within: within.iter().map(|text| lead(text)).collect(),
-        ..rule(name, On::Record(Resource::Unlock))
-    }
+    Fake { within: within.iter().map(|text| lead(text)).collect(), ..rule(name, On::Record(Resource::Unlock)) }
 }
 
 fn lead(text: &str) -> Lead {
-    Lead {
-        text: text.to_owned(),
-        span: text.parse::<Span>().expect("a span").delta(),
-    }
+    Lead { text: text.to_owned(), span: text.parse::<Span>().expect("a span").delta() }
 }
 
 /// USD that unlock: what the conditions of these tests look at.
@@ -106,8 +100,7 @@ impl Judge for Fake {
         (self.holds)(scope)
     }
     fn clears(&self, scope: &Scope<'_>) -> bool {
-        self.clears
-            .map_or_else(|| (self.holds)(scope) == Truth::False, |clears| clears(scope))
+        self.clears.map_or_else(|| (self.holds)(scope) == Truth::False, |clears| clears(scope))
     }
     fn level(&self, scope: &Scope<'_>) -> Option<u32> {
         (self.level)(scope)
@@ -115,21 +108,14 @@ impl Judge for Fake {
     fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered {
         let mut labels = Labels::from([
             ("alertname".to_owned(), self.name.clone()),
-            (
-                "severity".to_owned(),
-                if level.is_some() { "critical" } else { "warning" }.to_owned(),
-            ),
+            ("severity".to_owned(), if level.is_some() { "critical" } else { "warning" }.to_owned()),
         ]);
         if let Some(token) = scope.token {
             labels.insert("token".to_owned(), token.id.to_string());
         }
         let lead = scope.lead.map_or("none", |lead| &lead.text);
         let annotations = BTreeMap::from([("summary".to_owned(), format!("{:?} lead {lead}", value(scope)))]);
-        Rendered {
-            labels,
-            annotations,
-            error: self.template_error.clone(),
-        }
+        Rendered { labels, annotations, error: self.template_error.clone() }
     }
 }
 
@@ -153,36 +139,18 @@ struct Known {
 
 fn token(id: &str) -> Known {
     let token = Token::unknown(id.into());
-    Known {
-        token,
-        is_watched: true,
-        records: Vec::new(),
-        changes: Vec::new(),
-        added: Vec::new(),
-    }
+    Known { token, is_watched: true, records: Vec::new(), changes: Vec::new(), added: Vec::new() }
 }
 
 fn routes() -> RouteTree {
-    let receiver = |name: &str, send_resolved| config::Receiver {
-        name: name.into(),
-        send_resolved,
-        ..Default::default()
-    };
+    let receiver = |name: &str, send_resolved| config::Receiver { name: name.into(), send_resolved, ..Default::default() };
     let critical = config::Route {
         matchers: vec!["severity=critical".into()],
         receivers: vec!["ops".into(), "desk".into()],
         ..Default::default()
     };
-    let root = config::Route {
-        receivers: vec!["ops".into()],
-        routes: vec![critical],
-        ..Default::default()
-    };
-    RouteTree::build(
-        &root,
-        &[receiver("ops", None), receiver("desk", None), receiver("quiet", Some(false))],
-    )
-    .expect("routes")
+    let root = config::Route { receivers: vec!["ops".into()], routes: vec![critical], ..Default::default() };
+    RouteTree::build(&root, &[receiver("ops", None), receiver("desk", None), receiver("quiet", Some(false))]).expect("routes")
 }
 
 impl World {
@@ -248,10 +216,7 @@ impl World {
             .openings()
             .iter()
             .map(|(rule, subject)| {
-                let same = self
-                    .alerts
-                    .values()
-                    .filter(|alert| alert.rule == *rule && alert.subject == *subject);
+                let same = self.alerts.values().filter(|alert| alert.rule == *rule && alert.subject == *subject);
                 same.map(|alert| alert.episode).max().unwrap_or(0)
             })
             .collect();
@@ -264,10 +229,7 @@ impl World {
         }
         let mut told = Vec::new();
         for notice in verdict.notices {
-            assert!(
-                self.alerts.contains_key(&notice.alert),
-                "a notice of an alert that is not there"
-            );
+            assert!(self.alerts.contains_key(&notice.alert), "a notice of an alert that is not there");
             assert_eq!(notice.alert, notice.body.id);
             if !self.told.contains_key(&notice.id) {
                 told.push(words(&notice));
@@ -299,10 +261,7 @@ fn unlock(date: &str, value: Option<f64>) -> Record {
 }
 
 fn unlock_exact(date: Option<&str>, value: Option<f64>, precision: &str) -> Record {
-    let part = CliffAllocation {
-        unlock_precision: precision.to_owned().into(),
-        ..Default::default()
-    };
+    let part = CliffAllocation { unlock_precision: precision.to_owned().into(), ..Default::default() };
     Record::Unlock(Box::new(UnlockEvent {
         unlock_date: Maybe::or_null(date.map(time)),
         data_source: "whitepaper".to_owned().into(),
@@ -317,11 +276,7 @@ fn unlock_exact(date: Option<&str>, value: Option<f64>, precision: &str) -> Reco
 }
 
 fn burn(date: &str, value: f64) -> Record {
-    Record::Burn(Box::new(wire::Burn {
-        burn_date: time(date).into(),
-        value: value.into(),
-        ..Default::default()
-    }))
+    Record::Burn(Box::new(wire::Burn { burn_date: time(date).into(), value: value.into(), ..Default::default() }))
 }
 
 const NOTHING: [&str; 0] = [];
@@ -340,10 +295,7 @@ fn each_lead_time_is_told_once_and_the_end_too() {
     assert_eq!(world.tick("2026-03-31"), ["resolved passed → ops"]);
     assert_eq!(world.tick("2026-04-01"), NOTHING);
     let alert = world.only();
-    assert_eq!(
-        (alert.state, alert.resolution, alert.episode),
-        (AlertState::Resolved, Some(Resolution::Passed), 1)
-    );
+    assert_eq!((alert.state, alert.resolution, alert.episode), (AlertState::Resolved, Some(Resolution::Passed), 1));
     assert_eq!(alert.subject, "unlock/arbitrum/a");
 }
 
@@ -375,17 +327,9 @@ fn a_record_moved_later_is_told_again_when_its_lead_times_come_again() {
     assert_eq!(world.tick("2026-04-03"), ["reminder lead 7d → ops"]);
     world.unlock("a", "2026-04-12", 5e6);
     assert_eq!(world.tick("2026-04-04"), NOTHING, "the seven days hold again only tomorrow");
-    assert_eq!(
-        world.tick("2026-04-05"),
-        ["reminder lead 7d → ops"],
-        "of another date, so it is another message"
-    );
+    assert_eq!(world.tick("2026-04-05"), ["reminder lead 7d → ops"], "of another date, so it is another message");
     world.unlock("a", "2026-04-11", 5e6);
-    assert_eq!(
-        world.tick("2026-04-06"),
-        NOTHING,
-        "moved nearer within the lead time that was told"
-    );
+    assert_eq!(world.tick("2026-04-06"), NOTHING, "moved nearer within the lead time that was told");
 }
 
 #[test]
@@ -427,10 +371,7 @@ fn a_month_is_within_seven_days_when_it_begins_within_seven_days_and_over_when_i
 
 #[test]
 fn a_missing_field_neither_raises_nor_ends() {
-    let mut world = World::new(vec![Fake {
-        holds: |scope| at_least(scope, 1e6),
-        ..ahead("Big", &["7d", "1d"])
-    }]);
+    let mut world = World::new(vec![Fake { holds: |scope| at_least(scope, 1e6), ..ahead("Big", &["7d", "1d"]) }]);
     world.record("a", unlock("2026-03-31", None));
     assert_eq!(world.tick("2026-03-25"), NOTHING);
     world.unlock("a", "2026-03-31", 5e6);
@@ -438,11 +379,7 @@ fn a_missing_field_neither_raises_nor_ends() {
     world.record("a", unlock("2026-03-31", None));
     assert_eq!(world.tick("2026-03-27"), NOTHING);
     assert_eq!(world.only().state, AlertState::Firing);
-    assert_eq!(
-        world.tick("2026-03-30"),
-        ["reminder lead 1d → ops"],
-        "the unlock still comes nearer"
-    );
+    assert_eq!(world.tick("2026-03-30"), ["reminder lead 1d → ops"], "the unlock still comes nearer");
     world.unlock("a", "2026-03-31", 5e5);
     assert_eq!(world.tick("2026-03-30T01:00:00Z"), ["resolved cleared → ops"]);
 }
@@ -481,10 +418,7 @@ fn an_alert_ends_with_its_rule() {
 
 #[test]
 fn a_rule_that_rests_raises_nothing() {
-    let mut world = World::new(vec![Fake {
-        expires: Some(time("2026-03-25")),
-        ..ahead("Big", &["7d"])
-    }]);
+    let mut world = World::new(vec![Fake { expires: Some(time("2026-03-25")), ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25"), NOTHING);
     assert!(world.alerts.is_empty());
@@ -493,57 +427,30 @@ fn a_rule_that_rests_raises_nothing() {
 #[test]
 fn for_asks_the_condition_to_hold_that_long() {
     let hold = TimeDelta::hours(1);
-    let mut world = World::new(vec![Fake {
-        hold,
-        holds: |scope| at_least(scope, 1e6),
-        ..ahead("Big", &["7d"])
-    }]);
+    let mut world = World::new(vec![Fake { hold, holds: |scope| at_least(scope, 1e6), ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25T00:00:00Z"), NOTHING);
-    assert_eq!(
-        (world.only().state, world.only().recheck_at),
-        (AlertState::Pending, Some(time("2026-03-25T01:00:00Z")))
-    );
+    assert_eq!((world.only().state, world.only().recheck_at), (AlertState::Pending, Some(time("2026-03-25T01:00:00Z"))));
     world.unlock("a", "2026-03-31", 5e5);
-    assert_eq!(
-        world.tick("2026-03-25T00:30:00Z"),
-        NOTHING,
-        "what never fired ends in silence"
-    );
+    assert_eq!(world.tick("2026-03-25T00:30:00Z"), NOTHING, "what never fired ends in silence");
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25T00:40:00Z"), NOTHING);
     assert_eq!(world.tick("2026-03-25T01:39:59Z"), NOTHING);
     assert_eq!(world.tick("2026-03-25T01:40:00Z"), ["firing lead 7d → ops"]);
-    let firing = world
-        .alerts
-        .values()
-        .find(|alert| alert.state == AlertState::Firing)
-        .expect("it fires");
+    let firing = world.alerts.values().find(|alert| alert.state == AlertState::Firing).expect("it fires");
     assert_eq!((firing.episode, firing.active_at), (2, time("2026-03-25T00:40:00Z")));
 }
 
 #[test]
 fn keep_firing_for_bridges_a_gap() {
     let keep = TimeDelta::hours(1);
-    let mut world = World::new(vec![Fake {
-        keep,
-        holds: |scope| at_least(scope, 1e6),
-        ..ahead("Big", &["7d", "6d"])
-    }]);
+    let mut world = World::new(vec![Fake { keep, holds: |scope| at_least(scope, 1e6), ..ahead("Big", &["7d", "6d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     world.tick("2026-03-24T23:00:00Z");
     world.unlock("a", "2026-03-31", 5e5);
     assert_eq!(world.tick("2026-03-24T23:30:00Z"), NOTHING);
-    assert_eq!(
-        world.only().recheck_at,
-        Some(time("2026-03-25")),
-        "the next lead time comes before the gap counts as the end"
-    );
-    assert_eq!(
-        world.tick("2026-03-25T00:00:00Z"),
-        NOTHING,
-        "no reminder of what does not hold now"
-    );
+    assert_eq!(world.only().recheck_at, Some(time("2026-03-25")), "the next lead time comes before the gap counts as the end");
+    assert_eq!(world.tick("2026-03-25T00:00:00Z"), NOTHING, "no reminder of what does not hold now");
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25T00:10:00Z"), ["reminder lead 6d → ops"]);
     world.unlock("a", "2026-03-31", 5e5);
@@ -555,11 +462,7 @@ fn keep_firing_for_bridges_a_gap() {
 #[test]
 fn clear_when_keeps_an_alert_until_it_is_well_below() {
     let clears: fn(&Scope<'_>) -> bool = |scope| value(scope).is_some_and(|value| value < 5e5);
-    let mut world = World::new(vec![Fake {
-        holds: |scope| at_least(scope, 1e6),
-        clears: Some(clears),
-        ..ahead("Big", &["7d"])
-    }]);
+    let mut world = World::new(vec![Fake { holds: |scope| at_least(scope, 1e6), clears: Some(clears), ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 2e6);
     assert_eq!(world.tick("2026-03-25"), ["firing lead 7d → ops"]);
     world.unlock("a", "2026-03-31", 7e5);
@@ -573,10 +476,7 @@ fn clear_when_keeps_an_alert_until_it_is_well_below() {
 #[test]
 fn a_higher_level_is_told_and_a_lower_one_is_not() {
     let level: fn(&Scope<'_>) -> Option<u32> = |scope| value(scope).filter(|value| *value >= 1e7).map(|_| 0);
-    let mut world = World::new(vec![Fake {
-        level,
-        ..ahead("Big", &["7d"])
-    }]);
+    let mut world = World::new(vec![Fake { level, ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25"), ["firing lead 7d → ops"]);
     world.unlock("a", "2026-03-31", 2e7);
@@ -586,20 +486,13 @@ fn a_higher_level_is_told_and_a_lower_one_is_not() {
     assert_eq!(world.only().labels["severity"], "warning");
     world.unlock("a", "2026-03-31", 2e7);
     assert_eq!(world.tick("2026-03-28"), NOTHING, "it was told of this level in this episode");
-    assert_eq!(
-        world.tick("2026-03-31"),
-        ["resolved passed → ops+desk"],
-        "the end goes to all who heard of it"
-    );
+    assert_eq!(world.tick("2026-03-31"), ["resolved passed → ops+desk"], "the end goes to all who heard of it");
 }
 
 #[test]
 fn the_end_is_not_told_to_receivers_that_do_not_want_it() {
     let receivers = vec!["quiet".into(), "ops".into(), "gone".into()];
-    let mut world = World::new(vec![Fake {
-        receivers,
-        ..ahead("Big", &["7d"])
-    }]);
+    let mut world = World::new(vec![Fake { receivers, ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25"), ["firing lead 7d → quiet+ops"]);
     assert_eq!(world.tick("2026-03-31"), ["resolved passed → ops"]);
@@ -645,26 +538,13 @@ fn a_narrower_window_clears_what_lies_outside() {
 
 #[test]
 fn new_burns_are_told_once_unless_they_are_old() {
-    let mut world = World::new(vec![Fake {
-        holds: |scope| at_least(scope, 100.0),
-        ..rule("Burn", On::Record(Resource::Burn))
-    }]);
-    for (key, date, value) in [
-        ("new", "2026-03-20", 500.0),
-        ("old", "2026-03-01", 500.0),
-        ("dust", "2026-03-20", 1.0),
-    ] {
+    let mut world = World::new(vec![Fake { holds: |scope| at_least(scope, 100.0), ..rule("Burn", On::Record(Resource::Burn)) }]);
+    for (key, date, value) in [("new", "2026-03-20", 500.0), ("old", "2026-03-01", 500.0), ("dust", "2026-03-20", 1.0)] {
         world.record(key, burn(date, value));
-        world.tokens[0].added.push(Tracked {
-            key: key.into(),
-            record: burn(date, value),
-        });
+        world.tokens[0].added.push(Tracked { key: key.into(), record: burn(date, value) });
     }
     assert_eq!(world.tick("2026-03-21"), ["event added → ops"]);
-    assert_eq!(
-        (world.only().subject.as_str(), world.only().state),
-        ("burn/arbitrum/new", AlertState::Event)
-    );
+    assert_eq!((world.only().subject.as_str(), world.only().state), ("burn/arbitrum/new", AlertState::Event));
     assert_eq!(world.tick("2026-03-21"), NOTHING, "the same poll judged twice");
     world.tokens[0].added.clear();
     assert_eq!(world.tick("2026-03-22"), NOTHING);
@@ -692,27 +572,12 @@ fn each_change_that_a_rule_hears_is_one_event() {
     assert_eq!(told.iter().filter(|text| *text == "event rewritten → ops").count(), 1);
     assert_eq!(world.tick("2026-03-21T10:00:00Z"), NOTHING, "the same poll judged twice");
     let subjects: BTreeSet<_> = world.alerts.values().map(|alert| alert.subject.as_str()).collect();
-    assert!(
-        subjects.contains("change/arbitrum/unlock/rescheduled/b/2026-03-21T10:00:00Z#2"),
-        "{subjects:?}"
-    );
-    assert!(
-        subjects.contains("change/arbitrum/unlock/rewritten/series/2026-03-21T10:00:00Z#1"),
-        "{subjects:?}"
-    );
-    let body = &world
-        .told
-        .values()
-        .find(|notice| notice.body.reason == "rescheduled")
-        .expect("a notice")
-        .body;
+    assert!(subjects.contains("change/arbitrum/unlock/rescheduled/b/2026-03-21T10:00:00Z#2"), "{subjects:?}");
+    assert!(subjects.contains("change/arbitrum/unlock/rewritten/series/2026-03-21T10:00:00Z#1"), "{subjects:?}");
+    let body = &world.told.values().find(|notice| notice.body.reason == "rescheduled").expect("a notice").body;
     assert_eq!(body.when.as_deref(), Some("on 10 Apr 2026, 00:00 UTC"), "as it is now");
     assert!(body.change.is_some() && body.record.is_some());
-    assert_eq!(
-        world.tick("2026-03-22").len(),
-        7,
-        "the same kind of change another day is another event"
-    );
+    assert_eq!(world.tick("2026-03-22").len(), 7, "the same kind of change another day is another event");
 }
 
 #[test]
@@ -722,35 +587,18 @@ fn the_body_carries_all_that_is_known() {
     world.tick("2026-03-25");
     let notice = world.told.values().next().expect("a notice");
     let body = &notice.body;
-    assert_eq!(
-        (body.rule.as_str(), body.status.as_str(), body.reason.as_str()),
-        ("Big", "firing", "lead 7d")
-    );
+    assert_eq!((body.rule.as_str(), body.status.as_str(), body.reason.as_str()), ("Big", "firing", "lead 7d"));
     assert_eq!(body.token.as_ref().map(|token| token.symbol.as_str()), Some("arbitrum"));
-    assert_eq!(
-        body.record
-            .as_ref()
-            .and_then(|record| record.pointer("/cliffUnlocks/cliffValue")),
-        Some(&serde_json::json!(5e6))
-    );
+    assert_eq!(body.record.as_ref().and_then(|record| record.pointer("/cliffUnlocks/cliffValue")), Some(&serde_json::json!(5e6)));
     assert!(body.days_until.is_some_and(|days| (days - 6.0).abs() < 1e-9));
-    assert_eq!(
-        (body.lead.as_deref(), body.source.data_source.as_deref()),
-        (Some("7d"), Some("whitepaper"))
-    );
-    assert_eq!(
-        (body.source.polled_at, body.starts_at),
-        (Some(time("2026-03-25")), time("2026-03-25"))
-    );
+    assert_eq!((body.lead.as_deref(), body.source.data_source.as_deref()), (Some("7d"), Some("whitepaper")));
+    assert_eq!((body.source.polled_at, body.starts_at), (Some(time("2026-03-25")), time("2026-03-25")));
     assert_eq!(notice.at, time("2026-03-25"));
 }
 
 #[test]
 fn a_limit_tells_the_nearest_and_counts_the_rest_in_one_summary() {
-    let mut world = World::new(vec![Fake {
-        limit: Some(2),
-        ..ahead("Big", &["30d", "1d"])
-    }]);
+    let mut world = World::new(vec![Fake { limit: Some(2), ..ahead("Big", &["30d", "1d"]) }]);
     world.unlock("far", "2026-03-20", 9e9);
     world.unlock("near", "2026-03-05", 1.0);
     world.unlock("large", "2026-03-10", 2e6);
@@ -759,46 +607,25 @@ fn a_limit_tells_the_nearest_and_counts_the_rest_in_one_summary() {
     told.sort();
     assert_eq!(told, ["event limit → ops", "firing lead 30d → ops", "firing lead 30d → ops"]);
     let keys = |world: &World, told: bool| -> Vec<String> {
-        let firing = world
-            .alerts
-            .values()
-            .filter(|alert| alert.state == AlertState::Firing && alert.told.is_empty() != told);
-        let mut keys: Vec<_> = firing
-            .filter_map(|alert| alert.key.as_ref())
-            .map(ToString::to_string)
-            .collect();
+        let firing = world.alerts.values().filter(|alert| alert.state == AlertState::Firing && alert.told.is_empty() != told);
+        let mut keys: Vec<_> = firing.filter_map(|alert| alert.key.as_ref()).map(ToString::to_string).collect();
         keys.sort();
         keys
     };
     assert_eq!(keys(&world, true), ["large", "near"]);
     assert_eq!(keys(&world, false), ["far", "small"], "recorded as firing, told to nobody");
-    let summary = world
-        .alerts
-        .values()
-        .find(|alert| alert.subject == "limit/Big/2026-03-01T00:00:00Z")
-        .expect("a summary");
-    assert_eq!(
-        summary.annotations["summary"],
-        "Big: 2 more alerts left out by limit = 2; see `cliffwatch alerts --rule Big`"
-    );
+    let summary = world.alerts.values().find(|alert| alert.subject == "limit/Big/2026-03-01T00:00:00Z").expect("a summary");
+    assert_eq!(summary.annotations["summary"], "Big: 2 more alerts left out by limit = 2; see `cliffwatch alerts --rule Big`");
     assert_eq!(summary.labels["severity"], "warning");
     assert_eq!(world.tick("2026-03-01"), NOTHING);
     world.tokens[0].records.retain(|tracked| tracked.key.as_str() == "near");
-    assert_eq!(
-        world.tick("2026-03-02"),
-        ["resolved removed → ops"],
-        "what was left out ends in silence"
-    );
+    assert_eq!(world.tick("2026-03-02"), ["resolved removed → ops"], "what was left out ends in silence");
     assert_eq!(world.tick("2026-03-04"), ["reminder lead 1d → ops"]);
 }
 
 #[test]
 fn emission_rules_look_at_days_until_since_is_over() {
-    let day = wire::Emission {
-        start_date: time("2026-03-10").into(),
-        end_date: time("2026-03-11").into(),
-        ..Default::default()
-    };
+    let day = wire::Emission { start_date: time("2026-03-10").into(), end_date: time("2026-03-11").into(), ..Default::default() };
     let mut world = World::new(vec![rule("Much", On::Record(Resource::Emission))]);
     world.record("2026-03-10", Record::Emission(Box::new(day)));
     assert_eq!(
@@ -814,19 +641,13 @@ fn emission_rules_look_at_days_until_since_is_over() {
 #[test]
 fn allocation_rules_fire_while_they_hold() {
     let row = |kind: &str| {
-        Record::Allocation(Box::new(wire::Allocation {
-            allocation_type: kind.to_owned().into(),
-            ..Default::default()
-        }))
+        Record::Allocation(Box::new(wire::Allocation { allocation_type: kind.to_owned().into(), ..Default::default() }))
     };
     let holds: fn(&Scope<'_>) -> Truth = |scope| match scope.record.map(|tracked| &tracked.record) {
         Some(Record::Allocation(row)) if row.allocation_type.as_str() == Some("TBD") => Truth::True,
         _ => Truth::False,
     };
-    let mut world = World::new(vec![Fake {
-        holds,
-        ..rule("Undecided", On::Record(Resource::Allocation))
-    }]);
+    let mut world = World::new(vec![Fake { holds, ..rule("Undecided", On::Record(Resource::Allocation)) }]);
     world.record("Team", row("TBD"));
     assert_eq!(world.tick("2026-03-11"), ["firing firing → ops"]);
     assert_eq!(world.only().recheck_at, None);
@@ -836,10 +657,7 @@ fn allocation_rules_fire_while_they_hold() {
 
 #[test]
 fn template_errors_are_reported_once_for_each_rule_and_lose_no_alert() {
-    let mut world = World::new(vec![Fake {
-        template_error: Some("no such field".into()),
-        ..ahead("Big", &["7d"])
-    }]);
+    let mut world = World::new(vec![Fake { template_error: Some("no such field".into()), ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     world.unlock("b", "2026-03-31", 5e6);
     let verdict = world.judge(time("2026-03-25"));
@@ -858,10 +676,7 @@ fn an_open_alert_wakes_when_time_changes_something() {
     assert_eq!(world.only().recheck_at, Some(time("2026-03-31")));
     world.rules[0].is_clock_dependent = true;
     world.tick("2026-03-25");
-    assert!(
-        world.only().recheck_at.is_some_and(|at| at <= time("2026-03-25")),
-        "due at every tick"
-    );
+    assert!(world.only().recheck_at.is_some_and(|at| at <= time("2026-03-25")), "due at every tick");
     let verdict = world.judge(time("2026-03-25T00:01:00Z"));
     assert_eq!(verdict.alerts, [], "and not written at every tick");
 }
@@ -869,33 +684,17 @@ fn an_open_alert_wakes_when_time_changes_something() {
 #[test]
 fn windows_are_what_came_within_a_lead_time() {
     let (until, now) = (time("2026-03-01"), time("2026-03-02"));
-    let rules = [
-        ahead("Big", &["30d", "7d"]),
-        ahead("Near", &["6d"]),
-        rule("Burn", On::Record(Resource::Burn)),
-    ];
+    let rules = [ahead("Big", &["30d", "7d"]), ahead("Near", &["6d"]), rule("Burn", On::Record(Resource::Burn))];
     assert_eq!(
         windows_of(&rules, Some(until), now),
-        [
-            (time("2026-03-07"), time("2026-03-09")),
-            (time("2026-03-31"), time("2026-04-01"))
-        ]
+        [(time("2026-03-07"), time("2026-03-09")), (time("2026-03-31"), time("2026-04-01"))]
     );
     assert_eq!(windows_of(&rules, Some(now), now), []);
     assert_eq!(windows_of(&rules, Some(now), until), [], "a clock set back opens nothing");
     assert_eq!(windows_of(&rules, None, now), [(time("2026-01-29"), time("2026-04-01"))]);
-    let clock = [Fake {
-        is_clock_dependent: true,
-        ..ahead("Clock", &["3d"])
-    }];
-    assert_eq!(
-        windows_of(&clock, Some(until), now),
-        [(time("2026-01-29"), time("2026-03-05"))]
-    );
-    let asleep = [Fake {
-        expires: Some(now),
-        ..ahead("Asleep", &["3d"])
-    }];
+    let clock = [Fake { is_clock_dependent: true, ..ahead("Clock", &["3d"]) }];
+    assert_eq!(windows_of(&clock, Some(until), now), [(time("2026-01-29"), time("2026-03-05"))]);
+    let asleep = [Fake { expires: Some(now), ..ahead("Asleep", &["3d"]) }];
     assert_eq!(windows_of(&asleep, None, now), []);
     let any = [ahead("Any", &[])];
     assert_eq!(windows_of(&any, None, now), [(time("2026-01-29"), DateTime::<Utc>::MAX_UTC)]);
@@ -927,15 +726,8 @@ fn joined_drafts_keep_each_notice_with_its_alert() {
     assert_eq!(joined.openings().len(), 2);
     let verdict = joined.number(&[0, 4]);
     for notice in &verdict.notices {
-        let alert = verdict
-            .alerts
-            .iter()
-            .find(|alert| alert.id == notice.alert)
-            .expect("its alert");
-        assert_eq!(
-            notice.body.token.as_ref().map(|token| token.id.as_str()),
-            alert.token.as_ref().map(TokenId::as_str)
-        );
+        let alert = verdict.alerts.iter().find(|alert| alert.id == notice.alert).expect("its alert");
+        assert_eq!(notice.body.token.as_ref().map(|token| token.id.as_str()), alert.token.as_ref().map(TokenId::as_str));
     }
     assert_eq!(verdict.alerts.iter().map(|alert| alert.episode).collect::<Vec<_>>(), [1, 5]);
 }
@@ -960,21 +752,14 @@ fn fill(world: &mut World, schedule: &[(u8, i64, Option<f64>)]) {
 fn world_of_rules() -> World {
     let level: fn(&Scope<'_>) -> Option<u32> = |scope| value(scope).filter(|value| *value > 1.5e6).map(|_| 0);
     World::new(vec![
-        Fake {
-            holds: |scope| at_least(scope, 1e6),
-            level,
-            ..ahead("A", &["30d", "7d", "1d"])
-        },
+        Fake { holds: |scope| at_least(scope, 1e6), level, ..ahead("A", &["30d", "7d", "1d"]) },
         Fake {
             hold: TimeDelta::hours(5),
             keep: TimeDelta::hours(9),
             holds: |scope| at_least(scope, 5e5),
             ..ahead("B", &["14d", "2d"])
         },
-        Fake {
-            limit: Some(1),
-            ..ahead("C", &[])
-        },
+        Fake { limit: Some(1), ..ahead("C", &[]) },
     ])
 }
 

@@ -8,12 +8,7 @@ fn now() -> Timestamp {
 }
 
 fn bearer(token: Option<&str>) -> Secret {
-    Secret {
-        key: "http.token".into(),
-        inline: token.map(|token| token.to_owned().into()),
-        file: None,
-        credentials: Vec::new(),
-    }
+    Secret { key: "http.token".into(), inline: token.map(|token| token.to_owned().into()), file: None, credentials: Vec::new() }
 }
 
 struct Running {
@@ -29,13 +24,7 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
     let address = listener.local_addr().expect("an address");
     let directory = tempfile::tempdir().expect("a directory").keep();
     let path = directory.join("cliffwatch.db");
-    let store = Store::open(Opening {
-        path: path.clone(),
-        access: Access::Own,
-        now: now(),
-    })
-    .await
-    .expect("a store");
+    let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
     let health = Health::starting(now());
     let deps = Deps {
         store,
@@ -51,12 +40,7 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
     };
     let stop = CancellationToken::new();
     let served = tokio::spawn(serve(listener, router(deps), stop.clone()));
-    Running {
-        address,
-        health,
-        stop,
-        served,
-    }
+    Running { address, health, stop, served }
 }
 
 impl Running {
@@ -71,11 +55,7 @@ impl Running {
             .expect("in time")
             .expect("an answer");
         let answer = String::from_utf8_lossy(&answer).into_owned();
-        let status = answer
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok())
-            .unwrap_or_default();
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
         (status, answer)
     }
 }
@@ -98,18 +78,9 @@ async fn readiness_says_why_not() {
 async fn on_loopback_the_host_must_be_ours() {
     let app = run(None, None).await;
     for good in ["localhost", "127.0.0.1:9797", "[::1]:9797", "CLIFFWATCH.example.com"] {
-        assert_eq!(
-            app.ask("GET /api/status", &format!("Host: {good}\r\n")).await.0,
-            200,
-            "{good}"
-        );
+        assert_eq!(app.ask("GET /api/status", &format!("Host: {good}\r\n")).await.0, 200, "{good}");
     }
-    for bad in [
-        "evil.example",
-        "localhost.evil.example",
-        "127.0.0.1.evil.example:9797",
-        "10.0.0.1",
-    ] {
+    for bad in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:9797", "10.0.0.1"] {
         assert_eq!(app.ask("GET /api/status", &format!("Host: {bad}\r\n")).await.0, 403, "{bad}");
     }
     assert_eq!(app.ask("GET http://evil.example/api/status", LOCAL).await.0, 403);
@@ -120,16 +91,7 @@ async fn off_loopback_everything_but_health_needs_the_token() {
     let app = run(Some("right-token"), Some("0.0.0.0:9797")).await;
     let host = "Host: anything\r\n";
     assert_eq!(app.ask("GET /-/healthy", host).await.0, 200);
-    for path in [
-        "/",
-        "/-/ready",
-        "/metrics",
-        "/api/status",
-        "/api/upcoming",
-        "/api/changes",
-        "/api/alerts",
-        "/api/outbox",
-    ] {
+    for path in ["/", "/-/ready", "/metrics", "/api/status", "/api/upcoming", "/api/changes", "/api/alerts", "/api/outbox"] {
         assert_eq!(app.ask(&format!("GET {path}"), host).await.0, 401, "{path}");
         let wrong = format!("{host}Authorization: Bearer right-tokeN\r\n");
         assert_eq!(app.ask(&format!("GET {path}"), &wrong).await.0, 401, "{path}");
@@ -145,31 +107,18 @@ async fn a_reload_needs_the_token_always_and_tells_its_problems() {
     assert_eq!(without.ask("POST /-/reload", &any).await.0, 401);
     let app = run(Some("t0ken"), None).await;
     assert_eq!(app.ask("POST /-/reload", LOCAL).await.0, 401);
-    let (status, text) = app
-        .ask("POST /-/reload", &format!("{LOCAL}Authorization: Bearer t0ken\r\n"))
-        .await;
+    let (status, text) = app.ask("POST /-/reload", &format!("{LOCAL}Authorization: Bearer t0ken\r\n")).await;
     assert!(status == 422 && text.contains("rules/a.toml: bad"), "{text}");
-    assert_eq!(
-        app.ask("GET /-/reload", &format!("{LOCAL}Authorization: Bearer t0ken\r\n"))
-            .await
-            .0,
-        405
-    );
+    assert_eq!(app.ask("GET /-/reload", &format!("{LOCAL}Authorization: Bearer t0ken\r\n")).await.0, 405);
 }
 
 #[tokio::test]
 async fn every_page_answers() {
     let app = run(None, None).await;
     let (status, text) = app.ask("GET /", LOCAL).await;
-    assert!(
-        status == 200 && text.contains("<!doctype html>") && text.contains("content-security-policy"),
-        "{text}"
-    );
+    assert!(status == 200 && text.contains("<!doctype html>") && text.contains("content-security-policy"), "{text}");
     let (_, text) = app.ask("GET /metrics", LOCAL).await;
-    assert!(
-        text.contains("application/openmetrics-text") && text.contains("cliffwatch_build_info"),
-        "{text}"
-    );
+    assert!(text.contains("application/openmetrics-text") && text.contains("cliffwatch_build_info"), "{text}");
     for list in [
         "/api/upcoming?within=30d&token=arbitrum,sui&min_value=5",
         "/api/changes?since=7d&kind=rescheduled",

@@ -116,13 +116,7 @@ impl Email {
         problems: &mut Vec<Problem>,
     ) -> Option<Self> {
         let before = problems.len();
-        let mut problem = |key: &'static str, message: String| {
-            problems.push(Problem {
-                receiver: index,
-                key,
-                message,
-            })
-        };
+        let mut problem = |key: &'static str, message: String| problems.push(Problem { receiver: index, key, message });
 
         let certificates = super::read_certificates(receiver).unwrap_or_else(|message| {
             problem("tls_ca_file", message);
@@ -130,10 +124,7 @@ impl Email {
         });
         let server = match receiver.smtp.as_deref() {
             None => {
-                problem(
-                    "smtp",
-                    "an email receiver needs its server: write `smtp = \"smtp://mail.example.com:587\"`".into(),
-                );
+                problem("smtp", "an email receiver needs its server: write `smtp = \"smtp://mail.example.com:587\"`".into());
                 None
             }
             Some(text) => parse_server(text, certificates.as_deref(), receiver.tls_ca_file.as_deref())
@@ -144,10 +135,7 @@ impl Email {
         if receiver.username.is_some() {
             match login.resolve() {
                 Ok(Some(_)) => {}
-                Ok(None) => problem(
-                    "password",
-                    "a `username` needs a password: give `password_file`, or `password`".into(),
-                ),
+                Ok(None) => problem("password", "a `username` needs a password: give `password_file`, or `password`".into()),
                 Err(error) => problem("password_file", super::chain(&error)),
             }
         } else if receiver.password.is_some() || receiver.password_file.is_some() {
@@ -155,10 +143,7 @@ impl Email {
         }
         let from = match receiver.from.as_deref() {
             None => {
-                problem(
-                    "from",
-                    "an email receiver needs a sender: write `from = \"Cliffwatch <alerts@example.com>\"`".into(),
-                );
+                problem("from", "an email receiver needs a sender: write `from = \"Cliffwatch <alerts@example.com>\"`".into());
                 None
             }
             Some(text) => parse_mailbox(text).map_err(|message| problem("from", message)).ok(),
@@ -171,18 +156,9 @@ impl Email {
             }
         }
         if receiver.to.is_empty() {
-            problem(
-                "to",
-                "an email receiver needs at least one recipient: write `to = [\"desk@example.com\"]`".into(),
-            );
+            problem("to", "an email receiver needs at least one recipient: write `to = [\"desk@example.com\"]`".into());
         } else if receiver.to.len() > MAX_RECIPIENTS {
-            problem(
-                "to",
-                format!(
-                    "{} recipients are too many: at most {MAX_RECIPIENTS}; use a list address",
-                    receiver.to.len()
-                ),
-            );
+            problem("to", format!("{} recipients are too many: at most {MAX_RECIPIENTS}; use a list address", receiver.to.len()));
         }
         if problems.len() > before {
             return None;
@@ -213,11 +189,7 @@ impl Email {
         let message = match self.message(delivery, now) {
             Ok(message) => message,
             Err(text) => {
-                return Answer {
-                    outcome: Outcome::Refused,
-                    status: None,
-                    text,
-                };
+                return Answer { outcome: Outcome::Refused, status: None, text };
             }
         };
         let mut secrets = Vec::new();
@@ -230,16 +202,9 @@ impl Email {
         let deadline = Instant::now() + self.timeout;
         let answer = match self.session(deadline, credentials, &message, delivery.tries).await {
             Ok(answer) => answer,
-            Err(Failed { outcome, code, text }) => Answer {
-                outcome,
-                status: code,
-                text,
-            },
+            Err(Failed { outcome, code, text }) => Answer { outcome, status: code, text },
         };
-        Answer {
-            text: scrub.clean(&answer.text),
-            ..answer
-        }
+        Answer { text: scrub.clean(&answer.text), ..answer }
     }
 
     /// The mail, as it goes over the wire.
@@ -261,11 +226,9 @@ impl Email {
             builder = builder.in_reply_to(root.clone()).references(root);
         }
         let list = format!("<{}.{domain}>", header_atom(&self.name));
-        for (name, value) in [
-            ("Auto-Submitted", "auto-generated"),
-            ("X-Auto-Response-Suppress", "All"),
-            ("List-Id", list.as_str()),
-        ] {
+        for (name, value) in
+            [("Auto-Submitted", "auto-generated"), ("X-Auto-Response-Suppress", "All"), ("List-Id", list.as_str())]
+        {
             let name = HeaderName::new_from_ascii(name.to_owned()).map_err(|_| "a header's name is not ASCII".to_owned())?;
             builder = builder.raw_header(HeaderValue::new(name, value.to_owned()));
         }
@@ -273,9 +236,7 @@ impl Email {
             Some(html) => builder.multipart(MultiPart::alternative_plain_html(mail.text, html)),
             None => builder.singlepart(SinglePart::plain(mail.text)),
         };
-        message
-            .map(|message| message.formatted())
-            .map_err(|error| format!("cannot build the mail: {error}"))
+        message.map(|message| message.formatted()).map_err(|error| format!("cannot build the mail: {error}"))
     }
 
     /// From the connection to the answer after the final dot.
@@ -289,12 +250,7 @@ impl Email {
         let mut connection = self.connect(deadline).await?;
         if let Some((username, password)) = credentials {
             let credentials = Credentials::new(username, password);
-            step(
-                deadline,
-                "the login",
-                connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials),
-            )
-            .await?;
+            step(deadline, "the login", connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials)).await?;
         }
         let sender = Mail::new(Some(self.from.email.clone()), Vec::new());
         step(deadline, "the sender", connection.command(sender)).await?;
@@ -302,12 +258,7 @@ impl Email {
         let mut accepted = 0_usize;
         let mut refused: Vec<(&Address, Failed)> = Vec::new();
         for Mailbox { email, .. } in &self.to {
-            let asked = step(
-                deadline,
-                "a recipient",
-                connection.command(Rcpt::new(email.clone(), Vec::new())),
-            )
-            .await;
+            let asked = step(deadline, "a recipient", connection.command(Rcpt::new(email.clone(), Vec::new()))).await;
             match asked {
                 Ok(_) => accepted += 1,
                 // Only a reply is about this recipient; anything else is the end of the connection.
@@ -319,17 +270,9 @@ impl Email {
         if accepted == 0 || (is_postponed && tries < PATIENT_TRIES) {
             let code = refused.iter().map(|(_, failed)| failed.code).find(Option::is_some).flatten();
             let outcome = if is_postponed { Outcome::LATER } else { Outcome::Refused };
-            let nobody = if accepted == 0 {
-                "no recipient was accepted"
-            } else {
-                "not all recipients were accepted yet"
-            };
+            let nobody = if accepted == 0 { "no recipient was accepted" } else { "not all recipients were accepted yet" };
             hang_up(connection);
-            return Err(Failed {
-                outcome,
-                code,
-                text: format!("{nobody}: {}", list(&refused)),
-            });
+            return Err(Failed { outcome, code, text: format!("{nobody}: {}", list(&refused)) });
         }
         step(deadline, "the announcement of the mail", connection.command(Data)).await?;
 
@@ -358,22 +301,14 @@ impl Email {
                 format!("{}; not delivered to: {}", said(&response), list(&refused))
             }
         };
-        Ok(Answer {
-            outcome: Outcome::Accepted,
-            status: Some(250),
-            text,
-        })
+        Ok(Answer { outcome: Outcome::Accepted, status: Some(250), text })
     }
 
     /// A connection on which mail may be sent: greeted, and encrypted where that is asked for.
     async fn connect(&self, deadline: Instant) -> Result<AsyncSmtpConnection, Failed> {
         let Server { host, port, security } = &self.server;
         let hello = ClientId::default();
-        let implicit = if let Security::Implicit(tls) = security {
-            Some(tls.clone())
-        } else {
-            None
-        };
+        let implicit = if let Security::Implicit(tls) = security { Some(tls.clone()) } else { None };
         let address = (host.as_str(), *port);
         let connecting = AsyncSmtpConnection::connect_tokio1(address, None, &hello, implicit, None);
         let mut connection = step(deadline, "the greeting", connecting).await?;
@@ -382,11 +317,7 @@ impl Email {
                 hang_up(connection);
                 let text = "the mail server offers no STARTTLS, and nothing is sent in plain text over a network: use a server or port \
                             that does, or smtps://";
-                return Err(Failed {
-                    outcome: Outcome::LATER,
-                    code: None,
-                    text: text.into(),
-                });
+                return Err(Failed { outcome: Outcome::LATER, code: None, text: text.into() });
             }
             step(deadline, "STARTTLS", connection.starttls(tls.clone(), &hello)).await?;
         }
@@ -423,31 +354,19 @@ fn failed(what: &str, error: &lettre::transport::smtp::Error) -> Failed {
             code: Some(code),
             text: format!("{what} was refused: {}", super::chain(error)),
         },
-        None => Failed {
-            outcome: Outcome::LATER,
-            code: None,
-            text: format!("{what} failed: {}", super::chain(error)),
-        },
+        None => Failed { outcome: Outcome::LATER, code: None, text: format!("{what} failed: {}", super::chain(error)) },
     }
 }
 
 fn too_late(what: &str) -> Failed {
-    Failed {
-        outcome: Outcome::LATER,
-        code: None,
-        text: format!("{what} got no answer in time"),
-    }
+    Failed { outcome: Outcome::LATER, code: None, text: format!("{what} got no answer in time") }
 }
 
 fn uncertain(why: &str) -> Failed {
     let text = format!(
         "the mail was handed over, but whether it was accepted is not known: {why}; it is sent again under the same Message-ID"
     );
-    Failed {
-        outcome: Outcome::Uncertain,
-        code: None,
-        text,
-    }
+    Failed { outcome: Outcome::Uncertain, code: None, text }
 }
 
 /// Ends a session politely, without making anyone wait for it.
@@ -465,10 +384,8 @@ fn said(response: &Response) -> String {
 }
 
 fn list(refused: &[(&Address, Failed)]) -> String {
-    let each: Vec<String> = refused
-        .iter()
-        .map(|(address, failed)| format!("{address} ({})", text::line(&failed.text, 200)))
-        .collect();
+    let each: Vec<String> =
+        refused.iter().map(|(address, failed)| format!("{address} ({})", text::line(&failed.text, 200))).collect();
     each.join(", ")
 }
 
@@ -479,11 +396,7 @@ fn message_id(id: &str, domain: &str) -> String {
 
 /// The characters of a text that may stand in a message id.
 fn header_atom(text: &str) -> String {
-    let atom: String = text
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
-        .take(100)
-        .collect();
+    let atom: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).take(100).collect();
     if atom.is_empty() { "unnamed".into() } else { atom }
 }
 
@@ -508,29 +421,20 @@ fn parse_mailbox(text: &str) -> Result<Mailbox, String> {
 
 /// Reads `smtp`: what is wrong comes back with the key it belongs to.
 fn parse_server(text: &str, certificates: Option<&[u8]>, file: Option<&Path>) -> Result<Server, (&'static str, String)> {
-    let wrong = |why: &str| {
-        (
-            "smtp",
-            format!("{why}: write it like \"smtp://mail.example.com:587\" or \"smtps://mail.example.com:465\""),
-        )
-    };
+    let wrong =
+        |why: &str| ("smtp", format!("{why}: write it like \"smtp://mail.example.com:587\" or \"smtps://mail.example.com:465\""));
     // A password in it is a mistake that must not be repeated in a message, so the text never is.
     let url = Url::parse(text.trim()).map_err(|_| wrong("this is no address of a mail server"))?;
     if !matches!(url.scheme(), "smtp" | "smtps") {
         return Err(wrong("a mail server's address begins with smtp:// or smtps://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong(
-            "a mail server's address holds no login: give `username` and `password_file`",
-        ));
+        return Err(wrong("a mail server's address holds no login: give `username` and `password_file`"));
     }
     if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("a mail server's address is a host and a port, nothing behind them"));
     }
-    let name = url
-        .host_str()
-        .filter(|host| !host.is_empty())
-        .ok_or_else(|| wrong("the mail server's address names no host"))?;
+    let name = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("the mail server's address names no host"))?;
     // A scheme that the URL standard does not know leaves the host unread.
     let host = Host::parse(name).map_err(|_| wrong("the mail server's host is no host name"))?;
     let is_loopback = network::is_loopback_host(&match &host {
@@ -548,19 +452,11 @@ fn parse_server(text: &str, certificates: Option<&[u8]>, file: Option<&Path>) ->
         if let Some(pem) = certificates {
             let certificate = Certificate::from_pem(pem).map_err(|error| {
                 let file = file.map(|file| file.display().to_string()).unwrap_or_default();
-                (
-                    "tls_ca_file",
-                    format!("{file} is no PEM file with certificates: {}", super::chain(&error)),
-                )
+                ("tls_ca_file", format!("{file} is no PEM file with certificates: {}", super::chain(&error)))
             })?;
             builder = builder.add_root_certificate(certificate);
         }
-        builder.build().map_err(|error| {
-            (
-                "smtp",
-                format!("cannot prepare TLS for the mail server: {}", super::chain(&error)),
-            )
-        })
+        builder.build().map_err(|error| ("smtp", format!("cannot prepare TLS for the mail server: {}", super::chain(&error))))
     };
     let (port, security) = match url.scheme() {
         "smtps" => (SUBMISSIONS_PORT, Security::Implicit(tls()?)),
@@ -568,11 +464,7 @@ fn parse_server(text: &str, certificates: Option<&[u8]>, file: Option<&Path>) ->
         _ if is_loopback && certificates.is_none() => (SUBMISSION_PORT, Security::Plain),
         _ => (SUBMISSION_PORT, Security::StartTls(tls()?)),
     };
-    Ok(Server {
-        port: url.port().unwrap_or(port),
-        host,
-        security,
-    })
+    Ok(Server { port: url.port().unwrap_or(port), host, security })
 }
 
 #[cfg(test)]

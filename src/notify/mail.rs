@@ -127,20 +127,10 @@ fn subject(notice: &Notice, count: usize, now: Timestamp) -> String {
         NoticeKind::Test => "[TEST] ",
         _ if is_resolved(body) => "[RESOLVED] ",
         NoticeKind::Source => "[SOURCE] ",
-        _ if body
-            .labels
-            .get("severity")
-            .is_some_and(|severity| severity.eq_ignore_ascii_case("critical")) =>
-        {
-            "[CRITICAL] "
-        }
+        _ if body.labels.get("severity").is_some_and(|severity| severity.eq_ignore_ascii_case("critical")) => "[CRITICAL] ",
         _ => "",
     };
-    let several = if count > 1 {
-        format!("{count} alerts: ")
-    } else {
-        String::new()
-    };
+    let several = if count > 1 { format!("{count} alerts: ") } else { String::new() };
     // The end is what must not be cut: how near it is, or why it ended.
     let tail = match is_resolved(body) {
         true if body.reason.is_empty() => String::new(),
@@ -153,21 +143,13 @@ fn subject(notice: &Notice, count: usize, now: Timestamp) -> String {
 
 /// What is told, in one line: the rule's own summary, else the facts.
 fn headline(body: &AlertBody) -> String {
-    let summary = body
-        .annotations
-        .get("summary")
-        .map(|summary| text::line(summary, text::MAX_LINE_CHARS))
-        .unwrap_or_default();
+    let summary = body.annotations.get("summary").map(|summary| text::line(summary, text::MAX_LINE_CHARS)).unwrap_or_default();
     if !summary.is_empty() {
         return summary;
     }
     let token = token_symbol(body);
     if let Some(change) = &body.change {
-        let told = if change.summary.is_empty() {
-            change.kind.as_str()
-        } else {
-            &change.summary
-        };
+        let told = if change.summary.is_empty() { change.kind.as_str() } else { &change.summary };
         let of = change.resource.or(body.resource).map_or("", Resource::as_str);
         return text::line(&format!("{token}: {of} {told}"), text::MAX_LINE_CHARS);
     }
@@ -188,23 +170,14 @@ fn headline(body: &AlertBody) -> String {
         Some(Resource::Funding) => "raised",
         None => "",
     };
-    let facts: Vec<&str> = [size.as_str(), what, body.when.as_deref().unwrap_or_default()]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect();
-    let facts = if facts.is_empty() {
-        body.rule.clone()
-    } else {
-        facts.join(" ")
-    };
+    let facts: Vec<&str> =
+        [size.as_str(), what, body.when.as_deref().unwrap_or_default()].into_iter().filter(|part| !part.is_empty()).collect();
+    let facts = if facts.is_empty() { body.rule.clone() } else { facts.join(" ") };
     text::line(&format!("{token}: {facts}"), text::MAX_LINE_CHARS)
 }
 
 fn token_symbol(body: &AlertBody) -> String {
-    let symbol = body
-        .token
-        .as_ref()
-        .map(|token| if token.symbol.is_empty() { &token.id } else { &token.symbol });
+    let symbol = body.token.as_ref().map(|token| if token.symbol.is_empty() { &token.id } else { &token.symbol });
     symbol.map_or_else(|| "Cliffwatch".into(), |symbol| text::line(symbol, 40))
 }
 
@@ -213,16 +186,8 @@ fn size_of(resource: Option<Resource>, record: &Value) -> (Option<String>, Optio
     let number = |pointers: &[&str]| pointers.iter().find_map(|pointer| record.pointer(pointer)?.as_f64());
     let (value, tokens): (&[&str], &[&str]) = match resource {
         Some(Resource::Unlock) => (
-            &[
-                "/cliffUnlocks/cliffValue",
-                "/cliffUnlocks/totalCliffValue",
-                "/linearUnlocks/linearValue",
-            ],
-            &[
-                "/cliffUnlocks/cliffAmount",
-                "/cliffUnlocks/totalCliffAmount",
-                "/linearUnlocks/linearAmount",
-            ],
+            &["/cliffUnlocks/cliffValue", "/cliffUnlocks/totalCliffValue", "/linearUnlocks/linearValue"],
+            &["/cliffUnlocks/cliffAmount", "/cliffUnlocks/totalCliffAmount", "/linearUnlocks/linearAmount"],
         ),
         Some(Resource::Burn) => (&["/value"], &["/amount"]),
         Some(Resource::Buyback) => (&["/value"], &["/tokenAmount"]),
@@ -231,9 +196,8 @@ fn size_of(resource: Option<Resource>, record: &Value) -> (Option<String>, Optio
         Some(Resource::Allocation) => (&[], &["/allocationAmount"]),
         None => (&[], &[]),
     };
-    let size = number(value)
-        .map(format::usd)
-        .or_else(|| number(tokens).map(|tokens| format!("{} tokens", format::amount(tokens))));
+    let size =
+        number(value).map(format::usd).or_else(|| number(tokens).map(|tokens| format!("{} tokens", format::amount(tokens))));
     (size, number(&["/cliffUnlocks/valueToMarketCap"]).map(format::percent))
 }
 
@@ -273,11 +237,7 @@ fn is_resolved(body: &AlertBody) -> bool {
 /// What a mail shows of one notice.
 fn card(notice: &Notice, now: Timestamp) -> Card {
     let body = &notice.body;
-    let severity = body
-        .labels
-        .get("severity")
-        .map(|severity| text::line(severity, 40))
-        .unwrap_or_default();
+    let severity = body.labels.get("severity").map(|severity| text::line(severity, 40)).unwrap_or_default();
     let tone = match severity.to_ascii_lowercase().as_str() {
         _ if is_resolved(body) => "good",
         "critical" | "page" | "error" => "critical",
@@ -358,13 +318,8 @@ impl Unit {
             Unit::Percent => format::percent(finite(value)?),
             Unit::Text => text::line(value.as_str()?, text::MAX_LINE_CHARS),
             Unit::Texts => {
-                let texts: Vec<String> = value
-                    .as_array()?
-                    .iter()
-                    .filter_map(Value::as_str)
-                    .take(5)
-                    .map(|each| text::line(each, 80))
-                    .collect();
+                let texts: Vec<String> =
+                    value.as_array()?.iter().filter_map(Value::as_str).take(5).map(|each| text::line(each, 80)).collect();
                 texts.join(", ")
             }
         };
@@ -390,16 +345,7 @@ const FACTS: &[(&str, &[&str], Unit)] = &[
         ],
         Unit::Tokens,
     ),
-    (
-        "Value",
-        &[
-            "/cliffUnlocks/cliffValue",
-            "/cliffUnlocks/totalCliffValue",
-            "/unlockValue",
-            "/value",
-        ],
-        Unit::Usd,
-    ),
+    ("Value", &["/cliffUnlocks/cliffValue", "/cliffUnlocks/totalCliffValue", "/unlockValue", "/value"], Unit::Usd),
     ("Of market cap", &["/cliffUnlocks/valueToMarketCap"], Unit::Percent),
     ("Begins to unlock", &["/linearUnlocks/linearAmount"], Unit::Tokens),
     ("Worth", &["/linearUnlocks/linearValue"], Unit::Usd),
@@ -437,40 +383,22 @@ const FACTS: &[(&str, &[&str], Unit)] = &[
 fn shares(record: &Value) -> (Vec<(String, String, String)>, usize) {
     let lists = [
         ("/cliffUnlocks/allocationBreakdown", "cliffAmount", "cliffValue", ""),
-        (
-            "/linearUnlocks/allocationBreakdown",
-            "linearAmount",
-            "linearValue",
-            " (linear)",
-        ),
+        ("/linearUnlocks/allocationBreakdown", "linearAmount", "linearValue", " (linear)"),
         ("/allocations", "unlockAmount", "unlockValue", ""),
     ];
     let mut all = Vec::new();
     for (list, amount, value, suffix) in lists {
         for item in record.pointer(list).and_then(Value::as_array).into_iter().flatten() {
             let number = |field: &str| item.get(field).and_then(finite);
-            let name = item
-                .get("allocationName")
-                .or_else(|| item.get("standardAllocationName"))
-                .and_then(Value::as_str);
-            all.push((
-                number(amount).unwrap_or_default(),
-                name.unwrap_or("unnamed"),
-                number(amount),
-                number(value),
-                suffix,
-            ));
+            let name = item.get("allocationName").or_else(|| item.get("standardAllocationName")).and_then(Value::as_str);
+            all.push((number(amount).unwrap_or_default(), name.unwrap_or("unnamed"), number(amount), number(value), suffix));
         }
     }
     let total = all.len();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     let row = |(_, name, amount, value, suffix): (f64, &str, Option<f64>, Option<f64>, &str)| {
         let name = format!("{}{suffix}", text::line(name, 80));
-        (
-            name,
-            amount.map(format::amount).unwrap_or_default(),
-            value.map(format::usd).unwrap_or_default(),
-        )
+        (name, amount.map(format::amount).unwrap_or_default(), value.map(format::usd).unwrap_or_default())
     };
     (all.into_iter().take(MAX_ROWS).map(row).collect(), total)
 }
@@ -484,38 +412,17 @@ fn change_rows(change: &Change) -> Vec<(String, String, String)> {
             (Some(Fact::Amount(_)), _) | (_, Some(Fact::Amount(_))) => "Amount",
             _ => "Name",
         };
-        let by = match (
-            change.shift_days_min.zip(change.shift_days_max),
-            change.shift_days,
-            change.ratio,
-        ) {
+        let by = match (change.shift_days_min.zip(change.shift_days_max), change.shift_days, change.ratio) {
             (Some((least, most)), ..) => format!(" ({})", format::shifts(least, most)),
             (None, Some(days), _) => format!(" ({})", format::shift(days)),
             (None, None, Some(ratio)) if ratio.is_finite() => format!(" ({})", format::ratio(ratio)),
             _ => String::new(),
         };
-        rows.push((
-            what.to_owned(),
-            fact(change.from.as_ref()),
-            format!("{}{by}", fact(change.to.as_ref())),
-        ));
+        rows.push((what.to_owned(), fact(change.from.as_ref()), format!("{}{by}", fact(change.to.as_ref()))));
     }
-    for AllocationChange {
-        name,
-        from,
-        to,
-        shift_days,
-        ..
-    } in &change.allocations
-    {
-        let by = shift_days
-            .map(|days| format!(" ({})", format::shift(days)))
-            .unwrap_or_default();
-        rows.push((
-            text::line(name, 80),
-            fact(from.as_ref()),
-            format!("{}{by}", fact(to.as_ref())),
-        ));
+    for AllocationChange { name, from, to, shift_days, .. } in &change.allocations {
+        let by = shift_days.map(|days| format!(" ({})", format::shift(days))).unwrap_or_default();
+        rows.push((text::line(name, 80), fact(from.as_ref()), format!("{}{by}", fact(to.as_ref()))));
     }
     for FieldChange { field, from, to } in &change.fields {
         rows.push((text::line(field, 80), json(from), json(to)));
@@ -525,9 +432,7 @@ fn change_rows(change: &Change) -> Vec<(String, String, String)> {
         row("Total", |brief| format::amount(brief.total));
         row("Events", |brief| brief.events.to_string());
         row("Next", |brief| {
-            brief.next.first().map_or("none".into(), |(at, amount)| {
-                format!("{}, {}", format::day(*at), format::amount(*amount))
-            })
+            brief.next.first().map_or("none".into(), |(at, amount)| format!("{}, {}", format::day(*at), format::amount(*amount)))
         });
         row("End", |brief| brief.end.map_or("none".into(), format::day));
     }
@@ -553,11 +458,7 @@ fn json(value: &Value) -> String {
 
 /// An instant; its hour is said where it has one.
 fn moment(at: Timestamp) -> String {
-    if at.timestamp().rem_euclid(86_400) == 0 {
-        format::day(at)
-    } else {
-        format::instant(at)
-    }
+    if at.timestamp().rem_euclid(86_400) == 0 { format::day(at) } else { format::instant(at) }
 }
 
 /// Where it comes from and why it is told.
@@ -608,11 +509,7 @@ fn plain(cards: &[Card], left_out: usize, external_url: Option<&str>, receiver: 
     let mut lines: Vec<String> = Vec::new();
     for (at, card) in cards.iter().enumerate() {
         if at > 0 {
-            lines.extend([
-                String::new(),
-                "----------------------------------------".into(),
-                String::new(),
-            ]);
+            lines.extend([String::new(), "----------------------------------------".into(), String::new()]);
         }
         lines.push(format!("[{}] {}", card.badge, card.headline));
         lines.push(card.token.clone());
@@ -621,47 +518,23 @@ fn plain(cards: &[Card], left_out: usize, external_url: Option<&str>, receiver: 
             lines.push(String::new());
             lines.extend(card.description.lines().map(|line| format!("  {line}")));
         }
-        section(
-            &mut lines,
-            "What changed",
-            card.changes.iter().map(|(what, from, to)| format!("{what}: {from} -> {to}")),
-        );
-        section(
-            &mut lines,
-            "",
-            card.facts.iter().map(|(name, value)| format!("{name}: {value}")),
-        );
-        section(
-            &mut lines,
-            "Who gets it",
-            card.shares
-                .iter()
-                .map(|(name, amount, value)| share_line(name, amount, value)),
-        );
+        section(&mut lines, "What changed", card.changes.iter().map(|(what, from, to)| format!("{what}: {from} -> {to}")));
+        section(&mut lines, "", card.facts.iter().map(|(name, value)| format!("{name}: {value}")));
+        section(&mut lines, "Who gets it", card.shares.iter().map(|(name, amount, value)| share_line(name, amount, value)));
         if card.more > 0 {
             lines.push(format!("  and {} more", card.more));
         }
         if let Some(runbook) = &card.runbook {
             lines.extend([String::new(), format!("Runbook: {runbook}")]);
         }
-        section(
-            &mut lines,
-            "Where this comes from",
-            card.origin.iter().map(|(name, value)| format!("{name}: {value}")),
-        );
+        section(&mut lines, "Where this comes from", card.origin.iter().map(|(name, value)| format!("{name}: {value}")));
     }
     if left_out > 0 {
-        lines.extend([
-            String::new(),
-            format!("{left_out} more alerts are not shown here; `cliffwatch alerts` lists them."),
-        ]);
+        lines.extend([String::new(), format!("{left_out} more alerts are not shown here; `cliffwatch alerts` lists them.")]);
     }
     lines.push(String::new());
     lines.push("-- ".into());
-    lines.push(format!(
-        "Sent by Cliffwatch to the receiver \"{}\".",
-        text::line(receiver, 120)
-    ));
+    lines.push(format!("Sent by Cliffwatch to the receiver \"{}\".", text::line(receiver, 120)));
     lines.extend(external_url.map(str::to_owned));
     lines.push(String::new());
     lines.join("\n")
@@ -697,9 +570,7 @@ fn web_address(text: &str) -> Option<String> {
 
 fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
-    chars
-        .next()
-        .map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 #[cfg(test)]

@@ -70,14 +70,8 @@ pub fn webhook_body(
         return Ok(Some(bytes));
     }
     // A schedule of thousands of allocations: the facts that people read (labels, annotations, dates) stay.
-    let lean: Vec<AlertBody> = told
-        .iter()
-        .map(|notice| AlertBody {
-            record: None,
-            change: None,
-            ..notice.body.clone()
-        })
-        .collect();
+    let lean: Vec<AlertBody> =
+        told.iter().map(|notice| AlertBody { record: None, change: None, ..notice.body.clone() }).collect();
     let mut count = lean.len();
     loop {
         let bytes = write(lean.iter().take(count).collect())?;
@@ -90,11 +84,7 @@ pub fn webhook_body(
 
 /// `firing` while anything in it fires.
 fn status(notices: &[Notice]) -> &'static str {
-    if notices.iter().all(|notice| notice.body.status == "resolved") {
-        "resolved"
-    } else {
-        "firing"
-    }
+    if notices.iter().all(|notice| notice.body.status == "resolved") { "resolved" } else { "firing" }
 }
 
 /// What the alerts of a message have in common, as text: the same for a firing, a reminder and the end of one alert.
@@ -106,16 +96,11 @@ pub fn group_key(notices: &[Notice]) -> String {
     };
     let parts: [(&str, Option<&str>); 3] = [
         ("rule", shared(|notice| Some(&notice.body.rule))),
-        (
-            "token",
-            shared(|notice| notice.body.token.as_ref().map(|token| token.id.as_str())),
-        ),
+        ("token", shared(|notice| notice.body.token.as_ref().map(|token| token.id.as_str()))),
         ("alert", shared(|notice| Some(notice.alert.as_str()))),
     ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .filter_map(|(name, value)| Some(format!("{name}={}", serde_json::Value::from(value?))))
-        .collect();
+    let parts: Vec<String> =
+        parts.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", serde_json::Value::from(value?)))).collect();
     format!("{{{}}}", parts.join(", "))
 }
 

@@ -81,11 +81,7 @@ impl Receivers {
         let mut by_name = BTreeMap::new();
         for (index, receiver) in receivers.iter().enumerate() {
             if receiver.name.is_empty() {
-                problems.push(Problem {
-                    receiver: index,
-                    key: "name",
-                    message: "a receiver needs a name".into(),
-                });
+                problems.push(Problem { receiver: index, key: "name", message: "a receiver needs a name".into() });
             }
             let wire = match receiver.kind {
                 ReceiverKind::Webhook => webhook::Webhook::build(index, receiver, delivery, external_url, &mut problems)
@@ -101,18 +97,10 @@ impl Receivers {
             };
             if by_name.insert(ReceiverName::from(receiver.name.as_str()), built).is_some() {
                 let message = format!("another receiver is called {:?} too: names are unique", receiver.name);
-                problems.push(Problem {
-                    receiver: index,
-                    key: "name",
-                    message,
-                });
+                problems.push(Problem { receiver: index, key: "name", message });
             }
         }
-        if problems.is_empty() {
-            Ok(Self { by_name })
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(Self { by_name }) } else { Err(problems) }
     }
 
     /// Their names, sorted.

@@ -151,11 +151,7 @@ impl Guard {
     pub fn admit(&self, address: IpAddr, is_loopback_meant: bool) -> Result<(), Forbidden> {
         let is_listed = || self.allowed.iter().any(|network| network.contains(address));
         let is_meant = is_loopback_meant && plain(address).is_loopback();
-        if !is_private(address) || is_meant || is_listed() {
-            Ok(())
-        } else {
-            Err(Forbidden { address })
-        }
+        if !is_private(address) || is_meant || is_listed() { Ok(()) } else { Err(Forbidden { address }) }
     }
 }
 
@@ -169,10 +165,7 @@ impl Resolve for Guard {
             let admitted: Vec<SocketAddr> = found
                 .into_iter()
                 .filter(|address| {
-                    guard
-                        .admit(address.ip(), is_loopback_meant)
-                        .inspect_err(|error| refused = Some(error.clone()))
-                        .is_ok()
+                    guard.admit(address.ip(), is_loopback_meant).inspect_err(|error| refused = Some(error.clone())).is_ok()
                 })
                 .collect();
             match refused {
@@ -226,15 +219,7 @@ mod tests {
         ] {
             assert!(is_private(address(text)), "{text} is private");
         }
-        for text in [
-            "1.1.1.1",
-            "172.15.0.1",
-            "172.32.0.1",
-            "100.63.0.1",
-            "100.128.0.1",
-            "2606:4700::1111",
-            "64:ff9b::1.1.1.1",
-        ] {
+        for text in ["1.1.1.1", "172.15.0.1", "172.32.0.1", "100.63.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::1.1.1.1"] {
             assert!(!is_private(address(text)), "{text} is public");
         }
     }
@@ -273,15 +258,10 @@ mod tests {
     #[tokio::test]
     async fn only_localhost_may_name_the_loopback() {
         let guard = Guard::default();
-        let resolved = guard
-            .resolve("localhost".parse().expect("a name"))
-            .await
-            .expect("localhost resolves");
+        let resolved = guard.resolve("localhost".parse().expect("a name")).await.expect("localhost resolves");
         assert!(resolved.count() > 0);
         // A name that is an address needs no name server, and is not `localhost`.
-        let Err(error) = guard.resolve("127.0.0.1".parse().expect("a name")).await else {
-            panic!("it was admitted")
-        };
+        let Err(error) = guard.resolve("127.0.0.1".parse().expect("a name")).await else { panic!("it was admitted") };
         assert!(error.to_string().contains("127.0.0.1"), "{error}");
         assert!(error.downcast_ref::<Forbidden>().is_some());
     }

@@ -56,11 +56,7 @@ impl Outcome {
     /// What a negative SMTP reply means.
     #[must_use]
     pub fn of_smtp_code(code: u16) -> Self {
-        if (500..=599).contains(&code) {
-            Outcome::Refused
-        } else {
-            Outcome::LATER
-        }
+        if (500..=599).contains(&code) { Outcome::Refused } else { Outcome::LATER }
     }
 }
 
@@ -98,14 +94,10 @@ pub fn decide(
     let retry_after = match outcome {
         Outcome::Accepted => return Next::Delivered,
         Outcome::Refused => {
-            return Next::Dead {
-                reason: "the receiver refused it".into(),
-            };
+            return Next::Dead { reason: "the receiver refused it".into() };
         }
         Outcome::Gone => {
-            return Next::Dead {
-                reason: "the receiver is gone (410)".into(),
-            };
+            return Next::Dead { reason: "the receiver is gone (410)".into() };
         }
         Outcome::Later { retry_after } => *retry_after,
         Outcome::Uncertain => None,
@@ -113,16 +105,11 @@ pub fn decide(
     let Some(wait) = delivery.retry.get(tries as usize) else {
         let span = describe(now - first_due);
         return Next::Dead {
-            reason: format!(
-                "no success in {tries} {} over {span}",
-                if tries == 1 { "attempt" } else { "attempts" }
-            ),
+            reason: format!("no success in {tries} {} over {span}", if tries == 1 { "attempt" } else { "attempts" }),
         };
     };
     let wait = spread(wait.delta(), delivery.jitter.fraction(), jitter);
-    let asked = retry_after
-        .unwrap_or_default()
-        .clamp(TimeDelta::zero(), delivery.max_retry_after.delta());
+    let asked = retry_after.unwrap_or_default().clamp(TimeDelta::zero(), delivery.max_retry_after.delta());
     let at = now.checked_add_signed(wait.max(asked).min(MAX_WAIT));
     Next::RetryAt(at.unwrap_or(now))
 }
@@ -156,10 +143,7 @@ pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<TimeDelta> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         // A number too large for the clock still means "long".
-        let seconds = value
-            .parse::<u64>()
-            .unwrap_or(u64::MAX)
-            .min(MAX_WAIT.num_seconds().unsigned_abs());
+        let seconds = value.parse::<u64>().unwrap_or(u64::MAX).min(MAX_WAIT.num_seconds().unsigned_abs());
         return TimeDelta::try_seconds(i64::try_from(seconds).ok()?);
     }
     // IMF-fixdate is the format of RFC 9110; RFC 2822 has the same shape with a zone in place of `GMT`.
@@ -208,46 +192,25 @@ mod tests {
     fn the_schedule_of_the_config_is_followed_to_its_end() {
         let delivery = delivery();
         let waits: Vec<i64> = (1..=10)
-            .map(
-                |tries| match decide(&Outcome::LATER, tries, time(0), time(0), 0.5, &delivery) {
-                    Next::RetryAt(at) => (at - time(0)).num_seconds(),
-                    other => panic!("after {tries}: {other:?}"),
-                },
-            )
+            .map(|tries| match decide(&Outcome::LATER, tries, time(0), time(0), 0.5, &delivery) {
+                Next::RetryAt(at) => (at - time(0)).num_seconds(),
+                other => panic!("after {tries}: {other:?}"),
+            })
             .collect();
         assert_eq!(waits, [5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
         let end = decide(&Outcome::LATER, 11, time(0), time(272_000), 0.5, &delivery);
-        assert_eq!(
-            end,
-            Next::Dead {
-                reason: "no success in 11 attempts over 3 days".into()
-            }
-        );
-        assert_eq!(
-            decide(&Outcome::Uncertain, 1, time(0), time(0), 0.5, &delivery),
-            Next::RetryAt(time(5))
-        );
+        assert_eq!(end, Next::Dead { reason: "no success in 11 attempts over 3 days".into() });
+        assert_eq!(decide(&Outcome::Uncertain, 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(5)));
     }
 
     #[test]
     fn a_receivers_wish_puts_an_attempt_off_within_bounds() {
         let delivery = delivery();
-        let after = |seconds| Outcome::Later {
-            retry_after: Some(TimeDelta::seconds(seconds)),
-        };
-        assert_eq!(
-            decide(&after(120), 1, time(0), time(0), 0.5, &delivery),
-            Next::RetryAt(time(120))
-        );
+        let after = |seconds| Outcome::Later { retry_after: Some(TimeDelta::seconds(seconds)) };
+        assert_eq!(decide(&after(120), 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(120)));
         assert_eq!(decide(&after(1), 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(5)));
-        assert_eq!(
-            decide(&after(-5), 1, time(0), time(0), 0.5, &delivery),
-            Next::RetryAt(time(5))
-        );
-        assert_eq!(
-            decide(&after(86_400), 1, time(0), time(0), 0.5, &delivery),
-            Next::RetryAt(time(3_600))
-        );
+        assert_eq!(decide(&after(-5), 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(5)));
+        assert_eq!(decide(&after(86_400), 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(3_600)));
     }
 
     #[test]
@@ -255,14 +218,8 @@ mod tests {
         let now = crate::wire::parse_timestamp("2026-03-09T00:00:00Z").expect("a timestamp");
         assert_eq!(parse_retry_after("120", now), Some(TimeDelta::seconds(120)));
         assert_eq!(parse_retry_after(" 0 ", now), Some(TimeDelta::zero()));
-        assert_eq!(
-            parse_retry_after("Mon, 09 Mar 2026 00:01:30 GMT", now),
-            Some(TimeDelta::seconds(90))
-        );
-        assert_eq!(
-            parse_retry_after("Sun, 08 Mar 2026 00:01:30 GMT", now),
-            Some(TimeDelta::zero())
-        );
+        assert_eq!(parse_retry_after("Mon, 09 Mar 2026 00:01:30 GMT", now), Some(TimeDelta::seconds(90)));
+        assert_eq!(parse_retry_after("Sun, 08 Mar 2026 00:01:30 GMT", now), Some(TimeDelta::zero()));
         assert_eq!(parse_retry_after("99999999999999999999999", now), Some(MAX_WAIT));
         for nonsense in ["", "soon", "-5", "1.5", "2026-03-09"] {
             assert_eq!(parse_retry_after(nonsense, now), None, "{nonsense:?}");

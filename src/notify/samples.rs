@@ -52,23 +52,13 @@ pub(crate) fn unlock() -> Notice {
                 ("token".into(), "arbitrum".into()),
             ]),
             annotations: BTreeMap::from([
-                (
-                    "summary".into(),
-                    "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC".into(),
-                ),
-                (
-                    "description".into(),
-                    "The monthly tranche of team and investors.\nCheck hedges before Friday.".into(),
-                ),
+                ("summary".into(), "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC".into()),
+                ("description".into(), "The monthly tranche of team and investors.\nCheck hedges before Friday.".into()),
                 ("runbook_url".into(), "https://wiki.example.com/unlocks?page=1&view=2".into()),
             ]),
             starts_at: at,
             ends_at: None,
-            token: Some(TokenBody {
-                id: "arbitrum".into(),
-                name: "Arbitrum".into(),
-                symbol: "ARB".into(),
-            }),
+            token: Some(TokenBody { id: "arbitrum".into(), name: "Arbitrum".into(), symbol: "ARB".into() }),
             resource: Some(Resource::Unlock),
             record: Some(json!({
                 "unlockDate": "2026-03-16T13:00:00Z",
@@ -147,16 +137,9 @@ pub(crate) fn moved() -> Notice {
             id: alert,
             rule: "ScheduleMoved".into(),
             reason: "rescheduled".into(),
-            labels: Labels::from([
-                ("alertname".into(), "ScheduleMoved".into()),
-                ("severity".into(), "critical".into()),
-            ]),
+            labels: Labels::from([("alertname".into(), "ScheduleMoved".into()), ("severity".into(), "critical".into())]),
             annotations: BTreeMap::new(),
-            token: Some(TokenBody {
-                id: "aptos".into(),
-                name: "Aptos".into(),
-                symbol: "APT".into(),
-            }),
+            token: Some(TokenBody { id: "aptos".into(), name: "Aptos".into(), symbol: "APT".into() }),
             change: Some(change),
             days_until: Some(64.0),
             when: Some("on 12 May 2026".into()),
@@ -175,21 +158,14 @@ pub(crate) const HOSTILE: &str =
 pub(crate) fn hostile() -> Notice {
     let mut notice = unlock();
     let long = format!("{HOSTILE}{}", "x".repeat(10_000));
-    notice.body.token = Some(TokenBody {
-        id: HOSTILE.into(),
-        name: long.clone(),
-        symbol: HOSTILE.into(),
-    });
+    notice.body.token = Some(TokenBody { id: HOSTILE.into(), name: long.clone(), symbol: HOSTILE.into() });
     notice.body.rule = HOSTILE.into();
     notice.body.reason = long.clone();
     notice.body.when = Some(HOSTILE.into());
     for value in notice.body.annotations.values_mut().chain(notice.body.labels.values_mut()) {
         value.clone_from(&long);
     }
-    notice
-        .body
-        .annotations
-        .insert("runbook_url".into(), "javascript:alert(1)".into());
+    notice.body.annotations.insert("runbook_url".into(), "javascript:alert(1)".into());
     notice.body.record = Some(json!({
         "cliffUnlocks": {"cliffValue": 1.0, "allocationBreakdown": [{"allocationName": HOSTILE, "cliffAmount": 1.0}]},
         "dataSource": HOSTILE, "burnEventLabel": long
@@ -201,9 +177,7 @@ pub(crate) fn hostile() -> Notice {
 
 /// A delivery of these notices, never tried.
 pub(crate) fn due(id: i64, receiver: &str, notices: Vec<Notice>) -> DueDelivery {
-    let at = notices
-        .first()
-        .map_or_else(|| time("2026-03-09T13:00:00Z"), |notice| notice.at);
+    let at = notices.first().map_or_else(|| time("2026-03-09T13:00:00Z"), |notice| notice.at);
     DueDelivery {
         id: DeliveryId(id),
         webhook_id: format!("msg_{id:04}"),

@@ -57,11 +57,7 @@ pub fn paragraph(text: &str) -> String {
 pub fn answer(text: &str, max_bytes: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max_bytes));
     for c in text.chars() {
-        let shown = if c == '\n' || c == '\t' || !(c.is_control() || is_hidden(c)) {
-            Some(c)
-        } else {
-            None
-        };
+        let shown = if c == '\n' || c == '\t' || !(c.is_control() || is_hidden(c)) { Some(c) } else { None };
         if let Some(c) = shown {
             if out.len() + c.len_utf8() > max_bytes {
                 break;

@@ -118,11 +118,7 @@ pub struct Answer {
 impl Answer {
     /// A failure of our own or of the way there: tried again.
     pub(super) fn later(text: impl Into<String>) -> Self {
-        Self {
-            outcome: Outcome::LATER,
-            status: None,
-            text: text.into(),
-        }
+        Self { outcome: Outcome::LATER, status: None, text: text.into() }
     }
 }
 
@@ -136,13 +132,7 @@ impl Webhook {
         problems: &mut Vec<Problem>,
     ) -> Option<Self> {
         let before = problems.len();
-        let mut problem = |key: &'static str, message: String| {
-            problems.push(Problem {
-                receiver: index,
-                key,
-                message,
-            })
-        };
+        let mut problem = |key: &'static str, message: String| problems.push(Problem { receiver: index, key, message });
 
         let format = match receiver.format.as_deref() {
             None => Format::default(),
@@ -162,11 +152,7 @@ impl Webhook {
         }
         let guard = Guard::new(allowed);
         let address = receiver.address();
-        let address_key = if receiver.url.is_none() && receiver.url_file.is_some() {
-            "url_file"
-        } else {
-            "url"
-        };
+        let address_key = if receiver.url.is_none() && receiver.url_file.is_some() { "url_file" } else { "url" };
         match address.resolve() {
             Err(error) => problem(address_key, super::chain(&error)),
             Ok(None) => problem("url", "a webhook needs its address: give `url`, or `url_file`".into()),
@@ -177,11 +163,7 @@ impl Webhook {
             }
         }
         let signing = receiver.signing();
-        let signing_key = if receiver.secret.is_none() && receiver.secret_file.is_some() {
-            "secret_file"
-        } else {
-            "secret"
-        };
+        let signing_key = if receiver.secret.is_none() && receiver.secret_file.is_some() { "secret_file" } else { "secret" };
         match signing.resolve() {
             Err(error) => problem(signing_key, super::chain(&error)),
             Ok(None) => {}
@@ -241,11 +223,7 @@ impl Webhook {
         let body = match body {
             Ok(Some(body)) => body,
             Ok(None) => {
-                return Answer {
-                    outcome: Outcome::Refused,
-                    status: None,
-                    text: "the delivery holds no notice".into(),
-                };
+                return Answer { outcome: Outcome::Refused, status: None, text: "the delivery holds no notice".into() };
             }
             Err(error) => {
                 return Answer {
@@ -258,16 +236,9 @@ impl Webhook {
         let scrub = Scrubber::new(address.expose(), &url, secrets.as_ref().map(config::SecretText::expose));
 
         let timestamp = now.timestamp();
-        let mut request = self
-            .client
-            .post(url)
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut request = self.client.post(url).header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let Ok(id) = HeaderValue::from_str(&delivery.webhook_id) else {
-            return Answer {
-                outcome: Outcome::Refused,
-                status: None,
-                text: "the delivery's id is no header value".into(),
-            };
+            return Answer { outcome: Outcome::Refused, status: None, text: "the delivery's id is no header value".into() };
         };
         request = request
             .header(HeaderName::from_static("webhook-id"), id)
@@ -293,11 +264,7 @@ impl Webhook {
             (_, true) => format!("answered {status} without a text"),
             (_, false) => text,
         };
-        Answer {
-            outcome,
-            status: Some(status),
-            text,
-        }
+        Answer { outcome, status: Some(status), text }
     }
 }
 
@@ -319,9 +286,7 @@ fn client(guard: Guard, delivery: &config::Delivery, certificates: Option<&[u8]>
             .map_err(|error| format!("not a PEM file with certificates: {}", super::chain(&error)))?;
         builder = builder.tls_certs_merge(certificates);
     }
-    builder
-        .build()
-        .map_err(|error| format!("cannot make the HTTP client: {}", super::chain(&error.without_url())))
+    builder.build().map_err(|error| format!("cannot make the HTTP client: {}", super::chain(&error.without_url())))
 }
 
 /// Whether an address may be used; says why not without repeating it.
@@ -353,10 +318,7 @@ fn signing_keys(text: &str) -> Result<Vec<hmac::Key>, String> {
         return Err("the signing secret is empty: leave `secret` out if messages are not to be signed".into());
     }
     if lines.len() > MAX_SECRETS {
-        return Err(format!(
-            "{} signing secrets are too many: at most {MAX_SECRETS}, one a line",
-            lines.len()
-        ));
+        return Err(format!("{} signing secrets are too many: at most {MAX_SECRETS}, one a line", lines.len()));
     }
     let key = |line: &&str| match line.strip_prefix("whsec_") {
         None => Ok(hmac::Key::new(hmac::HMAC_SHA256, line.as_bytes())),
@@ -448,11 +410,8 @@ impl Scrubber {
 
     /// For these secrets, also as JSON writes their slashes.
     pub(super) fn of(mut secrets: Vec<String>) -> Self {
-        let escaped: Vec<String> = secrets
-            .iter()
-            .filter(|text| text.contains('/'))
-            .map(|text| text.replace('/', "\\/"))
-            .collect();
+        let escaped: Vec<String> =
+            secrets.iter().filter(|text| text.contains('/')).map(|text| text.replace('/', "\\/")).collect();
         secrets.extend(escaped);
         secrets.retain(|text| text.len() > 1);
         secrets.sort_by_key(|text| std::cmp::Reverse(text.len()));
@@ -470,11 +429,7 @@ impl Scrubber {
         }
         // A secret that is cut by the end of what was read.
         for secret in &self.secrets {
-            let mut ends = secret
-                .char_indices()
-                .map(|(at, _)| at)
-                .filter(|at| *at >= MIN_CUT_PIECE)
-                .rev();
+            let mut ends = secret.char_indices().map(|(at, _)| at).filter(|at| *at >= MIN_CUT_PIECE).rev();
             let cut = ends.find(|at| secret.get(..*at).is_some_and(|head| text.ends_with(head)));
             if let Some(cut) = cut {
                 text.truncate(text.len() - cut);

@@ -67,11 +67,8 @@ impl Health {
     /// When there may be room again, where that is known: for the next look.
     #[must_use]
     pub fn opens_at(&self, now: Timestamp, max_per_hour: u32) -> Option<Timestamp> {
-        let hour = self
-            .sent
-            .front()
-            .filter(|_| self.sent.len() >= max_per_hour.max(1) as usize)
-            .map(|at| *at + TimeDelta::hours(1));
+        let hour =
+            self.sent.front().filter(|_| self.sent.len() >= max_per_hour.max(1) as usize).map(|at| *at + TimeDelta::hours(1));
         [self.resume_at, hour].into_iter().flatten().filter(|at| *at > now).max()
     }
 
@@ -93,11 +90,7 @@ impl Health {
                     self.probe_wait
                 });
                 // "Come back in a minute" is about the receiver, not about this message: the others wait too.
-                let asked = if let Outcome::Later { retry_after } = outcome {
-                    *retry_after
-                } else {
-                    None
-                };
+                let asked = if let Outcome::Later { retry_after } = outcome { *retry_after } else { None };
                 let asked = asked.map(|wait| wait.clamp(TimeDelta::zero(), max_wait));
                 let wait = probe.into_iter().chain(asked).max();
                 self.resume_at = wait.and_then(|wait| now.checked_add_signed(wait));
@@ -155,22 +148,10 @@ mod tests {
     #[test]
     fn a_receivers_wish_holds_for_all_its_messages_within_bounds() {
         let mut health = Health::default();
-        health.note(
-            &Outcome::Later {
-                retry_after: Some(TimeDelta::seconds(90)),
-            },
-            time(0),
-            HOUR,
-        );
+        health.note(&Outcome::Later { retry_after: Some(TimeDelta::seconds(90)) }, time(0), HOUR);
         assert_eq!(health.room(time(89), 0, 4, 300), 0);
         assert_eq!(health.room(time(90), 0, 4, 300), 4);
-        health.note(
-            &Outcome::Later {
-                retry_after: Some(TimeDelta::days(9)),
-            },
-            time(100),
-            HOUR,
-        );
+        health.note(&Outcome::Later { retry_after: Some(TimeDelta::days(9)) }, time(100), HOUR);
         assert_eq!(health.opens_at(time(100), 300), Some(time(3_700)));
     }
 

@@ -40,12 +40,7 @@ impl State {
         for receiver in &notice.receivers {
             let id = i64::try_from(self.rows.len()).expect("few rows") + 1;
             let delivery = due(id, receiver.as_str(), vec![notice.clone()]);
-            self.rows.push(Row {
-                next: delivery.due_at,
-                delivery,
-                state: DeliveryState::Due,
-                attempts: Vec::new(),
-            });
+            self.rows.push(Row { next: delivery.due_at, delivery, state: DeliveryState::Due, attempts: Vec::new() });
         }
     }
 
@@ -106,12 +101,7 @@ impl Ledger for Memory {
 
     fn next_due_at(&self, receiver: &ReceiverName) -> Pending<'_, Result<Option<Timestamp>, LedgerError>> {
         let state = self.0.lock().expect("a lock");
-        let next = state
-            .rows
-            .iter()
-            .filter(|row| row.is_open() && row.delivery.receiver == *receiver)
-            .map(|row| row.next)
-            .min();
+        let next = state.rows.iter().filter(|row| row.is_open() && row.delivery.receiver == *receiver).map(|row| row.next).min();
         Box::pin(async move { Ok(next) })
     }
 
@@ -123,11 +113,7 @@ impl Ledger for Memory {
         }
         state.writes += 1;
         for record in records {
-            let row = state
-                .rows
-                .iter_mut()
-                .find(|row| row.delivery.id == record.delivery)
-                .expect("a row");
+            let row = state.rows.iter_mut().find(|row| row.delivery.id == record.delivery).expect("a row");
             row.state = record.state;
             row.delivery.attempts += 1;
             row.delivery.tries += 1;
@@ -151,10 +137,7 @@ impl Ledger for Memory {
 
     fn hasten(&self, receiver: &ReceiverName, now: Timestamp) -> Pending<'_, Result<(), LedgerError>> {
         let mut state = self.0.lock().expect("a lock");
-        for row in state
-            .rows
-            .iter_mut()
-            .filter(|row| row.state == DeliveryState::Retrying && row.delivery.receiver == *receiver)
+        for row in state.rows.iter_mut().filter(|row| row.state == DeliveryState::Retrying && row.delivery.receiver == *receiver)
         {
             row.next = row.next.min(now);
         }
@@ -204,10 +187,7 @@ impl Fakes {
 
     fn capped(manners: &[(&str, Manner)], max_per_hour: u32) -> Arc<Self> {
         Arc::new(Self {
-            manners: manners
-                .iter()
-                .map(|(name, manner)| ((*name).into(), manner.clone()))
-                .collect(),
+            manners: manners.iter().map(|(name, manner)| ((*name).into(), manner.clone())).collect(),
             got: Lock::default(),
             max_per_hour,
             most_at_once: Lock::default(),
@@ -215,13 +195,7 @@ impl Fakes {
     }
 
     fn got(&self, receiver: &str) -> Vec<i64> {
-        self.got
-            .lock()
-            .expect("a lock")
-            .iter()
-            .filter(|(name, ..)| name == receiver)
-            .map(|(_, _, id)| *id)
-            .collect()
+        self.got.lock().expect("a lock").iter().filter(|(name, ..)| name == receiver).map(|(_, _, id)| *id).collect()
     }
 }
 
@@ -254,17 +228,8 @@ impl Transport for Fakes {
                 Manner::Panics => panic!("a fault of ours"),
             };
             self.most_at_once.lock().expect("a lock").0 -= 1;
-            self.got
-                .lock()
-                .expect("a lock")
-                .push((receiver.to_string(), delivery.notices[0].kind, delivery.id.0));
-            let attempt = Attempt {
-                at: now,
-                took_ms: 1,
-                outcome: outcome.as_str().into(),
-                status: None,
-                answer: "said".into(),
-            };
+            self.got.lock().expect("a lock").push((receiver.to_string(), delivery.notices[0].kind, delivery.id.0));
+            let attempt = Attempt { at: now, took_ms: 1, outcome: outcome.as_str().into(), status: None, answer: "said".into() };
             (outcome, attempt)
         })
     }
@@ -282,12 +247,7 @@ fn about(subject: String, kind: &str, status: &str, reason: &str, episode: u32, 
     notice.kind = NoticeKind::Source;
     notice.at = now;
     notice.receivers = vec!["fallback".into()];
-    notice.body = AlertBody {
-        id: id.clone(),
-        status: status.into(),
-        reason: reason.into(),
-        ..notice.body
-    };
+    notice.body = AlertBody { id: id.clone(), status: status.into(), reason: reason.into(), ..notice.body };
     notice.body.labels.insert("kind".into(), kind.into());
     let alert = Alert {
         id,
@@ -295,11 +255,7 @@ fn about(subject: String, kind: &str, status: &str, reason: &str, episode: u32, 
         name: "SourceTrouble".into(),
         subject,
         episode,
-        state: if status == "resolved" {
-            AlertState::Resolved
-        } else {
-            AlertState::Firing
-        },
+        state: if status == "resolved" { AlertState::Resolved } else { AlertState::Firing },
         resolution: None,
         token: None,
         resource: None,
@@ -309,6 +265,7 @@ fn about(subject: String, kind: &str, status: &str, reason: &str, episode: u32, 
         annotations: BTreeMap::new(),
         told: notice.receivers.clone(),
         leads: Vec::new(),
+        members: Vec::new(),
         active_at: now,
         starts_at: Some(now),
         ends_at: None,
@@ -325,35 +282,14 @@ impl Announce for Herald {
         "SourceTrouble".into()
     }
     fn dead_letter(&self, delivery: &DueDelivery, reason: &str, now: Timestamp) -> Option<(Alert, Notice)> {
-        Some(about(
-            format!("dead/{}", delivery.id),
-            "dead_letter",
-            "firing",
-            reason,
-            1,
-            now,
-        ))
+        Some(about(format!("dead/{}", delivery.id), "dead_letter", "firing", reason, 1, now))
     }
     fn receiver_down(&self, down: &Down<'_>, now: Timestamp) -> Option<(Alert, Notice)> {
         let reason = format!("down: {}, {} waiting", down.answer, down.waiting);
-        Some(about(
-            trouble_subject(down.receiver),
-            "receiver",
-            "firing",
-            &reason,
-            down.latest_episode + 1,
-            now,
-        ))
+        Some(about(trouble_subject(down.receiver), "receiver", "firing", &reason, down.latest_episode + 1, now))
     }
     fn receiver_back(&self, receiver: &ReceiverName, open: &Alert, now: Timestamp) -> Option<(Alert, Notice)> {
-        Some(about(
-            trouble_subject(receiver),
-            "receiver",
-            "resolved",
-            "back",
-            open.episode,
-            now,
-        ))
+        Some(about(trouble_subject(receiver), "receiver", "resolved", "back", open.episode, now))
     }
 }
 
@@ -364,18 +300,12 @@ fn deps(memory: &Arc<Memory>, fakes: &Arc<Fakes>, now: Timestamp) -> OutboxDeps 
         announce: Arc::new(Herald),
         meter: Arc::new(NoMeter),
         clock: Clock::manual(now),
-        delivery: config::Delivery {
-            jitter: config::Percent(0.0),
-            ..delivery_config()
-        },
+        delivery: config::Delivery { jitter: config::Percent(0.0), ..delivery_config() },
     }
 }
 
 fn to(receivers: &[&str], notice: Notice) -> Notice {
-    Notice {
-        receivers: receivers.iter().map(|name| (*name).into()).collect(),
-        ..notice
-    }
+    Notice { receivers: receivers.iter().map(|name| (*name).into()).collect(), ..notice }
 }
 
 /// `count` notices of as many alerts.
@@ -383,11 +313,7 @@ fn many(receiver: &str, count: usize) -> Vec<Notice> {
     (0..count)
         .map(|at| {
             let alert = AlertId::from(format!("al_{at:04}"));
-            Notice {
-                id: notice_id(&alert, "firing"),
-                alert,
-                ..to(&[receiver], unlock())
-            }
+            Notice { id: notice_id(&alert, "firing"), alert, ..to(&[receiver], unlock()) }
         })
         .collect()
 }
@@ -401,10 +327,7 @@ fn after(seconds: i64) -> Timestamp {
 #[tokio::test]
 async fn what_is_due_is_delivered_once() {
     let memory = Memory::with(&[to(&["ops", "desk"], unlock()), to(&["ops"], moved())]);
-    let fakes = Fakes::new(&[
-        ("ops", Manner::Answers(Outcome::Accepted)),
-        ("desk", Manner::Answers(Outcome::Accepted)),
-    ]);
+    let fakes = Fakes::new(&[("ops", Manner::Answers(Outcome::Accepted)), ("desk", Manner::Answers(Outcome::Accepted))]);
     let outbox = Outbox::idle(deps(&memory, &fakes, after(0)));
     let report = outbox.deliver_due(after(0)).await;
     assert_eq!(report.count(DeliveryState::Delivered), 3);
@@ -451,10 +374,7 @@ async fn a_dead_beginning_does_not_hold_back_its_end() {
 #[tokio::test]
 async fn a_dead_letter_is_announced_once_and_never_in_a_loop() {
     let memory = Memory::with(&[to(&["ops"], unlock())]);
-    let fakes = Fakes::new(&[
-        ("ops", Manner::Answers(Outcome::Refused)),
-        ("fallback", Manner::Answers(Outcome::Refused)),
-    ]);
+    let fakes = Fakes::new(&[("ops", Manner::Answers(Outcome::Refused)), ("fallback", Manner::Answers(Outcome::Refused))]);
     let outbox = Outbox::idle(deps(&memory, &fakes, after(0)));
     outbox.deliver_due(after(0)).await;
     outbox.deliver_due(after(3_600)).await;
@@ -465,30 +385,18 @@ async fn a_dead_letter_is_announced_once_and_never_in_a_loop() {
 #[tokio::test]
 async fn a_receiver_that_is_gone_is_given_up_and_told() {
     let memory = Memory::with(&[to(&["ops"], unlock())]);
-    let fakes = Fakes::new(&[
-        ("ops", Manner::Answers(Outcome::Gone)),
-        ("fallback", Manner::Answers(Outcome::Accepted)),
-    ]);
+    let fakes = Fakes::new(&[("ops", Manner::Answers(Outcome::Gone)), ("fallback", Manner::Answers(Outcome::Accepted))]);
     let outbox = Outbox::idle(deps(&memory, &fakes, after(0)));
     outbox.deliver_due(after(0)).await;
-    assert_eq!(
-        memory.announced(),
-        ["firing the receiver is gone (410): said", "firing down: said, 0 waiting"]
-    );
-    assert_eq!(
-        memory.states(),
-        [DeliveryState::Dead, DeliveryState::Delivered, DeliveryState::Delivered]
-    );
+    assert_eq!(memory.announced(), ["firing the receiver is gone (410): said", "firing down: said, 0 waiting"]);
+    assert_eq!(memory.states(), [DeliveryState::Dead, DeliveryState::Delivered, DeliveryState::Delivered]);
 }
 
 #[tokio::test]
 async fn the_silence_of_a_receiver_is_told_once_and_so_is_its_return() {
     let memory = Memory::with(&[to(&["ops"], unlock())]);
     let script = Arc::new(Lock::new(VecDeque::from(vec![Outcome::LATER; 5])));
-    let fakes = Fakes::new(&[
-        ("ops", Manner::Then(script)),
-        ("fallback", Manner::Answers(Outcome::Accepted)),
-    ]);
+    let fakes = Fakes::new(&[("ops", Manner::Then(script)), ("fallback", Manner::Answers(Outcome::Accepted))]);
     let outbox = Outbox::idle(deps(&memory, &fakes, after(0)));
     for second in (0..=899).step_by(5) {
         outbox.deliver_due(after(second)).await;
@@ -507,10 +415,7 @@ async fn a_return_after_a_restart_is_told_too() {
     let memory = Memory::with(&[to(&["ops"], unlock())]);
     memory.0.lock().expect("a lock").trouble =
         Some(about("receiver/ops".into(), "receiver", "firing", "down", 3, after(-3_600)).0);
-    let fakes = Fakes::new(&[
-        ("ops", Manner::Answers(Outcome::Accepted)),
-        ("fallback", Manner::Answers(Outcome::Accepted)),
-    ]);
+    let fakes = Fakes::new(&[("ops", Manner::Answers(Outcome::Accepted)), ("fallback", Manner::Answers(Outcome::Accepted))]);
     Outbox::idle(deps(&memory, &fakes, after(0))).deliver_due(after(0)).await;
     assert_eq!(memory.announced(), ["resolved back"]);
 }
@@ -518,10 +423,7 @@ async fn a_return_after_a_restart_is_told_too() {
 #[tokio::test]
 async fn while_a_receiver_is_down_others_tries_do_not_burn() {
     let memory = Memory::with(&many("ops", 50));
-    let fakes = Fakes::new(&[
-        ("ops", Manner::Answers(Outcome::LATER)),
-        ("fallback", Manner::Answers(Outcome::Accepted)),
-    ]);
+    let fakes = Fakes::new(&[("ops", Manner::Answers(Outcome::LATER)), ("fallback", Manner::Answers(Outcome::Accepted))]);
     let outbox = Outbox::idle(deps(&memory, &fakes, after(0)));
     for second in 0..600 {
         outbox.deliver_due(after(second)).await;
@@ -536,10 +438,7 @@ async fn while_a_receiver_is_down_others_tries_do_not_burn() {
 async fn when_a_receiver_is_back_what_it_missed_follows_at_once() {
     let memory = Memory::with(&many("ops", 20));
     let script = Arc::new(Lock::new(VecDeque::from(vec![Outcome::LATER; 12])));
-    let fakes = Fakes::new(&[
-        ("ops", Manner::Then(script)),
-        ("fallback", Manner::Answers(Outcome::Accepted)),
-    ]);
+    let fakes = Fakes::new(&[("ops", Manner::Then(script)), ("fallback", Manner::Answers(Outcome::Accepted))]);
     let outbox = Outbox::idle(deps(&memory, &fakes, after(0)));
     let is_all_there = || memory.states().iter().all(|state| *state == DeliveryState::Delivered);
     let mut back_at = None;
@@ -552,22 +451,10 @@ async fn when_a_receiver_is_back_what_it_missed_follows_at_once() {
             break;
         }
     }
-    let attempts: Vec<usize> = memory
-        .0
-        .lock()
-        .expect("a lock")
-        .rows
-        .iter()
-        .map(|row| row.attempts.len())
-        .collect();
+    let attempts: Vec<usize> = memory.0.lock().expect("a lock").rows.iter().map(|row| row.attempts.len()).collect();
     assert!(is_all_there(), "back after {back_at:?} s, attempts {attempts:?}");
     let state = memory.0.lock().expect("a lock");
-    let last = state
-        .rows
-        .iter()
-        .filter_map(|row| row.attempts.last())
-        .map(|attempt| attempt.at)
-        .max();
+    let last = state.rows.iter().filter_map(|row| row.attempts.last()).map(|attempt| attempt.at).max();
     assert_eq!(last, back_at.map(after), "all in the same turn");
 }
 
@@ -576,16 +463,9 @@ async fn deliveries_to_a_receiver_that_left_the_config_become_visible_dead_lette
     let memory = Memory::with(&[to(&["old"], unlock()), to(&["old"], resolved()), to(&["fallback"], moved())]);
     let fakes = Fakes::new(&[("fallback", Manner::Answers(Outcome::Accepted))]);
     Outbox::idle(deps(&memory, &fakes, after(0))).deliver_due(after(0)).await;
-    assert_eq!(
-        memory.states()[..3],
-        [DeliveryState::Dead, DeliveryState::Dead, DeliveryState::Delivered]
-    );
+    assert_eq!(memory.states()[..3], [DeliveryState::Dead, DeliveryState::Dead, DeliveryState::Delivered]);
     assert_eq!(memory.announced().len(), 2);
-    assert!(
-        memory.announced()[0].contains("no receiver is called \"old\""),
-        "{:?}",
-        memory.announced()
-    );
+    assert!(memory.announced()[0].contains("no receiver is called \"old\""), "{:?}", memory.announced());
 }
 
 #[tokio::test]
@@ -644,14 +524,8 @@ async fn a_hung_receiver_delays_no_other_and_is_cut_off_at_the_end() {
     until("all messages to the healthy receiver", || fakes.got("ops").len() == 100).await;
     assert_eq!(outbox.stop(Duration::from_millis(50)).await, 1);
     let states = memory.states();
-    assert!(
-        states[..10].iter().all(|state| *state == DeliveryState::Due),
-        "what was cut off is still due"
-    );
-    assert!(
-        states[10..].iter().all(|state| *state == DeliveryState::Delivered),
-        "what was accepted is recorded"
-    );
+    assert!(states[..10].iter().all(|state| *state == DeliveryState::Due), "what was cut off is still due");
+    assert!(states[10..].iter().all(|state| *state == DeliveryState::Delivered), "what was accepted is recorded");
 }
 
 #[tokio::test]

@@ -19,15 +19,9 @@ pub fn built_in_summary(scope: &Scope<'_>) -> String {
     }
     let symbol = scope.token.map_or("unknown token", |token| token.symbol());
     if let Some(change) = scope.change {
-        let resource = change
-            .resource
-            .or_else(|| scope.record.map(|tracked| tracked.record.resource()))
-            .unwrap_or(Resource::Unlock);
-        let what = if change.summary.is_empty() {
-            change.kind.as_str().replace('_', " ")
-        } else {
-            change.summary.clone()
-        };
+        let resource =
+            change.resource.or_else(|| scope.record.map(|tracked| tracked.record.resource())).unwrap_or(Resource::Unlock);
+        let what = if change.summary.is_empty() { change.kind.as_str().replace('_', " ") } else { change.summary.clone() };
         return clean(&format!("{symbol} {resource}: {what}"));
     }
     let Some(record) = scope.record.map(|tracked| &tracked.record) else {
@@ -43,10 +37,7 @@ fn of_record(record: &Record, now: Timestamp) -> String {
             let begins = event.cliff_amount().is_none() && event.linear_unlocks.get().is_some();
             let linear = event.linear_unlocks.get();
             let (value, amount) = if begins {
-                (
-                    linear.and_then(|half| half.linear_value.copied()),
-                    linear.and_then(|half| half.linear_amount.copied()),
-                )
+                (linear.and_then(|half| half.linear_value.copied()), linear.and_then(|half| half.linear_amount.copied()))
             } else {
                 (event.cliff_value(), event.cliff_amount())
             };
@@ -63,20 +54,11 @@ fn of_record(record: &Record, now: Timestamp) -> String {
                 _ if is_plural => "unlock",
                 _ => "unlocks",
             };
-            format!(
-                "{}{share} {verb} {}{}",
-                size(value, amount),
-                when(interval.as_ref()),
-                distance(interval.as_ref(), now)
-            )
+            format!("{}{share} {verb} {}{}", size(value, amount), when(interval.as_ref()), distance(interval.as_ref(), now))
         }
         Record::Burn(burn) => {
             let label = label(burn.burn_event_label.as_str());
-            format!(
-                "{} burned {}{label}",
-                size(burn.value.copied(), burn.amount.copied()),
-                when(interval.as_ref())
-            )
+            format!("{} burned {}{label}", size(burn.value.copied(), burn.amount.copied()), when(interval.as_ref()))
         }
         Record::Buyback(buyback) => {
             let label = label(buyback.buyback_event_label.as_str());
@@ -87,38 +69,20 @@ fn of_record(record: &Record, now: Timestamp) -> String {
             )
         }
         Record::Emission(emission) => {
-            let day = emission
-                .start_date
-                .copied()
-                .map_or_else(|| "on an unknown day".into(), |day| format!("on {}", format::day(day)));
-            format!(
-                "{} emitted {day}",
-                size(emission.unlock_value.copied(), emission.unlock_amount.copied())
-            )
+            let day =
+                emission.start_date.copied().map_or_else(|| "on an unknown day".into(), |day| format!("on {}", format::day(day)));
+            format!("{} emitted {day}", size(emission.unlock_value.copied(), emission.unlock_amount.copied()))
         }
         Record::Allocation(row) => {
             let name = row.allocation_name.as_str().unwrap_or("unnamed");
-            let total = row
-                .allocation_amount
-                .copied()
-                .map_or_else(|| "unknown".into(), format::amount);
-            let locked = row
-                .allocation_locked_amount
-                .copied()
-                .map_or_else(|| "unknown".into(), format::amount);
+            let total = row.allocation_amount.copied().map_or_else(|| "unknown".into(), format::amount);
+            let locked = row.allocation_locked_amount.copied().map_or_else(|| "unknown".into(), format::amount);
             format!("allocation {name}: {total} tokens, {locked} locked")
         }
         Record::Funding(round) => {
             let name = round.round_name.as_str().unwrap_or("funding round");
-            let raised = round
-                .total_amount_raised
-                .copied()
-                .map_or_else(|| "an unknown amount".into(), format::usd);
-            let investor = round
-                .investor_name
-                .as_str()
-                .map(|name| format!(", with {name}"))
-                .unwrap_or_default();
+            let raised = round.total_amount_raised.copied().map_or_else(|| "an unknown amount".into(), format::usd);
+            let investor = round.investor_name.as_str().map(|name| format!(", with {name}")).unwrap_or_default();
             format!("{name}: {raised} raised {}{investor}", when(interval.as_ref()))
         }
     }
@@ -134,9 +98,7 @@ fn size(value: Option<f64>, amount: Option<f64>) -> String {
 }
 
 fn label(text: Option<&str>) -> String {
-    text.filter(|text| !text.trim().is_empty())
-        .map(|text| format!(" ({})", text.trim()))
-        .unwrap_or_default()
+    text.filter(|text| !text.trim().is_empty()).map(|text| format!(" ({})", text.trim())).unwrap_or_default()
 }
 
 /// The record's time in words, also where it has none.
@@ -169,25 +131,14 @@ pub(super) fn days_in_words(days: f64) -> String {
     } else {
         ((days * 1440.0).round(), "minute")
     };
-    format!(
-        "{number:.0} {unit}{}",
-        if (number - 1.0).abs() < f64::EPSILON { "" } else { "s" }
-    )
+    format!("{number:.0} {unit}{}", if (number - 1.0).abs() < f64::EPSILON { "" } else { "s" })
 }
 
 /// One line without control characters, of bounded length.
 fn clean(text: &str) -> String {
-    let text: String = text
-        .chars()
-        .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| is_shown(*c))
-        .collect();
+    let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| is_shown(*c)).collect();
     let limit = MAX_PIECE * 3;
-    if text.chars().count() > limit {
-        text.chars().take(limit - 1).chain(['…']).collect()
-    } else {
-        text
-    }
+    if text.chars().count() > limit { text.chars().take(limit - 1).chain(['…']).collect() } else { text }
 }
 
 /// Whether a character may stand in a text for people: no control characters, nothing that turns the direction of writing around.

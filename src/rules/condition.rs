@@ -78,13 +78,7 @@ pub(super) struct Finding {
 
 impl Finding {
     pub fn error(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self {
-            is_error: true,
-            span,
-            message: message.into(),
-            label: None,
-            help: None,
-        }
+        Self { is_error: true, span, message: message.into(), label: None, help: None }
     }
 
     pub fn help(mut self, help: impl Into<String>) -> Self {
@@ -109,19 +103,10 @@ pub(super) fn compile(text: &str, on: On) -> (Option<Condition>, Vec<Finding>) {
         Ok(parsed) => parsed,
         Err(finding) => return (None, vec![finding]),
     };
-    let mut checker = Checker {
-        text,
-        info: &info,
-        words: Words::of(on),
-        on,
-        findings: Vec::new(),
-        variables: Vec::new(),
-        reads_clock: false,
-    };
+    let mut checker =
+        Checker { text, info: &info, words: Words::of(on), on, findings: Vec::new(), variables: Vec::new(), reads_clock: false };
     let root = checker.truth(&tree);
-    let Checker {
-        findings, reads_clock, ..
-    } = checker;
+    let Checker { findings, reads_clock, .. } = checker;
     let root = root.filter(|_| findings.iter().all(|finding| !finding.is_error));
     (root.map(|root| Condition { root, reads_clock }), findings)
 }
@@ -133,10 +118,8 @@ fn parse(text: &str) -> Result<(IdedExpr, SourceInfo), Finding> {
             // Without macros `exists` and `has` stay the calls that were written.
             match cel::Env::default().parser().parse_with_source_info(text) {
                 Ok((tree, info)) if depth(&tree) <= MAX_DEPTH => Ok((tree, info)),
-                Ok(_) => Err(
-                    Finding::error(whole.clone(), format!("this condition is nested more than {MAX_DEPTH} deep"))
-                        .help("split it into several rules, or write a list: `x in [1, 2, 3]`"),
-                ),
+                Ok(_) => Err(Finding::error(whole.clone(), format!("this condition is nested more than {MAX_DEPTH} deep"))
+                    .help("split it into several rules, or write a list: `x in [1, 2, 3]`")),
                 Err(errors) => Err(syntax_error(text, &errors)),
             }
         });
@@ -161,33 +144,19 @@ fn syntax_error(text: &str, errors: &cel::ParseErrors) -> Finding {
         Some(start + rest.char_indices().nth(column).map_or(rest.len(), |(offset, _)| offset))
     });
     let start = at.unwrap_or(0);
-    let token: String = text
-        .get(start..)
-        .unwrap_or_default()
-        .chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect();
+    let token: String = text.get(start..).unwrap_or_default().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
     let length = match token.len() {
-        0 => text
-            .get(start..)
-            .and_then(|rest| rest.chars().next())
-            .map_or(0, char::len_utf8),
+        0 => text.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8),
         length => length,
     };
     if length == 0 {
         let end = text.trim_end().len();
-        let last = text
-            .get(..end)
-            .and_then(|kept| kept.char_indices().next_back())
-            .map_or(0, |(offset, _)| offset);
+        let last = text.get(..end).and_then(|kept| kept.char_indices().next_back()).map_or(0, |(offset, _)| offset);
         return Finding::error(last..end, "this condition ends too early")
             .help("something must follow: a name, a number, a text in quotes, or `)`");
     }
     let unexpected = text.get(start..start + length).unwrap_or_default();
-    let invalid_number = errors
-        .errors
-        .iter()
-        .any(|error| error.msg.contains("invalid") && error.msg.contains("literal"));
+    let invalid_number = errors.errors.iter().any(|error| error.msg.contains("invalid") && error.msg.contains("literal"));
     if invalid_number {
         return Finding::error(start..start + length, format!("`{unexpected}` is no number that can be held"))
             .help("write it as a decimal: 1e30");
@@ -278,10 +247,7 @@ impl Checker<'_> {
 
     /// The bytes that an expression covers, as far as its parts tell.
     fn span(&self, expr: &IdedExpr) -> Range<usize> {
-        let mut range = Range {
-            start: usize::MAX,
-            end: 0,
-        };
+        let mut range = Range { start: usize::MAX, end: 0 };
         self.cover(expr, &mut range);
         if range.is_empty() { 0..self.text.len() } else { range }
     }
@@ -326,9 +292,7 @@ impl Checker<'_> {
     fn extend_over_name(&self, range: &mut Range<usize>, name: &str) {
         let tail = self.text.get(range.end..).unwrap_or_default();
         if let Some(offset) = tail.find(name)
-            && tail
-                .get(..offset)
-                .is_some_and(|between| between.chars().all(|c| c == '.' || c.is_whitespace()))
+            && tail.get(..offset).is_some_and(|between| between.chars().all(|c| c == '.' || c.is_whitespace()))
         {
             range.end += offset + name.len();
         }
@@ -345,11 +309,7 @@ impl Checker<'_> {
 
     fn quote(&self, expr: &IdedExpr) -> String {
         let text = self.text.get(self.span(expr)).unwrap_or_default();
-        if text.chars().count() > 40 {
-            format!("{}…", text.chars().take(39).collect::<String>())
-        } else {
-            text.to_owned()
-        }
+        if text.chars().count() > 40 { format!("{}…", text.chars().take(39).collect::<String>()) } else { text.to_owned() }
     }
 
     /// An expression that must be true or false.
@@ -402,10 +362,7 @@ impl Checker<'_> {
         }
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "all numbers are doubles here, as the documentation says"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "all numbers are doubles here, as the documentation says")]
     fn literal(&mut self, expr: &IdedExpr, value: &LiteralValue) -> Option<Typed> {
         match value {
             LiteralValue::Boolean(value) => Some(Typed::Bool(Cond::Const(*value.inner()))),
@@ -420,11 +377,7 @@ impl Checker<'_> {
 
     fn list(&mut self, expr: &IdedExpr, elements: &[IdedExpr]) -> Option<Typed> {
         if elements.len() > MAX_LIST {
-            return self.refuse(
-                self.span(expr),
-                format!("a list may have at most {MAX_LIST} items"),
-                "split the rule",
-            );
+            return self.refuse(self.span(expr), format!("a list may have at most {MAX_LIST} items"), "split the rule");
         }
         let mut numbers = Vec::new();
         let mut texts = Vec::new();
@@ -501,13 +454,7 @@ impl Checker<'_> {
             Word::Text(get) => Typed::Text(Txt::Field(get)),
             Word::Texts(get) => Typed::Texts(get),
             Word::Fact(get, kind) => fact(get, kind),
-            Word::Parts(list, kind) => Typed::Items(
-                Items {
-                    list,
-                    filters: Vec::new(),
-                },
-                Item::Part(kind),
-            ),
+            Word::Parts(list, kind) => Typed::Items(Items { list, filters: Vec::new() }, Item::Part(kind)),
             Word::Now => {
                 self.reads_clock = true;
                 Typed::Time(Time::Now)
@@ -585,11 +532,7 @@ impl Checker<'_> {
                 operators::LOGICAL_AND | operators::LOGICAL_OR => {
                     let (left, right) = (self.truth(left), self.truth(right));
                     let sides = Box::new((left?, right?));
-                    Some(Typed::Bool(if name == operators::LOGICAL_AND {
-                        Cond::And(sides)
-                    } else {
-                        Cond::Or(sides)
-                    }))
+                    Some(Typed::Bool(if name == operators::LOGICAL_AND { Cond::And(sides) } else { Cond::Or(sides) }))
                 }
                 operators::EQUALS => self.compare(expr, Compare::Equal, left, right),
                 operators::NOT_EQUALS => self.compare(expr, Compare::NotEqual, left, right),
@@ -636,16 +579,8 @@ impl Checker<'_> {
             (Typed::Time(left), Typed::Time(right)) => Some(Typed::Time(Time::If(Box::new((test, left, right))))),
             (Typed::Span(left), Typed::Span(right)) => Some(Typed::Span(Span::If(Box::new((test, left, right))))),
             (left, right) => {
-                let message = format!(
-                    "the two results of `? :` differ in type: {} and {}",
-                    left.name(),
-                    right.name()
-                );
-                self.refuse(
-                    self.span(expr),
-                    message,
-                    "make both numbers, texts, times, durations, or true or false",
-                )
+                let message = format!("the two results of `? :` differ in type: {} and {}", left.name(), right.name());
+                self.refuse(self.span(expr), message, "make both numbers, texts, times, durations, or true or false")
             }
         }
     }
@@ -686,11 +621,7 @@ impl Checker<'_> {
                 let field = if matches!(other, Typed::Null) {
                     "x".into()
                 } else {
-                    self.quote(if self.quote(left_expr) == "null" {
-                        right_expr
-                    } else {
-                        left_expr
-                    })
+                    self.quote(if self.quote(left_expr) == "null" { right_expr } else { left_expr })
                 };
                 let help = format!("write `{}has({field})`", if op == Compare::NotEqual { "" } else { "!" });
                 return self.refuse(
@@ -731,23 +662,15 @@ impl Checker<'_> {
             (Typed::Text(_), Typed::Time(_)) => other(right, left_expr, left_expr),
             (Typed::Texts(_), _) => other(left, right_expr, left_expr),
             (_, Typed::Texts(_)) => other(right, left_expr, right_expr),
-            (Typed::Span(_), _) | (_, Typed::Span(_)) => other(
-                if matches!(left, Typed::Span(_)) { left } else { right },
-                left_expr,
-                right_expr,
-            ),
+            (Typed::Span(_), _) | (_, Typed::Span(_)) => {
+                other(if matches!(left, Typed::Span(_)) { left } else { right }, left_expr, right_expr)
+            }
             (Typed::Number(_), _) => other(left, left_expr, right_expr),
             (_, Typed::Number(_)) => other(right, right_expr, left_expr),
             (_, Typed::Items(..)) => other(right, left_expr, right_expr),
             _ => other(left, left_expr, right_expr),
         };
-        let label = format!(
-            "`{}` is {}, `{}` is {}",
-            self.quote(left_expr),
-            left.name(),
-            self.quote(right_expr),
-            right.name()
-        );
+        let label = format!("`{}` is {}, `{}` is {}", self.quote(left_expr), left.name(), self.quote(right_expr), right.name());
         let span = self.span(expr);
         let mut finding = Finding::error(span, format!("{} cannot be compared with {}", left.name(), right.name())).label(label);
         finding.help = help;
@@ -765,15 +688,9 @@ impl Checker<'_> {
             _ => return,
         };
         if name.ends_with("valueToMarketCap") && threshold > 0.0 && threshold < SUSPICIOUS_PERCENT {
-            let mut finding = Finding::error(
-                self.span(expr),
-                format!("`valueToMarketCap` is in percent: {threshold} means {threshold} %"),
-            )
-            .help(format!(
-                "for {} % write {}",
-                round(threshold * 100.0),
-                round(threshold * 100.0)
-            ));
+            let mut finding =
+                Finding::error(self.span(expr), format!("`valueToMarketCap` is in percent: {threshold} means {threshold} %"))
+                    .help(format!("for {} % write {}", round(threshold * 100.0), round(threshold * 100.0)));
             finding.is_error = false;
             self.findings.push(finding);
         }
@@ -788,20 +705,16 @@ impl Checker<'_> {
             return;
         }
         let kinds: Vec<&str> = match self.on {
-            On::Change(resource, _) => ChangeKind::ALL
-                .into_iter()
-                .filter(|kind| can_be_heard(*kind, resource))
-                .map(ChangeKind::as_str)
-                .collect(),
+            On::Change(resource, _) => {
+                ChangeKind::ALL.into_iter().filter(|kind| can_be_heard(*kind, resource)).map(ChangeKind::as_str).collect()
+            }
             _ => return,
         };
         if kinds.contains(&word.as_str()) {
             return;
         }
-        let help = closest(word, kinds.iter().copied()).map_or_else(
-            || format!("kinds are {}", kinds.join(", ")),
-            |near| format!("did you mean \"{near}\"?"),
-        );
+        let help = closest(word, kinds.iter().copied())
+            .map_or_else(|| format!("kinds are {}", kinds.join(", ")), |near| format!("did you mean \"{near}\"?"));
         self.refuse::<()>(self.span(expr), format!("no change has the kind \"{word}\" here"), help);
     }
 
@@ -862,11 +775,7 @@ impl Checker<'_> {
             (Typed::Fact(value), Typed::TextList(items)) => Cond::TextIn(Txt::Fact(value), items),
             (left, right) => {
                 let span = self.span(left_expr).start..self.span(right_expr).end;
-                let message = format!(
-                    "`in` needs a list of the same type: here stand {} and {}",
-                    left.name(),
-                    right.name()
-                );
+                let message = format!("`in` needs a list of the same type: here stand {} and {}", left.name(), right.name());
                 let help = match right {
                     Typed::Text(_) => format!("write `{}.contains({})`", self.quote(right_expr), self.quote(left_expr)),
                     _ => "write `tokenSymbol in [\"ARB\", \"APT\"]`, or use `exists` on allocations".into(),
@@ -885,11 +794,7 @@ impl Checker<'_> {
             ("min" | "max", [_, _, ..]) => {
                 let items: Vec<Option<Num>> = arguments.iter().map(|argument| self.number(argument)).collect();
                 let items: Vec<Num> = items.into_iter().collect::<Option<_>>()?;
-                Some(Typed::Number(if name == "min" {
-                    Num::Least(items)
-                } else {
-                    Num::Greatest(items)
-                }))
+                Some(Typed::Number(if name == "min" { Num::Least(items) } else { Num::Greatest(items) }))
             }
             ("timestamp", [argument]) => match self.constant(argument) {
                 Some(text) => match wire::parse_timestamp(&text) {
@@ -995,11 +900,7 @@ impl Checker<'_> {
             Typed::Texts(get) => Presence::Texts(get),
             Typed::Items(items, _) if items.filters.is_empty() => Presence::List(items.list),
             _ => {
-                return self.refuse(
-                    self.span(argument),
-                    "`has` asks whether one field is there",
-                    "write `has(cliffValue)`",
-                );
+                return self.refuse(self.span(argument), "`has` asks whether one field is there", "write `has(cliffValue)`");
             }
         };
         Some(Typed::Bool(Cond::Has(presence)))
@@ -1008,10 +909,7 @@ impl Checker<'_> {
     fn size(&mut self, expr: &IdedExpr, argument: &IdedExpr) -> Option<Typed> {
         Some(Typed::Number(match self.check(argument)? {
             Typed::Text(text) => Num::Length(Box::new(text)),
-            Typed::Texts(get) => Num::Count(Items {
-                list: List::Texts(get),
-                filters: Vec::new(),
-            }),
+            Typed::Texts(get) => Num::Count(Items { list: List::Texts(get), filters: Vec::new() }),
             Typed::Items(items, _) => Num::Count(items),
             other => {
                 let message = format!("`{}` is {} and has no size", self.quote(argument), other.name());
@@ -1049,11 +947,7 @@ impl Checker<'_> {
                     Ok(pattern) => Some(Typed::Bool(Cond::Matches(text?, pattern))),
                     Err(error) => {
                         let reason = error.to_string();
-                        let reason = reason
-                            .lines()
-                            .last()
-                            .unwrap_or("not understood")
-                            .trim_start_matches("error: ");
+                        let reason = reason.lines().last().unwrap_or("not understood").trim_start_matches("error: ");
                         self.refuse(
                             self.span(argument),
                             format!("this pattern cannot be used: {reason}"),
@@ -1080,11 +974,9 @@ impl Checker<'_> {
                 format!("`{name}` takes a name and a condition"),
                 "write it like `allocations.exists(a, a.cliffAmount > 1000000)`",
             ),
-            ("startsWith" | "endsWith" | "contains" | "matches" | "size" | "sum", _) => self.refuse(
-                self.span(expr),
-                format!("`{name}` has the wrong number of arguments"),
-                SUPPORTED,
-            ),
+            ("startsWith" | "endsWith" | "contains" | "matches" | "size" | "sum", _) => {
+                self.refuse(self.span(expr), format!("`{name}` has the wrong number of arguments"), SUPPORTED)
+            }
             _ => self.unsupported(expr, name),
         }
     }
@@ -1099,20 +991,10 @@ impl Checker<'_> {
     ) -> Option<Typed> {
         let (mut items, item) = match self.check(target)? {
             Typed::Items(items, item) => (items, item),
-            Typed::Texts(get) => (
-                Items {
-                    list: List::Texts(get),
-                    filters: Vec::new(),
-                },
-                Item::Text,
-            ),
+            Typed::Texts(get) => (Items { list: List::Texts(get), filters: Vec::new() }, Item::Text),
             other => {
                 let message = format!("`{}` is {}; `{name}` goes through a list", self.quote(target), other.name());
-                return self.refuse(
-                    self.span(target),
-                    message,
-                    "lists are `allocations`, `token.groups` and the like",
-                );
+                return self.refuse(self.span(target), message, "lists are `allocations`, `token.groups` and the like");
             }
         };
         let Expr::Ident(name_of_item) = &variable.expr else {
@@ -1185,9 +1067,7 @@ pub(super) fn unknown_name(path: &str, names: &[&'static str]) -> (String, Strin
 /// A length of time as people write it, for arithmetic on instants.
 pub(super) fn span_of(text: &str) -> Result<TimeDelta, String> {
     let (negative, plain) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-    plain
-        .parse::<config::Span>()
-        .map(|span| if negative { -span.delta() } else { span.delta() })
+    plain.parse::<config::Span>().map(|span| if negative { -span.delta() } else { span.delta() })
 }
 
 fn round(value: f64) -> f64 {

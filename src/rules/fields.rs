@@ -259,60 +259,15 @@ pub(crate) static TOKEN: &[Field<Token>] = fields! {
 
 /// Fields of a change.
 pub(crate) static CHANGE: &[Field<Change>] = &[
-    Field {
-        name: "change.kind",
-        old: "",
-        new: "",
-        read: Read::Text(|c| Some(c.kind.as_str())),
-    },
-    Field {
-        name: "change.from",
-        old: "",
-        new: "",
-        read: Read::Fact(|c| c.from.as_ref()),
-    },
-    Field {
-        name: "change.to",
-        old: "",
-        new: "",
-        read: Read::Fact(|c| c.to.as_ref()),
-    },
-    Field {
-        name: "change.shiftDays",
-        old: "",
-        new: "",
-        read: Read::Number(|c| c.shift_days),
-    },
-    Field {
-        name: "change.shiftDaysMin",
-        old: "",
-        new: "",
-        read: Read::Number(|c| c.shift_days_min.or(c.shift_days)),
-    },
-    Field {
-        name: "change.shiftDaysMax",
-        old: "",
-        new: "",
-        read: Read::Number(|c| c.shift_days_max.or(c.shift_days)),
-    },
-    Field {
-        name: "change.ratio",
-        old: "",
-        new: "",
-        read: Read::Number(|c| c.ratio),
-    },
-    Field {
-        name: "change.count",
-        old: "",
-        new: "",
-        read: Read::Number(|c| Some(f64::from(c.count))),
-    },
-    Field {
-        name: "change.summary",
-        old: "",
-        new: "",
-        read: Read::Text(|c| Some(&c.summary)),
-    },
+    Field { name: "change.kind", old: "", new: "", read: Read::Text(|c| Some(c.kind.as_str())) },
+    Field { name: "change.from", old: "", new: "", read: Read::Fact(|c| c.from.as_ref()) },
+    Field { name: "change.to", old: "", new: "", read: Read::Fact(|c| c.to.as_ref()) },
+    Field { name: "change.shiftDays", old: "", new: "", read: Read::Number(|c| c.shift_days) },
+    Field { name: "change.shiftDaysMin", old: "", new: "", read: Read::Number(|c| c.shift_days_min.or(c.shift_days)) },
+    Field { name: "change.shiftDaysMax", old: "", new: "", read: Read::Number(|c| c.shift_days_max.or(c.shift_days)) },
+    Field { name: "change.ratio", old: "", new: "", read: Read::Number(|c| c.ratio) },
+    Field { name: "change.count", old: "", new: "", read: Read::Number(|c| Some(f64::from(c.count))) },
+    Field { name: "change.summary", old: "", new: "", read: Read::Text(|c| Some(&c.summary)) },
     Field {
         name: "change.allocations",
         old: "",
@@ -335,43 +290,19 @@ pub(crate) static SOURCE: &[Field<SourceFacts>] = fields! {
 };
 
 static UNLOCK_PART: &[PartField] = &[
-    PartField {
-        name: "allocationName",
-        read: ReadPart::Text(part_name),
-    },
-    PartField {
-        name: "standardAllocationName",
-        read: ReadPart::Text(part_standard_name),
-    },
+    PartField { name: "allocationName", read: ReadPart::Text(part_name) },
+    PartField { name: "standardAllocationName", read: ReadPart::Text(part_standard_name) },
     PartField {
         name: "cliffAmount",
-        read: ReadPart::Number(|p| {
-            if let Part::Cliff(c) = p {
-                c.cliff_amount.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Cliff(c) = p { c.cliff_amount.copied() } else { None }),
     },
     PartField {
         name: "cliffValue",
-        read: ReadPart::Number(|p| {
-            if let Part::Cliff(c) = p {
-                c.cliff_value.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Cliff(c) = p { c.cliff_value.copied() } else { None }),
     },
     PartField {
         name: "unlockDate",
-        read: ReadPart::Time(|p| {
-            if let Part::Cliff(c) = p {
-                c.unlock_date.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Time(|p| if let Part::Cliff(c) = p { c.unlock_date.copied() } else { None }),
     },
     PartField {
         name: "unlockPrecision",
@@ -391,151 +322,58 @@ static UNLOCK_PART: &[PartField] = &[
     },
     PartField {
         name: "committedAmount",
-        read: ReadPart::Number(|p| {
-            if let Part::Cliff(c) = p {
-                c.committed_claim.get()?.amount.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Cliff(c) = p { c.committed_claim.get()?.amount.copied() } else { None }),
     },
     PartField {
         name: "committedValue",
-        read: ReadPart::Number(|p| {
-            if let Part::Cliff(c) = p {
-                c.committed_claim.get()?.value.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Cliff(c) = p { c.committed_claim.get()?.value.copied() } else { None }),
     },
     PartField {
         name: "linearAmount",
-        read: ReadPart::Number(|p| {
-            if let Part::Linear(l) = p {
-                l.linear_amount.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Linear(l) = p { l.linear_amount.copied() } else { None }),
     },
     PartField {
         name: "linearValue",
-        read: ReadPart::Number(|p| {
-            if let Part::Linear(l) = p {
-                l.linear_value.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Linear(l) = p { l.linear_value.copied() } else { None }),
     },
     PartField {
         name: "dailyAmount",
-        read: ReadPart::Number(|p| {
-            if let Part::Linear(l) = p {
-                l.daily_amount.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Linear(l) = p { l.daily_amount.copied() } else { None }),
     },
     PartField {
         name: "dailyValue",
-        read: ReadPart::Number(|p| {
-            if let Part::Linear(l) = p {
-                l.daily_value.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Linear(l) = p { l.daily_value.copied() } else { None }),
     },
     PartField {
         name: "durationOfRate",
-        read: ReadPart::Number(|p| {
-            if let Part::Linear(l) = p {
-                l.duration_of_rate.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Linear(l) = p { l.duration_of_rate.copied() } else { None }),
     },
-    PartField {
-        name: "beginDate",
-        read: ReadPart::Time(|p| {
-            if let Part::Linear(l) = p {
-                l.begin_date.copied()
-            } else {
-                None
-            }
-        }),
-    },
-    PartField {
-        name: "endDate",
-        read: ReadPart::Time(|p| if let Part::Linear(l) = p { l.end_date.copied() } else { None }),
-    },
+    PartField { name: "beginDate", read: ReadPart::Time(|p| if let Part::Linear(l) = p { l.begin_date.copied() } else { None }) },
+    PartField { name: "endDate", read: ReadPart::Time(|p| if let Part::Linear(l) = p { l.end_date.copied() } else { None }) },
 ];
 
 static EMISSION_PART: &[PartField] = &[
-    PartField {
-        name: "allocationName",
-        read: ReadPart::Text(part_name),
-    },
-    PartField {
-        name: "standardAllocationName",
-        read: ReadPart::Text(part_standard_name),
-    },
+    PartField { name: "allocationName", read: ReadPart::Text(part_name) },
+    PartField { name: "standardAllocationName", read: ReadPart::Text(part_standard_name) },
     PartField {
         name: "unlockAmount",
-        read: ReadPart::Number(|p| {
-            if let Part::Emission(e) = p {
-                e.unlock_amount.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Emission(e) = p { e.unlock_amount.copied() } else { None }),
     },
     PartField {
         name: "unlockValue",
-        read: ReadPart::Number(|p| {
-            if let Part::Emission(e) = p {
-                e.unlock_value.copied()
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Emission(e) = p { e.unlock_value.copied() } else { None }),
     },
 ];
 
 static CHANGE_PART: &[PartField] = &[
-    PartField {
-        name: "name",
-        read: ReadPart::Text(part_name),
-    },
-    PartField {
-        name: "from",
-        read: ReadPart::Fact(|p| if let Part::Change(c) = p { c.from.as_ref() } else { None }),
-    },
-    PartField {
-        name: "to",
-        read: ReadPart::Fact(|p| if let Part::Change(c) = p { c.to.as_ref() } else { None }),
-    },
-    PartField {
-        name: "shiftDays",
-        read: ReadPart::Number(|p| if let Part::Change(c) = p { c.shift_days } else { None }),
-    },
-    PartField {
-        name: "ratio",
-        read: ReadPart::Number(|p| if let Part::Change(c) = p { c.ratio } else { None }),
-    },
+    PartField { name: "name", read: ReadPart::Text(part_name) },
+    PartField { name: "from", read: ReadPart::Fact(|p| if let Part::Change(c) = p { c.from.as_ref() } else { None }) },
+    PartField { name: "to", read: ReadPart::Fact(|p| if let Part::Change(c) = p { c.to.as_ref() } else { None }) },
+    PartField { name: "shiftDays", read: ReadPart::Number(|p| if let Part::Change(c) = p { c.shift_days } else { None }) },
+    PartField { name: "ratio", read: ReadPart::Number(|p| if let Part::Change(c) = p { c.ratio } else { None }) },
     PartField {
         name: "count",
-        read: ReadPart::Number(|p| {
-            if let Part::Change(c) = p {
-                Some(f64::from(c.count))
-            } else {
-                None
-            }
-        }),
+        read: ReadPart::Number(|p| if let Part::Change(c) = p { Some(f64::from(c.count)) } else { None }),
     },
 ];
 
@@ -596,47 +434,26 @@ pub(crate) fn part_standard_name(part: Part<'_>) -> Option<&str> {
 }
 
 fn cliff_items(event: &wire::UnlockEvent) -> &[wire::CliffAllocation] {
-    event
-        .cliff_unlocks
-        .get()
-        .map_or(&[], |cliffs| cliffs.allocation_breakdown.items())
+    event.cliff_unlocks.get().map_or(&[], |cliffs| cliffs.allocation_breakdown.items())
 }
 
 fn linear_items(event: &wire::UnlockEvent) -> &[wire::LinearAllocation] {
-    event
-        .linear_unlocks
-        .get()
-        .map_or(&[], |linears| linears.allocation_breakdown.items())
+    event.linear_unlocks.get().map_or(&[], |linears| linears.allocation_breakdown.items())
 }
 
 fn cliff_parts<'a>(event: &'a wire::UnlockEvent, visit: PartVisitor<'a, '_>) -> Option<()> {
-    event
-        .cliff_unlocks
-        .get()?
-        .allocation_breakdown
-        .get()?
-        .iter()
-        .all(|item| visit(Part::Cliff(item)));
+    event.cliff_unlocks.get()?.allocation_breakdown.get()?.iter().all(|item| visit(Part::Cliff(item)));
     Some(())
 }
 
 fn linear_parts<'a>(event: &'a wire::UnlockEvent, visit: PartVisitor<'a, '_>) -> Option<()> {
-    event
-        .linear_unlocks
-        .get()?
-        .allocation_breakdown
-        .get()?
-        .iter()
-        .all(|item| visit(Part::Linear(item)));
+    event.linear_unlocks.get()?.allocation_breakdown.get()?.iter().all(|item| visit(Part::Linear(item)));
     Some(())
 }
 
 fn both_parts<'a>(event: &'a wire::UnlockEvent, visit: PartVisitor<'a, '_>) -> Option<()> {
     let cliffs = event.cliff_unlocks.get().and_then(|cliffs| cliffs.allocation_breakdown.get());
-    let linears = event
-        .linear_unlocks
-        .get()
-        .and_then(|linears| linears.allocation_breakdown.get());
+    let linears = event.linear_unlocks.get().and_then(|linears| linears.allocation_breakdown.get());
     if cliffs.is_none() && linears.is_none() {
         return None;
     }
@@ -659,9 +476,7 @@ fn claims(event: &wire::UnlockEvent) -> impl Iterator<Item = &wire::CommittedCla
 
 /// Sum over the claims that name it; none where no claim does.
 fn committed(event: &wire::UnlockEvent, of: fn(&wire::CommittedClaim) -> Option<f64>) -> Option<f64> {
-    claims(event)
-        .filter_map(of)
-        .fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
+    claims(event).filter_map(of).fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
 }
 
 fn unix_time(seconds: Option<i64>) -> Option<Timestamp> {
@@ -685,16 +500,8 @@ fn reference_price_time(event: &wire::UnlockEvent) -> Option<Timestamp> {
         .copied()
         .or_else(|| event.cliff_unlocks.get()?.reference_price_updated_time.copied())
         .or_else(|| event.linear_unlocks.get()?.reference_price_updated_time.copied())
-        .or_else(|| {
-            cliff_items(event)
-                .iter()
-                .find_map(|item| item.reference_price_updated_time.copied())
-        })
-        .or_else(|| {
-            linear_items(event)
-                .iter()
-                .find_map(|item| item.reference_price_updated_time.copied())
-        })
+        .or_else(|| cliff_items(event).iter().find_map(|item| item.reference_price_updated_time.copied()))
+        .or_else(|| linear_items(event).iter().find_map(|item| item.reference_price_updated_time.copied()))
 }
 
 /// The source's word for the least exact of its dates.

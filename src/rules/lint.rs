@@ -23,10 +23,7 @@ enum Last {
 /// What is wrong with `text` at first sight. Empty: nothing.
 pub(super) fn lint(text: &str) -> Vec<Finding> {
     if text.len() > MAX_CONDITION {
-        let problem = format!(
-            "this condition is {} bytes long; at most {MAX_CONDITION} are allowed",
-            text.len()
-        );
+        let problem = format!("this condition is {} bytes long; at most {MAX_CONDITION} are allowed", text.len());
         return vec![
             Finding::error(0..text.len(), problem)
                 .help("split it into several rules, or use `tokens` and `allocations` to filter"),
@@ -38,13 +35,7 @@ pub(super) fn lint(text: &str) -> Vec<Finding> {
                 .help("leave the key out, or write a condition such as `cliffValue >= 5000000`"),
         ];
     }
-    let mut scan = Scan {
-        text,
-        at: 0,
-        open: Vec::new(),
-        last: Last::Start,
-        findings: Vec::new(),
-    };
+    let mut scan = Scan { text, at: 0, open: Vec::new(), last: Last::Start, findings: Vec::new() };
     scan.run();
     scan.findings
 }
@@ -116,11 +107,7 @@ impl Scan<'_> {
                 '+' | '-' | '*' | '/' | '?' | ':' | ',' => self.step(c, Last::Operator),
                 '“' | '”' | '„' | '‘' | '’' | '«' | '»' => {
                     self.step(c, Last::Value);
-                    self.report(
-                        start..self.at,
-                        "typographic quotes do not work here",
-                        "write plain quotes: \"…\" or '…'",
-                    );
+                    self.report(start..self.at, "typographic quotes do not work here", "write plain quotes: \"…\" or '…'");
                 }
                 '≥' | '≤' | '≠' => {
                     self.step(c, Last::Operator);
@@ -135,11 +122,7 @@ impl Scan<'_> {
                 }
                 '$' | '€' => {
                     self.step(c, Last::Operator);
-                    self.report(
-                        start..self.at,
-                        format!("`{c}` is not understood"),
-                        "write the plain number; values are in USD",
-                    );
+                    self.report(start..self.at, format!("`{c}` is not understood"), "write the plain number; values are in USD");
                 }
                 _ => {
                     self.step(c, Last::Operator);
@@ -148,11 +131,7 @@ impl Scan<'_> {
             }
         }
         if let Some((bracket, at)) = self.open.pop() {
-            self.report(
-                at..at + 1,
-                format!("`{bracket}` is never closed"),
-                format!("add `{}`", closing(bracket)),
-            );
+            self.report(at..at + 1, format!("`{bracket}` is never closed"), format!("add `{}`", closing(bracket)));
         }
     }
 
@@ -171,22 +150,14 @@ impl Scan<'_> {
                     format!("the open bracket is `{bracket}`: write `{}`", closing(bracket)),
                 );
             }
-            None => self.report(
-                start..start + 1,
-                format!("`{c}` closes nothing"),
-                "remove it, or open it before",
-            ),
+            None => self.report(start..start + 1, format!("`{c}` closes nothing"), "remove it, or open it before"),
         }
     }
 
     fn string(&mut self, quote: char) {
         let start = self.at;
         let triple: String = std::iter::repeat_n(quote, 3).collect();
-        let end = if self.rest().starts_with(&triple) {
-            triple
-        } else {
-            quote.to_string()
-        };
+        let end = if self.rest().starts_with(&triple) { triple } else { quote.to_string() };
         self.at += end.len();
         let mut escaped = false;
         loop {
@@ -225,9 +196,7 @@ impl Scan<'_> {
         }
         let exponent = self.rest().trim_start_matches(['e', 'E']);
         if exponent.len() + 1 == self.rest().len()
-            && exponent
-                .trim_start_matches(['+', '-'])
-                .starts_with(|c: char| c.is_ascii_digit())
+            && exponent.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit())
         {
             self.at += 1;
             self.skip_while(|c| c == '+' || c == '-');
@@ -253,10 +222,7 @@ impl Scan<'_> {
             "t" | "tn" => Some(1e12),
             _ => None,
         };
-        let is_time = matches!(
-            unit.as_str(),
-            "d" | "h" | "w" | "s" | "min" | "day" | "days" | "hours" | "weeks"
-        );
+        let is_time = matches!(unit.as_str(), "d" | "h" | "w" | "s" | "min" | "day" | "days" | "hours" | "weeks");
         match (factor.filter(|_| !is_time), digits.parse::<f64>()) {
             (Some(factor), Ok(value)) => {
                 let plain = value * factor;
@@ -296,11 +262,7 @@ impl Scan<'_> {
             }
             // A prefix of a text: r"…" and b"…".
             "r" | "b" | "br" | "rb" if matches!(self.peek(), Some('"' | '\'')) => {
-                return self.report(
-                    range,
-                    format!("the prefix `{word}` is not supported"),
-                    "write a plain text: \"…\"",
-                );
+                return self.report(range, format!("the prefix `{word}` is not supported"), "write a plain text: \"…\"");
             }
             _ => return,
         };
@@ -329,11 +291,7 @@ impl Scan<'_> {
         self.last = Last::Operator;
         let run = self.slice(&range).to_owned();
         // `!` may follow another operator directly: `&&!has(…)`.
-        let core = if run.chars().all(|c| c == '!') {
-            ""
-        } else {
-            run.trim_end_matches('!')
-        };
+        let core = if run.chars().all(|c| c == '!') { "" } else { run.trim_end_matches('!') };
         let meant = match core {
             "" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "&&" | "||" => return,
             "=" | "===" => "==",
@@ -343,11 +301,7 @@ impl Scan<'_> {
             "=<" => "<=",
             "<>" | "!==" => "!=",
             _ => {
-                return self.report(
-                    range,
-                    format!("`{run}` is no operator"),
-                    "operators are == != < <= > >= && || ! + - * / %",
-                );
+                return self.report(range, format!("`{run}` is no operator"), "operators are == != < <= > >= && || ! + - * / %");
             }
         };
         self.report(range, format!("`{run}` is no operator"), format!("write `{meant}`"));

@@ -114,9 +114,7 @@ impl Loaded {
     /// Whether the rules can be used.
     #[must_use]
     pub fn is_usable(&self) -> bool {
-        self.diagnostics
-            .iter()
-            .all(|diagnostic| diagnostic.severity != Severity::Error)
+        self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
     }
 }
 
@@ -128,12 +126,7 @@ pub fn load(files: &[SourceText], around: &Surroundings<'_>) -> Loaded {
     let mut rules = Vec::new();
     let mut seen: HashMap<RuleId, String> = HashMap::new();
     for file in files {
-        let mut reader = Reader {
-            file,
-            around,
-            engine: &engine,
-            diagnostics: &mut diagnostics,
-        };
+        let mut reader = Reader { file, around, engine: &engine, diagnostics: &mut diagnostics };
         let (root, errors) = DeTable::parse_recoverable(&file.text);
         if !errors.is_empty() {
             for error in errors {
@@ -148,11 +141,7 @@ pub fn load(files: &[SourceText], around: &Surroundings<'_>) -> Loaded {
             own.sort_by_key(|diagnostic| diagnostic.span.as_ref().map_or(0, |span| span.start));
         }
     }
-    Loaded {
-        set: RuleSet { rules },
-        diagnostics,
-        sources: files.to_vec(),
-    }
+    Loaded { set: RuleSet { rules }, diagnostics, sources: files.to_vec() }
 }
 
 /// A text of the file with its places.
@@ -167,8 +156,7 @@ struct Text {
 
 impl Text {
     fn place(&self, inner: Range<usize>) -> Range<usize> {
-        self.start
-            .map_or_else(|| self.span.clone(), |start| start + inner.start..start + inner.end)
+        self.start.map_or_else(|| self.span.clone(), |start| start + inner.start..start + inner.end)
     }
 }
 
@@ -187,13 +175,11 @@ impl Reader<'_> {
     }
 
     fn refuse(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
-        self.diagnostics
-            .push(Diagnostic::error(&self.file.file, Some(span), message).help(help));
+        self.diagnostics.push(Diagnostic::error(&self.file.file, Some(span), message).help(help));
     }
 
     fn warn(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
-        self.diagnostics
-            .push(Diagnostic::warning(&self.file.file, Some(span), message).help(help));
+        self.diagnostics.push(Diagnostic::warning(&self.file.file, Some(span), message).help(help));
     }
 
     fn line_of(&self, offset: usize) -> usize {
@@ -217,19 +203,11 @@ impl Reader<'_> {
         }
         let Some(value) = root.get("rule") else { return };
         let Some(list) = value.get_ref().as_array() else {
-            return self.refuse(
-                value.span(),
-                "`rule` is a list of tables",
-                "write `[[rule]]` with two brackets",
-            );
+            return self.refuse(value.span(), "`rule` is a list of tables", "write `[[rule]]` with two brackets");
         };
         for item in list {
             let Some(table) = item.get_ref().as_table() else {
-                self.refuse(
-                    item.span(),
-                    "a rule is a table",
-                    "write `[[rule]]`, and below it `alert = …`, `on = …`",
-                );
+                self.refuse(item.span(), "a rule is a table", "write `[[rule]]`, and below it `alert = …`, `on = …`");
                 continue;
             };
             if rules.len() >= MAX_RULES {
@@ -258,10 +236,7 @@ impl Reader<'_> {
     }
 
     fn errors(&self) -> usize {
-        self.diagnostics
-            .iter()
-            .filter(|diagnostic| diagnostic.severity == Severity::Error)
-            .count()
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count()
     }
 
     fn unknown_keys(&mut self, table: &Table<'_>, known: &[&'static str], of: &str) {
@@ -275,10 +250,8 @@ impl Reader<'_> {
                 "name" => "did you mean `alert`?".to_owned(),
                 "severity" | "team" => format!("labels stand in a table: `labels = {{ {name} = \"…\" }}`"),
                 "summary" | "description" | "runbook_url" => "texts stand below `[rule.annotations]`".to_owned(),
-                _ => closest(name, known.iter().copied()).map_or_else(
-                    || format!("known keys are {}", known.join(", ")),
-                    |near| format!("did you mean `{near}`?"),
-                ),
+                _ => closest(name, known.iter().copied())
+                    .map_or_else(|| format!("known keys are {}", known.join(", ")), |near| format!("did you mean `{near}`?")),
             };
             self.refuse(key.span(), format!("unknown key `{name}` in {of}"), help);
         }
@@ -292,11 +265,7 @@ impl Reader<'_> {
         let id = self.text(table, "id");
         let on_text = self.text(table, "on");
         if alert.is_none() && !table.contains_key("alert") {
-            self.refuse(
-                header.clone(),
-                "this rule has no `alert`",
-                "name it: `alert = \"BigCliffAhead\"`",
-            );
+            self.refuse(header.clone(), "this rule has no `alert`", "name it: `alert = \"BigCliffAhead\"`");
         }
         if on_text.is_none() && !table.contains_key("on") {
             self.refuse(header, "this rule has no `on`", "say what it listens to: `on = \"unlock\"`");
@@ -331,11 +300,7 @@ impl Reader<'_> {
             annotations: self.templates(table, "annotations", on, Some(&label_names)),
             label_names,
         };
-        let conditions = body
-            .when
-            .iter()
-            .chain(&body.clear_when)
-            .chain(body.levels.iter().map(|level| &level.when));
+        let conditions = body.when.iter().chain(&body.clear_when).chain(body.levels.iter().map(|level| &level.when));
         let is_clock_dependent = conditions.into_iter().any(|condition| condition.reads_clock);
         let name_place = id.as_ref().map_or(&alert, |id| id).span.clone();
         let rule = Rule {
@@ -371,9 +336,7 @@ impl Reader<'_> {
             );
             return None;
         }
-        let (first, second) = word
-            .split_once('.')
-            .map_or((word, None), |(first, second)| (first, Some(second)));
+        let (first, second) = word.split_once('.').map_or((word, None), |(first, second)| (first, Some(second)));
         let Some(resource) = Resource::parse(first) else {
             let help = closest(first, places()).map_or_else(
                 || {
@@ -382,12 +345,7 @@ impl Reader<'_> {
                         places().collect::<Vec<_>>().join(", ")
                     )
                 },
-                |near| {
-                    format!(
-                        "did you mean `{near}{}`?",
-                        second.map(|second| format!(".{second}")).unwrap_or_default()
-                    )
-                },
+                |near| format!("did you mean `{near}{}`?", second.map(|second| format!(".{second}")).unwrap_or_default()),
             );
             let span = text.place(0..first.len());
             self.refuse(span, format!("nothing is called `{first}`"), help);
@@ -400,11 +358,8 @@ impl Reader<'_> {
             return Some(On::Change(resource, None));
         }
         let span = text.place(first.len() + 1..word.len());
-        let possible: Vec<&str> = ChangeKind::ALL
-            .into_iter()
-            .filter(|kind| can_be_heard(*kind, resource))
-            .map(ChangeKind::as_str)
-            .collect();
+        let possible: Vec<&str> =
+            ChangeKind::ALL.into_iter().filter(|kind| can_be_heard(*kind, resource)).map(ChangeKind::as_str).collect();
         match ChangeKind::parse(second) {
             Some(kind) if can_be_heard(kind, resource) => Some(On::Change(resource, Some(kind))),
             Some(_) => {
@@ -428,17 +383,13 @@ impl Reader<'_> {
 
     /// Keys that mean nothing for what the rule listens to.
     fn misplaced_keys(&mut self, table: &Table<'_>, on: On) {
-        let is_event = matches!(
-            on,
-            On::Change(..) | On::Record(Resource::Burn | Resource::Buyback | Resource::Funding)
-        );
+        let is_event = matches!(on, On::Change(..) | On::Record(Resource::Burn | Resource::Buyback | Resource::Funding));
         for (key, _) in table {
             let name = key.get_ref().as_ref();
             let wrong = match (name, on) {
-                ("within", On::Change(..)) => Some((
-                    "a change has no lead time",
-                    "ask in the condition: `when = \"daysUntil <= 7\"`",
-                )),
+                ("within", On::Change(..)) => {
+                    Some(("a change has no lead time", "ask in the condition: `when = \"daysUntil <= 7\"`"))
+                }
                 ("within", On::Record(Resource::Unlock | Resource::Emission)) => None,
                 ("within", _) => Some(("only coming records have lead times", "leave it out, or listen to `unlock`")),
                 ("since", On::Record(Resource::Burn | Resource::Buyback | Resource::Funding)) => None,
@@ -485,11 +436,7 @@ impl Reader<'_> {
                 .filter(|start| self.file.text.get(*start..start + slice.len()) == Some(slice)),
             Cow::Owned(_) => None,
         };
-        Some(Text {
-            value: text.clone().into_owned(),
-            span: value.span(),
-            start,
-        })
+        Some(Text { value: text.clone().into_owned(), span: value.span(), start })
     }
 
     fn text(&mut self, table: &Table<'_>, key: &str) -> Option<Text> {
@@ -544,19 +491,11 @@ impl Reader<'_> {
     fn span(&mut self, key: &str, text: &Text) -> Option<TimeDelta> {
         match span_of(&text.value) {
             Ok(span) if span < TimeDelta::zero() => {
-                self.refuse(
-                    text.span.clone(),
-                    format!("`{key}` cannot be negative"),
-                    "write it like \"7d\"",
-                );
+                self.refuse(text.span.clone(), format!("`{key}` cannot be negative"), "write it like \"7d\"");
                 None
             }
             Ok(span) if span > MAX_SPAN => {
-                self.refuse(
-                    text.span.clone(),
-                    format!("`{key}` is longer than a hundred years"),
-                    "write it like \"7d\"",
-                );
+                self.refuse(text.span.clone(), format!("`{key}` is longer than a hundred years"), "write it like \"7d\"");
                 None
             }
             Ok(span) => Some(span),
@@ -578,28 +517,13 @@ impl Reader<'_> {
         for text in texts {
             let Some(span) = self.span("within", &text) else { continue };
             if span.is_zero() {
-                self.refuse(
-                    text.span,
-                    "a lead time is longer than nothing",
-                    "write it like \"1h\" or \"7d\"",
-                );
+                self.refuse(text.span, "a lead time is longer than nothing", "write it like \"1h\" or \"7d\"");
             } else if leads.iter().any(|lead| lead.span == span) {
-                self.refuse(
-                    text.span,
-                    format!("the lead time \"{}\" is there twice", text.value),
-                    "remove one",
-                );
+                self.refuse(text.span, format!("the lead time \"{}\" is there twice", text.value), "remove one");
             } else if leads.len() >= MAX_ITEMS {
-                self.refuse(
-                    text.span,
-                    format!("there are more than {MAX_ITEMS} lead times"),
-                    "remove some",
-                );
+                self.refuse(text.span, format!("there are more than {MAX_ITEMS} lead times"), "remove some");
             } else {
-                leads.push(Lead {
-                    text: text.value.trim().to_owned(),
-                    span,
-                });
+                leads.push(Lead { text: text.value.trim().to_owned(), span });
             }
         }
         leads.sort_by_key(|lead| std::cmp::Reverse(lead.span));
@@ -610,11 +534,7 @@ impl Reader<'_> {
         let text = self.text(table, key)?;
         let (condition, findings) = condition::compile(&text.value, on);
         for finding in findings {
-            let severity = if finding.is_error {
-                Severity::Error
-            } else {
-                Severity::Warning
-            };
+            let severity = if finding.is_error { Severity::Error } else { Severity::Warning };
             self.diagnostics.push(Diagnostic {
                 severity,
                 file: self.file.file.clone(),
@@ -635,11 +555,7 @@ impl Reader<'_> {
             "fire" => true,
             "ignore" => false,
             other => {
-                self.refuse(
-                    text.span,
-                    format!("`missing = \"{other}\"` is not known"),
-                    "\"ignore\" (the default) or \"fire\"",
-                );
+                self.refuse(text.span, format!("`missing = \"{other}\"` is not known"), "\"ignore\" (the default) or \"fire\"");
                 false
             }
         }
@@ -651,9 +567,7 @@ impl Reader<'_> {
             self.wrong_type("limit", value, "a whole number: `limit = 20`");
             return None;
         };
-        let limit = u32::from_str_radix(number.as_str(), number.radix())
-            .ok()
-            .filter(|limit| (1..=100_000).contains(limit));
+        let limit = u32::from_str_radix(number.as_str(), number.radix()).ok().filter(|limit| (1..=100_000).contains(limit));
         if limit.is_none() {
             self.refuse(
                 value.span(),
@@ -701,11 +615,7 @@ impl Reader<'_> {
         match wire::parse_timestamp(&text) {
             Some(at) => {
                 if at <= self.around.now {
-                    self.warn(
-                        value.span(),
-                        "this rule has expired and rests",
-                        "remove it, or move `expires`",
-                    );
+                    self.warn(value.span(), "this rule has expired and rests", "remove it, or move `expires`");
                 }
                 Some(at)
             }
@@ -738,20 +648,13 @@ impl Reader<'_> {
             let help = match closest(group, known.iter().copied()) {
                 Some(near) => format!("did you mean \"@{near}\"?"),
                 None if known.is_empty() => "the configuration has no `[watch]` `groups`".into(),
-                None => format!(
-                    "known are {}",
-                    known.iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(", ")
-                ),
+                None => format!("known are {}", known.iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(", ")),
             };
             self.refuse(text.span, format!("there is no group `{group}`"), help);
         }
         let is_empty = has_tokens && patterns.is_empty() && groups.is_empty();
         if is_empty && let Some(value) = table.get("tokens") {
-            self.refuse(
-                value.span(),
-                "`tokens` lets nothing in",
-                "leave it out for every watched token",
-            );
+            self.refuse(value.span(), "`tokens` lets nothing in", "leave it out for every watched token");
         }
         Filters {
             tokens: self.globs("tokens", patterns),
@@ -765,11 +668,7 @@ impl Reader<'_> {
         let patterns = self.texts(table, key, false)?;
         if patterns.is_empty() {
             let value = table.get(key)?;
-            self.refuse(
-                value.span(),
-                format!("`{key}` lets nothing in"),
-                "leave it out to let everything in",
-            );
+            self.refuse(value.span(), format!("`{key}` lets nothing in"), "leave it out to let everything in");
         }
         self.globs(key, patterns)
     }
@@ -800,10 +699,7 @@ impl Reader<'_> {
         match set.build() {
             Ok(set) => Some(set),
             Err(error) => {
-                self.problem(
-                    None,
-                    format!("the patterns of `{key}` cannot be used together: {}", error.kind()),
-                );
+                self.problem(None, format!("the patterns of `{key}` cannot be used together: {}", error.kind()));
                 None
             }
         }
@@ -824,30 +720,18 @@ impl Reader<'_> {
                 continue;
             };
             if levels.len() >= MAX_ITEMS {
-                self.refuse(
-                    item.span(),
-                    format!("there are more than {MAX_ITEMS} levels"),
-                    "write several rules",
-                );
+                self.refuse(item.span(), format!("there are more than {MAX_ITEMS} levels"), "write several rules");
                 break;
             }
             self.unknown_keys(table, &LEVEL_KEYS, "this level");
             if !table.contains_key("when") {
-                self.refuse(
-                    item.span(),
-                    "this level has no `when`",
-                    "say when it holds: `when = \"valueToMarketCap >= 10\"`",
-                );
+                self.refuse(item.span(), "this level has no `when`", "say when it holds: `when = \"valueToMarketCap >= 10\"`");
             }
             let when = self.condition(table, "when", on);
             let labels = self.templates(table, "labels", on, None);
             let annotations = self.templates(table, "annotations", on, Some(label_names));
             if let Some(when) = when {
-                levels.push(Level {
-                    when,
-                    labels,
-                    annotations,
-                });
+                levels.push(Level { when, labels, annotations });
             }
         }
         levels
@@ -860,11 +744,7 @@ impl Reader<'_> {
             return Vec::new();
         };
         let Some(inner) = value.get_ref().as_table() else {
-            let example = if is_label {
-                "`labels = { severity = \"warning\" }`"
-            } else {
-                "`[rule.annotations]`"
-            };
+            let example = if is_label { "`labels = { severity = \"warning\" }`" } else { "`[rule.annotations]`" };
             self.wrong_type(key, value, &format!("a table: {example}"));
             return Vec::new();
         };
@@ -883,19 +763,11 @@ impl Reader<'_> {
                 continue;
             }
             if is_label && matches!(word, "alertname" | "token") {
-                self.refuse(
-                    name.span(),
-                    format!("the label `{word}` is set for every alert"),
-                    "choose another name",
-                );
+                self.refuse(name.span(), format!("the label `{word}` is set for every alert"), "choose another name");
                 continue;
             }
             if templates.len() >= MAX_ITEMS {
-                self.refuse(
-                    name.span(),
-                    format!("`{key}` has more than {MAX_ITEMS} entries"),
-                    "remove some",
-                );
+                self.refuse(name.span(), format!("`{key}` has more than {MAX_ITEMS} entries"), "remove some");
                 break;
             }
             let Some(text) = self.as_text(value) else {
@@ -924,11 +796,7 @@ impl Reader<'_> {
 
 /// Names of the labels that a rule or a level of it sets, and of those that are always there.
 fn label_names(table: &Table<'_>) -> Vec<String> {
-    let levels = table
-        .get("level")
-        .and_then(|value| value.get_ref().as_array())
-        .into_iter()
-        .flatten();
+    let levels = table.get("level").and_then(|value| value.get_ref().as_array()).into_iter().flatten();
     let tables = levels.filter_map(|level| level.get_ref().as_table()).chain([table]);
     let mut names: Vec<String> = tables
         .filter_map(|table| table.get("labels")?.get_ref().as_table())
@@ -942,11 +810,7 @@ fn label_names(table: &Table<'_>) -> Vec<String> {
 
 /// A pattern over names, whatever their case; `*` crosses every character.
 fn glob(pattern: &str) -> Result<Glob, globset::Error> {
-    GlobBuilder::new(pattern)
-        .case_insensitive(true)
-        .literal_separator(false)
-        .backslash_escape(true)
-        .build()
+    GlobBuilder::new(pattern).case_insensitive(true).literal_separator(false).backslash_escape(true).build()
 }
 
 /// Rule files as read, with what went wrong meanwhile.
@@ -985,18 +849,15 @@ pub fn read_files(globs: &[String], relative_to: &Path) -> RuleFiles {
     paths.dedup();
     if paths.len() > MAX_FILES {
         let message = format!("there are {} rule files; at most {MAX_FILES} are read", paths.len());
-        read.diagnostics
-            .push(Diagnostic::error(relative_to, None, message).help("narrow `[rules] paths`"));
+        read.diagnostics.push(Diagnostic::error(relative_to, None, message).help("narrow `[rules] paths`"));
         return read;
     }
     for path in paths {
         match read_text(&path) {
             Ok(text) => read.files.push(SourceText { file: path, text }),
-            Err(problem) => read.diagnostics.push(Diagnostic::error(
-                path,
-                None,
-                format!("this rule file cannot be read: {problem}"),
-            )),
+            Err(problem) => {
+                read.diagnostics.push(Diagnostic::error(path, None, format!("this rule file cannot be read: {problem}")))
+            }
         }
     }
     read
@@ -1006,9 +867,7 @@ fn read_text(path: &Path) -> Result<String, String> {
     use std::io::Read;
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(format!("it is larger than {MAX_FILE} bytes"));
     }
@@ -1037,11 +896,7 @@ fn matching(pattern: &str, relative_to: &Path) -> Result<Vec<PathBuf>, String> {
         .build()
         .map_err(|error| error.kind().to_string())?
         .compile_matcher();
-    let depth = if rest.iter().any(|part| part == "**") {
-        MAX_DEPTH
-    } else {
-        rest.len()
-    };
+    let depth = if rest.iter().any(|part| part == "**") { MAX_DEPTH } else { rest.len() };
     let mut found = Vec::new();
     let mut queue = vec![(folder.clone(), 1)];
     let mut looked_at = 0;

@@ -201,11 +201,7 @@ impl Rule {
     /// Index of the highest level that holds: the last in the file's order that is true.
     #[must_use]
     pub fn level(&self, scope: &Scope<'_>) -> Option<u32> {
-        let highest = self
-            .body
-            .levels
-            .iter()
-            .rposition(|level| level.when.test(scope) == Truth::True)?;
+        let highest = self.body.levels.iter().rposition(|level| level.when.test(scope) == Truth::True)?;
         u32::try_from(highest).ok()
     }
 
@@ -215,9 +211,7 @@ impl Rule {
         let level = level.and_then(|level| self.body.levels.get(usize::try_from(level).ok()?));
         let mut rendered = Rendered::default();
         let mut fail = |what: &str, name: &str, problem: String| {
-            rendered
-                .error
-                .get_or_insert_with(|| format!("rule {}: {what} `{name}`: {problem}", self.name));
+            rendered.error.get_or_insert_with(|| format!("rule {}: {what} `{name}`: {problem}", self.name));
         };
         let mut labels = Labels::new();
         let mut annotations = BTreeMap::new();
@@ -233,12 +227,7 @@ impl Rule {
             labels.insert("token".into(), token.id.as_str().to_owned());
         }
         let all = template::context(scope, Some((&self.body.label_names, &labels)));
-        for (name, template) in self
-            .body
-            .annotations
-            .iter()
-            .chain(level.map_or(&[][..], |level| &level.annotations))
-        {
+        for (name, template) in self.body.annotations.iter().chain(level.map_or(&[][..], |level| &level.annotations)) {
             match template.annotation(&all) {
                 Ok(text) => _ = annotations.insert(name.clone(), text),
                 Err(problem) => {

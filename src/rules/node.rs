@@ -94,9 +94,7 @@ impl<'a> Env<'a> {
     }
 
     fn mark(&self) -> usize {
-        self.missed
-            .and_then(|missed| missed.try_borrow().ok().map(|missed| missed.len()))
-            .unwrap_or_default()
+        self.missed.and_then(|missed| missed.try_borrow().ok().map(|missed| missed.len())).unwrap_or_default()
     }
 
     /// Forgets what was missed since `mark`, where the result did not depend on it after all.
@@ -206,11 +204,7 @@ impl List {
         let (name, done) = match self {
             List::Record(which, name, read) => (name, env.which(which).and_then(|record| read(record, &mut bounded))),
             List::Change(name, read) => (name, env.change.and_then(|change| read(change, &mut bounded))),
-            List::Texts(get) => (
-                get.name(),
-                get.get(env)
-                    .map(|texts| _ = texts.iter().all(|text| bounded(Part::Name(text)))),
-            ),
+            List::Texts(get) => (get.name(), get.get(env).map(|texts| _ = texts.iter().all(|text| bounded(Part::Name(text))))),
         };
         let result = done.filter(|()| seen <= MAX_ITEMS);
         if result.is_none() {
@@ -327,9 +321,7 @@ impl Num {
                 items.visit(env, &mut |part, verdict| {
                     total = match verdict {
                         Some(false) => total,
-                        Some(true) => total
-                            .zip(value.eval(&env.with_part(*variable, part)))
-                            .map(|(sum, value)| sum + value),
+                        Some(true) => total.zip(value.eval(&env.with_part(*variable, part))).map(|(sum, value)| sum + value),
                         None => None,
                     };
                     total.is_some()
@@ -355,10 +347,7 @@ fn fold<'a>(items: &'a [Num], env: &Env<'a>, pick: fn(f64, f64) -> f64) -> Optio
 }
 
 fn days_until(env: &Env<'_>, name: &'static str) -> Option<f64> {
-    let days = env
-        .record
-        .and_then(Record::interval)
-        .map(|interval| interval.days_until(env.now));
+    let days = env.record.and_then(Record::interval).map(|interval| interval.days_until(env.now));
     if days.is_none() {
         env.miss(name);
     }

@@ -100,9 +100,8 @@ impl Engine {
         environment.add_filter("number", |value: Value| number_filter(&value, grouped));
         environment.add_filter("days", |value: Value| number_filter(&value, days_in_words));
         environment.add_filter("date", |value: Value| time_filter(&value, format::day));
-        environment.add_filter("datetime", |value: Value| {
-            time_filter(&value, |at| at.format("%-d %b %Y, %H:%M UTC").to_string())
-        });
+        environment
+            .add_filter("datetime", |value: Value| time_filter(&value, |at| at.format("%-d %b %Y, %H:%M UTC").to_string()));
         environment.add_filter("json", |value: Value| {
             serde_json::to_string(&value)
                 .map_err(|error| Error::new(ErrorKind::InvalidOperation, format!("cannot be written as JSON: {error}")))
@@ -133,24 +132,10 @@ impl Template {
     /// Checks `source` for a rule that listens to `on`. An annotation may use the rule's labels, whose names are given; a label may
     /// not. A template with errors is still returned; the caller drops the rule.
     pub fn check(engine: &Arc<Engine>, source: &str, on: On, labels: Option<&[String]>) -> (Self, Vec<Fault>) {
-        let template = Self {
-            engine: Arc::clone(engine),
-            source: source.into(),
-        };
+        let template = Self { engine: Arc::clone(engine), source: source.into() };
         if source.len() > MAX_TEMPLATE {
-            let message = format!(
-                "this template is {} bytes long; at most {MAX_TEMPLATE} are allowed",
-                source.len()
-            );
-            return (
-                template,
-                vec![Fault {
-                    is_error: true,
-                    span: None,
-                    message,
-                    help: Some("shorten it".into()),
-                }],
-            );
+            let message = format!("this template is {} bytes long; at most {MAX_TEMPLATE} are allowed", source.len());
+            return (template, vec![Fault { is_error: true, span: None, message, help: Some("shorten it".into()) }]);
         }
         if !source.contains("{{") && !source.contains("{%") && !source.contains("{#") {
             return (template, Vec::new());
@@ -171,33 +156,18 @@ impl Template {
         }
         // Inside a raw block the engine reads other bounds than this look does.
         let is_raw = |tag: &&Range<usize>| {
-            source
-                .get((*tag).clone())
-                .is_some_and(|tag| tag.trim_start_matches(['-', '+']).trim_start().starts_with("raw"))
+            source.get((*tag).clone()).is_some_and(|tag| tag.trim_start_matches(['-', '+']).trim_start().starts_with("raw"))
         };
         if let Some(tag) = tags.iter().find(is_raw) {
             let help = Some("write braces as `{{ '{{' }}`".into());
             return (
                 template,
-                vec![Fault {
-                    is_error: true,
-                    span: Some(tag.clone()),
-                    message: "raw blocks are not supported".into(),
-                    help,
-                }],
+                vec![Fault { is_error: true, span: Some(tag.clone()), message: "raw blocks are not supported".into(), help }],
             );
         }
         if tags.len() > MAX_TAGS {
             let message = format!("this template has {} tags; at most {MAX_TAGS} are allowed", tags.len());
-            return (
-                template,
-                vec![Fault {
-                    is_error: true,
-                    span: None,
-                    message,
-                    help: Some("shorten it".into()),
-                }],
-            );
+            return (template, vec![Fault { is_error: true, span: None, message, help: Some("shorten it".into()) }]);
         }
         let mut faults = template.unknown_names(on, labels.is_none());
         faults.extend(template.unknown_filters());
@@ -243,12 +213,7 @@ impl Template {
                     Some(help) => (format!("`{path}` is not known here"), help),
                     None => unknown_name(&path, &names),
                 };
-                Fault {
-                    is_error: true,
-                    span: find_word(&self.source, &path),
-                    message,
-                    help: Some(help),
-                }
+                Fault { is_error: true, span: find_word(&self.source, &path), message, help: Some(help) }
             })
             .collect()
     }
@@ -265,10 +230,8 @@ impl Template {
                     "usd", "amount", "percent", "number", "date", "datetime", "days", "json", "default", "upper", "lower",
                     "join", "length", "round", "replace", "first", "last", "sort", "title", "trim",
                 ];
-                let help = closest(name, known).map_or_else(
-                    || format!("filters are {}", known.join(", ")),
-                    |near| format!("did you mean `{near}`?"),
-                );
+                let help = closest(name, known)
+                    .map_or_else(|| format!("filters are {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
                 Some(Fault {
                     is_error: true,
                     span: Some(range),
@@ -284,24 +247,13 @@ impl Template {
         for is_full in [true, false] {
             let sample = Sample::of(on, is_full);
             let labels = labels.map(|names| {
-                (
-                    names,
-                    if is_full {
-                        names.iter().map(|name| (name.clone(), "sample".into())).collect()
-                    } else {
-                        Labels::new()
-                    },
-                )
+                (names, if is_full { names.iter().map(|name| (name.clone(), "sample".into())).collect() } else { Labels::new() })
             });
             let labels = labels.as_ref().map(|(names, labels)| (*names, labels));
             if let Err(error) = self.engine.render(&self.source, context(&sample.scope(), labels)) {
                 let mut fault = fault_of(
                     &error,
-                    if is_full {
-                        "this template fails"
-                    } else {
-                        "this template fails where fields are missing"
-                    },
+                    if is_full { "this template fails" } else { "this template fails where fields are missing" },
                 );
                 fault.is_error = is_full;
                 if !is_full {
@@ -317,21 +269,13 @@ impl Template {
 
     /// Renders an annotation.
     pub fn annotation(&self, context: &Value) -> Result<String, String> {
-        self.engine
-            .render(&self.source, context.clone())
-            .map_err(|error| describe(&error))
+        self.engine.render(&self.source, context.clone()).map_err(|error| describe(&error))
     }
 
     /// Renders a label: one line.
     pub fn label(&self, context: &Value) -> Result<String, String> {
         let text = self.annotation(context)?;
-        Ok(text
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-            .chars()
-            .take(MAX_LABEL)
-            .collect())
+        Ok(text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_LABEL).collect())
     }
 }
 
@@ -375,20 +319,13 @@ fn fault_of(error: &Error, what: &str) -> Fault {
         ErrorKind::OutOfFuel => Some("it takes too many steps: shorten its loops".into()),
         _ => None,
     };
-    Fault {
-        is_error: true,
-        span: error.range(),
-        message: format!("{what}: {}", describe(error)),
-        help,
-    }
+    Fault { is_error: true, span: error.range(), message: format!("{what}: {}", describe(error)), help }
 }
 
 /// Names whose insides are not in the tables.
 fn holds_more(name: &str) -> bool {
-    matches!(
-        name,
-        "record" | "labels" | "change.fields" | "change.before" | "change.after" | "change.from" | "change.to"
-    ) || name.ends_with("llocations")
+    matches!(name, "record" | "labels" | "change.fields" | "change.before" | "change.after" | "change.from" | "change.to")
+        || name.ends_with("llocations")
         || name.ends_with("allocationBreakdown")
         || name.ends_with("groups")
         || name.ends_with("burners")
@@ -402,30 +339,20 @@ fn find_word(source: &str, path: &str) -> Option<Range<usize>> {
         let before = source.get(..at).unwrap_or_default();
         before.rfind("{{").max(before.rfind("{%")) > before.rfind("}}").max(before.rfind("%}"))
     };
-    source
-        .match_indices(path)
-        .map(|(at, word)| at..at + word.len())
-        .find(|range| {
-            let before = source.get(..range.start).and_then(|text| text.chars().next_back());
-            let after = source.get(range.end..).and_then(|text| text.chars().next());
-            !before.is_some_and(is_part) && !after.is_some_and(|c| is_part(c) && c != '.') && inside(range.start)
-        })
+    source.match_indices(path).map(|(at, word)| at..at + word.len()).find(|range| {
+        let before = source.get(..range.start).and_then(|text| text.chars().next_back());
+        let after = source.get(range.end..).and_then(|text| text.chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(|c| is_part(c) && c != '.') && inside(range.start)
+    })
 }
 
 /// The insides of `{{ … }}` and `{% … %}`, comments left out, quotes and their escapes respected as the engine does.
 fn tags_of(source: &str) -> Vec<Range<usize>> {
-    let find = |from: usize, what: &str| {
-        source
-            .get(from..)
-            .and_then(|text| text.find(what))
-            .map(|offset| from + offset)
-    };
+    let find = |from: usize, what: &str| source.get(from..).and_then(|text| text.find(what)).map(|offset| from + offset);
     let mut tags = Vec::new();
     let mut at = 0;
-    while let Some((start, open)) = ["{{", "{%", "{#"]
-        .into_iter()
-        .filter_map(|open| find(at, open).map(|start| (start, open)))
-        .min()
+    while let Some((start, open)) =
+        ["{{", "{%", "{#"].into_iter().filter_map(|open| find(at, open).map(|start| (start, open))).min()
     {
         if open == "{#" {
             at = find(start + 2, "#}").map_or(source.len(), |end| end + 2);
@@ -467,12 +394,7 @@ fn filters_in(source: &str) -> Vec<Range<usize>> {
         let mut is_escaped = false;
         let mut after_pipe = false;
         let mut word: Option<usize> = None;
-        for (offset, c) in source
-            .get(tag.clone())
-            .unwrap_or_default()
-            .char_indices()
-            .chain([(tag.len(), ' ')])
-        {
+        for (offset, c) in source.get(tag.clone()).unwrap_or_default().char_indices().chain([(tag.len(), ' ')]) {
             let at = tag.start + offset;
             if let Some(open) = quote {
                 match c {
@@ -524,11 +446,7 @@ fn plain(value: &Value) -> String {
 }
 
 fn refuse_undefined(value: &Value) -> Result<(), Error> {
-    if value.is_undefined() {
-        Err(Error::from(ErrorKind::UndefinedError))
-    } else {
-        Ok(())
-    }
+    if value.is_undefined() { Err(Error::from(ErrorKind::UndefinedError)) } else { Ok(()) }
 }
 
 fn number_filter(value: &Value, show: fn(f64) -> String) -> Result<String, Error> {
@@ -539,10 +457,7 @@ fn number_filter(value: &Value, show: fn(f64) -> String) -> Result<String, Error
     match f64::try_from(value.clone()) {
         Ok(number) if number.is_finite() => Ok(show(number)),
         Ok(_) => Ok("unknown".into()),
-        Err(_) => Err(Error::new(
-            ErrorKind::InvalidOperation,
-            format!("a number is needed, this is {}", value.kind()),
-        )),
+        Err(_) => Err(Error::new(ErrorKind::InvalidOperation, format!("a number is needed, this is {}", value.kind()))),
     }
 }
 
@@ -551,28 +466,21 @@ fn time_filter(value: &Value, show: fn(Timestamp) -> String) -> Result<String, E
     if value.is_none() {
         return Ok("unknown".into());
     }
-    value.as_str().and_then(wire::parse_timestamp).map(show).ok_or_else(|| {
-        Error::new(
-            ErrorKind::InvalidOperation,
-            format!("a time is needed, this is {}", value.kind()),
-        )
-    })
+    value
+        .as_str()
+        .and_then(wire::parse_timestamp)
+        .map(show)
+        .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, format!("a time is needed, this is {}", value.kind())))
 }
 
 fn default_filter(value: Value, other: Option<Value>) -> Value {
-    if value.is_undefined() || value.is_none() {
-        other.unwrap_or_else(|| Value::from(""))
-    } else {
-        value
-    }
+    if value.is_undefined() || value.is_none() { other.unwrap_or_else(|| Value::from("")) } else { value }
 }
 
 /// A number with its digits in groups of three: `5,250,000`.
 fn grouped(value: f64) -> String {
     let text = format!("{}", (value * 100.0).round() / 100.0);
-    let (whole, rest) = text
-        .split_once('.')
-        .map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
+    let (whole, rest) = text.split_once('.').map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
     let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("-", digits));
     let mut out = String::from(sign);
     for (index, digit) in digits.chars().enumerate() {
@@ -592,37 +500,19 @@ fn grouped(value: f64) -> String {
 pub(super) fn context(scope: &Scope<'_>, labels: Option<(&[String], &Labels)>) -> Value {
     let mut root = BTreeMap::<String, Node>::new();
     let record = super::node::Env::of(scope, None).record();
-    let resource = record
-        .map(Record::resource)
-        .or_else(|| scope.change.and_then(|change| change.resource));
+    let resource = record.map(Record::resource).or_else(|| scope.change.and_then(|change| change.resource));
     if let Some(resource) = resource {
         put_record(&mut root, fields::of_record(resource), record);
         let interval = record.and_then(Record::interval);
         put(&mut root, "when", Value::from(when(interval.as_ref())));
-        put(
-            &mut root,
-            "daysUntil",
-            option(interval.map(|interval| interval.days_until(scope.now))),
-        );
-        put(
-            &mut root,
-            "daysSince",
-            option(interval.map(|interval| 0.0 - interval.days_until(scope.now))),
-        );
-        put(
-            &mut root,
-            "record",
-            record.map_or_else(|| Value::from(()), |record| Value::from(Serde(record))),
-        );
+        put(&mut root, "daysUntil", option(interval.map(|interval| interval.days_until(scope.now))));
+        put(&mut root, "daysSince", option(interval.map(|interval| 0.0 - interval.days_until(scope.now))));
+        put(&mut root, "record", record.map_or_else(|| Value::from(()), |record| Value::from(Serde(record))));
     }
     put(&mut root, "lead", option(scope.lead.map(|lead| lead.text.as_str())));
     put(&mut root, "now", Value::from(time(scope.now)));
     for field in fields::TOKEN {
-        put(
-            &mut root,
-            field.name,
-            scope.token.map_or_else(|| Value::from(()), |token| read(&field.read, token)),
-        );
+        put(&mut root, field.name, scope.token.map_or_else(|| Value::from(()), |token| read(&field.read, token)));
     }
     if let Some(change) = scope.change {
         for field in fields::CHANGE {
@@ -632,19 +522,9 @@ pub(super) fn context(scope: &Scope<'_>, labels: Option<(&[String], &Labels)>) -
         put(
             &mut root,
             "change.before",
-            change
-                .before
-                .as_ref()
-                .map_or_else(|| Value::from(()), |brief| Value::from(Serde(brief))),
+            change.before.as_ref().map_or_else(|| Value::from(()), |brief| Value::from(Serde(brief))),
         );
-        put(
-            &mut root,
-            "change.after",
-            change
-                .after
-                .as_ref()
-                .map_or_else(|| Value::from(()), |brief| Value::from(Serde(brief))),
-        );
+        put(&mut root, "change.after", change.after.as_ref().map_or_else(|| Value::from(()), |brief| Value::from(Serde(brief))));
         for (word, side) in [("old", &change.old), ("new", &change.new)] {
             let mut inner = BTreeMap::new();
             if let Some(resource) = resource {
@@ -659,9 +539,7 @@ pub(super) fn context(scope: &Scope<'_>, labels: Option<(&[String], &Labels)>) -
         }
     }
     if let Some((names, labels)) = labels {
-        let values = names
-            .iter()
-            .map(|name| (name.as_str(), option(labels.get(name).map(String::as_str))));
+        let values = names.iter().map(|name| (name.as_str(), option(labels.get(name).map(String::as_str))));
         put(&mut root, "labels", Value::from_pairs(values));
     }
     Node::Inner(root).into_value()
@@ -697,11 +575,7 @@ fn put(root: &mut BTreeMap<String, Node>, path: &str, value: Value) {
 
 fn put_record(root: &mut BTreeMap<String, Node>, table: &[Field<Record>], record: Option<&Record>) {
     for field in table {
-        put(
-            root,
-            field.name,
-            record.map_or_else(|| Value::from(()), |record| read(&field.read, record)),
-        );
+        put(root, field.name, record.map_or_else(|| Value::from(()), |record| read(&field.read, record)));
     }
 }
 
@@ -727,13 +601,9 @@ fn read<O>(how: &Read<O>, from: &O) -> Value {
         Read::Bool(read) => option(read(from)),
         Read::Time(read) => option(read(from).map(time)),
         Read::Text(read) => option(read(from)),
-        Read::Texts(read) => option(read(from).map(|texts| {
-            texts
-                .iter()
-                .take(MAX_ITEMS)
-                .map(|text| Value::from(text.clone()))
-                .collect::<Vec<_>>()
-        })),
+        Read::Texts(read) => {
+            option(read(from).map(|texts| texts.iter().take(MAX_ITEMS).map(|text| Value::from(text.clone())).collect::<Vec<_>>()))
+        }
         Read::Fact(read) => option(read(from).map(fact)),
         Read::Parts(kind, read) => {
             let mut items = Vec::new();
@@ -821,10 +691,7 @@ impl Sample {
     fn of(on: On, is_full: bool) -> Self {
         let now = wire::parse_timestamp("2026-03-09").unwrap_or_default();
         let record = |resource: Resource| {
-            let json = FULL
-                .iter()
-                .find(|(of, _)| is_full && *of == resource)
-                .map_or("{}", |(_, json)| json);
+            let json = FULL.iter().find(|(of, _)| is_full && *of == resource).map_or("{}", |(_, json)| json);
             Record::from_json(resource, json).ok()
         };
         let mut token = Token::unknown(TokenId::from("example"));
@@ -832,24 +699,11 @@ impl Sample {
             token.item = item;
             token.groups = Arc::from(["portfolio".to_owned()]);
         }
-        let mut sample = Self {
-            token,
-            record: None,
-            change: None,
-            source: None,
-            lead: None,
-            now,
-        };
+        let mut sample = Self { token, record: None, change: None, source: None, lead: None, now };
         match on {
             On::Record(resource) => {
-                sample.record = record(resource).map(|record| Tracked {
-                    key: RecordKey::from("sample"),
-                    record,
-                });
-                sample.lead = is_full.then(|| Lead {
-                    text: "7d".into(),
-                    span: chrono::TimeDelta::days(7),
-                });
+                sample.record = record(resource).map(|record| Tracked { key: RecordKey::from("sample"), record });
+                sample.lead = is_full.then(|| Lead { text: "7d".into(), span: chrono::TimeDelta::days(7) });
             }
             On::Change(resource, kind) => {
                 let mut change = Change::of(kind.unwrap_or(ChangeKind::Revised), resource, &sample.token.id);
@@ -861,10 +715,7 @@ impl Sample {
                     };
                     (change.from, change.to) = (Some(from), Some(to));
                     (change.shift_days, change.ratio) = (Some(1.0), Some(2.0));
-                    change.allocations = vec![crate::change::AllocationChange {
-                        name: "Team".into(),
-                        ..Default::default()
-                    }];
+                    change.allocations = vec![crate::change::AllocationChange { name: "Team".into(), ..Default::default() }];
                     change.before = Some(crate::change::ScheduleBrief::default());
                     change.after = Some(crate::change::ScheduleBrief::default());
                     change.summary = "moved by a day".into();
@@ -872,10 +723,8 @@ impl Sample {
                     change.new = record(resource);
                 }
                 sample.change = Some(change);
-                sample.record = record(resource).filter(|_| is_full).map(|record| Tracked {
-                    key: RecordKey::from("sample"),
-                    record,
-                });
+                sample.record =
+                    record(resource).filter(|_| is_full).map(|record| Tracked { key: RecordKey::from("sample"), record });
             }
             On::Source => {
                 sample.source = Some(SourceFacts {

@@ -79,20 +79,11 @@ impl Words {
             }
             let table = fields::of_record(resource);
             let found = if self.is_change() && path.starts_with("old.") {
-                table
-                    .iter()
-                    .find(|field| field.old == path)
-                    .map(|field| (field, Which::Old, field.old))
+                table.iter().find(|field| field.old == path).map(|field| (field, Which::Old, field.old))
             } else if self.is_change() && path.starts_with("new.") {
-                table
-                    .iter()
-                    .find(|field| field.new == path)
-                    .map(|field| (field, Which::New, field.new))
+                table.iter().find(|field| field.new == path).map(|field| (field, Which::New, field.new))
             } else {
-                table
-                    .iter()
-                    .find(|field| field.name == path)
-                    .map(|field| (field, Which::Current, field.name))
+                table.iter().find(|field| field.name == path).map(|field| (field, Which::Current, field.name))
             };
             if let Some((field, which, name)) = found {
                 return Some(record_word(field, which, name));
@@ -175,9 +166,7 @@ impl Words {
         let root = path.split('.').next().unwrap_or(path);
         match root {
             "change" | "old" | "new" if !self.is_change() => {
-                return Some(format!(
-                    "`{root}` is known to rules on changes only, such as `on = \"unlock.rescheduled\"`"
-                ));
+                return Some(format!("`{root}` is known to rules on changes only, such as `on = \"unlock.rescheduled\"`"));
             }
             "source" if self.on != On::Source => return Some("`source` is known to rules with `on = \"source\"` only".into()),
             "ahead" | "emitted" | "burned" | "boughtBack" | "lastBurn" | "lastBuyback" => {
@@ -188,10 +177,7 @@ impl Words {
         let owner = Resource::ALL.into_iter().find(|resource| {
             Some(*resource) != self.resource() && fields::of_record(*resource).iter().any(|field| field.name == path)
         })?;
-        Some(format!(
-            "`{path}` is a field of `{owner}` records; this rule listens to {}",
-            self.describe()
-        ))
+        Some(format!("`{path}` is a field of `{owner}` records; this rule listens to {}", self.describe()))
     }
 
     /// The names below a word that is an object here: `token`, `cliffUnlocks`.

@@ -55,9 +55,7 @@ pub fn answer(view: &View<'_>, ask: &Ask, now: Timestamp, strict_coverage: bool)
             covered(&known(view, ask)?, ask, 3, strict_coverage)?;
             let events: Vec<UnlockEvent> = view.records(Resource::Unlock, &ask.id, Window::default())?;
             // Shaped before it is cut to the window: whether a linear item is a change of rate is told by the one before it.
-            let events = unlock_events(events, ask)
-                .into_iter()
-                .filter(|event| ask.includes(event.unlock_date.copied()));
+            let events = unlock_events(events, ask).into_iter().filter(|event| ask.includes(event.unlock_date.copied()));
             list(events.collect(), ask)
         }
         What::DailyEmission => {
@@ -83,10 +81,7 @@ pub fn answer(view: &View<'_>, ask: &Ask, now: Timestamp, strict_coverage: bool)
 
 fn whole<T: Serialize>(data: &T) -> Result<Answer, Refusal> {
     let data = serde_json::to_string(data).map_err(|_| Refusal::internal("an answer cannot be written as JSON"))?;
-    Ok(Answer {
-        data: data.into(),
-        paging: None,
-    })
+    Ok(Answer { data: data.into(), paging: None })
 }
 
 /// The page that was asked for; all of it where the version has no pages. A page past the end is empty.
@@ -96,18 +91,12 @@ fn list<T: Serialize>(items: Vec<T>, ask: &Ask) -> Result<Answer, Refusal> {
     let skip = usize::try_from((page.number - 1).saturating_mul(page.size)).unwrap_or(usize::MAX);
     let take = usize::try_from(page.size).unwrap_or(usize::MAX);
     let mut answer = whole(&items.iter().skip(skip).take(take).collect::<Vec<_>>())?;
-    answer.paging = Some(Paging {
-        page: page.number,
-        page_size: page.size,
-        total_pages: total.div_ceil(page.size),
-        total,
-    });
+    answer.paging = Some(Paging { page: page.number, page_size: page.size, total_pages: total.div_ceil(page.size), total });
     Ok(answer)
 }
 
 fn known(view: &View<'_>, ask: &Ask) -> Result<TokenItem, Refusal> {
-    view.token(&ask.id)?
-        .ok_or_else(|| Refusal::unknown(format!("token \"{}\" is not known", shown(&ask.id))))
+    view.token(&ask.id)?.ok_or_else(|| Refusal::unknown(format!("token \"{}\" is not known", shown(&ask.id))))
 }
 
 /// Older versions were made before tokens were listed by a model. Whether they answer for such tokens is an option of the service.
@@ -182,9 +171,7 @@ fn upcoming(view: &View<'_>, ask: &Ask, now: Timestamp) -> Result<Vec<UpcomingIt
             .cliff_unlocks
             .get()
             .and_then(|cliffs| cliffs.allocation_breakdown.items().first())
-            .map_or((Maybe::Null, Maybe::Null), |item| {
-                (item.reference_price, item.reference_price_updated_time)
-            });
+            .map_or((Maybe::Null, Maybe::Null), |item| (item.reference_price, item.reference_price_updated_time));
         rows.push(UpcomingItem {
             token_id: token.id.clone(),
             token_name: token.name.clone(),
@@ -250,12 +237,7 @@ fn unlock_events(mut events: Vec<UnlockEvent>, ask: &Ask) -> Vec<UnlockEvent> {
 fn drop_rate_changes(events: &mut Vec<UnlockEvent>) {
     let ends: std::collections::HashSet<(Option<String>, Timestamp)> = events
         .iter()
-        .flat_map(|event| {
-            event
-                .linear_unlocks
-                .get()
-                .map_or(&[][..], |linears| linears.allocation_breakdown.items())
-        })
+        .flat_map(|event| event.linear_unlocks.get().map_or(&[][..], |linears| linears.allocation_breakdown.items()))
         .filter_map(|item| Some((item.allocation_name.as_str().map(str::to_owned), item.end_date.copied()?)))
         .collect();
     events.retain_mut(|event| {
@@ -345,20 +327,15 @@ fn days(view: &View<'_>, token: &str) -> Result<Vec<Emission>, Refusal> {
     let (Some(first), Some(last)) = (stored.first().map(start), stored.last().map(start)) else {
         return Ok(made);
     };
-    let (mut days, after): (Vec<_>, Vec<_>) = made
-        .into_iter()
-        .filter(|day| start(day) < first || start(day) > last)
-        .partition(|day| start(day) < first);
+    let (mut days, after): (Vec<_>, Vec<_>) =
+        made.into_iter().filter(|day| start(day) < first || start(day) > last).partition(|day| start(day) < first);
     days.extend(stored);
     days.extend(after);
     Ok(days)
 }
 
 fn daily_emission(view: &View<'_>, ask: &Ask, now: Timestamp) -> Result<Vec<Emission>, Refusal> {
-    let ask = &Ask {
-        end: ask.end.or(Some(now.date_naive())),
-        ..ask.clone()
-    };
+    let ask = &Ask { end: ask.end.or(Some(now.date_naive())), ..ask.clone() };
     let mut days = days(view, &ask.id)?;
     days.retain(|day| ask.includes(day.start_date.copied()));
     for day in &mut days {
@@ -405,11 +382,7 @@ fn weekly_emission(view: &View<'_>, ask: &Ask, now: Timestamp) -> Result<Vec<Emi
     let start = ask.start.map(emission::sunday_of);
     let last = emission::sunday_of(ask.end.unwrap_or(now.date_naive()));
     let end = last.checked_add_days(chrono::Days::new(6)).unwrap_or(last);
-    let weeks = Ask {
-        start,
-        end: Some(end),
-        ..ask.clone()
-    };
+    let weeks = Ask { start, end: Some(end), ..ask.clone() };
     let mut days = days(view, &ask.id)?;
     days.retain(|day| weeks.includes(day.start_date.copied()));
     Ok(emission::weekly(&days, ask.version))
@@ -419,19 +392,17 @@ fn weekly_emission(view: &View<'_>, ask: &Ask, now: Timestamp) -> Result<Vec<Emi
 
 fn allocations(view: &View<'_>, ask: &Ask, token: TokenItem) -> Result<AllocationsData, Refusal> {
     // A token that is listed without a table answers with what the list knows, and no rows.
-    let mut data = view
-        .header(Resource::Allocation, &ask.id)?
-        .unwrap_or_else(|| AllocationsData {
-            name: token.name.clone(),
-            symbol: token.symbol.clone(),
-            listed_method: token.listed_method.clone(),
-            max_supply: Maybe::or_null(token.max_supply.copied()),
-            total_unlocked_amount: Maybe::Null,
-            total_locked_amount: Maybe::Null,
-            total_untracked_amount: Maybe::Null,
-            total_tbd_locked_amount: Maybe::Null,
-            ..Default::default()
-        });
+    let mut data = view.header(Resource::Allocation, &ask.id)?.unwrap_or_else(|| AllocationsData {
+        name: token.name.clone(),
+        symbol: token.symbol.clone(),
+        listed_method: token.listed_method.clone(),
+        max_supply: Maybe::or_null(token.max_supply.copied()),
+        total_unlocked_amount: Maybe::Null,
+        total_locked_amount: Maybe::Null,
+        total_untracked_amount: Maybe::Null,
+        total_tbd_locked_amount: Maybe::Null,
+        ..Default::default()
+    });
     data.last_updated_date = token.last_updated_date;
     data.allocations = view.records(Resource::Allocation, &ask.id, Window::default())?.into();
     if ask.version < 2 {
@@ -488,11 +459,8 @@ fn investors(view: &View<'_>, ask: &Ask) -> Result<Vec<InvestorItem>, Refusal> {
 }
 
 fn raised_enough(ask: &Ask, raised: Option<f64>) -> bool {
-    ask.min_raised
-        .is_none_or(|least| raised.is_some_and(|raised| raised >= least.get()))
-        && ask
-            .max_raised
-            .is_none_or(|most| raised.is_some_and(|raised| raised <= most.get()))
+    ask.min_raised.is_none_or(|least| raised.is_some_and(|raised| raised >= least.get()))
+        && ask.max_raised.is_none_or(|most| raised.is_some_and(|raised| raised <= most.get()))
 }
 
 fn investor(view: &View<'_>, ask: &Ask) -> Result<InvestorDetail, Refusal> {
@@ -501,8 +469,7 @@ fn investor(view: &View<'_>, ask: &Ask) -> Result<InvestorDetail, Refusal> {
     };
     let mut rounds: Vec<FundingRound> = view.records(Resource::Funding, &ask.id, ask.window())?;
     rounds.retain(|round| {
-        ask.lead
-            .is_none_or(|lead| round.is_lead_investor.copied().unwrap_or(false) == lead)
+        ask.lead.is_none_or(|lead| round.is_lead_investor.copied().unwrap_or(false) == lead)
             && raised_enough(ask, round.total_amount_raised.copied())
     });
     for round in &mut rounds {
@@ -562,10 +529,8 @@ fn token_funding(view: &View<'_>, ask: &Ask) -> Result<TokenFunding, Refusal> {
         round.number_of_investors = i64::try_from(round.investors.items().len()).unwrap_or(i64::MAX).into();
     }
     let private: Vec<crate::wire::Allocation> = view.records(Resource::Allocation, &ask.id, Window::default())?;
-    let private: Vec<_> = private
-        .iter()
-        .filter(|row| row.standard_allocation_name.as_str() == Some("Private Investors"))
-        .collect();
+    let private: Vec<_> =
+        private.iter().filter(|row| row.standard_allocation_name.as_str() == Some("Private Investors")).collect();
     let sum = |pick: fn(&crate::wire::Allocation) -> &Maybe<f64>| {
         private.iter().fold(Maybe::Null, |sum, row| add(&sum, pick(row))).copied()
     };

@@ -79,12 +79,7 @@ pub struct Route {
 }
 
 const fn route(path: &'static str, what: What, version: u8, params: Params) -> Route {
-    Route {
-        path,
-        what,
-        version,
-        params,
-    }
+    Route { path, what, version, params }
 }
 
 const NONE: Params = &[];
@@ -313,14 +308,8 @@ impl Ask {
             match field {
                 Field::TokenId => ask.id = slug(&value)?,
                 Field::TokenIds => {
-                    ask.ids = Some(
-                        value
-                            .split(',')
-                            .map(str::trim)
-                            .filter(|id| !id.is_empty())
-                            .map(slug)
-                            .collect::<Result<_, _>>()?,
-                    )
+                    ask.ids =
+                        Some(value.split(',').map(str::trim).filter(|id| !id.is_empty()).map(slug).collect::<Result<_, _>>()?)
                 }
                 Field::Start => ask.start = Some(date(name, &value)?),
                 Field::End => ask.end = Some(date(name, &value)?),
@@ -337,9 +326,7 @@ impl Ask {
             }
         }
         if route.params.iter().any(|(_, field)| *field == Field::TokenId) && ask.id.is_empty() {
-            return Err(Refusal::bad(
-                "tokenId is missing: add ?tokenId=<slug>, as the token list names it",
-            ));
+            return Err(Refusal::bad("tokenId is missing: add ?tokenId=<slug>, as the token list names it"));
         }
         if let (Some(start), Some(end)) = (ask.start, ask.end)
             && end < start
@@ -381,49 +368,31 @@ impl Ask {
 
 /// What came from outside, short enough to be shown.
 pub fn shown(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .take(80)
-        .collect()
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(80).collect()
 }
 
 fn unknown(route: &Route, name: &str) -> Refusal {
     let known: Vec<&str> = route.params.iter().map(|(known, _)| *known).collect();
-    let takes = if known.is_empty() {
-        "no parameter".to_owned()
-    } else {
-        known.join(", ")
-    };
+    let takes = if known.is_empty() { "no parameter".to_owned() } else { known.join(", ") };
     Refusal::bad(format!("unknown parameter \"{}\": {} takes {takes}", shown(name), route.path))
 }
 
 /// A slug from outside.
 fn slug(text: &str) -> Result<String, Refusal> {
     if text.is_empty() || text.len() > MAX_SLUG || text.chars().any(char::is_control) {
-        return Err(Refusal::bad(format!(
-            "\"{}\" is not an id: ids are slugs of at most {MAX_SLUG} bytes",
-            shown(text)
-        )));
+        return Err(Refusal::bad(format!("\"{}\" is not an id: ids are slugs of at most {MAX_SLUG} bytes", shown(text))));
     }
     Ok(text.to_owned())
 }
 
 fn date(name: &str, text: &str) -> Result<NaiveDate, Refusal> {
     let plain = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    let date = if plain {
-        NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()
-    } else {
-        None
-    };
+    let date = if plain { NaiveDate::parse_from_str(text, "%Y-%m-%d").ok() } else { None };
     date.ok_or_else(|| Refusal::bad(format!("{name} is \"{}\", not a date: write it as YYYY-MM-DD", shown(text))))
 }
 
 fn whole(name: &str, text: &str) -> Result<u64, Refusal> {
-    let number = if text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        text.parse().ok()
-    } else {
-        None
-    };
+    let number = if text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None };
     number
         .filter(|number| *number >= 1)
         .ok_or_else(|| Refusal::bad(format!("{name} is \"{}\": it must be a whole number from 1", shown(text))))
@@ -440,10 +409,7 @@ fn truth(name: &str, text: &str) -> Result<bool, Refusal> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(Refusal::bad(format!(
-            "{name} is \"{}\": it must be true or false",
-            shown(text)
-        ))),
+        _ => Err(Refusal::bad(format!("{name} is \"{}\": it must be true or false", shown(text)))),
     }
 }
 
@@ -452,10 +418,7 @@ fn standards(text: &str) -> Result<Vec<Standard>, Refusal> {
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         let Some((_, standard)) = Standard::WORDS.iter().find(|(known, _)| *known == word) else {
             let known = Standard::WORDS.map(|(known, _)| known).join(", ");
-            return Err(Refusal::bad(format!(
-                "standardAllocation has \"{}\": it takes {known}",
-                shown(word)
-            )));
+            return Err(Refusal::bad(format!("standardAllocation has \"{}\": it takes {known}", shown(word))));
         };
         standards.push(*standard);
     }

@@ -146,10 +146,5 @@ pub(super) const FILES: &[(&str, &str)] = files![
 
 /// The files of `data/`, for [`Service::import`](super::Service::import). Real schedules; `data/README.md` says whence.
 pub fn bundled() -> impl Iterator<Item = io::Result<SourceFile>> {
-    FILES.iter().map(|(path, text)| {
-        Ok(SourceFile {
-            path: (*path).to_owned(),
-            text: Cow::Borrowed(*text),
-        })
-    })
+    FILES.iter().map(|(path, text)| Ok(SourceFile { path: (*path).to_owned(), text: Cow::Borrowed(*text) }))
 }

@@ -51,12 +51,7 @@ type Amounts = BTreeMap<String, (f64, f64)>;
 
 impl<'a> Edit<'a> {
     pub(super) fn new(draft: &'a Draft<'a>, now: Timestamp) -> Self {
-        Self {
-            draft,
-            now,
-            touched: BTreeSet::new(),
-            silent: false,
-        }
+        Self { draft, now, touched: BTreeSet::new(), silent: false }
     }
 
     /// Leaves every `lastUpdatedDate` as it is: the source corrects something and does not say so.
@@ -72,9 +67,7 @@ impl<'a> Edit<'a> {
         for token in &self.touched {
             let Some(mut item) = self.draft.token(token)? else { continue };
             let before = item.last_updated_date.copied();
-            item.last_updated_date = before
-                .map_or(self.now, |before| self.now.max(before + TimeDelta::seconds(1)))
-                .into();
+            item.last_updated_date = before.map_or(self.now, |before| self.now.max(before + TimeDelta::seconds(1))).into();
             self.draft.put_token(token, &item, EDITED)?;
         }
         Ok(())
@@ -148,13 +141,7 @@ impl<'a> Edit<'a> {
                 }
             };
             if let Maybe::Value(cliffs) = &mut event.cliff_unlocks {
-                [
-                    &mut cliffs.cliff_amount,
-                    &mut cliffs.cliff_value,
-                    &mut cliffs.value_to_market_cap,
-                ]
-                .into_iter()
-                .for_each(scale);
+                [&mut cliffs.cliff_amount, &mut cliffs.cliff_value, &mut cliffs.value_to_market_cap].into_iter().for_each(scale);
                 if let Maybe::Value(items) = &mut cliffs.allocation_breakdown {
                     for item in items {
                         [&mut item.cliff_amount, &mut item.cliff_value].into_iter().for_each(scale);
@@ -162,24 +149,14 @@ impl<'a> Edit<'a> {
                 }
             }
             if let Maybe::Value(linears) = &mut event.linear_unlocks {
-                [
-                    &mut linears.linear_amount,
-                    &mut linears.linear_value,
-                    &mut linears.daily_amount,
-                    &mut linears.daily_value,
-                ]
-                .into_iter()
-                .for_each(scale);
+                [&mut linears.linear_amount, &mut linears.linear_value, &mut linears.daily_amount, &mut linears.daily_value]
+                    .into_iter()
+                    .for_each(scale);
                 if let Maybe::Value(items) = &mut linears.allocation_breakdown {
                     for item in items {
-                        [
-                            &mut item.linear_amount,
-                            &mut item.linear_value,
-                            &mut item.daily_amount,
-                            &mut item.daily_value,
-                        ]
-                        .into_iter()
-                        .for_each(scale);
+                        [&mut item.linear_amount, &mut item.linear_value, &mut item.daily_amount, &mut item.daily_value]
+                            .into_iter()
+                            .for_each(scale);
                     }
                 }
             }
@@ -193,10 +170,7 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// Where there is no such token.
     pub fn reprice(&mut self, token: &str, price: f64) -> Result<(), EditError> {
-        let mut item = self
-            .draft
-            .token(token)?
-            .ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
+        let mut item = self.draft.token(token)?.ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
         let mut events = self.events(token)?;
         let now = self.now;
         let valued = |amount: Maybe<f64>| Maybe::or_null(amount.copied().map(|amount| amount * price));
@@ -226,10 +200,8 @@ impl<'a> Edit<'a> {
                 }
             }
         }
-        self.draft
-            .put_records(Resource::Unlock, token, events.iter().map(event_row))?;
-        self.draft
-            .put_records(Resource::Emission, token, std::iter::empty::<Row<'_, Emission>>())?;
+        self.draft.put_records(Resource::Unlock, token, events.iter().map(event_row))?;
+        self.draft.put_records(Resource::Emission, token, std::iter::empty::<Row<'_, Emission>>())?;
         item.market_cap = valued(item.circulating_supply);
         Ok(self.draft.put_token(token, &item, EDITED)?)
     }
@@ -265,12 +237,7 @@ impl<'a> Edit<'a> {
         self.put_item(token, |item| item.has_burn = true.into())?;
         let mut burns: Vec<Burn> = self.draft.records(Resource::Burn, token, Window::default())?;
         burns.push(burn);
-        let rows = burns.iter().map(|burn| Row {
-            date: burn.burn_date.copied(),
-            cliff: false,
-            about: None,
-            body: burn,
-        });
+        let rows = burns.iter().map(|burn| Row { date: burn.burn_date.copied(), cliff: false, about: None, body: burn });
         Ok(self.draft.put_records(Resource::Burn, token, rows)?)
     }
 
@@ -282,12 +249,7 @@ impl<'a> Edit<'a> {
         self.put_item(token, |item| item.has_buyback = true.into())?;
         let mut buybacks: Vec<Buyback> = self.draft.records(Resource::Buyback, token, Window::default())?;
         buybacks.push(buyback);
-        let rows = buybacks.iter().map(|row| Row {
-            date: row.buyback_date.copied(),
-            cliff: false,
-            about: None,
-            body: row,
-        });
+        let rows = buybacks.iter().map(|row| Row { date: row.buyback_date.copied(), cliff: false, about: None, body: row });
         Ok(self.draft.put_records(Resource::Buyback, token, rows)?)
     }
 
@@ -296,10 +258,7 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// Where there is no such token.
     pub fn put_item(&mut self, token: &str, change: impl FnOnce(&mut TokenItem)) -> Result<(), EditError> {
-        let mut item = self
-            .draft
-            .token(token)?
-            .ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
+        let mut item = self.draft.token(token)?.ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
         change(&mut item);
         // The id is the row's key: it stays.
         item.id = token.to_owned().into();
@@ -324,9 +283,7 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// Where there is no such token.
     pub fn remove_token(&mut self, token: &str) -> Result<(), EditError> {
-        self.draft
-            .token(token)?
-            .ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
+        self.draft.token(token)?.ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
         self.touched.remove(token);
         Ok(self.draft.remove_token(token)?)
     }
@@ -345,9 +302,7 @@ impl<'a> Edit<'a> {
         token: &str,
         change: impl FnOnce(&mut Vec<UnlockEvent>, Timestamp) -> Result<(), EditError>,
     ) -> Result<(), EditError> {
-        self.draft
-            .token(token)?
-            .ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
+        self.draft.token(token)?.ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
         let mut events = self.events(token)?;
         let before = amounts(&events, self.now);
         change(&mut events, self.now)?;
@@ -355,8 +310,7 @@ impl<'a> Edit<'a> {
         let after = amounts(&events, self.now);
         let rows = events.iter().map(event_row);
         self.draft.put_records(Resource::Unlock, token, rows)?;
-        self.draft
-            .put_records(Resource::Emission, token, std::iter::empty::<Row<'_, Emission>>())?;
+        self.draft.put_records(Resource::Emission, token, std::iter::empty::<Row<'_, Emission>>())?;
         self.touched.insert(token.to_owned());
         self.carry_amounts(token, &before, &after)
     }
@@ -398,21 +352,12 @@ impl<'a> Edit<'a> {
                 grow(&mut table.max_supply, -left);
             }
         }
-        if changed {
-            self.put_table(token, table, &rows)
-        } else {
-            Ok(())
-        }
+        if changed { self.put_table(token, table, &rows) } else { Ok(()) }
     }
 
     fn put_table(&mut self, token: &str, table: AllocationsData, rows: &[Allocation]) -> Result<(), EditError> {
         self.draft.put_header(Resource::Allocation, token, &table)?;
-        let rows = rows.iter().map(|row| Row {
-            date: None,
-            cliff: false,
-            about: None,
-            body: row,
-        });
+        let rows = rows.iter().map(|row| Row { date: None, cliff: false, about: None, body: row });
         self.draft.put_records(Resource::Allocation, token, rows)?;
         self.put_item(token, |item| {
             item.max_supply = table.max_supply;
@@ -429,22 +374,14 @@ const EDITED: &str = "edited";
 
 /// An event as a row.
 pub(super) fn event_row(event: &UnlockEvent) -> Row<'_, UnlockEvent> {
-    Row {
-        date: event.unlock_date.copied(),
-        cliff: event.cliff_unlocks.get().is_some(),
-        about: None,
-        body: event,
-    }
+    Row { date: event.unlock_date.copied(), cliff: event.cliff_unlocks.get().is_some(), about: None, body: event }
 }
 
 fn find(events: &[UnlockEvent], token: &str, at: Timestamp) -> Result<usize, EditError> {
     events
         .iter()
         .position(|event| event.unlock_date.copied() == Some(at))
-        .ok_or_else(|| EditError::UnknownEvent {
-            token: token.to_owned(),
-            at,
-        })
+        .ok_or_else(|| EditError::UnknownEvent { token: token.to_owned(), at })
 }
 
 /// Adds the parts of an event to another one of the same instant.
@@ -480,26 +417,16 @@ fn take_in(there: &mut UnlockEvent, event: UnlockEvent) {
 fn amounts(events: &[UnlockEvent], now: Timestamp) -> Amounts {
     let mut amounts = Amounts::new();
     for event in events {
-        for item in event
-            .cliff_unlocks
-            .get()
-            .map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items())
-        {
+        for item in event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items()) {
             let amount = item.cliff_amount.copied().unwrap_or(0.0);
-            let entry = amounts
-                .entry(item.allocation_name.as_str().unwrap_or_default().to_owned())
-                .or_default();
+            let entry = amounts.entry(item.allocation_name.as_str().unwrap_or_default().to_owned()).or_default();
             if event.unlock_date.copied().is_some_and(|at| at <= now) {
                 entry.0 += amount;
             } else {
                 entry.1 += amount;
             }
         }
-        for item in event
-            .linear_unlocks
-            .get()
-            .map_or(&[][..], |linears| linears.allocation_breakdown.items())
-        {
+        for item in event.linear_unlocks.get().map_or(&[][..], |linears| linears.allocation_breakdown.items()) {
             let amount = item.linear_amount.copied().unwrap_or(0.0);
             let share = match (item.begin_date.copied(), item.end_date.copied()) {
                 (Some(begin), Some(end)) if end > begin => {
@@ -508,9 +435,7 @@ fn amounts(events: &[UnlockEvent], now: Timestamp) -> Amounts {
                 (Some(begin), _) if begin <= now => 1.0,
                 _ => 0.0,
             };
-            let entry = amounts
-                .entry(item.allocation_name.as_str().unwrap_or_default().to_owned())
-                .or_default();
+            let entry = amounts.entry(item.allocation_name.as_str().unwrap_or_default().to_owned()).or_default();
             entry.0 += amount * share;
             entry.1 += amount * (1.0 - share);
         }

@@ -23,13 +23,10 @@ type Shares = BTreeMap<usize, f64>;
 pub fn daily(events: &[UnlockEvent]) -> Vec<Emission> {
     let mut recipients: Vec<(Maybe<String>, Maybe<String>)> = Vec::new();
     let mut index = |name: &Maybe<String>, standard: &Maybe<String>| {
-        recipients
-            .iter()
-            .position(|known| known.0 == *name && known.1 == *standard)
-            .unwrap_or_else(|| {
-                recipients.push((name.clone(), standard.clone()));
-                recipients.len() - 1
-            })
+        recipients.iter().position(|known| known.0 == *name && known.1 == *standard).unwrap_or_else(|| {
+            recipients.push((name.clone(), standard.clone()));
+            recipients.len() - 1
+        })
     };
     let mut days: BTreeMap<i64, Shares> = BTreeMap::new();
     let mut price = None;
@@ -61,11 +58,8 @@ pub fn daily(events: &[UnlockEvent]) -> Vec<Emission> {
         return Vec::new();
     };
     let of_all = |pick: fn(&UnlockEvent) -> &Maybe<String>| events.first().map_or(Maybe::Null, |event| pick(event).clone());
-    let (name, symbol, method) = (
-        of_all(|event| &event.token_name),
-        of_all(|event| &event.token_symbol),
-        of_all(|event| &event.listed_method),
-    );
+    let (name, symbol, method) =
+        (of_all(|event| &event.token_name), of_all(|event| &event.token_symbol), of_all(|event| &event.listed_method));
     let mut cumulative = 0.0;
     (first..=last)
         .take(MAX_DAYS)
@@ -107,11 +101,7 @@ pub fn daily(events: &[UnlockEvent]) -> Vec<Emission> {
 #[expect(clippy::cast_precision_loss, reason = "seconds of a few thousand years fit a double")]
 fn spread(days: &mut BTreeMap<i64, Shares>, recipient: usize, begin: i64, end: i64, amount: f64) {
     if end <= begin {
-        *days
-            .entry(begin.div_euclid(DAY_SECS))
-            .or_default()
-            .entry(recipient)
-            .or_default() += amount;
+        *days.entry(begin.div_euclid(DAY_SECS)).or_default().entry(recipient).or_default() += amount;
         return;
     }
     let (first, last) = (begin.div_euclid(DAY_SECS), (end - 1).div_euclid(DAY_SECS));
@@ -130,8 +120,7 @@ fn midnight(day: i64) -> Timestamp {
 /// The Sunday of a day's week.
 #[must_use]
 pub fn sunday_of(day: NaiveDate) -> NaiveDate {
-    day.checked_sub_days(Days::new(u64::from(day.weekday().num_days_from_sunday())))
-        .unwrap_or(day)
+    day.checked_sub_days(Days::new(u64::from(day.weekday().num_days_from_sunday()))).unwrap_or(day)
 }
 
 /// Days as weeks from Sunday to the next Sunday, in the shape of one version: allocations are names alone in the first, objects
@@ -144,10 +133,7 @@ pub fn weekly(days: &[Emission], version: u8) -> Vec<Emission> {
             weeks.entry(sunday_of(start.date_naive())).or_default().push(day);
         }
     }
-    weeks
-        .into_iter()
-        .filter_map(|(sunday, days)| week(sunday, &days, version))
-        .collect()
+    weeks.into_iter().filter_map(|(sunday, days)| week(sunday, &days, version)).collect()
 }
 
 fn week(sunday: NaiveDate, days: &[&Emission], version: u8) -> Option<Emission> {
@@ -166,10 +152,7 @@ fn week(sunday: NaiveDate, days: &[&Emission], version: u8) -> Option<Emission> 
                     part.unlock_amount = add(&part.unlock_amount, &allocation.unlock_amount);
                     part.unlock_value = add(&part.unlock_value, &allocation.unlock_value);
                 }
-                None => parts.push(EmissionAllocation {
-                    committed_claim: Maybe::Absent,
-                    ..allocation.clone()
-                }),
+                None => parts.push(EmissionAllocation { committed_claim: Maybe::Absent, ..allocation.clone() }),
             }
         }
     }
@@ -178,11 +161,7 @@ fn week(sunday: NaiveDate, days: &[&Emission], version: u8) -> Option<Emission> 
         end_date: at(sunday.checked_add_days(Days::new(7))?).into(),
         token_name: last.token_name.clone(),
         token_symbol: last.token_symbol.clone(),
-        listed_method: if version >= 3 {
-            last.listed_method.clone()
-        } else {
-            Maybe::Absent
-        },
+        listed_method: if version >= 3 { last.listed_method.clone() } else { Maybe::Absent },
         unlock_amount: days.iter().fold(Maybe::Null, |sum, day| add(&sum, &day.unlock_amount)),
         unlock_value: days.iter().fold(Maybe::Null, |sum, day| add(&sum, &day.unlock_value)),
         reference_price: last.reference_price,
@@ -190,15 +169,11 @@ fn week(sunday: NaiveDate, days: &[&Emission], version: u8) -> Option<Emission> 
         ..Default::default()
     };
     if version == 1 {
-        let mut standards: Vec<String> = parts
-            .iter()
-            .filter_map(|part| part.standard_allocation_name.as_str().map(str::to_owned))
-            .collect();
+        let mut standards: Vec<String> =
+            parts.iter().filter_map(|part| part.standard_allocation_name.as_str().map(str::to_owned)).collect();
         standards.sort_unstable();
         standards.dedup();
-        let names = parts
-            .iter()
-            .filter_map(|part| part.allocation_name.as_str().map(str::to_owned));
+        let names = parts.iter().filter_map(|part| part.allocation_name.as_str().map(str::to_owned));
         week.allocations = names.map(NamedOr::Name).collect::<Vec<_>>().into();
         week.standard_allocations = standards.into();
     } else {

@@ -106,10 +106,7 @@ impl Fault {
     /// 429 that asks to come back after `secs` seconds.
     #[must_use]
     pub fn too_many(secs: u64) -> Self {
-        Fault::Status {
-            code: 429,
-            retry_after: Some(secs.to_string()),
-        }
+        Fault::Status { code: 429, retry_after: Some(secs.to_string()) }
     }
 }
 
@@ -164,20 +161,12 @@ impl Faults {
     /// From now on, requests whose path begins with `prefix` (all, where it is empty) meet `fault`, until it is cleared. Of several
     /// that fit, the one that was set last counts.
     pub fn set(&self, prefix: &str, fault: Fault) {
-        self.state().orders.push(Order {
-            prefix: prefix.to_owned(),
-            fault,
-            left: None,
-        });
+        self.state().orders.push(Order { prefix: prefix.to_owned(), fault, left: None });
     }
 
     /// The next `times` requests whose path begins with `prefix` meet `fault`.
     pub fn times(&self, prefix: &str, times: u32, fault: Fault) {
-        self.state().orders.push(Order {
-            prefix: prefix.to_owned(),
-            fault,
-            left: Some(times),
-        });
+        self.state().orders.push(Order { prefix: prefix.to_owned(), fault, left: Some(times) });
     }
 
     /// Everything is well again.
@@ -270,9 +259,7 @@ impl Faults {
         let page = page_of(&request);
         if let Fault::GzipBomb(bytes) = fault {
             request.extensions_mut().insert(Bomb(bytes));
-            request
-                .headers_mut()
-                .insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            request.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
             return next.run(request).await;
         }
         if !matches!(fault, Fault::Slow(_)) {
@@ -282,11 +269,7 @@ impl Faults {
         match fault {
             Fault::Status { code, retry_after } => {
                 let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                let refusal = super::Refusal {
-                    status,
-                    message: "a fault that a test asked for".into(),
-                    retry_after: None,
-                };
+                let refusal = super::Refusal { status, message: "a fault that a test asked for".into(), retry_after: None };
                 let mut response = refusal.into_response();
                 if let Some(wait) = retry_after.and_then(|wait| HeaderValue::from_str(&wait).ok()) {
                     response.headers_mut().insert(header::RETRY_AFTER, wait);
@@ -302,43 +285,21 @@ impl Faults {
                 streamed(
                     status,
                     &whole,
-                    Paced {
-                        left: whole.clone(),
-                        step: bytes.max(1),
-                        every,
-                        pause: None,
-                        after: After::Nothing,
-                    },
+                    Paced { left: whole.clone(), step: bytes.max(1), every, pause: None, after: After::Nothing },
                 )
             }
             Fault::Cut(bytes) => {
                 let (status, whole) = taken(next.run(request).await).await;
                 let left = whole.slice(..bytes.min(whole.len()));
                 let step = left.len().max(1);
-                streamed(
-                    status,
-                    &whole,
-                    Paced {
-                        left,
-                        step,
-                        every: Duration::ZERO,
-                        pause: None,
-                        after: After::Break,
-                    },
-                )
+                streamed(status, &whole, Paced { left, step, every: Duration::ZERO, pause: None, after: After::Break })
             }
             Fault::Hang => {
                 let (status, whole) = taken(next.run(request).await).await;
                 streamed(
                     status,
                     &whole,
-                    Paced {
-                        left: Bytes::new(),
-                        step: 1,
-                        every: Duration::ZERO,
-                        pause: None,
-                        after: After::Hang,
-                    },
+                    Paced { left: Bytes::new(), step: 1, every: Duration::ZERO, pause: None, after: After::Hang },
                 )
             }
             Fault::Garbage => plain("application/json", &b"\x00\xff{\"metadata\":{\"queryDate\": 20"[..]),
@@ -422,9 +383,7 @@ fn page_of(request: &Request) -> u64 {
 
 fn plain(content_type: &'static str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
@@ -461,9 +420,7 @@ async fn altered(response: Response, alter: impl FnOnce(&mut Value)) -> Response
 fn streamed(status: StatusCode, whole: &Bytes, paced: Paced) -> Response {
     let mut response = plain("application/json", Body::from_stream(ReaderStream::new(paced)));
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
+    response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
     response
 }
 

@@ -73,11 +73,7 @@ pub struct Problem {
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Problem { file, record, problem } = self;
-        if record.is_empty() {
-            write!(f, "{file}: {problem}")
-        } else {
-            write!(f, "{file}: {record}: {problem}")
-        }
+        if record.is_empty() { write!(f, "{file}: {problem}") } else { write!(f, "{file}: {record}: {problem}") }
     }
 }
 
@@ -181,11 +177,7 @@ impl Folder {
         if root.join(INVESTORS).exists() {
             files.push(INVESTORS.into());
         }
-        Ok(Self {
-            root: root.to_owned(),
-            count: files.len(),
-            files: files.into_iter(),
-        })
+        Ok(Self { root: root.to_owned(), count: files.len(), files: files.into_iter() })
     }
 
     /// Files in all, for a progress bar.
@@ -199,15 +191,9 @@ impl Folder {
         let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let size = fs::metadata(&path).map_err(told)?.len();
         if size > MAX_FILE_BYTES {
-            return Err(told(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("{size} bytes; {MAX_FILE_BYTES} at most"),
-            )));
+            return Err(told(io::Error::new(io::ErrorKind::FileTooLarge, format!("{size} bytes; {MAX_FILE_BYTES} at most"))));
         }
-        Ok(SourceFile {
-            path: file.to_owned(),
-            text: fs::read_to_string(&path).map_err(told)?.into(),
-        })
+        Ok(SourceFile { path: file.to_owned(), text: fs::read_to_string(&path).map_err(told)?.into() })
     }
 }
 
@@ -238,11 +224,7 @@ impl Problems {
     fn add(&mut self, file: &str, record: impl Into<String>, problem: impl Into<String>) {
         self.total += 1;
         if self.listed.len() < MAX_PROBLEMS {
-            self.listed.push(Problem {
-                file: file.to_owned(),
-                record: record.into(),
-                problem: problem.into(),
-            });
+            self.listed.push(Problem { file: file.to_owned(), record: record.into(), problem: problem.into() });
         }
     }
 
@@ -279,12 +261,7 @@ pub(super) fn import(
             }
         }
         draft.clear()?;
-        let mut import = Import {
-            draft,
-            tokens: BTreeMap::new(),
-            problems: Problems::default(),
-            imported: Imported::default(),
-        };
+        let mut import = Import { draft, tokens: BTreeMap::new(), problems: Problems::default(), imported: Imported::default() };
         for file in files {
             let file = file.map_err(ImportError::Source)?;
             progress(&file.path);
@@ -294,11 +271,7 @@ pub(super) fn import(
             import.problems.add(TOKENS, "", "there is no token");
         }
         if import.problems.total > 0 {
-            return Err(ImportError::Invalid {
-                problems: import.problems.listed,
-                total: import.problems.total,
-            }
-            .into());
+            return Err(ImportError::Invalid { problems: import.problems.listed, total: import.problems.total }.into());
         }
         import.finish(&before, now)
     })
@@ -334,9 +307,7 @@ impl Import<'_> {
             PRICES => self.prices(file),
             INVESTORS => return self.investors(file),
             path => {
-                let parts = path
-                    .split_once('/')
-                    .and_then(|(folder, name)| Some((folder, name.strip_suffix(".json")?)));
+                let parts = path.split_once('/').and_then(|(folder, name)| Some((folder, name.strip_suffix(".json")?)));
                 let Some((folder, id)) = parts else {
                     self.problems.add(path, "", "nobody knows what belongs into this file");
                     return Ok(());
@@ -359,18 +330,10 @@ impl Import<'_> {
         for (index, mut item) in items.into_option().unwrap_or_default().into_iter().enumerate() {
             let record = format!("[{index}]");
             // The folder's key is `tokenId`, as everywhere but in the token list; a saved token list is understood as well.
-            let id = item
-                .id
-                .as_str()
-                .or_else(|| item.extra.get("tokenId").and_then(Value::as_str))
-                .unwrap_or_default()
-                .to_owned();
+            let id =
+                item.id.as_str().or_else(|| item.extra.get("tokenId").and_then(Value::as_str)).unwrap_or_default().to_owned();
             if id.is_empty() || id.len() > MAX_SLUG || id.contains('/') || id.chars().any(char::is_control) {
-                self.problems.add(
-                    &file.path,
-                    record,
-                    format!("tokenId must be a slug of 1 to {MAX_SLUG} bytes without a slash"),
-                );
+                self.problems.add(&file.path, record, format!("tokenId must be a slug of 1 to {MAX_SLUG} bytes without a slash"));
                 continue;
             }
             let mut content = Xxh3::new();
@@ -407,15 +370,9 @@ impl Import<'_> {
                 *flag = false.into();
             }
             item.latest_fundraising_round = Maybe::Null;
-            let gathered = Gathered {
-                item,
-                content,
-                updated,
-                latest_round: None,
-            };
+            let gathered = Gathered { item, content, updated, latest_round: None };
             if self.tokens.insert(id.clone(), gathered).is_some() {
-                self.problems
-                    .add(&file.path, record, format!("token \"{id}\" is there twice"));
+                self.problems.add(&file.path, record, format!("token \"{id}\" is there twice"));
             }
         }
     }
@@ -426,16 +383,10 @@ impl Import<'_> {
         };
         for (index, price) in prices.into_iter().enumerate() {
             let Some(token) = self.tokens.get_mut(&price.token_id) else {
-                self.problems.add(
-                    &file.path,
-                    format!("[{index}]"),
-                    format!("token \"{}\" is not in {TOKENS}", price.token_id),
-                );
+                self.problems.add(&file.path, format!("[{index}]"), format!("token \"{}\" is not in {TOKENS}", price.token_id));
                 continue;
             };
-            token
-                .content
-                .update(format!("{:?} {:?}", price.reference_price, price.market_cap).as_bytes());
+            token.content.update(format!("{:?} {:?}", price.reference_price, price.market_cap).as_bytes());
             token.item.market_cap = Maybe::or_null(price.market_cap);
             token.item.circulating_supply = Maybe::or_null(match (price.market_cap, price.reference_price) {
                 (Some(cap), Some(price)) if price > 0.0 => Some(cap / price),
@@ -473,19 +424,14 @@ impl Import<'_> {
                     return Ok(());
                 };
                 let buybacks = std::mem::take(&mut data.buybacks).into_option().unwrap_or_default();
-                self.dated(file, "buybacks", "buybackDate", &buybacks, |buyback| {
-                    buyback.buyback_date.copied()
-                });
+                self.dated(file, "buybacks", "buybackDate", &buybacks, |buyback| buyback.buyback_date.copied());
                 self.imported.buybacks += buybacks.len();
                 self.flag(id, |item| item.has_buyback = (!buybacks.is_empty()).into());
                 self.draft.put_header(Resource::Buyback, id, &data)?;
-                self.put(Resource::Buyback, id, &buybacks, |buyback: &Buyback| {
-                    buyback.buyback_date.copied()
-                })
+                self.put(Resource::Buyback, id, &buybacks, |buyback: &Buyback| buyback.buyback_date.copied())
             }
             _ => {
-                self.problems
-                    .add(&file.path, "", format!("unknown folder: there are {}", FOLDERS.join(", ")));
+                self.problems.add(&file.path, "", format!("unknown folder: there are {}", FOLDERS.join(", ")));
                 Ok(())
             }
         }
@@ -497,12 +443,7 @@ impl Import<'_> {
         let newest = events.iter().filter_map(|event| event.latest_update_date.copied()).max();
         let claimed = events
             .iter()
-            .flat_map(|event| {
-                event
-                    .cliff_unlocks
-                    .get()
-                    .map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items())
-            })
+            .flat_map(|event| event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items()))
             .any(|item| item.committed_claim.get().is_some());
         if let Some(token) = self.tokens.get_mut(id) {
             token.updated = token.updated.max(newest);
@@ -538,15 +479,12 @@ impl Import<'_> {
         for (index, item) in investors.list.into_option().unwrap_or_default().into_iter().enumerate() {
             match item.investor_id.as_str().filter(|id| !id.is_empty()) {
                 Some(id) => drop(items.insert(id.to_owned(), item)),
-                None => self
-                    .problems
-                    .add(&file.path, format!("list[{index}]"), "investorId is missing"),
+                None => self.problems.add(&file.path, format!("list[{index}]"), "investorId is missing"),
             }
         }
         for (index, detail) in investors.details.into_option().unwrap_or_default().into_iter().enumerate() {
             let Some(id) = detail.investor_id.as_str().filter(|id| !id.is_empty()).map(str::to_owned) else {
-                self.problems
-                    .add(&file.path, format!("details[{index}]"), "investorId is missing");
+                self.problems.add(&file.path, format!("details[{index}]"), "investorId is missing");
                 continue;
             };
             let mut rounds: Vec<FundingRound> = detail.funding_rounds.into_option().unwrap_or_default();
@@ -573,10 +511,8 @@ impl Import<'_> {
                 latest_funding_date: detail.latest_funding_date,
                 ..Default::default()
             });
-            let rows = rows_of(&rounds, |round| round.funding_date.copied()).map(|row| Row {
-                about: row.body.token_id.as_str(),
-                ..row
-            });
+            let rows =
+                rows_of(&rounds, |round| round.funding_date.copied()).map(|row| Row { about: row.body.token_id.as_str(), ..row });
             self.draft.put_records(Resource::Funding, &id, rows)?;
         }
         self.imported.investors = items.len();
@@ -591,11 +527,7 @@ impl Import<'_> {
     where
         Maybe<Vec<T>>: DeserializeOwned,
     {
-        let rows = self
-            .problems
-            .parse::<Maybe<Vec<T>>>(file)
-            .and_then(Maybe::into_option)
-            .unwrap_or_default();
+        let rows = self.problems.parse::<Maybe<Vec<T>>>(file).and_then(Maybe::into_option).unwrap_or_default();
         self.dated(file, "", key, &rows, date);
         rows
     }
@@ -603,8 +535,7 @@ impl Import<'_> {
     fn dated<T>(&mut self, file: &SourceFile, list: &str, key: &str, rows: &[T], date: fn(&T) -> Option<Timestamp>) {
         for (index, row) in rows.iter().enumerate() {
             if date(row).is_none() {
-                self.problems
-                    .add(&file.path, format!("{list}[{index}]"), format!("{key} is missing"));
+                self.problems.add(&file.path, format!("{list}[{index}]"), format!("{key} is missing"));
             }
         }
     }
@@ -656,10 +587,5 @@ impl Import<'_> {
 }
 
 fn rows_of<T>(rows: &[T], date: fn(&T) -> Option<Timestamp>) -> impl Iterator<Item = Row<'_, T>> {
-    rows.iter().map(move |row| Row {
-        date: date(row),
-        cliff: false,
-        about: None,
-        body: row,
-    })
+    rows.iter().map(move |row| Row { date: date(row), cliff: false, about: None, body: row })
 }

@@ -39,11 +39,7 @@ impl Bounded {
     }
 
     pub(super) fn with(listener: TcpListener, connections: usize, max_silence: Duration) -> Self {
-        Self {
-            listener,
-            places: Arc::new(Semaphore::new(connections)),
-            max_silence,
-        }
+        Self { listener, places: Arc::new(Semaphore::new(connections)), max_silence }
     }
 }
 
@@ -62,16 +58,7 @@ impl axum::serve::Listener for Bounded {
         }
         let now = Instant::now();
         let alarm = Box::pin(sleep_until(now + self.max_silence));
-        (
-            Connection {
-                stream,
-                alarm,
-                heard_at: now,
-                max_silence: self.max_silence,
-                _place: place,
-            },
-            address,
-        )
+        (Connection { stream, alarm, heard_at: now, max_silence: self.max_silence, _place: place }, address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -99,10 +86,7 @@ impl Connection {
         while self.alarm.as_mut().poll(context).is_ready() {
             let until = self.heard_at + self.max_silence;
             if until <= Instant::now() {
-                return Poll::Ready(Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "the connection was silent for too long",
-                )));
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the connection was silent for too long")));
             }
             self.alarm.as_mut().reset(until);
         }

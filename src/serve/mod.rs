@@ -217,12 +217,7 @@ impl Service {
     }
 
     fn over(catalog: Catalog, options: Options) -> Self {
-        Self(Arc::new(Inner {
-            catalog,
-            options,
-            cache: RwLock::default(),
-            rates: Mutex::default(),
-        }))
+        Self(Arc::new(Inner { catalog, options, cache: RwLock::default(), rates: Mutex::default() }))
     }
 
     /// Everything of the base address.
@@ -232,18 +227,13 @@ impl Service {
 
     /// Everything of the older base address: all of the base address, and weekly emission, whose `metadata` is `queryDate` alone.
     pub fn legacy_router(&self) -> Router {
-        self.layered(
-            self.routes(ROUTES, Envelope::Full)
-                .merge(self.routes(LEGACY_ROUTES, Envelope::DateOnly)),
-        )
+        self.layered(self.routes(ROUTES, Envelope::Full).merge(self.routes(LEGACY_ROUTES, Envelope::DateOnly)))
     }
 
     /// Both, on one address and behind `faults`, for tests.
     #[doc(hidden)]
     pub fn faulty_router(&self, faults: &faults::Faults) -> Router {
-        let routes = self
-            .routes(ROUTES, Envelope::Full)
-            .merge(self.routes(LEGACY_ROUTES, Envelope::DateOnly));
+        let routes = self.routes(ROUTES, Envelope::Full).merge(self.routes(LEGACY_ROUTES, Envelope::DateOnly));
         faults.outside(self.layered(faults.inside(routes)))
     }
 
@@ -252,11 +242,9 @@ impl Service {
             let service = self.clone();
             router.route(
                 route.path,
-                get(
-                    move |id: Result<PathParam<String>, PathRejection>, RawQuery(query): RawQuery, headers: HeaderMap| {
-                        service.clone().respond(route, envelope, id, query, headers)
-                    },
-                ),
+                get(move |id: Result<PathParam<String>, PathRejection>, RawQuery(query): RawQuery, headers: HeaderMap| {
+                    service.clone().respond(route, envelope, id, query, headers)
+                }),
             )
         })
     }
@@ -266,11 +254,7 @@ impl Service {
         router
             .fallback(|| async { Refusal::unknown("there is no such path") })
             .method_not_allowed_fallback(|| async {
-                Refusal {
-                    status: StatusCode::METHOD_NOT_ALLOWED,
-                    message: "only GET is answered here".into(),
-                    retry_after: None,
-                }
+                Refusal { status: StatusCode::METHOD_NOT_ALLOWED, message: "only GET is answered here".into(), retry_after: None }
             })
             .layer(CompressionLayer::new())
             .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
@@ -398,10 +382,7 @@ impl Service {
         })?;
         let mut cache = self.0.cache.write().unwrap_or_else(PoisonError::into_inner);
         if cache.generation != generation {
-            *cache = Cache {
-                generation,
-                ..Cache::default()
-            };
+            *cache = Cache { generation, ..Cache::default() };
         }
         cache.keys_required = keys_required;
         cache.checked = Some(Instant::now());
@@ -419,10 +400,8 @@ impl Service {
             return Ok(Arc::clone(answer));
         }
         let strict = self.0.options.strict_coverage;
-        let (answer, read_at) = self
-            .0
-            .catalog
-            .read(|view| Ok::<_, Refusal>((answer::answer(view, &key.0, now, strict)?, view.generation()?)))?;
+        let (answer, read_at) =
+            self.0.catalog.read(|view| Ok::<_, Refusal>((answer::answer(view, &key.0, now, strict)?, view.generation()?)))?;
         let answer = Arc::new(answer);
         let mut cache = self.0.cache.write().unwrap_or_else(PoisonError::into_inner);
         // An answer read from other data than the cache holds is good for this request only.
@@ -485,9 +464,7 @@ impl Service {
         SystemRandom::new().fill(&mut bytes).map_err(|_| ServiceError::Randomness)?;
         let mut key = String::from("cw_");
         base64::Engine::encode_string(&base64::engine::general_purpose::URL_SAFE_NO_PAD, bytes, &mut key);
-        self.0
-            .catalog
-            .add_key(name, &sha256(key.as_bytes()), monthly_limit, self.0.options.clock.now())?;
+        self.0.catalog.add_key(name, &sha256(key.as_bytes()), monthly_limit, self.0.options.clock.now())?;
         self.forget();
         Ok(key)
     }
@@ -546,12 +523,8 @@ pub async fn listen(
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServiceError> {
     let bind = async |address: SocketAddr| {
-        let listener = TcpListener::bind(address)
-            .await
-            .map_err(|source| ServiceError::Listen { address, source })?;
-        let address = listener
-            .local_addr()
-            .map_err(|source| ServiceError::Listen { address, source })?;
+        let listener = TcpListener::bind(address).await.map_err(|source| ServiceError::Listen { address, source })?;
+        let address = listener.local_addr().map_err(|source| ServiceError::Listen { address, source })?;
         Ok::<_, ServiceError>((listener, address))
     };
     let (main, address) = bind(address).await?;
@@ -559,10 +532,7 @@ pub async fn listen(
         Some(legacy) => Some(bind(legacy).await?),
         None => None,
     };
-    bound(Bound {
-        address,
-        legacy: older.as_ref().map(|(_, address)| *address),
-    });
+    bound(Bound { address, legacy: older.as_ref().map(|(_, address)| *address) });
     let stopping = CancellationToken::new();
     // Either server's failure stops the other: half a service is not what was asked for.
     let run = async |listener, router| {
@@ -631,10 +601,7 @@ enum Envelope {
 
 impl Envelope {
     fn around(self, answer: &Answer, usage: Option<Usage>, now: Timestamp) -> Response {
-        let mut metadata = Metadata {
-            query_date: whole_seconds(now).into(),
-            ..Default::default()
-        };
+        let mut metadata = Metadata { query_date: whole_seconds(now).into(), ..Default::default() };
         if matches!(self, Envelope::Full) {
             let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX).into();
             if let Some(usage) = usage {
@@ -686,38 +653,22 @@ struct Refusal {
 impl Refusal {
     /// A question that makes no sense.
     fn bad(message: impl Into<String>) -> Self {
-        Self {
-            status: StatusCode::BAD_REQUEST,
-            message: message.into(),
-            retry_after: None,
-        }
+        Self { status: StatusCode::BAD_REQUEST, message: message.into(), retry_after: None }
     }
 
     /// Something that is not there.
     fn unknown(message: impl Into<String>) -> Self {
-        Self {
-            status: StatusCode::NOT_FOUND,
-            message: message.into(),
-            retry_after: None,
-        }
+        Self { status: StatusCode::NOT_FOUND, message: message.into(), retry_after: None }
     }
 
     /// No key, or none that opens anything: which of both is not told.
     fn keyless() -> Self {
-        Self {
-            status: StatusCode::UNAUTHORIZED,
-            message: "x-api-key not found".into(),
-            retry_after: None,
-        }
+        Self { status: StatusCode::UNAUTHORIZED, message: "x-api-key not found".into(), retry_after: None }
     }
 
     /// Our own fault.
     fn internal(message: impl Into<String>) -> Self {
-        Self {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            message: message.into(),
-            retry_after: None,
-        }
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, message: message.into(), retry_after: None }
     }
 
     fn busy() -> Self {
@@ -730,20 +681,13 @@ impl Refusal {
 
     fn too_many(message: impl Into<String>, wait_secs: i64) -> Self {
         let wait = wait_secs.max(MIN_RETRY_AFTER_SECS);
-        Self {
-            status: StatusCode::TOO_MANY_REQUESTS,
-            message: message.into(),
-            retry_after: Some(wait),
-        }
+        Self { status: StatusCode::TOO_MANY_REQUESTS, message: message.into(), retry_after: Some(wait) }
     }
 
     fn spent(reset_at: Timestamp, now: Timestamp) -> Self {
         let wait: TimeDelta = reset_at - now;
         Self::too_many(
-            format!(
-                "the credits of this period are used up; they reset at {}",
-                reset_at.to_rfc3339()
-            ),
+            format!("the credits of this period are used up; they reset at {}", reset_at.to_rfc3339()),
             wait.num_seconds(),
         )
     }
@@ -765,10 +709,7 @@ impl IntoResponse for Refusal {
             error_message: self.message.into(),
             ..Default::default()
         };
-        let mut response = json(
-            self.status,
-            serde_json::to_string(&body).unwrap_or_else(|_| "{\"status\":false}".into()),
-        );
+        let mut response = json(self.status, serde_json::to_string(&body).unwrap_or_else(|_| "{\"status\":false}".into()));
         if let Some(wait) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
         }

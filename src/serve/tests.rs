@@ -26,10 +26,7 @@ const FILES: &[(&str, &str)] = &[
         r#"[{"tokenId":"alpha","name":"Alpha","symbol":"ALP","maxSupply":1000,"listedMethod":"INTERNAL","coverage":"full","events":4,"sources":["x"]},
             {"tokenId":"beta","name":"Beta","symbol":"BET","maxSupply":null,"listedMethod":"AI"}]"#,
     ),
-    (
-        "prices.json",
-        r#"[{"tokenId":"alpha","symbol":"ALP","referencePrice":2,"marketCap":10000}]"#,
-    ),
+    ("prices.json", r#"[{"tokenId":"alpha","symbol":"ALP","referencePrice":2,"marketCap":10000}]"#),
     ("unlock-events/alpha.json", ALPHA),
     (
         "allocations/alpha.json",
@@ -67,22 +64,11 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 fn files(files: &[(&str, &str)]) -> Vec<io::Result<SourceFile>> {
-    files
-        .iter()
-        .map(|(path, text)| {
-            Ok(SourceFile {
-                path: (*path).into(),
-                text: Cow::Owned((*text).to_owned()),
-            })
-        })
-        .collect()
+    files.iter().map(|(path, text)| Ok(SourceFile { path: (*path).into(), text: Cow::Owned((*text).to_owned()) })).collect()
 }
 
 fn options() -> Options {
-    Options {
-        clock: Clock::manual(parse_timestamp("2026-01-12T09:00:00Z").unwrap()),
-        ..Options::default()
-    }
+    Options { clock: Clock::manual(parse_timestamp("2026-01-12T09:00:00Z").unwrap()), ..Options::default() }
 }
 
 fn small(options: Options) -> Service {
@@ -110,11 +96,7 @@ impl Server {
             .timeout(Duration::from_secs(20))
             .build()
             .unwrap();
-        Self {
-            base,
-            http,
-            stop: Some(stop),
-        }
+        Self { base, http, stop: Some(stop) }
     }
 
     async fn ask(&self, path: &str) -> (u16, Value) {
@@ -129,10 +111,7 @@ impl Server {
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
         let text = response.text().await.unwrap();
-        (
-            status,
-            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}")),
-        )
+        (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}")))
     }
 
     /// The payload of an answer that must succeed.
@@ -159,10 +138,7 @@ async fn started() -> Server {
 #[track_caller]
 fn near(value: &Value, expected: f64) {
     let value = value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"));
-    assert!(
-        (value - expected).abs() <= 1e-9 * expected.abs().max(1.0),
-        "{value} is not {expected}"
-    );
+    assert!((value - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{value} is not {expected}");
 }
 
 /// Every path in every version with fields of the first item that are there and not there. `field?` is there and null.
@@ -263,23 +239,13 @@ async fn each_version_shows_its_fields_and_no_others() {
     let mut asked = BTreeSet::new();
     for (path, place, fields) in table_of_fields {
         let data = server.data(&path).await;
-        let record = data
-            .pointer(place)
-            .and_then(Value::as_object)
-            .unwrap_or_else(|| panic!("{path}: nothing at {place}: {data}"));
-        let shown: BTreeSet<String> = record
-            .iter()
-            .map(|(name, value)| if value.is_null() { format!("{name}?") } else { name.clone() })
-            .collect();
+        let record =
+            data.pointer(place).and_then(Value::as_object).unwrap_or_else(|| panic!("{path}: nothing at {place}: {data}"));
+        let shown: BTreeSet<String> =
+            record.iter().map(|(name, value)| if value.is_null() { format!("{name}?") } else { name.clone() }).collect();
         let expected: BTreeSet<String> = fields.split(' ').map(str::to_owned).collect();
         assert_eq!(shown, expected, "{path} at {place}");
-        asked.insert(
-            path.split(['?'])
-                .next()
-                .unwrap_or_default()
-                .replace("/alpha", "/{id}")
-                .replace("/one", "/{id}"),
-        );
+        asked.insert(path.split(['?']).next().unwrap_or_default().replace("/alpha", "/{id}").replace("/one", "/{id}"));
     }
     for route in ROUTES.iter().chain(LEGACY_ROUTES) {
         assert!(asked.contains(route.path), "{} is not in the table", route.path);
@@ -290,22 +256,14 @@ async fn each_version_shows_its_fields_and_no_others() {
 async fn older_events_start_rates_and_newer_ones_are_cliffs_without_mining() {
     let server = started().await;
     let dates = |data: &Value| -> Vec<String> {
-        data.as_array()
-            .unwrap()
-            .iter()
-            .map(|row| row["unlockDate"].as_str().unwrap()[..10].to_owned())
-            .collect()
+        data.as_array().unwrap().iter().map(|row| row["unlockDate"].as_str().unwrap()[..10].to_owned()).collect()
     };
     let all = server.data("/v1/unlock/events?tokenId=alpha").await;
     assert_eq!(dates(&all), ["2026-01-05", "2026-01-10", "2026-02-09", "2026-03-01"]);
     near(&all[0]["cliffUnlocks"]["cliffAmount"], 150.0);
     for version in ["v2", "v3"] {
         let starts = server.data(&format!("/{version}/unlock/events?tokenId=alpha")).await;
-        assert_eq!(
-            dates(&starts),
-            ["2026-01-05", "2026-01-10", "2026-03-01"],
-            "{version} drops the change of rate"
-        );
+        assert_eq!(dates(&starts), ["2026-01-05", "2026-01-10", "2026-03-01"], "{version} drops the change of rate");
     }
     // The window cuts off the segment whose end makes 2026-02-09 a change of rate; it stays one.
     let late = server.data("/v3/unlock/events?tokenId=alpha&start=2026-02-01").await;
@@ -317,9 +275,7 @@ async fn older_events_start_rates_and_newer_ones_are_cliffs_without_mining() {
         near(&cliffs[0]["cliffUnlocks"]["cliffValue"], 200.0);
         near(&cliffs[0]["cliffUnlocks"]["valueToMarketCap"], 2.0);
     }
-    let investors = server
-        .data("/v5/unlock/events/alpha?standardAllocation=privateInvestors,reserve")
-        .await;
+    let investors = server.data("/v5/unlock/events/alpha?standardAllocation=privateInvestors,reserve").await;
     assert_eq!(dates(&investors), ["2026-03-01"]);
 }
 
@@ -329,10 +285,7 @@ async fn both_ends_of_a_window_belong_to_it_and_totals_are_of_the_window() {
     let window = server.data("/v5/burn/alpha?start=2026-01-02&end=2026-01-03").await;
     near(&window["totalBurnAmount"], 50.0);
     near(&window["totalBurnValue"], 7.5);
-    assert_eq!(
-        window["burns"][0]["burnDate"], "2026-01-03T23:59:59Z",
-        "newest first, and the last day in full"
-    );
+    assert_eq!(window["burns"][0]["burnDate"], "2026-01-03T23:59:59Z", "newest first, and the last day in full");
     assert_eq!(window["burns"][1]["burnDate"], "2026-01-02T00:00:00Z");
     let unknown = server.data("/v1/burn/alpha?start=2026-01-02&end=2026-01-02").await;
     near(&unknown["totalBurnAmount"], 20.0);
@@ -359,32 +312,20 @@ async fn days_come_from_the_schedule_and_weeks_from_the_days() {
     let last = all.as_array().unwrap().last().unwrap();
     assert_eq!(last["startDate"], "2026-03-31T00:00:00Z");
     near(&last["totalCumulativeUnlockedAmount"], 150.0 + 300.0 + 200.0 + 80.0 + 31.0);
-    let team = server
-        .data("/v5/daily-emission/alpha?start=2026-01-05&end=2026-01-05&standardAllocation=founderTeam")
-        .await;
+    let team = server.data("/v5/daily-emission/alpha?start=2026-01-05&end=2026-01-05&standardAllocation=founderTeam").await;
     near(&team[0]["unlockAmount"], 100.0);
     near(&team[0]["unlockValue"], 200.0);
 
-    let weeks = server
-        .data("/v2/emission?tokenId=alpha&start=2026-01-04&end=2026-01-17")
-        .await;
+    let weeks = server.data("/v2/emission?tokenId=alpha&start=2026-01-04&end=2026-01-17").await;
     assert_eq!(weeks.as_array().unwrap().len(), 2);
-    assert_eq!(
-        (&weeks[0]["startDate"], &weeks[0]["endDate"]),
-        (&"2026-01-04T00:00:00Z".into(), &"2026-01-11T00:00:00Z".into())
-    );
+    assert_eq!((&weeks[0]["startDate"], &weeks[0]["endDate"]), (&"2026-01-04T00:00:00Z".into(), &"2026-01-11T00:00:00Z".into()));
     near(&weeks[0]["unlockAmount"], 160.0);
     near(&weeks[0]["allocations"][0]["unlockAmount"], 110.0);
     near(&weeks[1]["unlockAmount"], 70.0);
     near(&weeks[1]["totalCumulativeUnlockedAmount"], 230.0);
-    let names = server
-        .data("/v1/emission?tokenId=alpha&start=2026-01-04&end=2026-01-10")
-        .await;
+    let names = server.data("/v1/emission?tokenId=alpha&start=2026-01-04&end=2026-01-10").await;
     assert_eq!(names[0]["allocations"], serde_json::json!(["Team", "Liquidity Mining"]));
-    assert_eq!(
-        names[0]["standardAllocations"],
-        serde_json::json!(["Community", "Founder / Team"])
-    );
+    assert_eq!(names[0]["standardAllocations"], serde_json::json!(["Community", "Founder / Team"]));
 }
 
 #[tokio::test]
@@ -398,10 +339,7 @@ async fn weekly_emission_is_on_the_older_address_only_and_tells_the_date_alone()
     let (status, body) = old.ask_with("/v2/emission?tokenId=alpha", Some(&key)).await;
     assert_eq!((status, body["metadata"].as_object().unwrap().len()), (200, 1));
     let (_, body) = old.ask_with("/v5/burn/alpha", Some(&key)).await;
-    assert_eq!(
-        body["metadata"]["credit"],
-        serde_json::json!({"used": 2, "limit": 10, "resetAt": "2026-02-01T00:00:00Z"})
-    );
+    assert_eq!(body["metadata"]["credit"], serde_json::json!({"used": 2, "limit": 10, "resetAt": "2026-02-01T00:00:00Z"}));
 }
 
 #[tokio::test]
@@ -409,33 +347,21 @@ async fn pages_cover_a_list_once_and_one_past_the_end_is_empty() {
     let server = started().await;
     let mut seen = Vec::new();
     for page in 1..=2 {
-        let (_, body) = server
-            .ask(&format!("/v5/fundraising/investors/list?page={page}&pageSize=2"))
-            .await;
+        let (_, body) = server.ask(&format!("/v5/fundraising/investors/list?page={page}&pageSize=2")).await;
         let metadata = &body["metadata"];
         assert_eq!((&metadata["page"], &metadata["pageSize"]), (&page.into(), &2.into()));
         assert_eq!((&metadata["totalPages"], &metadata["total"]), (&2.into(), &3.into()));
-        seen.extend(
-            body["data"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|item| item["investorId"].as_str().unwrap().to_owned()),
-        );
+        seen.extend(body["data"].as_array().unwrap().iter().map(|item| item["investorId"].as_str().unwrap().to_owned()));
     }
     assert_eq!(seen, ["two", "one", "three"]);
     let (status, body) = server.ask("/v5/fundraising/investors/list?page=9").await;
-    assert_eq!(
-        (status, &body["data"], &body["metadata"]["total"]),
-        (200, &Value::Array(vec![]), &3.into())
-    );
+    assert_eq!((status, &body["data"], &body["metadata"]["total"]), (200, &Value::Array(vec![]), &3.into()));
     let (_, body) = server.ask("/v5/unlock/events/alpha?pageSize=999999").await;
     assert_eq!(body["metadata"]["pageSize"], 500);
     let (_, body) = server.ask("/v1/fundraising/investors/list").await;
     assert!(body["metadata"].get("page").is_none());
-    let filtered = server
-        .data("/v5/fundraising/investors/list?startLatestFundingDate=2024-03-01&endLatestFundingDate=2024-03-01")
-        .await;
+    let filtered =
+        server.data("/v5/fundraising/investors/list?startLatestFundingDate=2024-03-01&endLatestFundingDate=2024-03-01").await;
     assert_eq!(filtered.as_array().unwrap().len(), 1);
 }
 
@@ -457,15 +383,9 @@ async fn upcoming_has_one_row_a_token_with_its_next_event() {
         "minReleasedPercentage=11",
         "standardAllocation=community",
     ] {
-        assert_eq!(
-            server.data(&format!("/v5/unlock/events/upcoming?{nothing}")).await,
-            Value::Array(vec![]),
-            "{nothing}"
-        );
+        assert_eq!(server.data(&format!("/v5/unlock/events/upcoming?{nothing}")).await, Value::Array(vec![]), "{nothing}");
     }
-    let first = server
-        .data("/v1/unlock/events/upcoming?minUnlockDate=2026-03-01&maxUnlockDate=2026-03-01")
-        .await;
+    let first = server.data("/v1/unlock/events/upcoming?minUnlockDate=2026-03-01&maxUnlockDate=2026-03-01").await;
     near(&first[0]["upcomingEvent"]["cliffUnlocks"]["totalCliffAmount"], 80.0);
 }
 
@@ -485,27 +405,14 @@ async fn the_token_list_counts_what_the_files_say() {
     let beta = &body["data"][1];
     assert!(beta["circulatingSupply"].is_null() && beta["marketCap"].is_null());
     assert_eq!((&beta["hasBurn"], &beta["hasFundraising"]), (&false.into(), &false.into()));
-    assert_eq!(
-        server
-            .data("/v5/token/list?tokenId=beta,nobody")
-            .await
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(server.data("/v5/token/list?tokenId=beta,nobody").await.as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn rounds_are_told_by_investor_and_by_token() {
     let server = started().await;
     let ids = |data: &Value| -> Vec<String> {
-        data["fundingRounds"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|round| round["tokenId"].as_str().unwrap().to_owned())
-            .collect()
+        data["fundingRounds"].as_array().unwrap().iter().map(|round| round["tokenId"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(ids(&server.data("/v5/fundraising/investors/one").await), ["alpha", "gone"]);
     for (query, expected) in [
@@ -516,11 +423,7 @@ async fn rounds_are_told_by_investor_and_by_token() {
         ("raisedAmountMin=1000001", vec!["alpha"]),
         ("raisedAmountMax=1000000", vec!["gone"]),
     ] {
-        assert_eq!(
-            ids(&server.data(&format!("/v1/fundraising/investors/one?{query}")).await),
-            expected,
-            "{query}"
-        );
+        assert_eq!(ids(&server.data(&format!("/v1/fundraising/investors/one?{query}")).await), expected, "{query}");
     }
     let token = server.data("/v5/fundraising/token/alpha").await;
     near(&token["totalAmountRaised"], 14_000_000.0);
@@ -553,40 +456,18 @@ async fn what_is_asked_wrongly_is_refused_with_the_reason() {
     ] {
         let (answered, body) = server.ask(path).await;
         assert_eq!(answered, status, "{path}: {body}");
-        assert_eq!(
-            (&body["status"], &body["statusCode"]),
-            (&false.into(), &status.into()),
-            "{path}"
-        );
+        assert_eq!((&body["status"], &body["statusCode"]), (&false.into(), &status.into()), "{path}");
         assert!(body["errorMessage"].as_str().unwrap().contains(reason), "{path}: {body}");
         assert_eq!(body.as_object().unwrap().len(), 3, "{path}");
     }
-    let posted = server
-        .http
-        .post(format!("{}/v5/burn/alpha", server.base))
-        .send()
-        .await
-        .unwrap();
+    let posted = server.http.post(format!("{}/v5/burn/alpha", server.base)).send().await.unwrap();
     assert_eq!(posted.status(), 405);
 }
 
 #[tokio::test]
 async fn versions_older_than_listing_by_a_model_may_leave_those_tokens_out() {
-    let server = Server::start(
-        small(Options {
-            strict_coverage: true,
-            ..options()
-        })
-        .legacy_router(),
-    )
-    .await;
-    for path in [
-        "/v1/unlock/events",
-        "/v2/unlock/events",
-        "/v1/daily-emission",
-        "/v1/allocations",
-        "/v2/emission",
-    ] {
+    let server = Server::start(small(Options { strict_coverage: true, ..options() }).legacy_router()).await;
+    for path in ["/v1/unlock/events", "/v2/unlock/events", "/v1/daily-emission", "/v1/allocations", "/v2/emission"] {
         assert_eq!(server.ask(&format!("{path}?tokenId=beta")).await.0, 404, "{path}");
         assert_eq!(server.ask(&format!("{path}?tokenId=alpha")).await.0, 200, "{path}");
     }
@@ -607,21 +488,9 @@ async fn without_a_good_key_nothing_is_told_and_nothing_is_counted() {
     assert_eq!(server.ask_with("/v5/burn/nobody", Some(&key)).await.0, 404);
     assert_eq!(server.ask_with("/v5/burn/alpha?x=1", Some(&key)).await.0, 400);
     assert_eq!(service.keys().unwrap()[0].used, 0, "refusals are free");
-    assert_eq!(
-        server.ask_with("/v5/burn/alpha", Some(&key)).await.1["metadata"]["credit"]["used"],
-        1
-    );
-    assert_eq!(
-        server.ask_with("/v5/burn/alpha", Some(&key)).await.1["metadata"]["credit"]["used"],
-        2
-    );
-    let spent = server
-        .http
-        .get(format!("{}/v5/burn/alpha", server.base))
-        .header(KEY_HEADER, &key)
-        .send()
-        .await
-        .unwrap();
+    assert_eq!(server.ask_with("/v5/burn/alpha", Some(&key)).await.1["metadata"]["credit"]["used"], 1);
+    assert_eq!(server.ask_with("/v5/burn/alpha", Some(&key)).await.1["metadata"]["credit"]["used"], 2);
+    let spent = server.http.get(format!("{}/v5/burn/alpha", server.base)).header(KEY_HEADER, &key).send().await.unwrap();
     assert_eq!(spent.status(), 429);
     // From 2026-01-12 09:00 to the end of the month.
     assert_eq!(spent.headers()[header::RETRY_AFTER], (19 * 86_400 + 15 * 3_600).to_string());
@@ -631,11 +500,7 @@ async fn without_a_good_key_nothing_is_told_and_nothing_is_counted() {
     assert_eq!((status, &body["metadata"]["credit"]["used"]), (200, &1.into()), "a new month");
     assert!(service.revoke_key("desk").unwrap());
     assert_eq!(server.ask_with("/v5/burn/alpha", Some(&key)).await.0, 401);
-    assert_eq!(
-        server.ask("/v5/burn/alpha").await.0,
-        401,
-        "revoking the last key opens nothing"
-    );
+    assert_eq!(server.ask("/v5/burn/alpha").await.0, 401, "revoking the last key opens nothing");
     assert!(!service.revoke_key("desk").unwrap());
 }
 
@@ -667,32 +532,17 @@ async fn two_hundred_at_once_spend_exactly_what_is_there() {
 
 #[tokio::test]
 async fn a_rate_above_the_limit_waits_for_the_next_minute() {
-    let service = small(Options {
-        requests_per_minute: Some(2),
-        ..options()
-    });
+    let service = small(Options { requests_per_minute: Some(2), ..options() });
     let key = service.add_key("desk", 100).unwrap();
     let server = Server::start(service.router()).await;
     service.0.options.clock.set(parse_timestamp("2026-01-12T09:00:20Z").unwrap());
     for _ in 0..2 {
         assert_eq!(server.ask_with("/v5/burn/alpha", Some(&key)).await.0, 200);
     }
-    let fast = server
-        .http
-        .get(format!("{}/v5/burn/alpha", server.base))
-        .header(KEY_HEADER, &key)
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(
-        (fast.status().as_u16(), fast.headers()[header::RETRY_AFTER].to_str().unwrap()),
-        (429, "40")
-    );
+    let fast = server.http.get(format!("{}/v5/burn/alpha", server.base)).header(KEY_HEADER, &key).send().await.unwrap();
+    assert_eq!((fast.status().as_u16(), fast.headers()[header::RETRY_AFTER].to_str().unwrap()), (429, "40"));
     service.0.options.clock.set(parse_timestamp("2026-01-12T09:01:00Z").unwrap());
-    assert_eq!(
-        server.ask_with("/v5/burn/alpha", Some(&key)).await.1["metadata"]["credit"]["used"],
-        3
-    );
+    assert_eq!(server.ask_with("/v5/burn/alpha", Some(&key)).await.1["metadata"]["credit"]["used"], 3);
 }
 
 // -- import --
@@ -733,10 +583,7 @@ async fn the_same_files_twice_change_nothing_and_other_files_move_the_mark() {
     assert_eq!(service.import(files(&other), |_| {}).unwrap().changed, 1);
     let (_, list) = server.ask("/v5/token/list").await;
     assert_eq!(list["data"][0]["lastUpdatedDate"], "2026-01-12T10:00:00Z");
-    assert_eq!(
-        server.ask("/v4/unlock/events?tokenId=alpha").await.1["data"][1]["unlockDate"],
-        "2026-03-08T00:00:00Z"
-    );
+    assert_eq!(server.ask("/v4/unlock/events?tokenId=alpha").await.1["data"][1]["unlockDate"], "2026-03-08T00:00:00Z");
 }
 
 #[tokio::test]
@@ -771,18 +618,12 @@ async fn a_bad_file_is_named_with_its_record_and_nothing_is_taken_in() {
 fn a_file_of_somebody_else_is_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.db");
-    rusqlite::Connection::open(&path)
-        .unwrap()
-        .execute_batch("CREATE TABLE theirs (x)")
-        .unwrap();
+    rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
     let error = Service::open(&path, options()).unwrap_err().to_string();
     assert!(error.contains("is not a database of the data service"), "{error}");
     let newer = folder.path().join("newer.db");
     drop(Service::open(&newer, options()).unwrap());
-    rusqlite::Connection::open(&newer)
-        .unwrap()
-        .pragma_update(None, "user_version", 99)
-        .unwrap();
+    rusqlite::Connection::open(&newer).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Service::open(&newer, options()).unwrap_err().to_string();
     assert!(error.contains("has schema 99, this program knows 1"), "{error}");
 }
@@ -799,10 +640,7 @@ fn the_bundled_data_is_the_folder_data_and_stays_small() {
     assert!(ours.iter().map(|file| file.text.len()).sum::<usize>() < 4_000_000);
     let service = Service::in_memory(options()).unwrap();
     let imported = service.import(bundled(), |_| {}).unwrap();
-    assert!(
-        imported.tokens >= 40 && imported.burns > 0 && imported.buybacks > 0 && imported.rounds > 0,
-        "{imported:?}"
-    );
+    assert!(imported.tokens >= 40 && imported.burns > 0 && imported.buybacks > 0 && imported.rounds > 0, "{imported:?}");
     assert_eq!(service.import(Folder::open(&root).unwrap(), |_| {}).unwrap().changed, 0);
 }
 
@@ -817,23 +655,10 @@ fn days_made_from_a_schedule_are_the_stored_days() {
         for day in &stored {
             let made = made.iter().find(|made| made.start_date == day.start_date).unwrap();
             let close = |one: f64, other: f64| (one - other).abs() <= 1e-6 * one.abs().max(1.0);
-            let (amount, total) = (
-                day.unlock_amount.copied().unwrap(),
-                day.total_cumulative_unlocked_amount.copied().unwrap(),
-            );
-            assert!(
-                close(amount, made.unlock_amount.copied().unwrap()),
-                "{token} {day:?} {made:?}"
-            );
-            assert!(
-                close(total, made.total_cumulative_unlocked_amount.copied().unwrap()),
-                "{token} {day:?} {made:?}"
-            );
-            assert_eq!(
-                day.allocations.items().len(),
-                made.allocations.items().len(),
-                "{token} {day:?} {made:?}"
-            );
+            let (amount, total) = (day.unlock_amount.copied().unwrap(), day.total_cumulative_unlocked_amount.copied().unwrap());
+            assert!(close(amount, made.unlock_amount.copied().unwrap()), "{token} {day:?} {made:?}");
+            assert!(close(total, made.total_cumulative_unlocked_amount.copied().unwrap()), "{token} {day:?} {made:?}");
+            assert_eq!(day.allocations.items().len(), made.allocations.items().len(), "{token} {day:?} {made:?}");
         }
     }
 }
@@ -847,12 +672,7 @@ async fn days_beyond_the_stored_ones_are_made_from_the_schedule() {
     service.import(files(&with_days), |_| {}).unwrap();
     let server = Server::start(service.router()).await;
     let days = server.data("/v1/daily-emission?tokenId=alpha").await;
-    let amounts: Vec<f64> = days
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|day| day["unlockAmount"].as_f64().unwrap())
-        .collect();
+    let amounts: Vec<f64> = days.as_array().unwrap().iter().map(|day| day["unlockAmount"].as_f64().unwrap()).collect();
     assert_eq!(amounts[..3], [150.0, 4.0, 0.0]);
     assert_eq!((amounts.len(), &days[0]["startDate"]), (8, &"2026-01-05T00:00:00Z".into()));
 }
@@ -868,22 +688,12 @@ async fn an_edit_carries_through_everything_that_depends_on_it() {
         .edit(|edit| {
             edit.move_event("alpha", at("2026-03-01"), at("2026-03-04"))?;
             edit.resize_event("alpha", at("2026-03-04"), 1.5)?;
-            edit.add_burn(
-                "beta",
-                Burn {
-                    burn_date: at("2026-01-11").into(),
-                    amount: 7.0.into(),
-                    ..Default::default()
-                },
-            )
+            edit.add_burn("beta", Burn { burn_date: at("2026-01-11").into(), amount: 7.0.into(), ..Default::default() })
         })
         .unwrap();
     let events = server.data("/v5/unlock/events/alpha").await;
     assert_eq!(events[1]["unlockDate"], "2026-03-04T00:00:00Z");
-    assert_eq!(
-        events[1]["cliffUnlocks"]["allocationBreakdown"][0]["unlockDate"],
-        "2026-03-04T00:00:00Z"
-    );
+    assert_eq!(events[1]["cliffUnlocks"]["allocationBreakdown"][0]["unlockDate"], "2026-03-04T00:00:00Z");
     assert_eq!(events[1]["latestUpdateDate"], "2026-01-12T09:00:00Z");
     near(&events[1]["cliffUnlocks"]["cliffAmount"], 120.0);
     near(&events[1]["cliffUnlocks"]["valueToMarketCap"], 2.4);
@@ -898,10 +708,7 @@ async fn an_edit_carries_through_everything_that_depends_on_it() {
     assert_eq!(list[1]["hasBurn"], true);
     near(&server.data("/v5/burn/beta").await["totalBurnAmount"], 7.0);
 
-    let error = service
-        .edit(|edit| edit.remove_event("alpha", at("2026-03-01")))
-        .unwrap_err()
-        .to_string();
+    let error = service.edit(|edit| edit.remove_event("alpha", at("2026-03-01"))).unwrap_err().to_string();
     assert_eq!(error, "token \"alpha\" has no unlock event at 2026-03-01 00:00:00 UTC");
     service.edit(|edit| edit.remove_event("alpha", at("2026-03-04"))).unwrap();
     assert_eq!(server.data("/v5/unlock/events/alpha").await.as_array().unwrap().len(), 1);
@@ -911,37 +718,22 @@ async fn an_edit_carries_through_everything_that_depends_on_it() {
             edit.resize_event("alpha", at("2026-01-05"), 2.0)
         })
         .unwrap();
-    near(
-        &server.data("/v5/unlock/events/alpha").await[0]["cliffUnlocks"]["cliffAmount"],
-        200.0,
-    );
+    near(&server.data("/v5/unlock/events/alpha").await[0]["cliffUnlocks"]["cliffAmount"], 200.0);
     // The removal was within the same second as the move, and its mark still later; the silent correction left none.
-    assert_eq!(
-        server.data("/v5/token/list").await[0]["lastUpdatedDate"],
-        "2026-01-12T09:00:01Z"
-    );
+    assert_eq!(server.data("/v5/token/list").await[0]["lastUpdatedDate"], "2026-01-12T09:00:01Z");
 }
 
 #[tokio::test]
 async fn a_new_price_changes_values_and_no_mark() {
     let service = small(options());
     let server = Server::start(service.router()).await;
-    let before = (
-        server.data("/v5/token/list").await,
-        server.data("/v3/unlock/events?tokenId=alpha").await,
-    );
+    let before = (server.data("/v5/token/list").await, server.data("/v3/unlock/events?tokenId=alpha").await);
     service.edit(|edit| edit.reprice("alpha", 3.0)).unwrap();
-    let after = (
-        server.data("/v5/token/list").await,
-        server.data("/v3/unlock/events?tokenId=alpha").await,
-    );
+    let after = (server.data("/v5/token/list").await, server.data("/v3/unlock/events?tokenId=alpha").await);
     assert_eq!(after.0[0]["lastUpdatedDate"], before.0[0]["lastUpdatedDate"]);
     near(&after.0[0]["marketCap"], 15_000.0);
     for (one, other) in before.1.as_array().unwrap().iter().zip(after.1.as_array().unwrap()) {
-        assert_eq!(
-            (&one["latestUpdateDate"], &one["unlockDate"]),
-            (&other["latestUpdateDate"], &other["unlockDate"])
-        );
+        assert_eq!((&one["latestUpdateDate"], &one["unlockDate"]), (&other["latestUpdateDate"], &other["unlockDate"]));
         assert_eq!(one["cliffUnlocks"]["cliffAmount"], other["cliffUnlocks"]["cliffAmount"]);
     }
     near(&after.1[0]["cliffUnlocks"]["cliffValue"], 450.0);
@@ -971,21 +763,12 @@ async fn each_fault_is_what_it_says_and_ends_when_cleared() {
     let faults = Faults::new();
     let server = Server::start(small(options()).faulty_router(&faults)).await;
     let path = "/v5/unlock/events/alpha?pageSize=1";
-    let get = || {
-        server
-            .http
-            .get(format!("{}{path}", server.base))
-            .header(KEY_HEADER, "secret")
-            .send()
-    };
+    let get = || server.http.get(format!("{}{path}", server.base)).header(KEY_HEADER, "secret").send();
 
     faults.times("/v5/unlock", 2, Fault::too_many(7));
     for _ in 0..2 {
         let response = get().await.unwrap();
-        assert_eq!(
-            (response.status().as_u16(), &response.headers()[header::RETRY_AFTER]),
-            (429, &HeaderValue::from(7))
-        );
+        assert_eq!((response.status().as_u16(), &response.headers()[header::RETRY_AFTER]), (429, &HeaderValue::from(7)));
     }
     assert_eq!(get().await.unwrap().status(), 200, "two times, not three");
     faults.set("/v5/burn", Fault::status(500));
@@ -995,30 +778,18 @@ async fn each_fault_is_what_it_says_and_ends_when_cleared() {
     faults.set("", Fault::Cut(20));
     assert!(get().await.unwrap().bytes().await.is_err(), "the body ends early");
     faults.clear();
-    faults.set(
-        "",
-        Fault::Drip {
-            bytes: 64,
-            every: Duration::from_millis(1),
-        },
-    );
+    faults.set("", Fault::Drip { bytes: 64, every: Duration::from_millis(1) });
     let dripped: Value = serde_json::from_slice(&get().await.unwrap().bytes().await.unwrap()).unwrap();
     assert_eq!(dripped["metadata"]["total"], 2);
     faults.clear();
     faults.set("", Fault::Emptied);
     let (_, body) = server.ask(path).await;
-    assert_eq!(
-        (&body["data"], &body["metadata"]["total"]),
-        (&Value::Array(vec![]), &0.into())
-    );
+    assert_eq!((&body["data"], &body["metadata"]["total"]), (&Value::Array(vec![]), &0.into()));
     faults.clear();
     faults.set("", Fault::PageMissing(2));
     assert_eq!(server.ask(path).await.1["data"].as_array().unwrap().len(), 1);
     let (_, body) = server.ask(&format!("{path}&page=2")).await;
-    assert_eq!(
-        (&body["data"], &body["metadata"]["total"]),
-        (&Value::Array(vec![]), &2.into())
-    );
+    assert_eq!((&body["data"], &body["metadata"]["total"]), (&Value::Array(vec![]), &2.into()));
     faults.clear();
     faults.set("", Fault::PageFails(2));
     assert_eq!(server.ask(path).await.0, 200);
@@ -1031,13 +802,7 @@ async fn each_fault_is_what_it_says_and_ends_when_cleared() {
     faults.set("", Fault::Doubled);
     assert_eq!(server.ask(path).await.1["data"].as_array().unwrap().len(), 2);
     faults.clear();
-    faults.set(
-        "",
-        Fault::Replaced {
-            from: "\"Seed\"".into(),
-            to: "null".into(),
-        },
-    );
+    faults.set("", Fault::Replaced { from: "\"Seed\"".into(), to: "null".into() });
     let (_, body) = server.ask("/v4/unlock/events?tokenId=alpha").await;
     assert!(body["data"][1]["cliffUnlocks"]["allocationBreakdown"][0]["allocationName"].is_null());
     faults.clear();
@@ -1081,29 +846,18 @@ async fn both_addresses_are_bound_told_and_stopped_together() {
     let (told, bound) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(async move {
-        listen(&service, any, Some(any), |bound| told.send(bound).unwrap(), async move {
-            drop(stopped.await)
-        })
-        .await
+        listen(&service, any, Some(any), |bound| told.send(bound).unwrap(), async move { drop(stopped.await) }).await
     });
     let bound: Bound = bound.await.unwrap();
     for (address, weekly) in [(bound.address, 404), (bound.legacy.unwrap(), 200)] {
         rustls::crypto::ring::default_provider().install_default().ok();
-        let answered = reqwest::get(format!("http://{address}/v2/emission?tokenId=alpha"))
-            .await
-            .unwrap();
+        let answered = reqwest::get(format!("http://{address}/v2/emission?tokenId=alpha")).await.unwrap();
         assert_eq!(answered.status().as_u16(), weekly);
     }
     stop.send(()).unwrap();
-    tokio::time::timeout(Duration::from_secs(10), serving)
-        .await
-        .expect("both stop")
-        .unwrap()
-        .unwrap();
+    tokio::time::timeout(Duration::from_secs(10), serving).await.expect("both stop").unwrap().unwrap();
     let taken = std::net::TcpListener::bind(any).unwrap();
-    let error = listen(&small(options()), taken.local_addr().unwrap(), None, |_| {}, async {})
-        .await
-        .unwrap_err();
+    let error = listen(&small(options()), taken.local_addr().unwrap(), None, |_| {}, async {}).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on {}", taken.local_addr().unwrap()));
 }
 
@@ -1134,20 +888,11 @@ async fn a_half_sent_request_does_not_hold_a_stop() {
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let router = small(options()).router();
-    let server = tokio::spawn(serve_with_grace(
-        listener,
-        router,
-        async move { drop(stopped.await) },
-        Duration::from_millis(100),
-    ));
+    let server = tokio::spawn(serve_with_grace(listener, router, async move { drop(stopped.await) }, Duration::from_millis(100)));
     let mut half = tokio::net::TcpStream::connect(address).await.unwrap();
     half.write_all(b"GET /v5/burn/alpha HT").await.unwrap();
     stop.send(()).unwrap();
-    tokio::time::timeout(Duration::from_secs(10), server)
-        .await
-        .expect("it stops")
-        .unwrap()
-        .unwrap();
+    tokio::time::timeout(Duration::from_secs(10), server).await.expect("it stops").unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -1161,9 +906,7 @@ async fn a_silent_connection_ends_and_makes_room_for_the_next() {
     silent.write_all(b"GET /v5/burn/alpha HT").await.unwrap();
     // The one place is taken; this answer comes once the silent connection was ended.
     let mut next = tokio::net::TcpStream::connect(address).await.unwrap();
-    next.write_all(b"GET /v5/burn/alpha HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-        .await
-        .unwrap();
+    next.write_all(b"GET /v5/burn/alpha HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
     let mut answer = String::new();
     let read = tokio::time::timeout(Duration::from_secs(10), next.read_to_string(&mut answer)).await;
     assert!(read.is_ok() && answer.starts_with("HTTP/1.1 200"), "{read:?} {answer}");

@@ -26,14 +26,8 @@ impl Drop for Scrap {
 
 /// Copies the database at `from` to `to`. Writers go on meanwhile; the copy is of the moment at which it began.
 pub(super) fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), Fault> {
-    let refused = |why| StoreError::BackupRefused {
-        path: to.to_owned(),
-        why,
-    };
-    let failed = |source: io::Error| StoreError::BackupFile {
-        path: to.to_owned(),
-        source,
-    };
+    let refused = |why| StoreError::BackupRefused { path: to.to_owned(), why };
+    let failed = |source: io::Error| StoreError::BackupFile { path: to.to_owned(), source };
     let is_there = fs::symlink_metadata(to).is_ok();
     if is_there && fs::canonicalize(to).is_ok_and(|real| real == from) {
         return Err(refused("that is the database itself").into());
@@ -72,13 +66,8 @@ pub(super) fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), Faul
             Err(_) => fs::rename(&scrap.0, to).map_err(failed)?,
         }
     }
-    let directory = to
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(failed)?;
+    let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
     Ok(())
 }
 
@@ -95,11 +84,5 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), Fault> {
         return Ok(());
     }
     let detail = found.join("; ").replace('\n', " ");
-    Err(StoreError::Damaged {
-        doing: "check the database",
-        path: path.to_owned(),
-        detail,
-        source: None,
-    }
-    .into())
+    Err(StoreError::Damaged { doing: "check the database", path: path.to_owned(), detail, source: None }.into())
 }

@@ -110,32 +110,18 @@ impl Catalog {
     /// # Errors
     /// Where the file cannot be opened, is not ours, or is newer than this program.
     pub fn open(path: &Path) -> Result<Self, CatalogError> {
-        let failed = |source| CatalogError::Open {
-            path: path.to_owned(),
-            source,
-        };
+        let failed = |source| CatalogError::Open { path: path.to_owned(), source };
         let connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
         let mut connection = Self::prepared(connection, path)?;
-        let mode: String = connection
-            .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-            .map_err(failed)?;
+        let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(failed)?;
         if mode != "wal" {
-            tracing::warn!(
-                mode,
-                "the data service's database cannot use a write-ahead log here; readers will wait for writers"
-            );
+            tracing::warn!(mode, "the data service's database cannot use a write-ahead log here; readers will wait for writers");
         }
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
         Self::migrate(&mut connection, path)?;
-        let readers = Readers {
-            path: path.to_owned(),
-            idle: Mutex::new(Vec::new()),
-        };
-        Ok(Self {
-            writer: Mutex::new(connection),
-            readers: Some(readers),
-        })
+        let readers = Readers { path: path.to_owned(), idle: Mutex::new(Vec::new()) };
+        Ok(Self { writer: Mutex::new(connection), readers: Some(readers) })
     }
 
     /// A database that lives as long as this value.
@@ -144,30 +130,17 @@ impl Catalog {
     /// Where SQLite cannot make it.
     pub fn in_memory() -> Result<Self, CatalogError> {
         let path = Path::new(":memory:");
-        let connection = Connection::open_in_memory().map_err(|source| CatalogError::Open {
-            path: path.to_owned(),
-            source,
-        })?;
+        let connection = Connection::open_in_memory().map_err(|source| CatalogError::Open { path: path.to_owned(), source })?;
         let mut connection = Self::prepared(connection, path)?;
         Self::migrate(&mut connection, path)?;
-        Ok(Self {
-            writer: Mutex::new(connection),
-            readers: None,
-        })
+        Ok(Self { writer: Mutex::new(connection), readers: None })
     }
 
     fn prepared(connection: Connection, path: &Path) -> Result<Connection, CatalogError> {
-        let failed = |source| CatalogError::Open {
-            path: path.to_owned(),
-            source,
-        };
+        let failed = |source| CatalogError::Open { path: path.to_owned(), source };
         connection.set_prepared_statement_cache_capacity(64);
-        let id: i64 = connection
-            .query_row("PRAGMA application_id", [], |row| row.get(0))
-            .map_err(failed)?;
-        let tables: i64 = connection
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .map_err(failed)?;
+        let id: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
+        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
         if id != APPLICATION_ID && (id != 0 || tables != 0) {
             return Err(CatalogError::Foreign { path: path.to_owned() });
         }
@@ -178,26 +151,16 @@ impl Catalog {
         let migrating = || doing("bring the schema up to date");
         let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
         // IMMEDIATE, so that of two programs that open a new file at once, the second finds the work done.
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(migrating())?;
-        let found: i64 = transaction
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .map_err(migrating())?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(migrating())?;
+        let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(migrating())?;
         if found > known {
-            return Err(CatalogError::Newer {
-                path: path.to_owned(),
-                found,
-                known,
-            });
+            return Err(CatalogError::Newer { path: path.to_owned(), found, known });
         }
         let done = usize::try_from(found).unwrap_or(0);
         for migration in MIGRATIONS.iter().skip(done) {
             transaction.execute_batch(migration).map_err(migrating())?;
         }
-        transaction
-            .pragma_update(None, "application_id", APPLICATION_ID)
-            .map_err(migrating())?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(migrating())?;
         transaction.pragma_update(None, "user_version", known).map_err(migrating())?;
         transaction.commit().map_err(migrating())
     }
@@ -236,13 +199,10 @@ impl Catalog {
     /// What `change` answers, or where the transaction cannot be written.
     pub fn write<T, E: From<CatalogError>>(&self, change: impl FnOnce(&Draft<'_>) -> Result<T, E>) -> Result<T, E> {
         let mut connection = lock(&self.writer);
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(doing("begin to write"))?;
+        let transaction =
+            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(doing("begin to write"))?;
         let result = change(&Draft(View(&transaction)))?;
-        transaction
-            .execute("UPDATE state SET generation = generation + 1", [])
-            .map_err(doing("count a change"))?;
+        transaction.execute("UPDATE state SET generation = generation + 1", []).map_err(doing("count a change"))?;
         transaction.commit().map_err(doing("commit a change"))?;
         Ok(result)
     }
@@ -279,9 +239,7 @@ impl Catalog {
     pub fn keys(&self) -> Result<Vec<KeyRow>, CatalogError> {
         let reading = || doing("list the keys");
         let connection = lock(&self.writer);
-        let mut statement = connection
-            .prepare(&format!("SELECT {KEY_COLUMNS} FROM api_key ORDER BY id"))
-            .map_err(reading())?;
+        let mut statement = connection.prepare(&format!("SELECT {KEY_COLUMNS} FROM api_key ORDER BY id")).map_err(reading())?;
         let rows = statement.query_map([], key_row).map_err(reading())?;
         rows.collect::<Result<_, _>>().map_err(reading())
     }
@@ -292,10 +250,7 @@ impl Catalog {
     /// Where it cannot be written.
     pub fn revoke_key(&self, name: &str, now: Timestamp) -> Result<bool, CatalogError> {
         lock(&self.writer)
-            .execute(
-                "UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL",
-                params![name, now.timestamp()],
-            )
+            .execute("UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL", params![name, now.timestamp()])
             .map(|changed| changed > 0)
             .map_err(doing("revoke a key"))
     }
@@ -310,14 +265,9 @@ impl Catalog {
         let found = self.read(|view| {
             let mut statement = view
                 .0
-                .prepare_cached(&format!(
-                    "SELECT {KEY_COLUMNS} FROM api_key WHERE hash = ?1 AND revoked_at IS NULL"
-                ))
+                .prepare_cached(&format!("SELECT {KEY_COLUMNS} FROM api_key WHERE hash = ?1 AND revoked_at IS NULL"))
                 .map_err(doing("look up a key"))?;
-            statement
-                .query_row([hash], key_row)
-                .optional()
-                .map_err(doing("look up a key"))
+            statement.query_row([hash], key_row).optional().map_err(doing("look up a key"))
         })?;
         Ok(found.map(|mut row| {
             if row.reset_at <= now {
@@ -347,11 +297,7 @@ impl Catalog {
             .map_err(charging())?;
         statement
             .query_row(params![hash, now.timestamp(), next_month(now).timestamp()], |row| {
-                Ok(Usage {
-                    used: count(row.get(0)?),
-                    limit: count(row.get(1)?),
-                    reset_at: time(row.get(2)?),
-                })
+                Ok(Usage { used: count(row.get(0)?), limit: count(row.get(1)?), reset_at: time(row.get(2)?) })
             })
             .optional()
             .map_err(charging())
@@ -360,10 +306,7 @@ impl Catalog {
 
 impl Readers {
     fn connect(&self) -> Result<Connection, CatalogError> {
-        let failed = |source| CatalogError::Open {
-            path: self.path.clone(),
-            source,
-        };
+        let failed = |source| CatalogError::Open { path: self.path.clone(), source };
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags).map_err(failed)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
@@ -396,10 +339,7 @@ fn time(seconds: i64) -> Timestamp {
 
 /// First instant of the next calendar month, when quotas reset.
 fn next_month(now: Timestamp) -> Timestamp {
-    let first = now
-        .date_naive()
-        .with_day(1)
-        .and_then(|first| first.checked_add_months(Months::new(1)));
+    let first = now.date_naive().with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
     first.map_or(now, |first| first.and_time(NaiveTime::MIN).and_utc())
 }
 
@@ -470,9 +410,7 @@ impl View<'_> {
     /// # Errors
     /// Where it cannot be read.
     pub fn generation(&self) -> Result<i64, CatalogError> {
-        self.0
-            .query_row("SELECT generation FROM state", [], |row| row.get(0))
-            .map_err(doing("read the generation"))
+        self.0.query_row("SELECT generation FROM state", [], |row| row.get(0)).map_err(doing("read the generation"))
     }
 
     /// Whether any key was ever made, revoked ones included.
@@ -480,9 +418,7 @@ impl View<'_> {
     /// # Errors
     /// Where it cannot be read.
     pub fn has_keys(&self) -> Result<bool, CatalogError> {
-        self.0
-            .query_row("SELECT EXISTS (SELECT 1 FROM api_key)", [], |row| row.get(0))
-            .map_err(doing("look for keys"))
+        self.0.query_row("SELECT EXISTS (SELECT 1 FROM api_key)", [], |row| row.get(0)).map_err(doing("look for keys"))
     }
 
     /// A token of the list.
@@ -527,8 +463,7 @@ impl View<'_> {
             .prepare_cached("SELECT body FROM header WHERE resource = ?1 AND owner = ?2")
             .and_then(|mut statement| statement.query_row([resource.as_str(), owner], |row| row.get(0)).optional())
             .map_err(doing("read a payload"))?;
-        body.map(|body| parse(&body, || format!("{resource} payload of {owner}")))
-            .transpose()
+        body.map(|body| parse(&body, || format!("{resource} payload of {owner}"))).transpose()
     }
 
     /// All headers of a resource, by owner.
@@ -536,12 +471,9 @@ impl View<'_> {
     /// # Errors
     /// Where they cannot be read.
     pub fn headers<T: DeserializeOwned>(&self, resource: Resource) -> Result<Vec<T>, CatalogError> {
-        self.bodies(
-            "SELECT body FROM header WHERE resource = ?1 ORDER BY owner",
-            [resource.as_str()],
-            "list payloads",
-            || format!("{resource} payload"),
-        )
+        self.bodies("SELECT body FROM header WHERE resource = ?1 ORDER BY owner", [resource.as_str()], "list payloads", || {
+            format!("{resource} payload")
+        })
     }
 
     /// Records of one owner, oldest first; those of one instant, and those without a date, in the order in which they were written.
@@ -582,11 +514,7 @@ impl View<'_> {
             )
             .map_err(reading())?;
         let mut rows = statement
-            .query(params![
-                token,
-                window.from.map(|from| from.timestamp()),
-                window.until.map(|until| until.timestamp())
-            ])
+            .query(params![token, window.from.map(|from| from.timestamp()), window.until.map(|until| until.timestamp())])
             .map_err(reading())?;
         while let Some(row) = rows.next().map_err(reading())? {
             let body: String = row.get(0).map_err(reading())?;
@@ -616,13 +544,9 @@ impl View<'_> {
     /// Where they cannot be read.
     pub fn owners(&self, resource: Resource) -> Result<Vec<String>, CatalogError> {
         let reading = || doing("list owners");
-        let mut statement = self
-            .0
-            .prepare("SELECT DISTINCT owner FROM record WHERE resource = ?1 ORDER BY owner")
-            .map_err(reading())?;
-        let rows = statement
-            .query_map([resource.as_str()], |row| row.get(0))
-            .map_err(reading())?;
+        let mut statement =
+            self.0.prepare("SELECT DISTINCT owner FROM record WHERE resource = ?1 ORDER BY owner").map_err(reading())?;
+        let rows = statement.query_map([resource.as_str()], |row| row.get(0)).map_err(reading())?;
         rows.collect::<Result<_, _>>().map_err(reading())
     }
 
@@ -665,10 +589,7 @@ impl Draft<'_> {
     /// # Errors
     /// Where it cannot be written.
     pub fn clear(&self) -> Result<(), CatalogError> {
-        self.0
-            .0
-            .execute_batch("DELETE FROM token; DELETE FROM header; DELETE FROM record;")
-            .map_err(doing("clear the data"))
+        self.0.0.execute_batch("DELETE FROM token; DELETE FROM header; DELETE FROM record;").map_err(doing("clear the data"))
     }
 
     /// Writes a token of the list.
@@ -744,9 +665,7 @@ impl Draft<'_> {
         for (ordinal, row) in (0_i64..).zip(rows) {
             let body = body_of(row.body, || format!("{resource} record of {owner}"))?;
             let date = row.date.map(|date| date.timestamp());
-            insert
-                .execute(params![resource.as_str(), owner, ordinal, date, row.cliff, row.about, body])
-                .map_err(writing())?;
+            insert.execute(params![resource.as_str(), owner, ordinal, date, row.cliff, row.about, body]).map_err(writing())?;
         }
         Ok(())
     }

@@ -24,9 +24,7 @@ impl ToSql for Millis {
 impl FromSql for Millis {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let millis = value.as_i64()?;
-        DateTime::from_timestamp_millis(millis)
-            .map(Millis)
-            .ok_or(FromSqlError::OutOfRange(millis))
+        DateTime::from_timestamp_millis(millis).map(Millis).ok_or(FromSqlError::OutOfRange(millis))
     }
 }
 
@@ -52,10 +50,8 @@ impl ToSql for Hash {
 impl FromSql for Hash {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let bytes = value.as_blob()?;
-        let bytes = <[u8; 16]>::try_from(bytes).map_err(|_| FromSqlError::InvalidBlobSize {
-            expected_size: 16,
-            blob_size: bytes.len(),
-        })?;
+        let bytes = <[u8; 16]>::try_from(bytes)
+            .map_err(|_| FromSqlError::InvalidBlobSize { expected_size: 16, blob_size: bytes.len() })?;
         Ok(Hash(ContentHash(u128::from_be_bytes(bytes))))
     }
 }
@@ -82,18 +78,13 @@ pub(super) fn json<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Resu
 
 /// The value of a JSON column; `what` and `of` name the row for the message.
 pub(super) fn from_json<T: DeserializeOwned>(what: &'static str, of: &str, text: &str) -> Result<T, Fault> {
-    serde_json::from_str(text).map_err(|source| Fault::BadRow {
-        what: format!("{what} of {of} cannot be read"),
-        source: Some(source),
-    })
+    serde_json::from_str(text)
+        .map_err(|source| Fault::BadRow { what: format!("{what} of {of} cannot be read"), source: Some(source) })
 }
 
 /// The value of a word in a column; `what` and `of` name the row for the message.
 pub(super) fn word<T>(what: &'static str, of: &str, text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Fault> {
-    parse(text).ok_or_else(|| Fault::BadRow {
-        what: format!("{what} of {of} is the unknown word {text:?}"),
-        source: None,
-    })
+    parse(text).ok_or_else(|| Fault::BadRow { what: format!("{what} of {of} is the unknown word {text:?}"), source: None })
 }
 
 /// Every row of a query, read by `read`.

@@ -67,11 +67,7 @@ pub(super) struct Scribe<'a> {
 
 impl<'a> Scribe<'a> {
     pub(super) fn new(to: &'a Transaction<'a>, at: Timestamp) -> Self {
-        Self {
-            to,
-            at,
-            tokens: HashMap::new(),
-        }
+        Self { to, at, tokens: HashMap::new() }
     }
 
     fn write(&mut self, commit: &Commit) -> Result<Saved, Fault> {
@@ -128,12 +124,7 @@ impl<'a> Scribe<'a> {
         let known = self
             .to
             .prepare_cached("SELECT no, item IS NULL AND name IS NULL AND symbol IS NULL FROM token WHERE id = ?1")?
-            .query_row([id.as_str()], |row| {
-                Ok(TokenRow {
-                    no: row.get(0)?,
-                    is_nameless: row.get(1)?,
-                })
-            })
+            .query_row([id.as_str()], |row| Ok(TokenRow { no: row.get(0)?, is_nameless: row.get(1)? }))
             .optional()?;
         let row = match known {
             Some(row) => row,
@@ -141,10 +132,7 @@ impl<'a> Scribe<'a> {
                 self.to
                     .prepare_cached("INSERT INTO token (id, first_seen) VALUES (?1, ?2)")?
                     .execute(params![id.as_str(), Millis(self.at)])?;
-                TokenRow {
-                    no: self.to.last_insert_rowid(),
-                    is_nameless: true,
-                }
+                TokenRow { no: self.to.last_insert_rowid(), is_nameless: true }
             }
         };
         self.tokens.insert(id.clone(), row);
@@ -198,9 +186,11 @@ impl<'a> Scribe<'a> {
         for (no, was_listed) in known {
             let is_listed = named.contains(&no);
             if is_listed != was_listed {
-                self.to
-                    .prepare_cached("UPDATE token SET listed = ?2, unlisted_at = ?3 WHERE no = ?1")?
-                    .execute(params![no, is_listed, (!is_listed).then_some(Millis(self.at))])?;
+                self.to.prepare_cached("UPDATE token SET listed = ?2, unlisted_at = ?3 WHERE no = ?1")?.execute(params![
+                    no,
+                    is_listed,
+                    (!is_listed).then_some(Millis(self.at))
+                ])?;
             }
         }
         Ok(())
@@ -236,9 +226,7 @@ impl<'a> Scribe<'a> {
         let mut rows = HashMap::with_capacity(polls.len());
         for poll in polls {
             let token = self.token_no(poll.token.as_ref())?;
-            let oddities = (!poll.oddities.is_empty())
-                .then(|| json("the oddities of a poll", &poll.oddities))
-                .transpose()?;
+            let oddities = (!poll.oddities.is_empty()).then(|| json("the oddities of a poll", &poll.oddities)).transpose()?;
             self.to
                 .prepare_cached(
                     "INSERT INTO poll (endpoint, token_no, at, took_ms, outcome, status, requests, credits, bytes, version, records,
@@ -310,16 +298,8 @@ impl<'a> Scribe<'a> {
     }
 
     fn feed_state(&self, update: &FeedUpdate, scope: i64) -> Result<(), Fault> {
-        let FeedUpdate {
-            id: FeedId { endpoint, .. },
-            state,
-            header,
-            ..
-        } = update;
-        let header = header
-            .as_ref()
-            .map(|header| json("the header of a feed", header))
-            .transpose()?;
+        let FeedUpdate { id: FeedId { endpoint, .. }, state, header, .. } = update;
+        let header = header.as_ref().map(|header| json("the header of a feed", header)).transpose()?;
         self.to
             .prepare_cached(
                 "INSERT INTO feed (endpoint, token_no, baseline_at, read_at, tried_at, hash, mark, stale, failing_since, missing,
@@ -408,17 +388,7 @@ impl<'a> Scribe<'a> {
                         "INSERT INTO record (scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at,
                          version_poll, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9)",
                     )?
-                    .execute(params![
-                        scope,
-                        token,
-                        resource,
-                        put.key.as_str(),
-                        starts,
-                        ends,
-                        Millis(self.at),
-                        poll,
-                        body
-                    ])?;
+                    .execute(params![scope, token, resource, put.key.as_str(), starts, ends, Millis(self.at), poll, body])?;
             }
         }
         Ok(())
@@ -459,12 +429,7 @@ impl<'a> Scribe<'a> {
         let resource = change.resource.map(Resource::as_str);
         let key = change.key.as_ref().map(RecordKey::as_str);
         let body = json("a change", change)?;
-        let side = |record: &Option<Record>| {
-            record
-                .as_ref()
-                .map(|record| json("the record of a change", record))
-                .transpose()
-        };
+        let side = |record: &Option<Record>| record.as_ref().map(|record| json("the record of a change", record)).transpose();
         let (old, new) = (side(&change.old)?, side(&change.new)?);
         let mut hasher = Xxh3Default::new();
         hasher.update(&self.at.timestamp_millis().to_be_bytes());
@@ -585,13 +550,7 @@ fn webhook_id(notice: &Notice, receiver: &ReceiverName) -> String {
         context.update(&(part.len() as u64).to_be_bytes());
         context.update(part.as_bytes());
     }
-    let hex: String = context
-        .finish()
-        .as_ref()
-        .iter()
-        .take(14)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex: String = context.finish().as_ref().iter().take(14).map(|byte| format!("{byte:02x}")).collect();
     format!("msg_{hex}")
 }
 
@@ -608,22 +567,12 @@ fn reference_price(puts: &[Put]) -> Option<f64> {
         let parts = cliffs.map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
         std::iter::once((event.reference_price_updated_time.copied(), event.reference_price.copied()))
             .chain(cliffs.map(|cliffs| (cliffs.reference_price_updated_time.copied(), cliffs.reference_price.copied())))
-            .chain(
-                parts
-                    .iter()
-                    .map(|part| (part.reference_price_updated_time.copied(), part.reference_price.copied())),
-            )
+            .chain(parts.iter().map(|part| (part.reference_price_updated_time.copied(), part.reference_price.copied())))
             .filter_map(|(at, price)| price.map(|price| (at, price)))
             .max_by_key(|(at, _)| *at)
     };
     puts.iter()
-        .filter_map(|put| {
-            if let Record::Unlock(event) = &put.record {
-                of_event(event)
-            } else {
-                None
-            }
-        })
+        .filter_map(|put| if let Record::Unlock(event) = &put.record { of_event(event) } else { None })
         .max_by_key(|(at, _)| *at)
         .map(|(_, price)| price)
 }

@@ -46,23 +46,19 @@ pub(super) fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Times
          (SELECT min(r.starts_at) FROM record r WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2),
          f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1 ORDER BY t.id"
     );
-    all(
-        &mut *from.prepare_cached(&sql)?,
-        params![endpoint.as_str(), Millis(now)],
-        |row| {
-            let id: String = row.get(0)?;
-            let feed = row.get::<_, Option<i64>>(6)?.map(|_| feed_state(row, 7, &id)).transpose()?;
-            Ok(PlanToken {
-                listed: row.get(1)?,
-                last_updated: time(row.get(2)?),
-                has_burn: row.get(3)?,
-                has_buyback: row.get(4)?,
-                next_event: time(row.get(5)?),
-                feed,
-                id: TokenId::from(id),
-            })
-        },
-    )
+    all(&mut *from.prepare_cached(&sql)?, params![endpoint.as_str(), Millis(now)], |row| {
+        let id: String = row.get(0)?;
+        let feed = row.get::<_, Option<i64>>(6)?.map(|_| feed_state(row, 7, &id)).transpose()?;
+        Ok(PlanToken {
+            listed: row.get(1)?,
+            last_updated: time(row.get(2)?),
+            has_burn: row.get(3)?,
+            has_buyback: row.get(4)?,
+            next_event: time(row.get(5)?),
+            feed,
+            id: TokenId::from(id),
+        })
+    })
 }
 
 /// The state of a feed from its columns, which begin at `first`.
@@ -88,11 +84,8 @@ pub(super) fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, Fau
          AND f.token_no = CASE WHEN ?2 IS NULL THEN 0 ELSE (SELECT no FROM token WHERE id = ?2) END"
     );
     let token = id.token.as_ref().map(TokenId::as_str);
-    let state = one(
-        &mut *from.prepare_cached(&sql)?,
-        params![id.endpoint.as_str(), token],
-        |row| feed_state(row, 0, &id.to_string()),
-    )?;
+    let state =
+        one(&mut *from.prepare_cached(&sql)?, params![id.endpoint.as_str(), token], |row| feed_state(row, 0, &id.to_string()))?;
     Ok(state.unwrap_or_default())
 }
 
@@ -124,41 +117,21 @@ pub(super) fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resou
 }
 
 fn token_snapshot(from: &Transaction<'_>, id: &TokenId, resources: &[Resource]) -> Result<TokenSnapshot, Fault> {
-    let known = one(
-        &mut *from.prepare_cached("SELECT no, id, item, name, symbol FROM token WHERE id = ?1")?,
-        [id.as_str()],
-        |row| Ok((row.get::<_, i64>(0)?, token(row, 1)?)),
-    )?;
+    let known =
+        one(&mut *from.prepare_cached("SELECT no, id, item, name, symbol FROM token WHERE id = ?1")?, [id.as_str()], |row| {
+            Ok((row.get::<_, i64>(0)?, token(row, 1)?))
+        })?;
     let Some((no, token)) = known else {
         let token = Token::unknown(id.clone());
-        return Ok(TokenSnapshot {
-            token,
-            feeds: Vec::new(),
-            headers: Vec::new(),
-            records: Vec::new(),
-            alerts: Vec::new(),
-        });
+        return Ok(TokenSnapshot { token, feeds: Vec::new(), headers: Vec::new(), records: Vec::new(), alerts: Vec::new() });
     };
-    let mut snapshot = TokenSnapshot {
-        token,
-        feeds: Vec::new(),
-        headers: Vec::new(),
-        records: Vec::new(),
-        alerts: Vec::new(),
-    };
+    let mut snapshot = TokenSnapshot { token, feeds: Vec::new(), headers: Vec::new(), records: Vec::new(), alerts: Vec::new() };
 
     let sql = format!("SELECT f.endpoint, f.header, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 ORDER BY f.no");
     let feeds = all(&mut *from.prepare_cached(&sql)?, [no], |row| {
-        let endpoint = word(
-            "the endpoint of a feed",
-            id.as_str(),
-            &row.get::<_, String>(0)?,
-            Endpoint::parse,
-        )?;
+        let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<_, String>(0)?, Endpoint::parse)?;
         let header = row.get::<_, Option<String>>(1)?;
-        let header = header
-            .map(|text| from_json("the header of a feed", id.as_str(), &text))
-            .transpose()?;
+        let header = header.map(|text| from_json("the header of a feed", id.as_str(), &text)).transpose()?;
         Ok((endpoint, feed_state(row, 2, id.as_str())?, header))
     })?;
     for (endpoint, state, header) in feeds {
@@ -202,10 +175,7 @@ pub(super) fn tracked(row: &Row<'_>, first: usize, resource: Resource, token: &s
         what: format!("the {resource} {key} of {token} cannot be read"),
         source: Some(source),
     })?;
-    Ok(Tracked {
-        key: RecordKey::from(key),
-        record,
-    })
+    Ok(Tracked { key: RecordKey::from(key), record })
 }
 
 /// An alert from [`ALERT_COLUMNS`].
@@ -222,13 +192,9 @@ pub(super) fn alert(row: &Row<'_>) -> Result<Alert, Fault> {
         subject: row.get(3)?,
         episode: small(row.get(4)?),
         state: word("the state of the alert", &id, &state, AlertState::parse)?,
-        resolution: resolution
-            .map(|text| word("the reason of the alert", &id, &text, Resolution::parse))
-            .transpose()?,
+        resolution: resolution.map(|text| word("the reason of the alert", &id, &text, Resolution::parse)).transpose()?,
         token: row.get::<_, Option<String>>(7)?.map(TokenId::from),
-        resource: resource
-            .map(|text| word("the resource of the alert", &id, &text, Resource::parse))
-            .transpose()?,
+        resource: resource.map(|text| word("the resource of the alert", &id, &text, Resource::parse)).transpose()?,
         key: row.get::<_, Option<String>>(9)?.map(RecordKey::from),
         level: row.get::<_, Option<i64>>(10)?.map(small),
         labels: columns.labels,
@@ -255,9 +221,7 @@ pub(super) fn tokens_due(
     let mut numbers = std::collections::BTreeSet::new();
     let mut in_window = from.prepare_cached(IN_WINDOW)?;
     for (after, until) in windows {
-        numbers.extend(all(&mut in_window, params![Millis(*after), Millis(*until)], |row| {
-            Ok(row.get::<_, i64>(0)?)
-        })?);
+        numbers.extend(all(&mut in_window, params![Millis(*after), Millis(*until)], |row| Ok(row.get::<_, i64>(0)?))?);
     }
     let mut to_recheck = from.prepare_cached(TO_RECHECK)?;
     numbers.extend(all(&mut to_recheck, [Millis(now)], |row| Ok(row.get::<_, i64>(0)?))?);
@@ -278,20 +242,14 @@ pub(super) fn tokens_with_unlocks_ahead(
     let mut statement = from.prepare_cached(AHEAD)?;
     let begins_after = Millis(now - LONGEST_INTERVAL - TimeDelta::milliseconds(1));
     let until = until.map_or(i64::MAX, |until| until.timestamp_millis());
-    all(&mut statement, params![Millis(now), begins_after, until], |row| {
-        Ok(TokenId::from(row.get::<_, String>(0)?))
-    })
+    all(&mut statement, params![Millis(now), begins_after, until], |row| Ok(TokenId::from(row.get::<_, String>(0)?)))
 }
 
 pub(super) fn episodes(from: &Transaction<'_>, pairs: &[(RuleId, String)]) -> Result<Vec<u32>, Fault> {
     let mut latest = from.prepare_cached("SELECT coalesce(max(episode), 0) FROM alert WHERE rule = ?1 AND subject = ?2")?;
     pairs
         .iter()
-        .map(|(rule, subject)| {
-            Ok(latest
-                .query_row(params![rule.as_str(), subject], |row| row.get(0))
-                .map(small)?)
-        })
+        .map(|(rule, subject)| Ok(latest.query_row(params![rule.as_str(), subject], |row| row.get(0)).map(small)?))
         .collect()
 }
 
@@ -309,25 +267,15 @@ pub(super) fn evaluated_until(from: &Transaction<'_>) -> Result<Option<Timestamp
 }
 
 pub(super) fn investors(from: &Transaction<'_>) -> Result<Vec<InvestorItem>, Fault> {
-    all(
-        &mut *from.prepare_cached("SELECT id, item FROM investor ORDER BY id")?,
-        [],
-        |row| {
-            from_json(
-                "the list item of the investor",
-                &row.get::<_, String>(0)?,
-                &row.get::<_, String>(1)?,
-            )
-        },
-    )
+    all(&mut *from.prepare_cached("SELECT id, item FROM investor ORDER BY id")?, [], |row| {
+        from_json("the list item of the investor", &row.get::<_, String>(0)?, &row.get::<_, String>(1)?)
+    })
 }
 
 pub(super) fn job_slots(from: &Transaction<'_>) -> Result<Vec<(String, Timestamp)>, Fault> {
-    all(
-        &mut *from.prepare_cached("SELECT name, slot FROM job ORDER BY name")?,
-        [],
-        |row| Ok((row.get(0)?, row.get::<_, Millis>(1)?.0)),
-    )
+    all(&mut *from.prepare_cached("SELECT name, slot FROM job ORDER BY name")?, [], |row| {
+        Ok((row.get(0)?, row.get::<_, Millis>(1)?.0))
+    })
 }
 
 /// Records that a feed keeps, with the token that each is about.
@@ -339,13 +287,23 @@ pub(super) fn feed_records(from: &Transaction<'_>, id: &FeedId) -> Result<Vec<(O
         "SELECT t.id, r.key, r.body FROM record r LEFT JOIN token t ON t.no = r.token_no WHERE r.resource = ?1
          AND r.scope_no = CASE WHEN ?2 IS NULL THEN 0 ELSE (SELECT no FROM token WHERE id = ?2) END ORDER BY r.key",
     )?;
-    all(
-        &mut statement,
-        params![resource.as_str(), id.token.as_ref().map(TokenId::as_str)],
-        |row| {
-            let token: Option<String> = row.get(0)?;
-            let tracked = tracked(row, 1, resource, token.as_deref().unwrap_or("no token"))?;
-            Ok((token.map(TokenId::from), tracked))
-        },
-    )
+    all(&mut statement, params![resource.as_str(), id.token.as_ref().map(TokenId::as_str)], |row| {
+        let token: Option<String> = row.get(0)?;
+        let tracked = tracked(row, 1, resource, token.as_deref().unwrap_or("no token"))?;
+        Ok((token.map(TokenId::from), tracked))
+    })
+}
+
+pub(super) fn good_rules(from: &Transaction<'_>) -> Result<Option<String>, Fault> {
+    let mut statement = from.prepare_cached("SELECT value FROM meta WHERE key = 'good_rules'")?;
+    let mut rows = statement.query([])?;
+    Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
+}
+
+pub(super) fn keep_good_rules(to: &Transaction<'_>, texts: &str) -> Result<(), Fault> {
+    to.prepare_cached(
+        "INSERT INTO meta (key, value) VALUES ('good_rules', ?1) ON CONFLICT DO UPDATE SET value = excluded.value",
+    )?
+    .execute([texts])?;
+    Ok(())
 }

@@ -236,10 +236,7 @@ pub(super) enum Fault {
     /// A value of ours cannot be written.
     Unwritable { what: &'static str, source: serde_json::Error },
     /// A row holds what this program never writes.
-    BadRow {
-        what: String,
-        source: Option<serde_json::Error>,
-    },
+    BadRow { what: String, source: Option<serde_json::Error> },
     /// Already an error of the store.
     Told(Box<StoreError>),
 }
@@ -265,30 +262,18 @@ impl Fault {
             Fault::Unwritable { what, source } => StoreError::Unwritable { doing, what, source },
             Fault::BadRow { what, source } => {
                 let source = source.map(|source| Box::new(source) as Box<dyn std::error::Error + Send + Sync>);
-                StoreError::Damaged {
-                    doing,
-                    path,
-                    detail: what,
-                    source,
-                }
+                StoreError::Damaged { doing, path, detail: what, source }
             }
             Fault::Sqlite(source) => match source.sqlite_error_code() {
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                     let detail = "SQLite finds its pages in disorder".to_owned();
-                    StoreError::Damaged {
-                        doing,
-                        path,
-                        detail,
-                        source: Some(Box::new(source)),
-                    }
+                    StoreError::Damaged { doing, path, detail, source: Some(Box::new(source)) }
                 }
                 Some(ErrorCode::DiskFull) => StoreError::Full { doing, path, source },
                 Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly { doing, path, source },
-                Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => StoreError::Unreachable {
-                    doing,
-                    path,
-                    source: Box::new(source),
-                },
+                Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
+                    StoreError::Unreachable { doing, path, source: Box::new(source) }
+                }
                 Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { doing, path, source },
                 _ => match source {
                     // A column of another type than this program writes.
@@ -296,12 +281,7 @@ impl Fault {
                     | rusqlite::Error::InvalidColumnType(..)
                     | rusqlite::Error::IntegralValueOutOfRange(..) => {
                         let detail = "a row holds a value of the wrong kind".to_owned();
-                        StoreError::Damaged {
-                            doing,
-                            path,
-                            detail,
-                            source: Some(Box::new(source)),
-                        }
+                        StoreError::Damaged { doing, path, detail, source: Some(Box::new(source)) }
                     }
                     source => StoreError::Sqlite { doing, path, source },
                 },

@@ -29,10 +29,7 @@ pub(super) fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Resul
     let mut conditions = Conditions::default();
     conditions
         .and("r.resource = 'unlock' AND r.ends_at > ?", at(filter.from))
-        .and(
-            "r.starts_at > ?",
-            at(filter.from - LONGEST_INTERVAL - TimeDelta::milliseconds(1)),
-        )
+        .and("r.starts_at > ?", at(filter.from - LONGEST_INTERVAL - TimeDelta::milliseconds(1)))
         .and_some("r.starts_at <= ?", filter.until.map(at));
     if let Some(tokens) = &filter.tokens {
         conditions.and(
@@ -48,11 +45,7 @@ pub(super) fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Resul
     all(&mut from.prepare(&sql)?, values, |row| {
         let token = token(row, 0)?;
         let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
-        Ok(UpcomingRow {
-            token,
-            tracked,
-            read_at: time(row.get(4)?),
-        })
+        Ok(UpcomingRow { token, tracked, read_at: time(row.get(4)?) })
     })
 }
 
@@ -78,9 +71,7 @@ fn change_row(row: &Row<'_>) -> Result<ChangeRow, Fault> {
     let (resource, kind, body): (Option<String>, String, String) = (row.get(4)?, row.get(5)?, row.get(7)?);
     let mut change: Change = from_json("the body of the change", &of, &body)?;
     change.kind = word("the kind of the change", &of, &kind, ChangeKind::parse)?;
-    change.resource = resource
-        .map(|text| word("the resource of the change", &of, &text, Resource::parse))
-        .transpose()?;
+    change.resource = resource.map(|text| word("the resource of the change", &of, &text, Resource::parse)).transpose()?;
     change.token = row.get::<_, Option<String>>(2)?.map(TokenId::from);
     change.key = row.get::<_, Option<String>>(6)?.map(RecordKey::from);
     // A change of no record in particular is one of the schedule.
@@ -100,19 +91,14 @@ fn change_row(row: &Row<'_>) -> Result<ChangeRow, Fault> {
 }
 
 fn record(resource: Resource, what: &str, of: &str, text: &str) -> Result<Record, Fault> {
-    Record::from_json(resource, text).map_err(|source| Fault::BadRow {
-        what: format!("the record of {what} {of} cannot be read"),
-        source: Some(source),
-    })
+    Record::from_json(resource, text)
+        .map_err(|source| Fault::BadRow { what: format!("the record of {what} {of} cannot be read"), source: Some(source) })
 }
 
 pub(super) fn alerts(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Vec<Alert>, Fault> {
     let mut conditions = Conditions::default();
     if !filter.states.is_empty() {
-        conditions.and(
-            "a.state IN (SELECT value FROM json_each(?))",
-            list(filter.states.iter().map(|state| state.as_str())),
-        );
+        conditions.and("a.state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
     }
     let rule = filter.rule.as_ref().map(|rule| rule.as_str().to_owned());
     conditions
@@ -128,9 +114,9 @@ pub(super) fn alerts(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Vec
 pub(super) fn feeds(from: &Transaction<'_>) -> Result<Vec<FeedRow>, Fault> {
     let mut counted_rows: HashMap<(i64, String), u32> = HashMap::new();
     let mut statement = from.prepare_cached("SELECT scope_no, resource, count(*) FROM record GROUP BY scope_no, resource")?;
-    for (scope, resource, records) in all(&mut statement, [], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, small(row.get(2)?)))
-    })? {
+    for (scope, resource, records) in
+        all(&mut statement, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, small(row.get(2)?))))?
+    {
         counted_rows.insert((scope, resource), records);
     }
     let mut statement = from.prepare_cached(
@@ -144,19 +130,9 @@ pub(super) fn feeds(from: &Transaction<'_>) -> Result<Vec<FeedRow>, Fault> {
         let endpoint = word("the endpoint of a feed", &of, &row.get::<_, String>(0)?, Endpoint::parse)?;
         let state = feed_state(row, 3, &of)?;
         let resource = endpoint.resource().map(|resource| resource.as_str().to_owned());
-        let records = resource
-            .and_then(|resource| counted_rows.get(&(scope, resource)).copied())
-            .unwrap_or(0);
+        let records = resource.and_then(|resource| counted_rows.get(&(scope, resource)).copied()).unwrap_or(0);
         let hash = row.get::<_, Option<Hash>>(6)?.map(|Hash(hash)| hash);
-        Ok(FeedRow {
-            id: FeedId {
-                endpoint,
-                token: token.map(TokenId::from),
-            },
-            state,
-            hash,
-            records,
-        })
+        Ok(FeedRow { id: FeedId { endpoint, token: token.map(TokenId::from) }, state, hash, records })
     })
 }
 
@@ -186,10 +162,7 @@ pub(super) fn polls(from: &Transaction<'_>, filter: &PollFilter) -> Result<Vec<P
             version: row.get(10)?,
             records: small(row.get(11)?),
             error: row.get(12)?,
-            oddities: oddities
-                .map(|text| from_json("the oddities of the poll", &of, &text))
-                .transpose()?
-                .unwrap_or_default(),
+            oddities: oddities.map(|text| from_json("the oddities of the poll", &of, &text)).transpose()?.unwrap_or_default(),
             oddities_total: small(row.get(14)?),
         })
     })
@@ -210,21 +183,11 @@ pub(super) fn history(
              WHERE token_no = (SELECT no FROM token WHERE id = ?1) AND resource = ?2 AND key = ?3
          ) v LEFT JOIN poll p ON p.no = v.poll ORDER BY v.no",
     )?;
-    all(
-        &mut statement,
-        params![token.as_str(), resource.as_str(), key.as_str()],
-        |row| {
-            let body: Option<String> = row.get(2)?;
-            let body = body
-                .map(|text| record(resource, resource.as_str(), key.as_str(), &text))
-                .transpose()?;
-            Ok(RecordVersion {
-                at: row.get::<_, Millis>(0)?.0,
-                poll: row.get(1)?,
-                record: body,
-            })
-        },
-    )
+    all(&mut statement, params![token.as_str(), resource.as_str(), key.as_str()], |row| {
+        let body: Option<String> = row.get(2)?;
+        let body = body.map(|text| record(resource, resource.as_str(), key.as_str(), &text)).transpose()?;
+        Ok(RecordVersion { at: row.get::<_, Millis>(0)?.0, poll: row.get(1)?, record: body })
+    })
 }
 
 pub(super) fn counts(from: &Transaction<'_>, path: &Path) -> Result<Counts, Fault> {
@@ -236,25 +199,18 @@ pub(super) fn counts(from: &Transaction<'_>, path: &Path) -> Result<Counts, Faul
     let mut records: HashMap<String, u64> = HashMap::new();
     let mut statement = from.prepare_cached("SELECT resource, count(*) FROM record GROUP BY resource")?;
     records.extend(all(&mut statement, [], |row| Ok((row.get(0)?, counted(row.get(1)?))))?);
-    counts.records = Resource::ALL
-        .into_iter()
-        .map(|resource| (resource, records.get(resource.as_str()).copied().unwrap_or(0)))
-        .collect();
+    counts.records =
+        Resource::ALL.into_iter().map(|resource| (resource, records.get(resource.as_str()).copied().unwrap_or(0))).collect();
 
     let mut states: HashMap<String, u64> = HashMap::new();
     let mut statement = from.prepare_cached("SELECT state, count(*) FROM alert GROUP BY state")?;
     states.extend(all(&mut statement, [], |row| Ok((row.get(0)?, counted(row.get(1)?))))?);
-    counts.alerts = AlertState::ALL
-        .into_iter()
-        .map(|state| (state, states.get(state.as_str()).copied().unwrap_or(0)))
-        .collect();
+    counts.alerts = AlertState::ALL.into_iter().map(|state| (state, states.get(state.as_str()).copied().unwrap_or(0))).collect();
 
     counts.outbox = receivers(from)?;
     (counts.removals_held, counts.removals_awaiting_proof, counts.feeds_failing) = from
         .prepare_cached("SELECT count(held_since), coalesce(sum(json_array_length(missing)), 0), count(failing_since) FROM feed")?
-        .query_row([], |row| {
-            Ok((counted(row.get(0)?), counted(row.get(1)?), counted(row.get(2)?)))
-        })?;
+        .query_row([], |row| Ok((counted(row.get(0)?), counted(row.get(1)?), counted(row.get(2)?))))?;
     counts.database_bytes = [path.to_owned(), beside(path, "-wal")]
         .iter()
         .filter_map(|file| std::fs::metadata(file).ok())
@@ -268,28 +224,16 @@ fn receivers(from: &Transaction<'_>) -> Result<Vec<ReceiverCounts>, Fault> {
         from.prepare_cached("SELECT receiver, state, count(*) FROM delivery GROUP BY receiver, state ORDER BY receiver")?;
     let rows = all(&mut statement, [], |row| {
         let receiver: String = row.get(0)?;
-        let state = word(
-            "the state of a delivery to",
-            &receiver,
-            &row.get::<_, String>(1)?,
-            DeliveryState::parse,
-        )?;
+        let state = word("the state of a delivery to", &receiver, &row.get::<_, String>(1)?, DeliveryState::parse)?;
         Ok((receiver, state, counted(row.get(2)?)))
     })?;
     let mut receivers: Vec<ReceiverCounts> = Vec::new();
     for (name, state, number) in rows {
         if receivers.last().is_none_or(|last| last.receiver.as_str() != name) {
             let states = DeliveryState::ALL.into_iter().map(|state| (state, 0)).collect();
-            receivers.push(ReceiverCounts {
-                receiver: ReceiverName::from(name),
-                states,
-                oldest_pending: None,
-            });
+            receivers.push(ReceiverCounts { receiver: ReceiverName::from(name), states, oldest_pending: None });
         }
-        if let Some((_, count)) = receivers
-            .last_mut()
-            .and_then(|last| last.states.iter_mut().find(|(of, _)| *of == state))
-        {
+        if let Some((_, count)) = receivers.last_mut().and_then(|last| last.states.iter_mut().find(|(of, _)| *of == state)) {
             *count = number;
         }
     }
@@ -322,39 +266,28 @@ pub(super) fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>
          ORDER BY at DESC, no DESC LIMIT 1",
     )?;
     for stat in &mut stats {
-        stat.last_error = one(&mut last_error, [stat.endpoint.as_str()], |row| {
-            Ok((row.get::<_, Millis>(0)?.0, row.get(1)?))
-        })?;
+        stat.last_error = one(&mut last_error, [stat.endpoint.as_str()], |row| Ok((row.get::<_, Millis>(0)?.0, row.get(1)?)))?;
     }
     stats.sort_by_key(|stat| stat.endpoint);
     Ok(stats)
 }
 
 pub(super) fn rule_matches(from: &Transaction<'_>) -> Result<Vec<(RuleId, Timestamp)>, Fault> {
-    all(
-        &mut *from.prepare_cached("SELECT rule, at FROM rule_match ORDER BY rule")?,
-        [],
-        |row| Ok((RuleId::from(row.get::<_, String>(0)?), row.get::<_, Millis>(1)?.0)),
-    )
+    all(&mut *from.prepare_cached("SELECT rule, at FROM rule_match ORDER BY rule")?, [], |row| {
+        Ok((RuleId::from(row.get::<_, String>(0)?), row.get::<_, Millis>(1)?.0))
+    })
 }
 
 pub(super) fn token_ids(from: &Transaction<'_>, only_listed: bool) -> Result<Vec<TokenId>, Fault> {
-    all(
-        &mut *from.prepare_cached("SELECT id FROM token WHERE listed >= ?1 ORDER BY id")?,
-        [only_listed],
-        |row| Ok(TokenId::from(row.get::<_, String>(0)?)),
-    )
+    all(&mut *from.prepare_cached("SELECT id FROM token WHERE listed >= ?1 ORDER BY id")?, [only_listed], |row| {
+        Ok(TokenId::from(row.get::<_, String>(0)?))
+    })
 }
 
 pub(super) fn find_token(from: &Transaction<'_>, text: &str) -> Result<Vec<Token>, Fault> {
     let text = text.trim();
     // The first of these that finds any: people mean the slug where there is one.
-    for clause in [
-        "id = ?1",
-        "id = ?1 COLLATE NOCASE",
-        "symbol = ?1 COLLATE NOCASE",
-        "name = ?1 COLLATE NOCASE",
-    ] {
+    for clause in ["id = ?1", "id = ?1 COLLATE NOCASE", "symbol = ?1 COLLATE NOCASE", "name = ?1 COLLATE NOCASE"] {
         let sql = format!("SELECT id, item, name, symbol FROM token WHERE {clause} ORDER BY listed DESC, id");
         let found = all(&mut *from.prepare_cached(&sql)?, [text], |row| token(row, 0))?;
         if !found.is_empty() {
@@ -370,11 +303,7 @@ pub(super) fn valuations(from: &Transaction<'_>, token: &TokenId, since: Timesta
          WHERE token_no = (SELECT no FROM token WHERE id = ?1) AND at >= ?2 ORDER BY day",
     )?;
     all(&mut statement, params![token.as_str(), Millis(since)], |row| {
-        Ok(Valuation {
-            at: row.get::<_, Millis>(0)?.0,
-            reference_price: row.get(1)?,
-            market_cap: row.get(2)?,
-        })
+        Ok(Valuation { at: row.get::<_, Millis>(0)?.0, reference_price: row.get(1)?, market_cap: row.get(2)? })
     })
 }
 
@@ -384,9 +313,6 @@ pub(super) fn credits_spent(from: &Transaction<'_>, since: Timestamp) -> Result<
     )?;
     all(&mut statement, [count(0).max(since.timestamp_millis())], |row| {
         let endpoint: String = row.get(0)?;
-        Ok((
-            word("the endpoint of a poll", &endpoint, &endpoint, Endpoint::parse)?,
-            counted(row.get(1)?),
-        ))
+        Ok((word("the endpoint of a poll", &endpoint, &endpoint, Endpoint::parse)?, counted(row.get(1)?)))
     })
 }

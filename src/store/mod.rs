@@ -85,10 +85,7 @@ struct Inner {
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inner")
-            .field("path", &self.path)
-            .field("writes", &self.writer.is_some())
-            .finish_non_exhaustive()
+        f.debug_struct("Inner").field("path", &self.path).field("writes", &self.writer.is_some()).finish_non_exhaustive()
     }
 }
 
@@ -102,18 +99,9 @@ impl Store {
         let task = tokio::task::spawn_blocking(move || {
             let opened = open::open(&opening)?;
             let path: Arc<Path> = opened.path.into();
-            let writer = opened
-                .writer
-                .map(|connection| Writer::start(connection, opened.lock, path.clone()))
-                .transpose()?;
+            let writer = opened.writer.map(|connection| Writer::start(connection, opened.lock, path.clone())).transpose()?;
             let readers = Arc::new(Readers::new(opened.readers, path.clone()));
-            Ok(Store(Arc::new(Inner {
-                path,
-                opened_at: opening.now,
-                writer,
-                readers,
-                check: Mutex::new(None),
-            })))
+            Ok(Store(Arc::new(Inner { path, opened_at: opening.now, writer, readers, check: Mutex::new(None) })))
         });
         task.await.map_err(|_| StoreError::Closed { doing })?
     }
@@ -147,10 +135,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn plan_tokens(&self, endpoint: Endpoint, now: Timestamp) -> Result<Vec<PlanToken>, StoreError> {
-        self.read("read what planning needs", move |from| {
-            cycle::plan_tokens(from, endpoint, now)
-        })
-        .await
+        self.read("read what planning needs", move |from| cycle::plan_tokens(from, endpoint, now)).await
     }
 
     /// What is remembered of a feed; the default where it was never tried.
@@ -158,8 +143,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn feed(&self, id: FeedId) -> Result<FeedState, StoreError> {
-        self.read("read the state of a feed", move |from| cycle::feed(from, &id))
-            .await
+        self.read("read the state of a feed", move |from| cycle::feed(from, &id)).await
     }
 
     /// Quota as last written; the default where it never was.
@@ -176,8 +160,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn tokens(&self, ids: Vec<TokenId>, resources: Vec<Resource>) -> Result<Vec<TokenSnapshot>, StoreError> {
-        self.read("read tokens", move |from| cycle::tokens(from, &ids, &resources))
-            .await
+        self.read("read tokens", move |from| cycle::tokens(from, &ids, &resources)).await
     }
 
     /// Tokens with an unlock that begins in one of the windows (from exclusive, to inclusive), or with an open alert that is to be
@@ -186,8 +169,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn tokens_due(&self, windows: Vec<(Timestamp, Timestamp)>, now: Timestamp) -> Result<Vec<TokenId>, StoreError> {
-        self.read("read whose time has come", move |from| cycle::tokens_due(from, &windows, now))
-            .await
+        self.read("read whose time has come", move |from| cycle::tokens_due(from, &windows, now)).await
     }
 
     /// Tokens with an unlock that has not passed, and begins by `until` where that is given.
@@ -195,10 +177,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn tokens_with_unlocks_ahead(&self, now: Timestamp, until: Option<Timestamp>) -> Result<Vec<TokenId>, StoreError> {
-        self.read("read who has unlocks ahead", move |from| {
-            cycle::tokens_with_unlocks_ahead(from, now, until)
-        })
-        .await
+        self.read("read who has unlocks ahead", move |from| cycle::tokens_with_unlocks_ahead(from, now, until)).await
     }
 
     /// Latest episode of (rule, subject), for each pair asked; zero where there was none.
@@ -206,8 +185,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn episodes(&self, pairs: Vec<(RuleId, String)>) -> Result<Vec<u32>, StoreError> {
-        self.read("read episodes of alerts", move |from| cycle::episodes(from, &pairs))
-            .await
+        self.read("read episodes of alerts", move |from| cycle::episodes(from, &pairs)).await
     }
 
     /// Open alerts that belong to no token (the source, receivers).
@@ -223,8 +201,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn evaluated_until(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read("read up to when rules were evaluated", cycle::evaluated_until)
-            .await
+        self.read("read up to when rules were evaluated", cycle::evaluated_until).await
     }
 
     /// Investors as the list told them, by slug.
@@ -248,8 +225,23 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn feed_records(&self, id: FeedId) -> Result<Vec<(Option<TokenId>, Tracked)>, StoreError> {
-        self.read("read the records of a feed", move |from| cycle::feed_records(from, &id))
-            .await
+        self.read("read the records of a feed", move |from| cycle::feed_records(from, &id)).await
+    }
+
+    /// The texts of the last rule files without errors, as [`keep_good_rules`](Self::keep_good_rules) was given them.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn good_rules(&self) -> Result<Option<String>, StoreError> {
+        self.read("read the last good rules", cycle::good_rules).await
+    }
+
+    /// Remembers rule files without errors, so that a start with bad ones can go on with these.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn keep_good_rules(&self, texts: String) -> Result<(), StoreError> {
+        self.write("remember the good rules", move |to| cycle::keep_good_rules(to, &texts)).await
     }
 
     /// Everyone to whom something is yet to be delivered, with how much, whether the config knows them or not.
@@ -274,9 +266,7 @@ impl Store {
     /// Where nothing of it was written: see [`StoreError`].
     pub async fn commit(&self, commit: Commit) -> Result<Saved, StoreError> {
         let doing = "commit a step of a cycle";
-        self.writer(doing)?
-            .run(doing, move |connection| commit::commit(connection, &commit))
-            .await
+        self.writer(doing)?.run(doing, move |connection| commit::commit(connection, &commit)).await
     }
 
     // -- the outbox --
@@ -287,8 +277,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn due(&self, receiver: ReceiverName, now: Timestamp, limit: u32) -> Result<Vec<DueDelivery>, StoreError> {
-        self.read("read what is due", move |from| outbox::due(from, &receiver, now, limit))
-            .await
+        self.read("read what is due", move |from| outbox::due(from, &receiver, now, limit)).await
     }
 
     /// When the next delivery of `receiver` falls due, those left aside that wait for an earlier one; none where nothing waits.
@@ -296,8 +285,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn next_due_at(&self, receiver: ReceiverName) -> Result<Option<Timestamp>, StoreError> {
-        self.read("read what falls due next", move |from| outbox::next_due_at(from, &receiver))
-            .await
+        self.read("read what falls due next", move |from| outbox::next_due_at(from, &receiver)).await
     }
 
     /// Records attempts, what they make of their deliveries, and what is announced of them, in one transaction.
@@ -306,9 +294,7 @@ impl Store {
     /// Where nothing of it was written: see [`StoreError`].
     pub async fn record_attempts(&self, records: Vec<AttemptRecord>) -> Result<(), StoreError> {
         let doing = "record attempts";
-        self.writer(doing)?
-            .run(doing, move |connection| outbox::record_attempts(connection, &records))
-            .await
+        self.writer(doing)?.run(doing, move |connection| outbox::record_attempts(connection, &records)).await
     }
 
     /// Deliveries for `outbox list`, the newest first.
@@ -342,8 +328,7 @@ impl Store {
     /// # Errors
     /// Where nothing of it was written: see [`StoreError`].
     pub async fn retry_at(&self, ids: Vec<DeliveryId>, now: Timestamp) -> Result<usize, StoreError> {
-        self.write("make deliveries due again", move |to| outbox::retry(to, &ids, now))
-            .await
+        self.write("make deliveries due again", move |to| outbox::retry(to, &ids, now)).await
     }
 
     /// Takes deliveries out that are due, retrying or dead; answers how many.
@@ -352,8 +337,7 @@ impl Store {
     /// Where nothing of it was written: see [`StoreError`].
     pub async fn drop_deliveries(&self, ids: Vec<DeliveryId>) -> Result<usize, StoreError> {
         let now = self.0.opened_at;
-        self.write("drop deliveries", move |to| outbox::drop_deliveries(to, &ids, now))
-            .await
+        self.write("drop deliveries", move |to| outbox::drop_deliveries(to, &ids, now)).await
     }
 
     /// A number that differs after another process wrote to the database: a cheap way to notice `outbox retry`. Writes of this
@@ -379,8 +363,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn upcoming(&self, filter: UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreError> {
-        self.read("read what is upcoming", move |from| look::upcoming(from, &filter))
-            .await
+        self.read("read what is upcoming", move |from| look::upcoming(from, &filter)).await
     }
 
     /// Changes, the latest first.
@@ -420,10 +403,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn history(&self, token: TokenId, resource: Resource, key: RecordKey) -> Result<Vec<RecordVersion>, StoreError> {
-        self.read("read the history of a record", move |from| {
-            look::history(from, &token, resource, &key)
-        })
-        .await
+        self.read("read the history of a record", move |from| look::history(from, &token, resource, &key)).await
     }
 
     /// How much there is of everything.
@@ -456,8 +436,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn token_ids(&self, only_listed: bool) -> Result<Vec<TokenId>, StoreError> {
-        self.read("read the slugs of tokens", move |from| look::token_ids(from, only_listed))
-            .await
+        self.read("read the slugs of tokens", move |from| look::token_ids(from, only_listed)).await
     }
 
     /// Tokens that `text` may mean: the slug; else all with that ticker, which is not unique; else all of that name.
@@ -474,8 +453,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn valuations(&self, token: TokenId, since: Timestamp) -> Result<Vec<Valuation>, StoreError> {
-        self.read("read prices", move |from| look::valuations(from, &token, since))
-            .await
+        self.read("read prices", move |from| look::valuations(from, &token, since)).await
     }
 
     /// Credits spent since then, for each endpoint that spent any, the most first.
@@ -483,8 +461,7 @@ impl Store {
     /// # Errors
     /// As any read: see [`StoreError`].
     pub async fn credits_spent(&self, since: Timestamp) -> Result<Vec<(Endpoint, u64)>, StoreError> {
-        self.read("read the credit log", move |from| look::credits_spent(from, since))
-            .await
+        self.read("read the credit log", move |from| look::credits_spent(from, since)).await
     }
 
     // -- upkeep --
@@ -510,10 +487,7 @@ impl Store {
                 Heap::LoneNotices => &mut pruned.notices,
             };
             loop {
-                match self
-                    .write("forget what is old", move |to| prune::batch(to, heap, before))
-                    .await?
-                {
+                match self.write("forget what is old", move |to| prune::batch(to, heap, before)).await? {
                     0 => break,
                     rows => *taken += rows,
                 }

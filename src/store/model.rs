@@ -156,9 +156,7 @@ impl TokenSnapshot {
 
     /// Its records of one resource.
     pub fn records_of(&self, resource: Resource) -> impl Iterator<Item = &Tracked> {
-        self.records
-            .iter()
-            .filter(move |tracked| tracked.record.resource() == resource)
+        self.records.iter().filter(move |tracked| tracked.record.resource() == resource)
     }
 }
 
@@ -220,13 +218,8 @@ pub enum DeliveryState {
 
 impl DeliveryState {
     /// All of them.
-    pub const ALL: [DeliveryState; 5] = [
-        DeliveryState::Due,
-        DeliveryState::Retrying,
-        DeliveryState::Delivered,
-        DeliveryState::Dead,
-        DeliveryState::Dropped,
-    ];
+    pub const ALL: [DeliveryState; 5] =
+        [DeliveryState::Due, DeliveryState::Retrying, DeliveryState::Delivered, DeliveryState::Dead, DeliveryState::Dropped];
 
     /// The word in JSON, tables and the database.
     #[must_use]

@@ -85,12 +85,7 @@ pub(super) fn open(opening: &Opening) -> Result<Opened, StoreError> {
     }
     let readers = if writer.is_some() { READERS_BESIDE_WRITER } else { 1 };
     let readers = (0..readers).map(|_| open_reader(&path)).collect::<Result<_, _>>()?;
-    Ok(Opened {
-        path,
-        writer,
-        lock,
-        readers,
-    })
+    Ok(Opened { path, writer, lock, readers })
 }
 
 fn told<T>(path: &Path, run: impl FnOnce() -> Result<T, Fault>) -> Result<T, StoreError> {
@@ -110,12 +105,8 @@ fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
             let (Some(name), parent) = (path.file_name(), path.parent()) else {
                 return Err(unreachable(path, error));
             };
-            let parent = parent
-                .filter(|parent| !parent.as_os_str().is_empty())
-                .unwrap_or(Path::new("."));
-            Ok(fs::canonicalize(parent)
-                .map_err(|source| unreachable(path, source))?
-                .join(name))
+            let parent = parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Ok(fs::canonicalize(parent).map_err(|source| unreachable(path, source))?.join(name))
         }
         Err(error) => Err(unreachable(path, error)),
     }
@@ -129,27 +120,14 @@ fn take_lock(path: &Path) -> Result<File, StoreError> {
         path: lock_path.clone(),
         source: Box::new(source),
     };
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&lock_path)
-        .map_err(failed)?;
+    let mut file = File::options().read(true).write(true).create(true).truncate(false).open(&lock_path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
             // A process id is short; whatever else is in that file is of no interest.
-            let pid = file
-                .take(32)
-                .read_to_string(&mut text)
-                .ok()
-                .and_then(|_| text.trim().parse().ok());
-            return Err(StoreError::InUse {
-                path: path.to_owned(),
-                pid,
-            });
+            let pid = file.take(32).read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+            return Err(StoreError::InUse { path: path.to_owned(), pid });
         }
         Err(TryLockError::Error(source)) => return Err(failed(source)),
     }
@@ -172,24 +150,14 @@ fn probe(path: &Path) -> Result<i64, StoreError> {
         Ok(0) => return Ok(0),
         Ok(_) if head == *MAGIC => {}
         Ok(_) => {
-            return Err(StoreError::NotOurs {
-                path: path.to_owned(),
-                found: "its first bytes are not those of SQLite".into(),
-            });
+            return Err(StoreError::NotOurs { path: path.to_owned(), found: "its first bytes are not those of SQLite".into() });
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            return Err(StoreError::NotOurs {
-                path: path.to_owned(),
-                found: "it is too short for SQLite".into(),
-            });
+            return Err(StoreError::NotOurs { path: path.to_owned(), found: "it is too short for SQLite".into() });
         }
         Err(source) => {
-            return Err(StoreError::Unreachable {
-                doing: "open the store",
-                path: path.to_owned(),
-                source: Box::new(source),
-            });
+            return Err(StoreError::Unreachable { doing: "open the store", path: path.to_owned(), source: Box::new(source) });
         }
     }
     let (application, schema, tables) = told(path, || {
@@ -204,19 +172,11 @@ fn probe(path: &Path) -> Result<i64, StoreError> {
             0 => format!("an SQLite database of another program, with {tables} tables and indexes"),
             other => format!("an SQLite database of another program, application id {other:#x}"),
         };
-        return Err(StoreError::NotOurs {
-            path: path.to_owned(),
-            found,
-        });
+        return Err(StoreError::NotOurs { path: path.to_owned(), found });
     }
     if schema > SCHEMA {
         let written_by = written_by(path).unwrap_or_else(|| "of a newer version".into());
-        return Err(StoreError::Newer {
-            path: path.to_owned(),
-            found: schema,
-            known: SCHEMA,
-            written_by,
-        });
+        return Err(StoreError::Newer { path: path.to_owned(), found: schema, known: SCHEMA, written_by });
     }
     Ok(schema)
 }
@@ -224,31 +184,17 @@ fn probe(path: &Path) -> Result<i64, StoreError> {
 /// Which program wrote the file, where it can be told: a newer schema may keep that elsewhere.
 fn written_by(path: &Path) -> Option<String> {
     let connection = open_read_only(path).ok()?;
-    let text: String = connection
-        .query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0))
-        .ok()?;
+    let text: String = connection.query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0)).ok()?;
     Some(text.chars().filter(|c| c.is_ascii_graphic()).take(32).collect())
 }
 
 fn refuse_older(path: &Path, found: i64) -> Result<(), StoreError> {
-    if found < SCHEMA {
-        Err(StoreError::Older {
-            path: path.to_owned(),
-            found,
-            known: SCHEMA,
-        })
-    } else {
-        Ok(())
-    }
+    if found < SCHEMA { Err(StoreError::Older { path: path.to_owned(), found, known: SCHEMA }) } else { Ok(()) }
 }
 
 fn flags(access: OpenFlags, create: bool) -> OpenFlags {
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if create {
-        flags | OpenFlags::SQLITE_OPEN_CREATE
-    } else {
-        flags
-    }
+    if create { flags | OpenFlags::SQLITE_OPEN_CREATE } else { flags }
 }
 
 /// A connection that cannot write. A closed database in a directory that we may not write has no place for the shared memory of
@@ -269,10 +215,7 @@ pub(super) fn open_read_only(path: &Path) -> Result<Connection, Fault> {
 /// A connection that takes the file for one that nobody writes.
 fn open_as_it_lies(path: &Path) -> rusqlite::Result<Connection> {
     let uri = format!("file:{}?immutable=1", percent_encoded(path));
-    Connection::open_with_flags(
-        uri,
-        flags(OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI, false),
-    )
+    Connection::open_with_flags(uri, flags(OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI, false))
 }
 
 fn is_place_missing(error: &rusqlite::Error) -> bool {
@@ -286,13 +229,7 @@ fn percent_encoded(path: &Path) -> String {
     path.as_os_str()
         .as_bytes()
         .iter()
-        .map(|&byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
+        .map(|&byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
         .collect()
 }
 
@@ -335,23 +272,14 @@ fn check_pragma(path: &Path, pragma: &'static str, wanted: &str, got: &str) -> R
     if wanted.eq_ignore_ascii_case(got) {
         return Ok(());
     }
-    Err(StoreError::Pragma {
-        path: path.to_owned(),
-        pragma,
-        wanted: wanted.to_owned(),
-        got: got.to_owned(),
-    })
+    Err(StoreError::Pragma { path: path.to_owned(), pragma, wanted: wanted.to_owned(), got: got.to_owned() })
 }
 
 /// Brings the schema up to date: each step is one transaction, its number included.
 fn migrate(connection: &mut Connection, path: &Path, opening: &Opening) -> Result<(), StoreError> {
     let failed = |to: i64, fault: Fault| match fault {
         Fault::Sqlite(source) if !matches!(source.sqlite_error_code(), Some(rusqlite::ErrorCode::DiskFull)) => {
-            StoreError::Migration {
-                path: path.to_owned(),
-                to,
-                source,
-            }
+            StoreError::Migration { path: path.to_owned(), to, source }
         }
         other => other.during("bring the schema up to date", path),
     };
@@ -373,9 +301,8 @@ fn migrate(connection: &mut Connection, path: &Path, opening: &Opening) -> Resul
 /// Leaves word of which program wrote last, for the message of an older one; only where that differs.
 fn sign(connection: &mut Connection, opening: &Opening) -> Result<(), Fault> {
     let program = env!("CARGO_PKG_VERSION");
-    let known: Option<String> = connection
-        .query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0))
-        .optional()?;
+    let known: Option<String> =
+        connection.query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0)).optional()?;
     if known.as_deref() == Some(program) {
         return Ok(());
     }
@@ -395,19 +322,14 @@ mod tests {
     fn a_closed_database_can_be_read_as_it_lies_whatever_its_name() {
         let directory = tempfile::TempDir::new().expect("a directory");
         let path = directory.path().join("a b?c#d%20é.db");
-        let opening = Opening {
-            path: path.clone(),
-            access: Access::Own,
-            now: chrono::DateTime::UNIX_EPOCH,
-        };
+        let opening = Opening { path: path.clone(), access: Access::Own, now: chrono::DateTime::UNIX_EPOCH };
         let opened = open(&opening).expect("opens");
         // The writer goes last, as when the store is closed: only it can move the WAL into the database.
         drop(opened.readers);
         drop(opened.writer);
         let connection = open_as_it_lies(&path).expect("opens");
-        let program: String = connection
-            .query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0))
-            .expect("signed");
+        let program: String =
+            connection.query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0)).expect("signed");
         assert_eq!(program, env!("CARGO_PKG_VERSION"));
         assert!(!beside(&path, "-shm").exists(), "nothing is made beside it");
     }

@@ -95,16 +95,20 @@ pub(super) fn next_due_at(from: &Transaction<'_>, receiver: &ReceiverName) -> Re
 
 /// Everyone to whom something is yet to be delivered, with how much.
 pub(super) fn pending_receivers(from: &Transaction<'_>) -> Result<Vec<(ReceiverName, u32)>, Fault> {
-    let mut statement =
-        from.prepare_cached("SELECT receiver, count(*) FROM delivery WHERE state IN ('due', 'retrying') GROUP BY receiver ORDER BY receiver")?;
+    let mut statement = from.prepare_cached(
+        "SELECT receiver, count(*) FROM delivery WHERE state IN ('due', 'retrying') GROUP BY receiver ORDER BY receiver",
+    )?;
     let rows = statement.query_map([], |row| Ok((ReceiverName::from(row.get::<_, String>(0)?), row.get::<_, i64>(1)?)))?;
-    rows.map(|row| row.map(|(receiver, count)| (receiver, u32::try_from(count).unwrap_or(u32::MAX))).map_err(Fault::from)).collect()
+    rows.map(|row| row.map(|(receiver, count)| (receiver, u32::try_from(count).unwrap_or(u32::MAX))).map_err(Fault::from))
+        .collect()
 }
 
 /// Makes what waits for a retry due now: the receiver answers again.
 pub(super) fn hasten(to: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp) -> Result<(), Fault> {
-    to.prepare_cached("UPDATE delivery SET next_attempt_at = ?2 WHERE receiver = ?1 AND state = 'retrying' AND next_attempt_at > ?2")?
-        .execute(rusqlite::params![receiver.as_str(), now.timestamp_millis()])?;
+    to.prepare_cached(
+        "UPDATE delivery SET next_attempt_at = ?2 WHERE receiver = ?1 AND state = 'retrying' AND next_attempt_at > ?2",
+    )?
+    .execute(rusqlite::params![receiver.as_str(), now.timestamp_millis()])?;
     Ok(())
 }
 
@@ -121,14 +125,7 @@ pub(super) fn record_attempts(connection: &mut Connection, records: &[AttemptRec
 }
 
 fn record_attempt(to: &Transaction<'_>, record: &AttemptRecord) -> Result<(), Fault> {
-    let AttemptRecord {
-        delivery,
-        attempt,
-        state,
-        next_attempt_at,
-        alerts,
-        notices,
-    } = record;
+    let AttemptRecord { delivery, attempt, state, next_attempt_at, alerts, notices } = record;
     let mut scribe = Scribe::new(to, attempt.at);
     for alert in alerts {
         scribe.alert(alert)?;
@@ -136,31 +133,16 @@ fn record_attempt(to: &Transaction<'_>, record: &AttemptRecord) -> Result<(), Fa
     for notice in notices {
         scribe.notice(notice, &mut Saved::default())?;
     }
-    let now_is: Option<String> = one(
-        &mut *to.prepare_cached("SELECT state FROM delivery WHERE no = ?1")?,
-        [delivery.0],
-        |row| Ok(row.get(0)?),
-    )?;
+    let now_is: Option<String> =
+        one(&mut *to.prepare_cached("SELECT state FROM delivery WHERE no = ?1")?, [delivery.0], |row| Ok(row.get(0)?))?;
     let Some(now_is) = now_is else {
         // Pruned meanwhile, which happens to none that is pending: nothing is left to be kept straight.
         return Ok(());
     };
-    let now_is = word(
-        "the state of the delivery",
-        &delivery.to_string(),
-        &now_is,
-        DeliveryState::parse,
-    )?;
+    let now_is = word("the state of the delivery", &delivery.to_string(), &now_is, DeliveryState::parse)?;
     let answer = cut(&attempt.answer, MAX_ANSWER_BYTES);
     to.prepare_cached("INSERT INTO attempt (delivery_no, at, took_ms, outcome, status, answer) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-        .execute(params![
-            delivery.0,
-            Millis(attempt.at),
-            count(attempt.took_ms),
-            attempt.outcome,
-            attempt.status,
-            answer
-        ])?;
+        .execute(params![delivery.0, Millis(attempt.at), count(attempt.took_ms), attempt.outcome, attempt.status, answer])?;
     // Somebody may have dropped it while the attempt was under way: an acceptance is the truth, anything else changes nothing.
     let state = match (now_is, state) {
         (DeliveryState::Delivered, _) => DeliveryState::Delivered,
@@ -189,10 +171,7 @@ pub(super) fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Ve
     let mut conditions = Conditions::default();
     conditions.and_some("receiver = ?", filter.receiver.as_ref().map(|name| name.as_str().to_owned()));
     if !filter.states.is_empty() {
-        conditions.and(
-            "state IN (SELECT value FROM json_each(?))",
-            list(filter.states.iter().map(|state| state.as_str())),
-        );
+        conditions.and("state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
     }
     let tail = format!(" ORDER BY no DESC LIMIT {}", filter.limit);
     let (sql, values) = conditions.within(&format!("SELECT {ROW_COLUMNS}"), &tail);
@@ -230,22 +209,12 @@ fn outbox_alert(notice: &Notice) -> OutboxAlert {
         kind: notice.kind.as_str().to_owned(),
         rule: notice.body.rule.clone(),
         token: notice.body.token.as_ref().map(|token| token.id.clone()),
-        summary: summary
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .take(MAX_SUMMARY_CHARS)
-            .collect(),
+        summary: summary.lines().next().unwrap_or_default().chars().take(MAX_SUMMARY_CHARS).collect(),
     }
 }
 
 pub(super) fn outbox_one(from: &Transaction<'_>, id: DeliveryId) -> Result<Option<OutboxDetail>, Fault> {
-    let row = one(
-        &mut *from.prepare_cached(&format!("SELECT {ROW_COLUMNS} WHERE no = ?1"))?,
-        [id.0],
-        outbox_row,
-    )?;
+    let row = one(&mut *from.prepare_cached(&format!("SELECT {ROW_COLUMNS} WHERE no = ?1"))?, [id.0], outbox_row)?;
     let Some(mut row) = row else { return Ok(None) };
     let notices = notices(from, id)?;
     row.alerts = notices.iter().map(outbox_alert).collect();
@@ -269,8 +238,7 @@ pub(super) fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) ->
         "UPDATE delivery SET state = 'due', tries = 0, due_at = ?2, next_attempt_at = ?2, updated_at = ?2
          WHERE no = ?1 AND state <> 'delivered'",
     )?;
-    ids.iter()
-        .try_fold(0, |done, id| Ok(done + statement.execute(params![id.0, Millis(now)])?))
+    ids.iter().try_fold(0, |done, id| Ok(done + statement.execute(params![id.0, Millis(now)])?))
 }
 
 /// Takes deliveries out that were not accepted yet.
@@ -279,6 +247,5 @@ pub(super) fn drop_deliveries(to: &Transaction<'_>, ids: &[DeliveryId], now: Tim
         "UPDATE delivery SET state = 'dropped', next_attempt_at = NULL, updated_at = ?2
          WHERE no = ?1 AND state IN ('due', 'retrying', 'dead')",
     )?;
-    ids.iter()
-        .try_fold(0, |done, id| Ok(done + statement.execute(params![id.0, Millis(now)])?))
+    ids.iter().try_fold(0, |done, id| Ok(done + statement.execute(params![id.0, Millis(now)])?))
 }

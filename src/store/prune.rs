@@ -28,15 +28,8 @@ pub(super) enum Heap {
 }
 
 impl Heap {
-    pub(super) const ALL: [Heap; 7] = [
-        Heap::Polls,
-        Heap::Changes,
-        Heap::Versions,
-        Heap::Valuations,
-        Heap::Credits,
-        Heap::Alerts,
-        Heap::LoneNotices,
-    ];
+    pub(super) const ALL: [Heap; 7] =
+        [Heap::Polls, Heap::Changes, Heap::Versions, Heap::Valuations, Heap::Credits, Heap::Alerts, Heap::LoneNotices];
 }
 
 /// Takes out one batch of what is older than `before`; answers how much, zero once nothing is left.
@@ -56,9 +49,7 @@ pub(super) fn batch(to: &Transaction<'_>, heap: Heap, before: Timestamp) -> Resu
         Heap::Alerts => return alerts(to, before),
         Heap::LoneNotices => return lone_notices(to, before),
     };
-    Ok(counted(
-        i64::try_from(to.prepare_cached(rows)?.execute(params![Millis(before), BATCH_ROWS])?).unwrap_or(i64::MAX),
-    ))
+    Ok(counted(i64::try_from(to.prepare_cached(rows)?.execute(params![Millis(before), BATCH_ROWS])?).unwrap_or(i64::MAX)))
 }
 
 /// Alerts that ended or happened before, with all that was told of them. One with a delivery that is due, retrying or dead stays.
@@ -69,9 +60,7 @@ fn alerts(to: &Transaction<'_>, before: Timestamp) -> Result<u64, Fault> {
              WHERE n.alert = alert.id AND (v.state NOT IN ('delivered', 'dropped') OR v.updated_at >= ?1)
          ) LIMIT ?2",
     )?;
-    let ids = all(&mut statement, params![Millis(before), BATCH_ALERTS], |row| {
-        Ok(row.get::<_, String>(0)?)
-    })?;
+    let ids = all(&mut statement, params![Millis(before), BATCH_ALERTS], |row| Ok(row.get::<_, String>(0)?))?;
     for id in &ids {
         let mut statement = to.prepare_cached("SELECT id FROM notice WHERE alert = ?1")?;
         for notice in all(&mut statement, [id], |row| Ok(row.get::<_, String>(0)?))? {
@@ -90,9 +79,7 @@ fn lone_notices(to: &Transaction<'_>, before: Timestamp) -> Result<u64, Fault> {
              WHERE d.notice = notice.id AND (v.state NOT IN ('delivered', 'dropped') OR v.updated_at >= ?1)
          ) LIMIT ?2",
     )?;
-    let ids = all(&mut statement, params![Millis(before), BATCH_ALERTS], |row| {
-        Ok(row.get::<_, String>(0)?)
-    })?;
+    let ids = all(&mut statement, params![Millis(before), BATCH_ALERTS], |row| Ok(row.get::<_, String>(0)?))?;
     for id in &ids {
         forget_notice(to, id)?;
     }
@@ -103,8 +90,7 @@ fn lone_notices(to: &Transaction<'_>, before: Timestamp) -> Result<u64, Fault> {
 fn forget_notice(to: &Transaction<'_>, id: &str) -> Result<(), Fault> {
     let mut statement = to.prepare_cached("SELECT delivery_no FROM delivery_notice WHERE notice = ?1")?;
     let deliveries = all(&mut statement, [id], |row| Ok(row.get::<_, i64>(0)?))?;
-    to.prepare_cached("DELETE FROM delivery_notice WHERE notice = ?1")?
-        .execute([id])?;
+    to.prepare_cached("DELETE FROM delivery_notice WHERE notice = ?1")?.execute([id])?;
     for delivery in deliveries {
         to.prepare_cached(
             "DELETE FROM delivery WHERE no = ?1 AND NOT EXISTS (SELECT 1 FROM delivery_notice d WHERE d.delivery_no = ?1)",

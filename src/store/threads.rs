@@ -36,14 +36,13 @@ impl Writer {
     /// Takes the connection, and the lock that it keeps until the connection is closed.
     pub(super) fn start(connection: Connection, lock: Option<File>, path: Arc<Path>) -> Result<Self, StoreError> {
         let (orders, inbox) = mpsc::channel(WRITER_QUEUE);
-        std::thread::Builder::new()
-            .name("store-writer".into())
-            .spawn(move || write_loop(connection, lock, inbox))
-            .map_err(|source| StoreError::Unreachable {
+        std::thread::Builder::new().name("store-writer".into()).spawn(move || write_loop(connection, lock, inbox)).map_err(
+            |source| StoreError::Unreachable {
                 doing: "start the writer thread",
                 path: path.to_path_buf(),
                 source: Box::new(source),
-            })?;
+            },
+        )?;
         Ok(Self { orders, path })
     }
 
@@ -64,10 +63,7 @@ impl Writer {
             // Whoever asked may have gone; what was done stays done.
             let _ = reply.send(result);
         });
-        self.orders
-            .send(Order::Run(job))
-            .await
-            .map_err(|_| StoreError::Closed { doing })?;
+        self.orders.send(Order::Run(job)).await.map_err(|_| StoreError::Closed { doing })?;
         answer.await.map_err(|_| StoreError::Closed { doing })?
     }
 
@@ -143,12 +139,7 @@ impl Readers {
     /// Takes the connections: as many reads at once.
     pub(super) fn new(connections: Vec<Connection>, path: Arc<Path>) -> Self {
         let count = connections.len();
-        Self {
-            turns: Semaphore::new(count),
-            idle: Mutex::new(connections),
-            count,
-            path,
-        }
+        Self { turns: Semaphore::new(count), idle: Mutex::new(connections), count, path }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {

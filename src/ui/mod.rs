@@ -44,9 +44,8 @@ pub struct ChangeLine {
 pub fn render(page: &Page) -> String {
     static TEMPLATES: OnceLock<Environment<'static>> = OnceLock::new();
     let templates = TEMPLATES.get_or_init(templates);
-    let rendered = templates
-        .get_template("status.html")
-        .and_then(|template| template.render(minijinja::Value::from(Serde(page))));
+    let rendered =
+        templates.get_template("status.html").and_then(|template| template.render(minijinja::Value::from(Serde(page))));
     rendered.unwrap_or_else(|error| {
         tracing::error!(%error, "the status page cannot be rendered");
         "<!doctype html><title>Cliffwatch</title><p>The status page cannot be rendered; the log says why.".to_owned()
@@ -57,20 +56,12 @@ fn templates() -> Environment<'static> {
     let mut templates = Environment::new();
     templates.set_auto_escape_callback(|_| AutoEscape::Html);
     templates.add_filter("usd", |value: Option<f64>| value.map_or_else(|| "–".to_owned(), format::usd));
-    templates.add_filter("amount", |value: Option<f64>| {
-        value.map_or_else(|| "–".to_owned(), format::amount)
-    });
-    templates.add_filter("percent", |value: Option<f64>| {
-        value.map_or_else(|| "–".to_owned(), format::percent)
-    });
+    templates.add_filter("amount", |value: Option<f64>| value.map_or_else(|| "–".to_owned(), format::amount));
+    templates.add_filter("percent", |value: Option<f64>| value.map_or_else(|| "–".to_owned(), format::percent));
     templates.add_filter("ahead", |days: Option<f64>| days.map(view::ahead).unwrap_or_default());
-    templates.add_filter("age", |seconds: Option<i64>| {
-        seconds.map_or_else(|| "never".to_owned(), view::age)
-    });
+    templates.add_filter("age", |seconds: Option<i64>| seconds.map_or_else(|| "never".to_owned(), view::age));
     templates.add_filter("bytes", view::bytes);
-    templates.add_filter("time", |text: Option<String>| {
-        text.map(|text| short_time(&text)).unwrap_or_default()
-    });
+    templates.add_filter("time", |text: Option<String>| text.map(|text| short_time(&text)).unwrap_or_default());
     templates.add_filter("calm", |text: String| crate::diagnostic::harmless(&text));
     if let Err(error) = templates.add_template("status.html", TEMPLATE) {
         tracing::error!(%error, "the template of the status page is broken");

@@ -19,14 +19,7 @@ fn row(name: &str) -> UpcomingRow {
     let mut token = Token::unknown(TokenId::from("arbitrum"));
     token.item.symbol = name.to_owned().into();
     let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
-    UpcomingRow {
-        token,
-        tracked: Tracked {
-            key: "2026-03-16".into(),
-            record,
-        },
-        read_at: Some(time("2026-03-09T06:00:00Z")),
-    }
+    UpcomingRow { token, tracked: Tracked { key: "2026-03-16".into(), record }, read_at: Some(time("2026-03-09T06:00:00Z")) }
 }
 
 fn alert(summary: &str) -> Alert {
@@ -47,6 +40,7 @@ fn alert(summary: &str) -> Alert {
         annotations: [("summary".to_owned(), summary.to_owned())].into(),
         told: vec!["ops".into()],
         leads: vec!["7d".into()],
+        members: Vec::new(),
         active_at: at,
         starts_at: Some(at),
         ends_at: None,
@@ -68,18 +62,8 @@ fn page(name: &str) -> Page {
         last_try: Some(now),
         last_error: Some((now, format!("404 {name}"))),
     };
-    let counts = Counts {
-        tokens: 2,
-        alerts: vec![(AlertState::Firing, 1)],
-        database_bytes: 5 << 20,
-        ..Counts::default()
-    };
-    let credit = CreditState {
-        used: Some(12),
-        limit: Some(1000),
-        reset_at: Some(time("2026-04-01")),
-        ..CreditState::default()
-    };
+    let counts = Counts { tokens: 2, alerts: vec![(AlertState::Firing, 1)], database_bytes: 5 << 20, ..Counts::default() };
+    let credit = CreditState { used: Some(12), limit: Some(1000), reset_at: Some(time("2026-04-01")), ..CreditState::default() };
     let status = StatusView::of(StatusParts {
         now,
         counts: &counts,
@@ -88,20 +72,14 @@ fn page(name: &str) -> Page {
         troubles: &[],
         receivers: vec!["ops".to_owned()],
         database: "cliffwatch.db".into(),
-        rules: RulesView {
-            count: Some(4),
-            problem: None,
-        },
+        rules: RulesView { count: Some(4), problem: None },
         daemon: None,
     });
     Page {
         status,
         upcoming: UnlockView::of(&row(name), now).into_iter().collect(),
         alerts: vec![AlertView::of(&alert(name))],
-        changes: vec![ChangeLine {
-            at: "2026-03-09 06:00".to_owned(),
-            text: name.to_owned(),
-        }],
+        changes: vec![ChangeLine { at: "2026-03-09 06:00".to_owned(), text: name.to_owned() }],
         deliveries: Vec::new(),
     }
 }
@@ -136,17 +114,8 @@ fn an_empty_page_says_that_nothing_was_asked() {
         daemon: None,
     });
     assert!(status.was_never_asked());
-    let html = render(&Page {
-        status,
-        upcoming: Vec::new(),
-        alerts: Vec::new(),
-        changes: Vec::new(),
-        deliveries: Vec::new(),
-    });
-    assert!(
-        html.contains("Nothing was polled yet") && html.contains("not asked yet"),
-        "{html}"
-    );
+    let html = render(&Page { status, upcoming: Vec::new(), alerts: Vec::new(), changes: Vec::new(), deliveries: Vec::new() });
+    assert!(html.contains("Nothing was polled yet") && html.contains("not asked yet"), "{html}");
 }
 
 #[test]

@@ -75,11 +75,7 @@ impl UnlockView {
             value_to_market_cap: event.value_to_market_cap(),
             days_until: interval.map(|interval| interval.days_until(now)),
             allocations: parts.into_iter().map(|(_, name)| name.to_owned()).collect(),
-            listed_method: event
-                .listed_method
-                .as_str()
-                .or(row.token.item.listed_method.as_str())
-                .map(str::to_owned),
+            listed_method: event.listed_method.as_str().or(row.token.item.listed_method.as_str()).map(str::to_owned),
             polled_at: row.read_at,
             record: serde_json::to_value(&row.tracked.record).unwrap_or_default(),
         })
@@ -138,11 +134,7 @@ impl AlertView {
             token_id: alert.token.as_ref().map(|token| token.as_str().to_owned()),
             resource: alert.resource,
             subject: alert.subject.clone(),
-            summary: alert
-                .annotations
-                .get("summary")
-                .cloned()
-                .unwrap_or_else(|| alert.subject.clone()),
+            summary: alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone()),
             labels: alert.labels.clone(),
             annotations: alert.annotations.clone(),
             leads: alert.leads.clone(),
@@ -341,9 +333,7 @@ impl StatusView {
             OutboxView {
                 pending: row.map_or(0, |row| row.pending()),
                 retrying: row.map_or(0, |row| row.of(DeliveryState::Retrying)),
-                oldest_seconds: row
-                    .and_then(|row| row.oldest_pending)
-                    .map(|at| (now - at).num_seconds().max(0)),
+                oldest_seconds: row.and_then(|row| row.oldest_pending).map(|at| (now - at).num_seconds().max(0)),
                 dead: row.map_or(0, |row| row.of(DeliveryState::Dead)),
                 delivered: row.map_or(0, |row| row.of(DeliveryState::Delivered)),
                 receiver: name,
@@ -357,13 +347,7 @@ impl StatusView {
                 .troubles
                 .iter()
                 .filter(|alert| alert.state == AlertState::Firing)
-                .map(|alert| {
-                    alert
-                        .annotations
-                        .get("summary")
-                        .cloned()
-                        .unwrap_or_else(|| alert.subject.clone())
-                })
+                .map(|alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone()))
                 .collect(),
             endpoints: asked.into_iter().map(|stat| EndpointView::of(stat, now)).collect(),
             credits: CreditView {
@@ -383,17 +367,10 @@ impl StatusView {
             feeds_failing: counts.feeds_failing,
             tokens: counts.tokens,
             tokens_listed: counts.tokens_listed,
-            records: counts
-                .records
-                .iter()
-                .map(|(resource, count)| (resource.as_str(), *count))
-                .collect(),
+            records: counts.records.iter().map(|(resource, count)| (resource.as_str(), *count)).collect(),
             alerts: counts.alerts.iter().map(|(state, count)| (state.as_str(), *count)).collect(),
             outbox: outbox.collect(),
-            database: DatabaseView {
-                path: parts.database.display().to_string(),
-                bytes: counts.database_bytes,
-            },
+            database: DatabaseView { path: parts.database.display().to_string(), bytes: counts.database_bytes },
             rules: parts.rules,
             daemon: parts.daemon,
         }
@@ -416,11 +393,7 @@ impl EndpointView {
             feeds: stat.feeds,
             failing: stat.failing,
             failing_since: stat.failing_since,
-            last_error: stat
-                .last_error
-                .as_ref()
-                .filter(|_| stat.failing > 0)
-                .map(|(_, message)| message.clone()),
+            last_error: stat.last_error.as_ref().filter(|_| stat.failing > 0).map(|(_, message)| message.clone()),
         }
     }
 }
@@ -463,11 +436,7 @@ pub fn bytes(count: u64) -> String {
     let mut size = count as f64;
     for unit in ["B", "KiB", "MiB"] {
         if size < 1024.0 {
-            return if unit == "B" {
-                format!("{count} B")
-            } else {
-                format!("{size:.1} {unit}")
-            };
+            return if unit == "B" { format!("{count} B") } else { format!("{size:.1} {unit}") };
         }
         size /= 1024.0;
     }

@@ -92,10 +92,7 @@ impl Check<'_> {
         if !is_table {
             let key = &entry.key;
             let double = matches!(entry.node.value, Value::List(_));
-            let problem = self.error(
-                &entry.key_place,
-                format!("`{key}` must be a table, not {}", entry.node.value.noun()),
-            );
+            let problem = self.error(&entry.key_place, format!("`{key}` must be a table, not {}", entry.node.value.noun()));
             problem.help = Some(if double {
                 format!("write one `[{key}]`, not `[[{key}]]`")
             } else {
@@ -127,12 +124,7 @@ impl Check<'_> {
         };
         problem.help = Some(match (&entry.key_place, home) {
             (Place::Variable(_), Some(home)) => {
-                format!(
-                    "did you mean {}{}__{}?",
-                    super::tree::PREFIX,
-                    home.to_uppercase(),
-                    key.to_uppercase()
-                )
+                format!("did you mean {}{}__{}?", super::tree::PREFIX, home.to_uppercase(), key.to_uppercase())
             }
             (Place::Variable(_), None) => format!("keys are written {}SECTION__KEY", super::tree::PREFIX),
             _ => help,
@@ -161,10 +153,7 @@ impl Check<'_> {
         let help = match (closest(key, keys.iter().map(|key| key.name)), home_of(key, here)) {
             (_, Some(home)) if keys::find(home, key).is_some() => format!("`{key}` belongs into {}", title_of(home)),
             (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, _) => format!(
-                "its keys are {}",
-                keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")
-            ),
+            (None, _) => format!("its keys are {}", keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")),
         };
         self.error(&entry.key_place, format!("unknown key `{key}` in {title}")).help = Some(help);
     }
@@ -242,10 +231,7 @@ impl Check<'_> {
             Place::File(span) => Place::File(span.start..span.end.min(span.start + 3)),
             variable @ Place::Variable(_) => variable.clone(),
         };
-        let node = &Node {
-            place: dots,
-            value: node.value.clone(),
-        };
+        let node = &Node { place: dots, value: node.value.clone() };
         let text = match &node.value {
             Value::Text(text) => text.as_str(),
             // The environment and careless quoting give numbers; a key of digits is still a key.
@@ -259,39 +245,26 @@ impl Check<'_> {
             self.error(&node.place, format!("`{name}` is empty")).help =
                 Some(format!("give it, or name a file with `{name}_file`, or leave both out"));
         } else if text.starts_with("${") || text.starts_with("$(") {
-            self.error(
-                &node.place,
-                format!("`{name}` holds a shell variable, which is not expanded here"),
-            )
-            .help = Some(format!(
-                "name a file with `{name}_file`, or set the variable CLIFFWATCH_… of this key"
-            ));
+            self.error(&node.place, format!("`{name}` holds a shell variable, which is not expanded here")).help =
+                Some(format!("name a file with `{name}_file`, or set the variable CLIFFWATCH_… of this key"));
         } else if key.kind == Kind::SecretUrl
             && let Err(problem) = address(text, true, true)
         {
             self.error(&node.place, format!("`{name}` {problem}"));
         } else if key.kind == Kind::Secret && text.chars().any(char::is_control) && name != "secret" {
-            self.error(
-                &node.place,
-                format!("`{name}` holds a line break or another control character"),
-            );
+            self.error(&node.place, format!("`{name}` holds a line break or another control character"));
         }
     }
 
     fn groups(&mut self, name: &str, node: &Node) {
         if !matches!(node.value, Value::Table(_)) {
-            self.wrong_type(
-                name,
-                node,
-                "a table",
-                Some("write `groups = { portfolio = [\"arbitrum\", \"aptos\"] }`".into()),
-            );
+            self.wrong_type(name, node, "a table", Some("write `groups = { portfolio = [\"arbitrum\", \"aptos\"] }`".into()));
             return;
         }
         for entry in node.table() {
             if entry.key.is_empty() || !entry.key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
-                self.error(&entry.key_place, format!("`{}` cannot name a group", entry.key))
-                    .help = Some("use letters, digits, `-` and `_`; rules write `@name`".into());
+                self.error(&entry.key_place, format!("`{}` cannot name a group", entry.key)).help =
+                    Some("use letters, digits, `-` and `_`; rules write `@name`".into());
             }
             self.texts(&entry.key, Kind::Globs, &entry.node);
         }
@@ -299,13 +272,9 @@ impl Check<'_> {
 
     fn texts(&mut self, name: &str, kind: Kind, node: &Node) {
         let Value::List(items) = &node.value else {
-            let help = node.text().map(|text| {
-                if kind.is_secret() {
-                    String::new()
-                } else {
-                    format!("write it in brackets: [{text:?}]")
-                }
-            });
+            let help = node
+                .text()
+                .map(|text| if kind.is_secret() { String::new() } else { format!("write it in brackets: [{text:?}]") });
             self.wrong_type(name, node, "a list of texts", help);
             return;
         };
@@ -314,8 +283,8 @@ impl Check<'_> {
             return;
         }
         if items.is_empty() && matches!(kind, Kind::Spans(..)) {
-            self.error(&node.place, format!("`{name}` is empty: nothing would ever be sent"))
-                .help = Some("name at least the first wait: [\"0s\"]".into());
+            self.error(&node.place, format!("`{name}` is empty: nothing would ever be sent")).help =
+                Some("name at least the first wait: [\"0s\"]".into());
         }
         if items.is_empty() && name == "tokens" {
             self.warning(&node.place, "`tokens` is empty: nothing is watched").help =
@@ -342,25 +311,21 @@ impl Check<'_> {
 
     fn glob(&mut self, text: &str, node: &Node) {
         if let Some(group) = text.strip_prefix('@') {
-            self.error(&node.place, format!("{text:?} names a group; here slugs or globs are named"))
-                .help = Some(format!(
-                "list the tokens of {group:?} here; in rules write `tokens = [{text:?}]`"
-            ));
+            self.error(&node.place, format!("{text:?} names a group; here slugs or globs are named")).help =
+                Some(format!("list the tokens of {group:?} here; in rules write `tokens = [{text:?}]`"));
         } else if text.trim().is_empty() {
             self.error(&node.place, "an empty text names no token");
         } else if let Err(error) = globset::Glob::new(text) {
             self.error(&node.place, format!("{text:?} is no glob: {}", error.kind()));
         } else if text.chars().any(|c| c.is_uppercase() || c.is_whitespace()) {
             let slug = text.trim().to_lowercase().replace(char::is_whitespace, "-");
-            self.warning(&node.place, format!("{text:?} matches no token: slugs are in lower case"))
-                .help = Some(format!("did you mean {slug:?}?"));
+            self.warning(&node.place, format!("{text:?} matches no token: slugs are in lower case")).help =
+                Some(format!("did you mean {slug:?}?"));
         }
     }
 
     fn network(&mut self, text: &str, node: &Node) {
-        let (address, bits) = text
-            .split_once('/')
-            .map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let most = match address.parse::<IpAddr>() {
             Ok(IpAddr::V4(_)) => 32,
             Ok(IpAddr::V6(_)) => 128,
@@ -377,15 +342,12 @@ impl Check<'_> {
         match kind {
             Kind::Span(min, max) => match text.parse::<Span>() {
                 Err(_) => {
-                    self.error(&node.place, format!("`{name}`: {text:?} is no length of time"))
-                        .help = Some("write it like \"30s\", \"90m\", \"6h\", \"7d\" or \"2w\"".into());
+                    self.error(&node.place, format!("`{name}`: {text:?} is no length of time")).help =
+                        Some("write it like \"30s\", \"90m\", \"6h\", \"7d\" or \"2w\"".into());
                 }
                 Ok(span) if span.0.as_secs() < min || span.0.as_secs() > max => {
                     let bound = |secs| Span(std::time::Duration::from_secs(secs));
-                    self.error(
-                        &node.place,
-                        format!("`{name}` must lie between {} and {}", bound(min), bound(max)),
-                    );
+                    self.error(&node.place, format!("`{name}` must lie between {} and {}", bound(min), bound(max)));
                 }
                 Ok(_) => {}
             },
@@ -400,10 +362,9 @@ impl Check<'_> {
             Kind::Choice(words) if !words.contains(&text) => {
                 let help = match closest(text, words.iter().copied()) {
                     Some(near) => format!("did you mean {near:?}?"),
-                    None => format!(
-                        "it can be {}",
-                        words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or ")
-                    ),
+                    None => {
+                        format!("it can be {}", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or "))
+                    }
                 };
                 self.error(&node.place, format!("`{name}` cannot be {text:?}")).help = Some(help);
             }
@@ -439,29 +400,21 @@ impl Check<'_> {
         if text == "auto" || offered.iter().any(|version| text == format!("v{version}")) {
             return;
         }
-        let words: Vec<String> = std::iter::once("auto".to_owned())
-            .chain(offered.iter().map(|version| format!("v{version}")))
-            .collect();
+        let words: Vec<String> =
+            std::iter::once("auto".to_owned()).chain(offered.iter().map(|version| format!("v{version}"))).collect();
         let bare = format!("v{}", text.trim_start_matches(['v', 'V']));
         let help = match words.iter().find(|word| **word == bare) {
             Some(word) => format!("did you mean {word:?}?"),
-            None => format!(
-                "it can be {}",
-                words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")
-            ),
+            None => format!("it can be {}", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")),
         };
-        self.error(&node.place, format!("`{name}` is not offered in version {text:?}"))
-            .help = Some(help);
+        self.error(&node.place, format!("`{name}` is not offered in version {text:?}")).help = Some(help);
     }
 
     fn cron(&mut self, name: &str, text: &str, node: &Node) {
         if text == "off" {
             return;
         }
-        let parser = CronParser::builder()
-            .seconds(Seconds::Required)
-            .year(Year::Disallowed)
-            .build();
+        let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Disallowed).build();
         let fields: Vec<&str> = text.split_whitespace().collect();
         match parser.parse(text) {
             Ok(cron) => {
@@ -475,25 +428,20 @@ impl Check<'_> {
             }
             Err(error) => {
                 let help = match fields.len() {
-                    1 => closest(text, ["off"]).map_or(
-                        "write six fields: second minute hour day month weekday, or \"off\"".into(),
-                        |off| format!("did you mean {off:?}?"),
-                    ),
+                    1 => closest(text, ["off"])
+                        .map_or("write six fields: second minute hour day month weekday, or \"off\"".into(), |off| {
+                            format!("did you mean {off:?}?")
+                        }),
                     5 => format!("put the second in front: \"0 {text}\""),
                     6 => "the fields are second, minute, hour, day of month, month, day of week".to_owned(),
                     _ => "write six fields: second minute hour day month weekday".to_owned(),
                 };
                 let bad = (fields.len() == 6).then(|| bad_field(&fields, &parser)).flatten();
-                let place = bad
-                    .and_then(|(index, _)| self.inside(node, text, index))
-                    .unwrap_or_else(|| node.place.clone());
+                let place = bad.and_then(|(index, _)| self.inside(node, text, index)).unwrap_or_else(|| node.place.clone());
                 let message = match (fields.len(), bad) {
                     (6, Some((_, noun))) => format!("`{name}`: {}, in the {noun}", plain_cron_error(&error)),
                     (6, None) => format!("`{name}`: {}", plain_cron_error(&error)),
-                    (count, _) => format!(
-                        "`{name}`: {text:?} has {count} field{}, not six",
-                        if count == 1 { "" } else { "s" }
-                    ),
+                    (count, _) => format!("`{name}`: {text:?} has {count} field{}, not six", if count == 1 { "" } else { "s" }),
                 };
                 self.error(&place, message).help = Some(help);
             }
@@ -518,12 +466,8 @@ impl Check<'_> {
         }
         let names: Vec<String> = zones.available().map(|name| name.as_str().to_owned()).collect();
         let wanted = text.trim().replace(' ', "_");
-        let city = names
-            .iter()
-            .find(|name| name.rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(&wanted)));
-        let near = city
-            .map(String::as_str)
-            .or_else(|| closest(&wanted, names.iter().map(String::as_str)));
+        let city = names.iter().find(|name| name.rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(&wanted)));
+        let near = city.map(String::as_str).or_else(|| closest(&wanted, names.iter().map(String::as_str)));
         let help = near.map_or("write an IANA name such as \"UTC\" or \"Europe/Paris\"".to_owned(), |near| {
             format!("did you mean {near:?}?")
         });
@@ -531,9 +475,7 @@ impl Check<'_> {
     }
 
     fn listen(&mut self, name: &str, text: &str, node: &Node) {
-        let is_local = text
-            .strip_prefix("localhost:")
-            .is_some_and(|port| port.parse::<u16>().is_ok());
+        let is_local = text.strip_prefix("localhost:").is_some_and(|port| port.parse::<u16>().is_ok());
         if text == "off" || is_local || text.parse::<SocketAddr>().is_ok() {
             return;
         }
@@ -541,8 +483,7 @@ impl Check<'_> {
             Some(port) => format!("write the address too: \"127.0.0.1:{port}\""),
             None => "write address and port, such as \"127.0.0.1:9797\" or \"[::1]:9797\", or \"off\"".to_owned(),
         };
-        self.error(&node.place, format!("`{name}`: {text:?} is no address with a port"))
-            .help = Some(help);
+        self.error(&node.place, format!("`{name}`: {text:?} is no address with a port")).help = Some(help);
     }
 
     fn smtp(&mut self, name: &str, text: &str, node: &Node) {
@@ -590,18 +531,9 @@ impl Check<'_> {
             return Vec::new();
         };
         if !matches!(entry.node.value, Value::List(_)) {
-            self.error(
-                &entry.key_place,
-                format!("`receiver` must be a list of tables, not {}", entry.node.value.noun()),
-            )
-            .help = Some("write `[[receiver]]` with double brackets, once for each".into());
-            return entry
-                .node
-                .get("name")
-                .and_then(|name| name.node.text())
-                .map(str::to_owned)
-                .into_iter()
-                .collect();
+            self.error(&entry.key_place, format!("`receiver` must be a list of tables, not {}", entry.node.value.noun())).help =
+                Some("write `[[receiver]]` with double brackets, once for each".into());
+            return entry.node.get("name").and_then(|name| name.node.text()).map(str::to_owned).into_iter().collect();
         }
         let mut names: Vec<String> = Vec::new();
         for node in entry.node.list().iter().take(MAX_ITEMS) {
@@ -632,9 +564,7 @@ impl Check<'_> {
             Some(entry) => {
                 let is_good = !name.is_empty()
                     && name.len() <= 64
-                    && name
-                        .chars()
-                        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+                    && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
                 if entry.node.text().is_some() && !is_good {
                     self.error(&entry.node.place, format!("{name:?} cannot name a receiver")).help =
                         Some("use up to 64 letters, digits, `-`, `_` and `.`".into());
@@ -692,9 +622,7 @@ impl Check<'_> {
     fn needs_secret(&mut self, node: &Node, name: &str, key: &str) {
         let file = format!("{key}_file");
         let is_credential = self.credentials.is_some_and(|directory| {
-            [format!("{name}-{key}"), format!("{name}_{key}")]
-                .iter()
-                .any(|credential| directory.join(credential).exists())
+            [format!("{name}-{key}"), format!("{name}_{key}")].iter().any(|credential| directory.join(credential).exists())
         });
         if node.get(key).is_none() && node.get(&file).is_none() && !is_credential {
             self.error(&node.place, format!("this receiver has no `{key}`")).help =
@@ -718,10 +646,7 @@ impl Check<'_> {
         }
         let Some(children) = node.get("routes") else { return };
         if depth >= MAX_ROUTE_DEPTH {
-            self.error(
-                &children.key_place,
-                format!("routes nest deeper than {MAX_ROUTE_DEPTH} levels"),
-            );
+            self.error(&children.key_place, format!("routes nest deeper than {MAX_ROUTE_DEPTH} levels"));
             return;
         }
         if !matches!(children.node.value, Value::List(_)) {
@@ -758,23 +683,12 @@ impl Check<'_> {
             }
             pending.extend(route.get("routes").map_or(&[][..], |entry| entry.node.list()));
         }
-        let has_root = root
-            .get("route")
-            .and_then(|route| route.node.get("receivers"))
-            .is_some_and(|entry| !entry.node.list().is_empty());
+        let has_root =
+            root.get("route").and_then(|route| route.node.get("receivers")).is_some_and(|entry| !entry.node.list().is_empty());
         if !names.is_empty() && !has_root {
-            let place = root
-                .get("route")
-                .or_else(|| root.get("receiver"))
-                .map_or(&root.place, |entry| &entry.key_place);
-            self.warning(
-                place,
-                "[route] names no `receivers`: alerts that no route takes are told to nobody",
-            )
-            .help = Some(format!(
-                "add `[route]` with `receivers = [{:?}]`",
-                names.first().map_or("ops", String::as_str)
-            ));
+            let place = root.get("route").or_else(|| root.get("receiver")).map_or(&root.place, |entry| &entry.key_place);
+            self.warning(place, "[route] names no `receivers`: alerts that no route takes are told to nobody").help =
+                Some(format!("add `[route]` with `receivers = [{:?}]`", names.first().map_or("ops", String::as_str)));
         }
     }
 
@@ -785,18 +699,16 @@ impl Check<'_> {
         let Some(address) = listen.node.text().and_then(|text| text.parse::<SocketAddr>().ok()) else {
             return;
         };
-        let is_credential = self.credentials.is_some_and(|directory| {
-            ["token", "http-token", "http_token"]
-                .iter()
-                .any(|name| directory.join(name).exists())
-        });
+        let is_credential = self
+            .credentials
+            .is_some_and(|directory| ["token", "http-token", "http_token"].iter().any(|name| directory.join(name).exists()));
         if !address.ip().is_loopback()
             && http.node.get("token").is_none()
             && http.node.get("token_file").is_none()
             && !is_credential
         {
-            self.error(&listen.node.place, "others can reach this address, so it needs a token")
-                .help = Some("add `token_file` (or a systemd credential `http-token`), or listen on 127.0.0.1".into());
+            self.error(&listen.node.place, "others can reach this address, so it needs a token").help =
+                Some("add `token_file` (or a systemd credential `http-token`), or listen on 127.0.0.1".into());
         }
     }
 }
@@ -807,11 +719,7 @@ fn home_of(key: &str, here: &str) -> Option<&'static str> {
 }
 
 fn title_of(section: &str) -> String {
-    if section == "receiver" {
-        "[[receiver]]".to_owned()
-    } else {
-        format!("[{section}]")
-    }
+    if section == "receiver" { "[[receiver]]".to_owned() } else { format!("[{section}]") }
 }
 
 fn word_of(kind: ReceiverKind) -> &'static str {
@@ -846,20 +754,9 @@ fn address(text: &str, needs_tls: bool, may_hold_login: bool) -> Result<(), &'st
 fn bad_field(fields: &[&str], parser: &CronParser) -> Option<(usize, &'static str)> {
     let nouns = ["second", "minute", "hour", "day of month", "month", "day of week"];
     (0..nouns.len()).find_map(|index| {
-        let alone: Vec<&str> = (0..nouns.len())
-            .map(|at| {
-                if at == index {
-                    fields.get(at).copied().unwrap_or("*")
-                } else {
-                    "*"
-                }
-            })
-            .collect();
-        parser
-            .parse(&alone.join(" "))
-            .is_err()
-            .then(|| nouns.get(index).map(|noun| (index, *noun)))
-            .flatten()
+        let alone: Vec<&str> =
+            (0..nouns.len()).map(|at| if at == index { fields.get(at).copied().unwrap_or("*") } else { "*" }).collect();
+        parser.parse(&alone.join(" ")).is_err().then(|| nouns.get(index).map(|noun| (index, *noun))).flatten()
     })
 }
 
@@ -871,7 +768,5 @@ fn plain_cron_error(error: &croner::errors::CronError) -> String {
     };
     let text = text.trim().trim_end_matches('.').replace("CronPattern", "the pattern");
     let mut letters = text.chars();
-    letters
-        .next()
-        .map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }

@@ -155,14 +155,7 @@ pub(super) const SECTIONS: &[(&str, &[Key])] = &[
             key("evaluate", Kind::Cron),
         ],
     ),
-    (
-        "budget",
-        &[
-            key("monthly_credits", count(0, i64::MAX)),
-            key("reserve", Kind::Percent),
-            key("near", Kind::Span(0, YEAR)),
-        ],
-    ),
+    ("budget", &[key("monthly_credits", count(0, i64::MAX)), key("reserve", Kind::Percent), key("near", Kind::Span(0, YEAR))]),
     (
         "store",
         &[
@@ -196,13 +189,7 @@ pub(super) const SECTIONS: &[(&str, &[Key])] = &[
             key("max_per_hour", count(1, 1_000_000)),
         ],
     ),
-    (
-        "log",
-        &[
-            key("format", Kind::Choice(&["auto", "human", "json"])),
-            key("level", Kind::Level),
-        ],
-    ),
+    ("log", &[key("format", Kind::Choice(&["auto", "human", "json"])), key("level", Kind::Level)]),
 ];
 
 /// Keys of a `[[receiver]]`, of all types.
@@ -269,12 +256,7 @@ pub(super) fn receiver_kind(name: &str) -> Option<ReceiverKind> {
 
 /// Whether every key of this name, wherever it stands, may be shown with its value.
 pub(super) fn is_public(name: &str) -> bool {
-    let mut known = SECTIONS
-        .iter()
-        .flat_map(|(_, keys)| keys.iter())
-        .chain(RECEIVER)
-        .chain(ROUTE)
-        .filter(|key| key.name == name);
+    let mut known = SECTIONS.iter().flat_map(|(_, keys)| keys.iter()).chain(RECEIVER).chain(ROUTE).filter(|key| key.name == name);
     let Some(first) = known.next() else { return false };
     !std::iter::once(first)
         .chain(known)
@@ -282,14 +264,5 @@ pub(super) fn is_public(name: &str) -> bool {
 }
 
 /// Words that, in a comment or a misspelt key, hint at a secret.
-pub(super) const SECRET_WORDS: [&str; 9] = [
-    "api_key",
-    "token",
-    "secret",
-    "password",
-    "url",
-    "dead_mans_switch",
-    "key",
-    "bearer",
-    "smtp",
-];
+pub(super) const SECRET_WORDS: [&str; 9] =
+    ["api_key", "token", "secret", "password", "url", "dead_mans_switch", "key", "bearer", "smtp"];

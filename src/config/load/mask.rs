@@ -60,15 +60,8 @@ fn may_show(entry: &Entry, keys: &[keys::Key]) -> bool {
     };
     match key.kind {
         kind if kind.is_secret() => false,
-        Kind::Url(_) | Kind::Smtp => entry
-            .node
-            .text()
-            .is_some_and(|text| !text.contains('@') && !text.contains('?')),
-        Kind::Groups => entry
-            .node
-            .table()
-            .iter()
-            .all(|group| matches!(group.node.value, Value::List(_))),
+        Kind::Url(_) | Kind::Smtp => entry.node.text().is_some_and(|text| !text.contains('@') && !text.contains('?')),
+        Kind::Groups => entry.node.table().iter().all(|group| matches!(group.node.value, Value::List(_))),
         _ => !matches!(entry.node.value, Value::Table(_)),
     }
 }
@@ -92,21 +85,13 @@ fn hide_lines(text: &str, is_broken: bool, hidden: &mut Vec<Range<usize>>) {
     for line in text.split_inclusive('\n') {
         let body = line.trim_end_matches(['\n', '\r']);
         let trimmed = body.trim_start();
-        let rest = if let Some(at) = body.find('#') {
-            hide_comment(body, at)
-        } else {
-            None
-        };
+        let rest = if let Some(at) = body.find('#') { hide_comment(body, at) } else { None };
         if let Some(from) = rest {
             hidden.push(start + from..start + body.len());
         }
         if is_broken && !trimmed.starts_with('#') && !trimmed.is_empty() && !is_header(trimmed) {
             let key_end = body.find('=');
-            let key = body
-                .get(..key_end.unwrap_or(0))
-                .unwrap_or_default()
-                .trim()
-                .trim_matches(['"', '\'']);
+            let key = body.get(..key_end.unwrap_or(0)).unwrap_or_default().trim().trim_matches(['"', '\'']);
             if !keys::is_public(key) {
                 hidden.push(start + key_end.map_or(0, |at| at + 1)..start + body.len());
             }
@@ -118,25 +103,16 @@ fn hide_lines(text: &str, is_broken: bool, hidden: &mut Vec<Range<usize>>) {
 /// `[source]` or `[[receiver]]`, whole or broken, of words that no secret has.
 fn is_header(line: &str) -> bool {
     line.starts_with('[')
-        && line
-            .trim_end_matches(|c: char| c == ']' || c.is_whitespace())
-            .trim_start_matches('[')
-            .split('.')
-            .all(|word| {
-                let word = word.trim();
-                keys::section(word).is_some() || matches!(word, "routes" | "groups")
-            })
+        && line.trim_end_matches(|c: char| c == ']' || c.is_whitespace()).trim_start_matches('[').split('.').all(|word| {
+            let word = word.trim();
+            keys::section(word).is_some() || matches!(word, "routes" | "groups")
+        })
 }
 
 /// From where in `line`, which holds a comment at `at`, something like `api_key = …` is to be hidden.
 fn hide_comment(line: &str, at: usize) -> Option<usize> {
     let comment = line.get(at..)?.to_ascii_lowercase();
-    let has_value = |end: usize| {
-        comment
-            .get(end..)
-            .and_then(|rest| rest.find(['=', ':']))
-            .map(|sign| at + end + sign + 1)
-    };
+    let has_value = |end: usize| comment.get(end..).and_then(|rest| rest.find(['=', ':'])).map(|sign| at + end + sign + 1);
     SECRET_WORDS
         .iter()
         .flat_map(|word| comment.match_indices(word).map(|(start, word)| start + word.len()))

@@ -22,14 +22,8 @@ receivers = ["ops", "desk"]
 "#;
 
 fn environment(variables: &[(&str, &str)]) -> Environment {
-    let variables = variables
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
-    Environment {
-        variables,
-        credentials: None,
-    }
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Environment { variables, credentials: None }
 }
 
 fn load_plain(text: &str) -> Loaded {
@@ -84,27 +78,17 @@ fn environment_wins_over_file_and_file_over_defaults() {
         ("CLIFFWATCH_WATCH__GROUPS__PORTFOLIO", "[\"aptos\"]"),
         ("CLIFFWATCH_DELIVERY__RETRY", "0s,1m"),
         ("CLIFFWATCH_ROUTE", "{ receivers = [\"ops\"] }"),
-        (
-            "CLIFFWATCH_RECEIVER",
-            "[{ name = \"ops\", type = \"webhook\", url = \"https://example.com/x\" }]",
-        ),
+        ("CLIFFWATCH_RECEIVER", "[{ name = \"ops\", type = \"webhook\", url = \"https://example.com/x\" }]"),
         ("CLIFFWATCH_CONFIG", "/elsewhere"),
         ("OTHER_SOURCE__PAGE_SIZE", "1"),
     ];
-    let loaded = load_text(
-        Some(Path::new("/etc/cliffwatch/cliffwatch.toml")),
-        text,
-        &environment(&variables),
-    );
+    let loaded = load_text(Some(Path::new("/etc/cliffwatch/cliffwatch.toml")), text, &environment(&variables));
     assert_eq!(page(&loaded), "");
     let config = loaded.config.expect("a config");
     assert_eq!(config.source.page_size, 25);
     assert_eq!(config.source.timeout.0.as_secs(), 20);
     assert_eq!(config.source.connect_timeout.0.as_secs(), 10);
-    assert_eq!(
-        config.source.api_key.as_ref().map(super::super::SecretText::expose),
-        Some("12345678")
-    );
+    assert_eq!(config.source.api_key.as_ref().map(super::super::SecretText::expose), Some("12345678"));
     assert_eq!(config.watch.tokens, ["arbitrum", "sui"]);
     assert_eq!(config.watch.groups["portfolio"], ["aptos"]);
     assert_eq!(config.delivery.retry.len(), 2);
@@ -123,14 +107,8 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
         ("a key at top level", "api_key_file = \"/run/key\"\n"),
         ("a type", "[source]\ntimeout = 30\nconcurrency = \"4\"\npage_size = [100]\n"),
         ("a span", "[source]\ntimeout = \"30 secnds\"\nconnect_timeout = \"0s\"\n"),
-        (
-            "a share and a size",
-            "[budget]\nreserve = \"110%\"\n[source]\nmax_body = \"16 megs\"\n",
-        ),
-        (
-            "a version",
-            "[source]\nburn = \"v3\"\nupcoming = \"5\"\nunlock_events = \"latest\"\n",
-        ),
+        ("a share and a size", "[budget]\nreserve = \"110%\"\n[source]\nmax_body = \"16 megs\"\n"),
+        ("a version", "[source]\nburn = \"v3\"\nupcoming = \"5\"\nunlock_events = \"latest\"\n"),
         ("a cron of five fields", "[schedule]\nburn = \"*/5 * * * *\"\n"),
         ("a cron hour", "[schedule]\nburn = \"0 0 25 * * *\"\n"),
         ("a cron word", "[schedule]\nburn = \"0 0 0 * * FRY\"\nbuyback = \"of\"\n"),
@@ -138,17 +116,11 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
         ("a cron that is false", "[schedule]\nburn = false\n"),
         ("a zone", "[schedule]\ntimezone = \"Europe/Pariss\"\n"),
         ("a city", "[schedule]\ntimezone = \"new york\"\n"),
-        (
-            "plain http",
-            "[source]\nbase_url = \"http://api.example.com\"\nlegacy_base_url = \"api.example.com\"\n",
-        ),
+        ("plain http", "[source]\nbase_url = \"http://api.example.com\"\nlegacy_base_url = \"api.example.com\"\n"),
         ("an address to listen on", "[http]\nlisten = \"9797\"\n"),
         ("an open address", "[http]\nlisten = \"0.0.0.0:9797\"\n"),
         ("a log level", "[log]\nlevel = \"inof\"\nformat = \"jsn\"\n"),
-        (
-            "a group",
-            "[watch]\ntokens = [\"@portfolio\", \"Aptos Labs\", \"a[\"]\ngroups = { \"my tokens\" = \"aptos\" }\n",
-        ),
+        ("a group", "[watch]\ntokens = [\"@portfolio\", \"Aptos Labs\", \"a[\"]\ngroups = { \"my tokens\" = \"aptos\" }\n"),
         ("a receiver without anything", "[[receiver]]\n"),
         ("a receiver type", "[[receiver]]\nname = \"ops\"\ntype = \"webhok\"\n"),
         (
@@ -164,30 +136,15 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
             "two receivers of one name",
             "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://b.example\"\n[route]\nreceivers = [\"opps\"]\n",
         ),
-        (
-            "a route",
-            "[route]\nreceivers = \"ops\"\nmatchers = [\"a=b\"]\n[[route.routes]]\nmatcher = []\n",
-        ),
-        (
-            "a matcher",
-            "[[route.routes]]\nmatchers = [\"severity=~'a(\", \"severity\"]\n[source]\nburn = \"v3\"\n",
-        ),
-        (
-            "a route to nobody",
-            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n",
-        ),
+        ("a route", "[route]\nreceivers = \"ops\"\nmatchers = [\"a=b\"]\n[[route.routes]]\nmatcher = []\n"),
+        ("a matcher", "[[route.routes]]\nmatchers = [\"severity=~'a(\", \"severity\"]\n[source]\nburn = \"v3\"\n"),
+        ("a route to nobody", "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n"),
         (
             "a network",
             "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\nallow_networks = [\"10.0.0.0/33\"]\n[route]\nreceivers = [\"ops\"]\n",
         ),
-        (
-            "a count",
-            "[store]\nremoval_confirmations = 0\ntolerance = 2\n[budget]\nmonthly_credits = -1\n",
-        ),
-        (
-            "broken TOML",
-            "[source]\ntimeout = \"30s\nburn = \"v3\"\n[watch\ntokens = [\n",
-        ),
+        ("a count", "[store]\nremoval_confirmations = 0\ntolerance = 2\n[budget]\nmonthly_credits = -1\n"),
+        ("broken TOML", "[source]\ntimeout = \"30s\nburn = \"v3\"\n[watch\ntokens = [\n"),
         ("a key twice", "[source]\nburn = \"v1\"\nburn = \"v5\"\n"),
         ("a file that is not there", "[source]\napi_key_file = \"/nowhere/api-key\"\n"),
         ("a secret in a shell variable", "[source]\napi_key = \"${KEY}\"\n"),
@@ -249,10 +206,7 @@ fn a_credential_stands_for_a_secret() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("ops-url"), "https://example.com/x").unwrap();
     let text = "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\n[route]\nreceivers = [\"ops\"]\n";
-    let with = Environment {
-        variables: Vec::new(),
-        credentials: Some(directory.path().to_owned()),
-    };
+    let with = Environment { variables: Vec::new(), credentials: Some(directory.path().to_owned()) };
     assert!(load_text(Some(Path::new("c.toml")), text, &with).config.is_some());
     assert!(load_plain(text).config.is_none());
 }

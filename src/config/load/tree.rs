@@ -61,19 +61,12 @@ impl Value {
 impl Node {
     /// The tree of a parsed file.
     pub fn of_file(root: &toml::Spanned<DeTable<'_>>) -> Node {
-        Node {
-            place: Place::File(root.span()),
-            value: Value::Table(entries(root.get_ref(), None)),
-        }
+        Node { place: Place::File(root.span()), value: Value::Table(entries(root.get_ref(), None)) }
     }
 
     /// The entries, where it is a table.
     pub fn table(&self) -> &[Entry] {
-        if let Value::Table(entries) = &self.value {
-            entries
-        } else {
-            &[]
-        }
+        if let Value::Table(entries) = &self.value { entries } else { &[] }
     }
 
     /// The items, where it is a list.
@@ -83,11 +76,7 @@ impl Node {
 
     /// The text, where it is one.
     pub fn text(&self) -> Option<&str> {
-        if let Value::Text(text) = &self.value {
-            Some(text)
-        } else {
-            None
-        }
+        if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
 
     /// The entry of `key`.
@@ -102,10 +91,7 @@ impl Node {
             let (key, indices) = step.split_once('[').unwrap_or((step, ""));
             let Some(entry) = node.get(key) else { return &node.place };
             node = &entry.node;
-            for index in indices
-                .split('[')
-                .filter_map(|index| index.trim_end_matches(']').parse::<usize>().ok())
-            {
+            for index in indices.split('[').filter_map(|index| index.trim_end_matches(']').parse::<usize>().ok()) {
                 let Some(item) = node.list().get(index) else {
                     return &node.place;
                 };
@@ -138,11 +124,9 @@ impl Node {
             Value::Bool(value) => (*value).into(),
             Value::Other(_) => serde_json::Value::Null,
             Value::List(items) => items.iter().map(Node::to_json).collect(),
-            Value::Table(entries) => entries
-                .iter()
-                .map(|entry| (entry.key.clone(), entry.node.to_json()))
-                .collect::<serde_json::Map<_, _>>()
-                .into(),
+            Value::Table(entries) => {
+                entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json())).collect::<serde_json::Map<_, _>>().into()
+            }
         }
     }
 }
@@ -176,10 +160,7 @@ fn node(value: &DeValue<'_>, span: Range<usize>, variable: Option<&str>) -> Node
         DeValue::Array(items) => Value::List(items.iter().map(|item| node(item.get_ref(), item.span(), variable)).collect()),
         DeValue::Table(table) => Value::Table(entries(table, variable)),
     };
-    Node {
-        place: place(span, variable),
-        value,
-    }
+    Node { place: place(span, variable), value }
 }
 
 fn place(span: Range<usize>, variable: Option<&str>) -> Place {
@@ -195,33 +176,17 @@ const RESERVED: [&str; 3] = ["CONFIG", "CRASH_AT", "LOG"];
 /// The variables that stand for config keys, as a tree. A variable's text is read as what its key wants: texts and secrets as they
 /// are (a key of digits is still a text), lists as TOML or separated by commas, tables as TOML.
 pub(super) fn of_environment(variables: &[(String, String)]) -> Node {
-    let mut root = Node {
-        place: Place::Variable(String::new()),
-        value: Value::Table(Vec::new()),
-    };
+    let mut root = Node { place: Place::Variable(String::new()), value: Value::Table(Vec::new()) };
     for (name, text) in variables {
-        let Some(rest) = name
-            .strip_prefix(PREFIX)
-            .filter(|rest| !rest.is_empty() && !RESERVED.contains(rest))
-        else {
+        let Some(rest) = name.strip_prefix(PREFIX).filter(|rest| !rest.is_empty() && !RESERVED.contains(rest)) else {
             continue;
         };
         let path: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
         let place = Place::Variable(name.clone());
-        let mut node = Node {
-            place: place.clone(),
-            value: read_variable(&path, name, text),
-        };
+        let mut node = Node { place: place.clone(), value: read_variable(&path, name, text) };
         for key in path.into_iter().rev() {
-            let entry = Entry {
-                key,
-                key_place: place.clone(),
-                node,
-            };
-            node = Node {
-                place: place.clone(),
-                value: Value::Table(vec![entry]),
-            };
+            let entry = Entry { key, key_place: place.clone(), node };
+            node = Node { place: place.clone(), value: Value::Table(vec![entry]) };
         }
         root.overlay(node);
     }
@@ -235,10 +200,7 @@ fn read_variable(path: &[String], name: &str, text: &str) -> Value {
         if text.trim_start().starts_with('[') {
             return toml();
         }
-        let item = |item: &str| Node {
-            place: Place::Variable(name.to_owned()),
-            value: Value::Text(item.trim().to_owned()),
-        };
+        let item = |item: &str| Node { place: Place::Variable(name.to_owned()), value: Value::Text(item.trim().to_owned()) };
         Value::List(text.split(',').filter(|part| !part.trim().is_empty()).map(item).collect())
     };
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();

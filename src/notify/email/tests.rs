@@ -77,12 +77,7 @@ async fn serve(socket: tokio::net::TcpStream, script: Script, log: Arc<Mutex<Hea
                 mail.push_str(&line);
                 continue;
             }
-            let verb = if in_mail {
-                "."
-            } else {
-                text.split([' ', ':']).next().unwrap_or_default()
-            }
-            .to_uppercase();
+            let verb = if in_mail { "." } else { text.split([' ', ':']).next().unwrap_or_default() }.to_uppercase();
             log.lock().expect("a lock").commands.push(text.clone());
             let standard = match verb.as_str() {
                 "EHLO" => "250-mail.example.com\r\n250-8BITMIME\r\n250 AUTH PLAIN LOGIN",
@@ -92,14 +87,9 @@ async fn serve(socket: tokio::net::TcpStream, script: Script, log: Arc<Mutex<Hea
                 "QUIT" => "221 bye",
                 _ => "250 ok",
             };
-            let of_recipient = script
-                .0
-                .iter()
-                .find(|(at, _)| at.strip_prefix("RCPT ").is_some_and(|to| verb == "RCPT" && text.contains(to)));
-            act = of_recipient
-                .map(|(_, act)| *act)
-                .or_else(|| script.at(&verb))
-                .unwrap_or(Act::Say(standard));
+            let of_recipient =
+                script.0.iter().find(|(at, _)| at.strip_prefix("RCPT ").is_some_and(|to| verb == "RCPT" && text.contains(to)));
+            act = of_recipient.map(|(_, act)| *act).or_else(|| script.at(&verb)).unwrap_or(Act::Say(standard));
             if in_mail {
                 in_mail = false;
                 if matches!(act, Act::Say(text) if text.starts_with("250")) {
@@ -123,10 +113,7 @@ fn receiver(smtp: &str) -> config::Receiver {
 }
 
 fn build(receiver: &config::Receiver) -> Result<Email, Vec<Problem>> {
-    let delivery = config::Delivery {
-        timeout: Span(Duration::from_millis(400)),
-        ..delivery_config()
-    };
+    let delivery = config::Delivery { timeout: Span(Duration::from_millis(400)), ..delivery_config() };
     let mut problems = Vec::new();
     Email::build(0, receiver, &delivery, Some("https://cliffwatch.example.com"), &mut problems).ok_or(problems)
 }
@@ -136,10 +123,7 @@ const NOW: &str = "2026-03-09T13:00:05Z";
 async fn send(script: Script, tries: u32) -> (Answer, Heard) {
     let (smtp, heard) = server(script).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
-    let delivery = DueDelivery {
-        tries,
-        ..due(1, "desk", vec![unlock()])
-    };
+    let delivery = DueDelivery { tries, ..due(1, "desk", vec![unlock()]) };
     let answer = email.send(&delivery, time(NOW)).await;
     let heard = heard.lock().expect("a lock").clone();
     (answer, heard)
@@ -148,25 +132,10 @@ async fn send(script: Script, tries: u32) -> (Answer, Heard) {
 #[tokio::test]
 async fn an_accepted_mail_is_accepted_by_code_250_after_the_dot() {
     let (answer, heard) = send(Script::default(), 0).await;
-    assert_eq!(
-        answer,
-        Answer {
-            outcome: Outcome::Accepted,
-            status: Some(250),
-            text: "250 2.0.0 queued as 12345".into()
-        }
-    );
+    assert_eq!(answer, Answer { outcome: Outcome::Accepted, status: Some(250), text: "250 2.0.0 queued as 12345".into() });
     assert_eq!(heard.mails.len(), 1);
-    assert!(
-        heard.commands.contains(&"MAIL FROM:<alerts@example.com>".to_owned()),
-        "{:?}",
-        heard.commands
-    );
-    assert!(
-        heard.commands.contains(&"RCPT TO:<risk@example.com>".to_owned()),
-        "{:?}",
-        heard.commands
-    );
+    assert!(heard.commands.contains(&"MAIL FROM:<alerts@example.com>".to_owned()), "{:?}", heard.commands);
+    assert!(heard.commands.contains(&"RCPT TO:<risk@example.com>".to_owned()), "{:?}", heard.commands);
 }
 
 #[tokio::test]
@@ -198,12 +167,7 @@ async fn every_fault_of_a_server_has_its_outcome() {
         (".", Hang, Outcome::Uncertain, None),
     ] {
         let (answer, heard) = send(Script(vec![(point, act)]), 0).await;
-        assert_eq!(
-            (answer.outcome, answer.status),
-            (outcome, status),
-            "{point} {act:?}: {}",
-            answer.text
-        );
+        assert_eq!((answer.outcome, answer.status), (outcome, status), "{point} {act:?}: {}", answer.text);
         assert!(!answer.text.is_empty());
         assert!(heard.mails.is_empty(), "{point} {act:?}");
     }
@@ -215,29 +179,12 @@ async fn an_uncertain_mail_is_sent_again_under_the_same_id() {
     let email = build(&receiver(&smtp)).expect("it is well configured");
     let delivery = due(1, "desk", vec![unlock()]);
     email.send(&delivery, time(NOW)).await;
-    email
-        .send(
-            &DueDelivery {
-                attempts: 1,
-                tries: 1,
-                ..delivery
-            },
-            time("2026-03-09T14:00:05Z"),
-        )
-        .await;
+    email.send(&DueDelivery { attempts: 1, tries: 1, ..delivery }, time("2026-03-09T14:00:05Z")).await;
     let end = due(2, "desk", vec![resolved()]);
     email.send(&end, time("2026-03-16T13:00:05Z")).await;
     let mails = heard.lock().expect("a lock").mails.clone();
-    let header = |mail: &str, name: &str| {
-        mail.lines()
-            .find(|line| line.starts_with(name))
-            .unwrap_or_default()
-            .to_owned()
-    };
-    assert_eq!(
-        header(&mails[0], "Message-ID: "),
-        "Message-ID: <msg_0001@cliffwatch.example.com>"
-    );
+    let header = |mail: &str, name: &str| mail.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert_eq!(header(&mails[0], "Message-ID: "), "Message-ID: <msg_0001@cliffwatch.example.com>");
     assert_eq!(header(&mails[1], "Message-ID: "), header(&mails[0], "Message-ID: "));
     assert_ne!(header(&mails[2], "Message-ID: "), header(&mails[0], "Message-ID: "));
     // One thread from the first message to the end of the alert.
@@ -292,14 +239,7 @@ async fn a_password_is_never_in_what_is_recorded() {
     for secret in ["hunter2", "aHVudGVyMi1odW50ZXIy", "AGFsZXJ0cwBodW50ZXIyLWh1bnRlcjI"] {
         assert!(!shown.contains(secret), "{secret} is in {shown}");
     }
-    assert!(
-        heard
-            .lock()
-            .expect("a lock")
-            .commands
-            .iter()
-            .any(|command| command.starts_with("AUTH PLAIN"))
-    );
+    assert!(heard.lock().expect("a lock").commands.iter().any(|command| command.starts_with("AUTH PLAIN")));
 }
 
 #[tokio::test]
@@ -324,27 +264,14 @@ async fn nothing_is_said_in_plain_text_over_a_network() {
     let answer = email.send(&due(1, "desk", vec![unlock()]), time(NOW)).await;
     assert_eq!(answer.outcome, Outcome::LATER);
     assert!(answer.text.contains("offers no STARTTLS"), "{}", answer.text);
-    assert!(
-        !heard
-            .lock()
-            .expect("a lock")
-            .commands
-            .iter()
-            .any(|command| command.starts_with("MAIL"))
-    );
+    assert!(!heard.lock().expect("a lock").commands.iter().any(|command| command.starts_with("MAIL")));
 
     let security =
         |text: &str| parse_server(text, None, None).map(|server| (format!("{:?}", server.security), server.host, server.port));
     let expected = |security: &str, host: &str, port: u16| Ok((security.to_owned(), host.to_owned(), port));
-    assert_eq!(
-        security("smtp://mail.example.com"),
-        expected("StartTls", "mail.example.com", 587)
-    );
+    assert_eq!(security("smtp://mail.example.com"), expected("StartTls", "mail.example.com", 587));
     assert_eq!(security("smtp://10.0.0.1:25"), expected("StartTls", "10.0.0.1", 25));
-    assert_eq!(
-        security("smtps://mail.example.com"),
-        expected("Implicit", "mail.example.com", 465)
-    );
+    assert_eq!(security("smtps://mail.example.com"), expected("Implicit", "mail.example.com", 465));
     assert_eq!(security("smtp://127.0.0.1:2525"), expected("Plain", "127.0.0.1", 2525));
     assert_eq!(security("smtp://localhost:25/"), expected("Plain", "localhost", 25));
     assert_eq!(security("smtp://[::1]:25"), expected("Plain", "::1", 25));
@@ -362,16 +289,8 @@ fn a_wrong_config_is_answered_with_every_problem() {
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key).collect();
     assert_eq!(keys, ["smtp", "password", "from", "to", "to", "to"]);
     assert!(problems[4].message.contains("ASCII"), "{}", problems[4].message);
-    let nothing = config::Receiver {
-        name: "desk".into(),
-        kind: config::ReceiverKind::Email,
-        ..Default::default()
-    };
-    let keys: Vec<&str> = build(&nothing)
-        .expect_err("it is empty")
-        .iter()
-        .map(|problem| problem.key)
-        .collect();
+    let nothing = config::Receiver { name: "desk".into(), kind: config::ReceiverKind::Email, ..Default::default() };
+    let keys: Vec<&str> = build(&nothing).expect_err("it is empty").iter().map(|problem| problem.key).collect();
     assert_eq!(keys, ["smtp", "from", "to"]);
     for smtp in [
         "smtp://",

@@ -8,25 +8,13 @@ fn compose_one(notice: Notice) -> Mail {
 
 #[test]
 fn the_subject_tells_token_size_share_and_when() {
-    assert_eq!(
-        compose_one(unlock()).subject,
-        "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC · in 7 days"
-    );
+    assert_eq!(compose_one(unlock()).subject, "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC · in 7 days");
     // The same without a rule that words it.
     let mut plain = unlock();
     plain.body.annotations.clear();
-    assert_eq!(
-        compose_one(plain).subject,
-        "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC · in 7 days"
-    );
-    assert_eq!(
-        compose_one(resolved()).subject,
-        "[RESOLVED] ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC · passed"
-    );
-    assert_eq!(
-        compose_one(moved()).subject,
-        "[CRITICAL] APT: unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days)"
-    );
+    assert_eq!(compose_one(plain).subject, "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC · in 7 days");
+    assert_eq!(compose_one(resolved()).subject, "[RESOLVED] ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC · passed");
+    assert_eq!(compose_one(moved()).subject, "[CRITICAL] APT: unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days)");
     let several = compose(&[unlock(), moved()], "desk", None, time("2026-03-09T13:00:05Z")).expect("a mail");
     assert!(several.subject.starts_with("2 alerts: ARB: $33.15M"), "{}", several.subject);
     assert_eq!(compose(&[], "desk", None, time("2026-03-09T13:00:05Z")), None);
@@ -38,10 +26,7 @@ fn a_test_message_is_marked_as_one() {
     let delivery = crate::notify::message::test_delivery(&receiver, time("2026-03-09T13:00:00Z"));
     let mail = compose_one(delivery.notices[0].clone());
     assert_eq!(mail.subject, "[TEST] Test message from Cliffwatch to desk");
-    assert_ne!(
-        delivery.webhook_id,
-        crate::notify::message::test_delivery(&receiver, time("2026-03-09T13:00:01Z")).webhook_id
-    );
+    assert_ne!(delivery.webhook_id, crate::notify::message::test_delivery(&receiver, time("2026-03-09T13:00:01Z")).webhook_id);
 }
 
 #[test]
@@ -67,11 +52,7 @@ fn a_mail_that_was_held_up_says_so_and_counts_from_today() {
     let late = |now: &str| compose(&[unlock()], "desk", None, time(now)).expect("a mail");
     let mail = late("2026-03-11T13:00:00Z");
     assert!(mail.subject.ends_with(" · in 5 days"), "{}", mail.subject);
-    assert!(
-        mail.text.contains("Sent: 11 Mar 2026, 13:00 UTC, 2 days late"),
-        "{}",
-        mail.text
-    );
+    assert!(mail.text.contains("Sent: 11 Mar 2026, 13:00 UTC, 2 days late"), "{}", mail.text);
     let mail = late("2026-03-20T13:00:00Z");
     assert!(mail.subject.ends_with(" UTC"), "{}", mail.subject);
     assert!(!late("2026-03-09T13:10:00Z").text.contains("late"));
@@ -82,9 +63,7 @@ fn the_text_part_is_complete_on_its_own() {
     insta::assert_snapshot!("text_unlock", compose_one(unlock()).text);
     insta::assert_snapshot!(
         "text_moved_and_resolved",
-        compose(&[moved(), resolved()], "desk", None, time("2026-03-09T13:00:05Z"))
-            .expect("a mail")
-            .text
+        compose(&[moved(), resolved()], "desk", None, time("2026-03-09T13:00:05Z")).expect("a mail").text
     );
 }
 
@@ -112,18 +91,12 @@ fn a_hostile_name_stays_text() {
     assert!(mail.subject.chars().count() <= MAX_SUBJECT_CHARS);
     let html = mail.html.expect("the template works");
     for part in [&mail.subject, &mail.text, &html] {
-        assert!(
-            part.chars().all(|c| c == '\n' || !c.is_control()),
-            "a control character in {part:?}"
-        );
+        assert!(part.chars().all(|c| c == '\n' || !c.is_control()), "a control character in {part:?}");
         assert!(!part.contains(['\u{202E}', '\u{200B}']), "a hidden mark in {part:?}");
         assert!(!part.contains("49"), "a template within a name was rendered");
     }
     assert!(!mail.subject.contains('\n'));
-    assert!(
-        !mail.text.lines().any(|line| line.starts_with("Bcc:")),
-        "a line passes for a header"
-    );
+    assert!(!mail.text.lines().any(|line| line.starts_with("Bcc:")), "a line passes for a header");
     assert!(!html.contains("<script"), "markup got through");
     assert!(!html.contains("javascript:"), "a link that runs got through");
     assert!(html.contains("&lt;script&gt;"));
@@ -141,18 +114,9 @@ fn a_mail_of_many_alerts_has_bounds_and_counts_the_rest() {
 
 #[test]
 fn only_addresses_of_the_web_become_links() {
-    assert_eq!(
-        web_address(" https://wiki.example.com/a?b=1 ").as_deref(),
-        Some("https://wiki.example.com/a?b=1")
-    );
-    for text in [
-        "javascript:alert(1)",
-        "data:text/html,x",
-        "wiki",
-        "",
-        "https://user:secret@example.com/",
-        "file:///etc/passwd",
-    ] {
+    assert_eq!(web_address(" https://wiki.example.com/a?b=1 ").as_deref(), Some("https://wiki.example.com/a?b=1"));
+    for text in ["javascript:alert(1)", "data:text/html,x", "wiki", "", "https://user:secret@example.com/", "file:///etc/passwd"]
+    {
         assert_eq!(web_address(text), None, "{text}");
     }
 }

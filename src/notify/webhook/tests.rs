@@ -49,10 +49,7 @@ async fn server(answer: Option<&str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
                     bytes.extend_from_slice(&chunk[..read]);
                     let text = String::from_utf8_lossy(&bytes).into_owned();
                     let Some(end) = text.find("\r\n\r\n") else { continue };
-                    let seen = Seen {
-                        head: text[..end].to_owned(),
-                        body: bytes[end + 4..].to_vec(),
-                    };
+                    let seen = Seen { head: text[..end].to_owned(), body: bytes[end + 4..].to_vec() };
                     let length: usize = seen.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
                     if seen.body.len() >= length {
                         log.lock().expect("a lock").push(seen);
@@ -73,49 +70,27 @@ async fn server(answer: Option<&str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
 }
 
 fn ok(status: &str, headers: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    )
+    format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
 }
 
 fn receiver(url: &str) -> config::Receiver {
-    config::Receiver {
-        name: "ops".into(),
-        url: Some(SecretText::from(url.to_owned())),
-        ..Default::default()
-    }
+    config::Receiver { name: "ops".into(), url: Some(SecretText::from(url.to_owned())), ..Default::default() }
 }
 
 fn build(receiver: &config::Receiver) -> Result<Webhook, Vec<Problem>> {
     let mut problems = Vec::new();
-    Webhook::build(
-        0,
-        receiver,
-        &delivery_config(),
-        Some("https://cliffwatch.example.com"),
-        &mut problems,
-    )
-    .ok_or(problems)
+    Webhook::build(0, receiver, &delivery_config(), Some("https://cliffwatch.example.com"), &mut problems).ok_or(problems)
 }
 
 async fn send(receiver: &config::Receiver) -> Answer {
     let delivery = due(1, "ops", vec![unlock()]);
-    build(receiver)
-        .expect("it is well configured")
-        .send(&delivery, time("2026-03-09T13:00:05Z"))
-        .await
+    build(receiver).expect("it is well configured").send(&delivery, time("2026-03-09T13:00:05Z")).await
 }
 
 #[test]
 fn the_signature_is_that_of_the_published_vector() {
     let keys = signing_keys("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
-    let signature = signatures(
-        &keys,
-        "msg_p5jXN8AQM9LWM0D4loKWxJek",
-        1_614_265_330,
-        br#"{"test": 2432232314}"#,
-    );
+    let signature = signatures(&keys, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
     assert_eq!(signature.as_deref(), Some("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
 }
 
@@ -126,10 +101,7 @@ fn each_secret_signs_and_no_secret_signs_nothing() {
     let parts: Vec<&str> = both.split(' ').collect();
     assert_eq!(parts.len(), 2);
     assert!(parts.iter().all(|part| part.starts_with("v1,")));
-    assert_eq!(
-        Some(parts[1].to_owned()),
-        signatures(&signing_keys("plain text").expect("a secret"), "msg_1", 1, b"{}")
-    );
+    assert_eq!(Some(parts[1].to_owned()), signatures(&signing_keys("plain text").expect("a secret"), "msg_1", 1, b"{}"));
     assert_eq!(signatures(&[], "msg_1", 1, b"{}"), None);
     assert!(signing_keys("whsec_not base64!").is_err());
     assert!(signing_keys("whsec_").is_err());
@@ -139,10 +111,8 @@ fn each_secret_signs_and_no_secret_signs_nothing() {
 #[tokio::test]
 async fn the_bytes_that_are_signed_are_the_bytes_that_are_sent() {
     let (url, seen) = server(Some(&ok("204 No Content", "", ""))).await;
-    let receiver = config::Receiver {
-        secret: Some(SecretText::from("plain text".to_owned())),
-        ..receiver(&format!("{url}/hook"))
-    };
+    let receiver =
+        config::Receiver { secret: Some(SecretText::from("plain text".to_owned())), ..receiver(&format!("{url}/hook")) };
     let webhook = build(&receiver).expect("it is well configured");
     let delivery = due(7, "ops", vec![unlock()]);
     let answer = webhook.send(&delivery, time("2026-03-09T13:00:05Z")).await;
@@ -158,31 +128,17 @@ async fn the_bytes_that_are_signed_are_the_bytes_that_are_sent() {
     assert_eq!(seen[1].header("webhook-id").as_deref(), Some("msg_0007"));
     assert_eq!(seen[0].header("webhook-timestamp").as_deref(), Some("1773061205"));
     assert_eq!(seen[0].header("content-type").as_deref(), Some("application/json"));
-    assert!(
-        seen[0]
-            .header("user-agent")
-            .is_some_and(|agent| agent.starts_with("cliffwatch/"))
-    );
+    assert!(seen[0].header("user-agent").is_some_and(|agent| agent.starts_with("cliffwatch/")));
     assert_eq!(seen[0].header("accept-encoding"), None);
     let keys = signing_keys("plain text").expect("a secret");
-    assert_eq!(
-        seen[0].header("webhook-signature"),
-        signatures(&keys, "msg_0007", 1_773_061_205, &seen[0].body)
-    );
+    assert_eq!(seen[0].header("webhook-signature"), signatures(&keys, "msg_0007", 1_773_061_205, &seen[0].body));
 }
 
 #[tokio::test]
 async fn a_receiver_without_a_secret_gets_no_signature() {
     let (url, seen) = server(Some(&ok("200 OK", "", "thanks"))).await;
     let answer = send(&receiver(&url)).await;
-    assert_eq!(
-        answer,
-        Answer {
-            outcome: Outcome::Accepted,
-            status: Some(200),
-            text: "thanks".into()
-        }
-    );
+    assert_eq!(answer, Answer { outcome: Outcome::Accepted, status: Some(200), text: "thanks".into() });
     assert_eq!(seen.lock().expect("a lock")[0].header("webhook-signature"), None);
 }
 
@@ -196,19 +152,11 @@ async fn every_answer_has_its_outcome_on_the_wire_too() {
         ("404 Not Found", "", Outcome::Refused),
         ("408 Request Timeout", "", Outcome::LATER),
         ("410 Gone", "", Outcome::Gone),
-        (
-            "429 Too Many Requests",
-            "retry-after: 120\r\n",
-            Outcome::Later {
-                retry_after: Some(chrono::TimeDelta::seconds(120)),
-            },
-        ),
+        ("429 Too Many Requests", "retry-after: 120\r\n", Outcome::Later { retry_after: Some(chrono::TimeDelta::seconds(120)) }),
         (
             "503 Service Unavailable",
             "retry-after: Mon, 09 Mar 2026 13:01:05 GMT\r\n",
-            Outcome::Later {
-                retry_after: Some(chrono::TimeDelta::seconds(60)),
-            },
+            Outcome::Later { retry_after: Some(chrono::TimeDelta::seconds(60)) },
         ),
         ("500 Internal Server Error", "retry-after: soon\r\n", Outcome::LATER),
     ] {
@@ -223,12 +171,7 @@ async fn every_answer_has_its_outcome_on_the_wire_too() {
 #[tokio::test]
 async fn a_redirect_is_refused_and_not_followed() {
     let (elsewhere, seen) = server(Some(&ok("200 OK", "", ""))).await;
-    for status in [
-        "301 Moved Permanently",
-        "302 Found",
-        "307 Temporary Redirect",
-        "308 Permanent Redirect",
-    ] {
+    for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
         let (url, _) = server(Some(&ok(status, &format!("location: {elsewhere}/\r\n"), ""))).await;
         let answer = send(&receiver(&url)).await;
         assert_eq!(answer.outcome, Outcome::Refused);
@@ -252,15 +195,10 @@ async fn what_is_broken_or_silent_is_tried_later() {
         assert!(!answer.text.contains("127.0.0.1"), "{}", answer.text);
     }
     let (mute, _) = server(None).await;
-    let delivery = config::Delivery {
-        timeout: Span(Duration::from_millis(200)),
-        ..delivery_config()
-    };
+    let delivery = config::Delivery { timeout: Span(Duration::from_millis(200)), ..delivery_config() };
     let mut problems = Vec::new();
     let webhook = Webhook::build(0, &receiver(&mute), &delivery, None, &mut problems).expect("it is well configured");
-    let answer = webhook
-        .send(&due(1, "ops", vec![unlock()]), time("2026-03-09T13:00:05Z"))
-        .await;
+    let answer = webhook.send(&due(1, "ops", vec![unlock()]), time("2026-03-09T13:00:05Z")).await;
     assert_eq!((answer.outcome, answer.status), (Outcome::LATER, None));
     assert!(answer.text.contains("no answer within"), "{}", answer.text);
 }
@@ -272,14 +210,7 @@ async fn an_answer_is_kept_to_its_bound_and_a_cut_one_still_counts() {
     assert_eq!(send(&receiver(&url)).await.text.len(), MAX_ANSWER_BYTES);
     // The status came: what follows decides nothing.
     let (cut, _) = server(Some("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf")).await;
-    assert_eq!(
-        send(&receiver(&cut)).await,
-        Answer {
-            outcome: Outcome::Accepted,
-            status: Some(200),
-            text: "half".into()
-        }
-    );
+    assert_eq!(send(&receiver(&cut)).await, Answer { outcome: Outcome::Accepted, status: Some(200), text: "half".into() });
 }
 
 #[tokio::test]
@@ -293,10 +224,7 @@ async fn no_secret_is_in_what_is_recorded() {
         )
     };
     let (url, _) = server(Some(&ok("400 Bad Request", "", &body("http://user:hunter2-hunter2@host")))).await;
-    let address = format!(
-        "{}/services/{token}?key=qwertyuiop",
-        url.replace("http://", "http://user:hunter2-hunter2@")
-    );
+    let address = format!("{}/services/{token}?key=qwertyuiop", url.replace("http://", "http://user:hunter2-hunter2@"));
     let receiver = config::Receiver {
         secret: Some(SecretText::from("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned())),
         ..receiver(&address)
@@ -304,13 +232,7 @@ async fn no_secret_is_in_what_is_recorded() {
     let answer = send(&receiver).await;
     assert_eq!(answer.outcome, Outcome::Refused);
     let shown = format!("{} {:?}", answer.text, build(&receiver).expect("it is well configured"));
-    for secret in [
-        "T0KENabcdefgh",
-        "B0123456789",
-        "qwertyuiop",
-        "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-        "hunter2",
-    ] {
+    for secret in ["T0KENabcdefgh", "B0123456789", "qwertyuiop", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "hunter2"] {
         assert!(!shown.contains(secret), "{secret} is in {shown}");
     }
 }
@@ -343,19 +265,13 @@ fn a_wrong_config_is_answered_with_every_problem_and_no_secret() {
 #[test]
 fn an_address_must_be_https_and_public_unless_it_is_loopback_or_listed() {
     let check = |url: &str, allow: &[&str]| {
-        let receiver = config::Receiver {
-            allow_networks: allow.iter().map(|text| (*text).to_owned()).collect(),
-            ..receiver(url)
-        };
+        let receiver =
+            config::Receiver { allow_networks: allow.iter().map(|text| (*text).to_owned()).collect(), ..receiver(url) };
         build(&receiver).map(|_| ()).map_err(|problems| problems[0].message.clone())
     };
-    for url in [
-        "https://example.com/hook",
-        "http://127.0.0.1:8080/",
-        "http://localhost:1/x",
-        "http://[::1]:1/",
-        "https://127.0.0.1/",
-    ] {
+    for url in
+        ["https://example.com/hook", "http://127.0.0.1:8080/", "http://localhost:1/x", "http://[::1]:1/", "https://127.0.0.1/"]
+    {
         assert_eq!(check(url, &[]), Ok(()), "{url}");
     }
     for (url, why) in [
@@ -380,10 +296,7 @@ fn an_address_must_be_https_and_public_unless_it_is_loopback_or_listed() {
         assert!(error.contains(why), "{url}: {error}");
     }
     assert_eq!(check("https://10.1.2.3/hook", &["10.1.0.0/16"]), Ok(()));
-    assert!(
-        check("http://10.1.2.3/hook", &["10.1.0.0/16"]).is_err(),
-        "a listed network is no reason for plain text"
-    );
+    assert!(check("http://10.1.2.3/hook", &["10.1.0.0/16"]).is_err(), "a listed network is no reason for plain text");
 }
 
 #[tokio::test]
@@ -392,27 +305,14 @@ async fn the_address_is_read_at_each_use() {
     let (second, seen_second) = server(Some(&ok("200 OK", "", ""))).await;
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), format!("{first}/a\n")).expect("written");
-    let receiver = config::Receiver {
-        name: "ops".into(),
-        url_file: Some(file.path().to_owned()),
-        ..Default::default()
-    };
+    let receiver = config::Receiver { name: "ops".into(), url_file: Some(file.path().to_owned()), ..Default::default() };
     let receivers = Receivers::build(&[receiver], &delivery_config(), None).expect("it is well configured");
     let delivery = due(1, "ops", vec![unlock()]);
     let (outcome, attempt) = receivers.send(&"ops".into(), &delivery, time("2026-03-09T13:00:05Z")).await;
-    assert_eq!(
-        (outcome, attempt.outcome.as_str(), attempt.status),
-        (Outcome::Accepted, "accepted", Some(200))
-    );
+    assert_eq!((outcome, attempt.outcome.as_str(), attempt.status), (Outcome::Accepted, "accepted", Some(200)));
     std::fs::write(file.path(), format!("{second}/b\n")).expect("written");
     receivers.send(&"ops".into(), &delivery, time("2026-03-09T13:00:05Z")).await;
-    assert_eq!(
-        (
-            seen_first.lock().expect("a lock").len(),
-            seen_second.lock().expect("a lock").len()
-        ),
-        (1, 1)
-    );
+    assert_eq!((seen_first.lock().expect("a lock").len(), seen_second.lock().expect("a lock").len()), (1, 1));
     std::fs::remove_file(file.path()).expect("removed");
     let (outcome, attempt) = receivers.send(&"ops".into(), &delivery, time("2026-03-09T13:00:05Z")).await;
     assert_eq!(outcome, Outcome::LATER);
@@ -421,14 +321,11 @@ async fn the_address_is_read_at_each_use() {
 
 #[test]
 fn the_body_is_the_one_that_receivers_rely_on() {
-    let body = message::webhook_body(&[unlock()], &"ops".into(), Some("https://cliffwatch.example.com"))
-        .expect("JSON")
-        .expect("a body");
+    let body =
+        message::webhook_body(&[unlock()], &"ops".into(), Some("https://cliffwatch.example.com")).expect("JSON").expect("a body");
     let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     insta::assert_json_snapshot!("body_firing", value);
-    let body = message::webhook_body(&[moved(), resolved()], &"ops".into(), None)
-        .expect("JSON")
-        .expect("a body");
+    let body = message::webhook_body(&[moved(), resolved()], &"ops".into(), None).expect("JSON").expect("a body");
     let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     insta::assert_json_snapshot!("body_of_two", value);
     assert_eq!(message::webhook_body(&[], &"ops".into(), None).expect("JSON"), None);
@@ -444,18 +341,14 @@ fn the_group_key_is_the_same_from_firing_to_end() {
 #[test]
 fn a_body_has_bounds_and_says_what_it_left_out() {
     let many: Vec<_> = (0..250).map(|_| unlock()).collect();
-    let body = message::webhook_body(&many, &"ops".into(), None)
-        .expect("JSON")
-        .expect("a body");
+    let body = message::webhook_body(&many, &"ops".into(), None).expect("JSON").expect("a body");
     let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     assert_eq!(value["data"]["alerts"].as_array().map(Vec::len), Some(message::MAX_ALERTS));
     assert_eq!(value["data"]["truncatedAlerts"], 150);
 
     let mut large = unlock();
     large.body.record = Some(serde_json::Value::from("x".repeat(2 * message::MAX_BODY_BYTES)));
-    let body = message::webhook_body(&[large, unlock()], &"ops".into(), None)
-        .expect("JSON")
-        .expect("a body");
+    let body = message::webhook_body(&[large, unlock()], &"ops".into(), None).expect("JSON").expect("a body");
     assert!(body.len() <= message::MAX_BODY_BYTES);
     let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     assert_eq!(value["data"]["alerts"].as_array().map(Vec::len), Some(2));
@@ -465,9 +358,7 @@ fn a_body_has_bounds_and_says_what_it_left_out() {
 async fn a_hostile_name_arrives_as_data_and_breaks_nothing() {
     let (url, seen) = server(Some(&ok("200 OK", "", ""))).await;
     let webhook = build(&receiver(&url)).expect("it is well configured");
-    let answer = webhook
-        .send(&due(1, "ops", vec![hostile()]), time("2026-03-09T13:00:05Z"))
-        .await;
+    let answer = webhook.send(&due(1, "ops", vec![hostile()]), time("2026-03-09T13:00:05Z")).await;
     assert_eq!(answer.outcome, Outcome::Accepted);
     let seen = seen.lock().expect("a lock").clone();
     assert_eq!(seen[0].header("bcc"), None);
