@@ -44,7 +44,13 @@ fn main() -> anyhow::Result<()> {
         for line in fs::read_to_string(&path)?.lines() {
             let version: Version = serde_json::from_str(line)?;
             let snapshot = match known {
-                None => apply(&[], &cliffwatch::diff::Diff { put: baseline_unlocks(&version.data), ..Default::default() }),
+                None => apply(
+                    &[],
+                    &cliffwatch::diff::Diff {
+                        put: baseline_unlocks(&[], &version.data, Default::default()),
+                        ..Default::default()
+                    },
+                ),
                 Some((mut snapshot, before)) => {
                     let mut told: Vec<Change> = Vec::new();
                     let mut missing = Vec::new();

@@ -25,7 +25,7 @@ use crate::{
     change::Change,
     config::Config,
     diff,
-    evaluate::{self, Draft, TokenFacts, Verdict},
+    evaluate::{self, Draft, Limits, TokenFacts, Verdict},
     intake,
     metrics::Metrics,
     outbox::Outbox,
@@ -221,7 +221,8 @@ fn plural(count: u32, noun: &str) -> String {
 /// # Errors
 /// Where the database fails. What was committed before stays; the next cycle goes on from there.
 pub async fn run_cycle(deps: &Deps, job: Job, slot: Timestamp, now: Timestamp) -> Result<CycleReport, CycleError> {
-    let mut cycle = Cycle { deps, now, report: CycleReport::new(job, now), seen: Vec::new(), spent: Vec::new() };
+    let mut cycle =
+        Cycle { deps, now, report: CycleReport::new(job, now), seen: Vec::new(), spent: Vec::new(), limits: Limits::default() };
     match job {
         Job::Evaluate => cycle.judge_what_time_changed().await?,
         Job::Poll(Endpoint::TokenList) => cycle.token_list().await?,
@@ -242,6 +243,8 @@ struct Cycle<'a> {
     seen: Vec<FeedNews>,
     /// What answers cost and reported since the last commit.
     spent: Vec<Spent>,
+    /// What rules with a limit told and left out so far.
+    limits: Limits,
 }
 
 /// What an answer says of the quota.
@@ -404,7 +407,7 @@ impl Cycle<'_> {
     }
 
     fn take_in_upcoming(&mut self, work: &mut Batch, snapshot: TokenSnapshot, row: &wire::UpcomingItem) {
-        let reconciled = upcoming::reconcile(&snapshot, row, self.deps.config.store.tolerance);
+        let reconciled = upcoming::reconcile(&snapshot, row, self.deps.config.store.tolerance, self.now);
         if reconciled == upcoming::Reconciled::default() {
             return;
         }
@@ -418,9 +421,9 @@ impl Cycle<'_> {
         let id = FeedId::of(Endpoint::UnlockEvents, &token.id);
         let mut state = snapshot.feed(Endpoint::UnlockEvents).cloned().unwrap_or_default();
         state.stale |= reconciled.is_stale;
-        let diff = diff::Diff { put: reconciled.put, removed: reconciled.removed, ..Default::default() };
+        let diff = diff::Diff { put: reconciled.put, ..Default::default() };
         let records = diff::apply(&snapshot.records, &diff);
-        if !diff.put.is_empty() || !diff.removed.is_empty() {
+        if !diff.put.is_empty() {
             work.tokens.push(Judged {
                 is_watched: true,
                 token,
@@ -432,7 +435,7 @@ impl Cycle<'_> {
                 polled_at: vec![(Resource::Unlock, self.now)],
             });
         }
-        work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: diff.removed, header: None });
+        work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: None });
     }
 
     /// Asks for the investor list, then for the rounds of those whose latest one is new. The first list is a baseline.
@@ -552,13 +555,30 @@ impl Cycle<'_> {
 
     /// Judges what the passing of time changes, from the snapshot alone: also while the source is down.
     async fn judge_what_time_changed(&mut self) -> Result<(), CycleError> {
+        // Taken back where it fails: other rules must see everything once.
+        let rejudges = self.deps.rejudge.swap(false, Ordering::SeqCst);
+        let judged = self.judge_due(rejudges).await;
+        if rejudges && judged.is_err() {
+            self.deps.rejudge.store(true, Ordering::SeqCst);
+        }
+        judged
+    }
+
+    async fn judge_due(&mut self, rejudges: bool) -> Result<(), CycleError> {
         let deps = self.deps;
-        let until = match deps.rejudge.swap(false, Ordering::SeqCst) {
+        let until = match rejudges {
             true => None,
             false => stored("read up to when rules were evaluated", deps.store.evaluated_until()).await?,
         };
-        let windows = evaluate::windows(&deps.judgement().rules, until, self.now);
-        let due = stored("read whose time has come", deps.store.tokens_due(windows, self.now)).await?;
+        let judgement = deps.judgement();
+        let windows = evaluate::windows(&judgement.rules, until, self.now);
+        let mut due = stored("read whose time has come", deps.store.tokens_due(windows, self.now)).await?;
+        if until.is_none() {
+            let states = evaluate::states(&judgement.rules, self.now);
+            due.extend(stored("read whom other rules may concern", deps.store.tokens_to_rejudge(states)).await?);
+            due.sort();
+            due.dedup();
+        }
         for ids in due.chunks(TICK_BATCH) {
             let _turn = deps.turn.lock().await;
             self.judge_as_known(ids.to_vec()).await?;
@@ -612,7 +632,7 @@ impl Cycle<'_> {
             .collect();
         let judgement = self.deps.judgement();
         let context = judgement.context(self.now);
-        let draft = evaluate::evaluate(&facts, &context);
+        let draft = evaluate::evaluate(&facts, &context, &mut self.limits);
         let verdict = self.number(draft).await?;
         self.report.judged += u32::try_from(work.tokens.len()).unwrap_or(u32::MAX);
         self.report.changes.extend(work.commit.changes.iter().cloned());
@@ -671,18 +691,30 @@ impl Cycle<'_> {
         Ok(())
     }
 
-    /// Ends the cycle: alerts about the source, the slot that ran, the credits.
+    /// Ends the cycle: alerts about the source, what limits left out, the slot that ran, the credits.
     async fn close(&mut self, job: Job, slot: Timestamp) -> Result<(), CycleError> {
         let deps = self.deps;
         let _turn = deps.turn.lock().await;
         let open = stored("read alerts about the source", deps.store.source_alerts()).await?;
         let judgement = deps.judgement();
         let seen = std::mem::take(&mut self.seen);
+        let troubled = seen.iter().filter(|news| !matches!(news.result, FeedResult::Fine));
+        let mut ids: Vec<TokenId> = troubled.filter_map(|news| news.feed.token.clone()).collect();
+        ids.extend(open.iter().flat_map(|alert| &alert.members).filter_map(|member| trouble::feed_of(member)?.token));
+        ids.sort();
+        ids.dedup();
+        ids.truncate(TICK_BATCH);
+        let named: HashMap<TokenId, Token> = stored("read the names of tokens", deps.store.tokens(ids, Vec::new()))
+            .await?
+            .into_iter()
+            .map(|snapshot| (snapshot.token.id.clone(), deps.watch.placed(snapshot.token)))
+            .collect();
         let is_watched = |feed: &FeedId| feed.token.as_ref().is_none_or(|token| deps.watch.covers(token));
         let draft = {
-            let news = trouble::Cycle { news: &seen, open: &open, is_watched: &is_watched, token: &|_| None };
+            let news = trouble::Cycle { news: &seen, open: &open, is_watched: &is_watched, token: &|id| named.get(id) };
             trouble::watch(&news, &judgement.context(self.now))
         };
+        let draft = draft.join(std::mem::take(&mut self.limits).summaries(self.now));
         let verdict = self.number(draft).await?;
         let commit = Commit { jobs: vec![(job.as_str().to_owned(), slot)], ..Commit::default() };
         self.commit(commit, verdict).await

@@ -16,6 +16,7 @@
 //! also where nobody is to be told. Pure: the time comes in as `now`.
 
 mod draft;
+mod limit;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -24,6 +25,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 pub(crate) use draft::Telling;
 pub use draft::{Draft, Verdict};
 use draft::{Sketch, Tell, Urgency, remember};
+pub use limit::Limits;
 
 use crate::{
     alert::{Alert, AlertBody, AlertState, Labels, NoticeKind, Resolution, SourceBody, TokenBody, alert_id},
@@ -69,10 +71,10 @@ pub struct Context<'a> {
     pub now: Timestamp,
 }
 
-/// Judges all of `facts` at once: the rules' `limit` counts over all of them, so one cycle makes one call. At most one
-/// [`TokenFacts`] for each token.
-pub fn evaluate(facts: &[TokenFacts<'_>], context: &Context<'_>) -> Draft {
-    judge(facts, &context.rules.rules, context.routes, context.now)
+/// Judges a batch of tokens, at most one [`TokenFacts`] for each. `limits` is carried from batch to batch of one cycle, since a rule's
+/// `limit` counts over all of them; [`Limits::summaries`] ends it.
+pub fn evaluate(facts: &[TokenFacts<'_>], context: &Context<'_>, limits: &mut Limits) -> Draft {
+    judge(facts, &context.rules.rules, context.routes, context.now, limits)
 }
 
 /// The windows (from exclusive, to inclusive) in which an unlock may begin so that the passing of time since the last evaluation
@@ -85,6 +87,15 @@ pub fn evaluate(facts: &[TokenFacts<'_>], context: &Context<'_>) -> Draft {
 #[must_use]
 pub fn windows(rules: &RuleSet, evaluated_until: Option<Timestamp>, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     windows_of(&rules.rules, evaluated_until, now)
+}
+
+/// The resources, beside unlocks, whose records are states for some rule that is awake: judged when they change, and whenever the
+/// rules do.
+#[must_use]
+pub fn states(rules: &RuleSet, now: Timestamp) -> Vec<Resource> {
+    let awake = || rules.rules.iter().filter(|rule| rule.terms().is_awake(now));
+    let is_ruled = |resource: &Resource| awake().any(|rule| rule.on == On::Record(*resource));
+    [Resource::Allocation, Resource::Emission].into_iter().filter(is_ruled).collect()
 }
 
 /// The longest interval that a date may stand for (a month): an unlock that began so long ago may not have passed yet.
@@ -205,7 +216,7 @@ fn windows_of<J: Judge>(rules: &[J], evaluated_until: Option<Timestamp>, now: Ti
 }
 
 /// The engine behind [`evaluate`], for any kind of rule.
-fn judge<J: Judge>(facts: &[TokenFacts<'_>], rules: &[J], routes: &RouteTree, now: Timestamp) -> Draft {
+fn judge<J: Judge>(facts: &[TokenFacts<'_>], rules: &[J], routes: &RouteTree, now: Timestamp, limits: &mut Limits) -> Draft {
     let mut judgement = Judgement { routes, now, draft: Draft::default() };
     let mut open: Vec<Vec<Open<'_>>> = facts.iter().map(open_alerts).collect();
     let mut ids: HashSet<&RuleId> = HashSet::new();
@@ -217,7 +228,7 @@ fn judge<J: Judge>(facts: &[TokenFacts<'_>], rules: &[J], routes: &RouteTree, no
         }
     }
     for rule in &awake {
-        judgement.limit(&rule.terms());
+        limits.keep(&rule.terms(), &mut judgement.draft);
     }
     for (facts, open) in facts.iter().zip(&open) {
         for Open { alert, .. } in open.iter().filter(|open| !open.is_judged) {
@@ -225,7 +236,12 @@ fn judge<J: Judge>(facts: &[TokenFacts<'_>], rules: &[J], routes: &RouteTree, no
                 let terms = rule.terms();
                 *terms.id == alert.rule && alert.resource.is_some_and(|of| terms.on == On::Record(of))
             });
-            let why = if is_ruled && facts.is_watched { Resolution::Removed } else { Resolution::RuleGone };
+            let why = match alert.due {
+                _ if !is_ruled || !facts.is_watched => Resolution::RuleGone,
+                // What was over before its record went has not been called off.
+                Some(due) if due.has_passed(now) => Resolution::Passed,
+                _ => Resolution::Removed,
+            };
             judgement.end((*alert).clone(), why, facts, None, None::<&J>);
         }
     }
@@ -698,75 +714,7 @@ impl Judgement<'_> {
         alert.key = key;
         alert
     }
-
-    /// Keeps what a rule tells in one evaluation within its `limit`: the most urgent stay, the others are recorded, told to nobody,
-    /// and counted in one summary. Ends are always told.
-    fn limit(&mut self, terms: &Terms<'_>) {
-        let Some(limit) = terms.limit.and_then(|limit| usize::try_from(limit).ok()) else {
-            return;
-        };
-        let alerts = &self.draft.alerts;
-        let is_counted = |tell: &Tell| {
-            tell.kind != NoticeKind::Resolved && alerts.get(tell.alert).is_some_and(|sketch| sketch.alert.rule == *terms.id)
-        };
-        if self.draft.tells.iter().filter(|tell| is_counted(tell)).count() <= limit {
-            return;
-        }
-        let (mut counted, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.draft.tells).into_iter().partition(is_counted);
-        let subject = |tell: &Tell| alerts.get(tell.alert).map(|sketch| sketch.alert.subject.as_str());
-        counted.sort_by(|a, b| a.urgency.cmp(&b.urgency).then_with(|| subject(a).cmp(&subject(b))));
-        let left_out = counted.split_off(limit);
-        self.draft.tells.extend(others);
-        self.draft.tells.extend(counted);
-        self.draft.left_out = self.draft.left_out.saturating_add(u32::try_from(left_out.len()).unwrap_or(u32::MAX));
-        self.summarize(terms, limit, &left_out);
-    }
-
-    /// One alert for all that a limit left out, with the labels that they have in common, to all who would have been told.
-    fn summarize(&mut self, terms: &Terms<'_>, limit: usize, left_out: &[Tell]) {
-        let mut alert =
-            blank(terms.id.clone(), terms.name, format!("limit/{}/{}", terms.id, iso(self.now)), AlertState::Event, self.now);
-        let mut receivers = Vec::new();
-        let mut tokens: Vec<&str> = Vec::new();
-        for (index, tell) in left_out.iter().enumerate() {
-            let labels = &tell.body.labels;
-            if index == 0 {
-                alert.labels = labels.clone();
-            } else {
-                alert.labels.retain(|name, value| labels.get(name) == Some(value));
-            }
-            remember(&mut receivers, &tell.receivers);
-            if let Some(token) = &tell.body.token
-                && !tokens.contains(&token.symbol.as_str())
-                && tokens.len() <= TOKENS_IN_SUMMARY
-            {
-                tokens.push(&token.symbol);
-            }
-        }
-        alert.labels.insert("alertname".to_owned(), terms.name.to_owned());
-        let count = left_out.len();
-        let alerts = if count == 1 { "alert" } else { "alerts" };
-        let name = terms.name;
-        alert.annotations.insert(
-            "summary".to_owned(),
-            format!("{name}: {count} more {alerts} left out by limit = {limit}; see `cliffwatch alerts --rule {name}`"),
-        );
-        let more = if tokens.len() > TOKENS_IN_SUMMARY { ", …" } else { "" };
-        tokens.truncate(TOKENS_IN_SUMMARY);
-        alert.annotations.insert("description".to_owned(), format!("Left out, the nearest first: {}{more}.", tokens.join(", ")));
-        alert.starts_at = Some(self.now);
-        alert.episode = 1;
-        alert.id = alert_id(&alert.rule, &alert.subject, 1);
-        let body = plain_body(&alert, "firing", "limit", self.now);
-        let urgency = Urgency { distance: TimeDelta::MAX, size: 0.0 };
-        let (kind, transition) = (NoticeKind::Event, "event".to_owned());
-        self.draft.tells.push(Tell { alert: self.draft.alerts.len(), kind, transition, receivers, body, urgency });
-        self.draft.alerts.push(Sketch { alert, is_opening: false });
-    }
 }
-
-/// Tokens that the summary of a limit names.
-const TOKENS_IN_SUMMARY: usize = 20;
 
 /// An alert of which nothing but its identity is known yet.
 pub(crate) fn blank(rule: RuleId, name: &str, subject: String, state: AlertState, now: Timestamp) -> Alert {

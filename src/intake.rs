@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::{
     api::{Answer, Failure, FailureKind, Fetched, Outcome, Payload, Request},
-    change::Change,
+    change::{Change, ChangeKind},
     diff::{self, Diff, Settings, Window},
     plan::Ask,
     store::model::{FeedUpdate, PollEntry, Put, TokenSnapshot},
@@ -69,11 +69,19 @@ pub fn take_in(before: &TokenSnapshot, ask: &Ask, fetched: &Fetched, settings: &
     let window = window(&fetched.request);
     let header_before = before.headers.iter().find(|(endpoint, _)| *endpoint == id.endpoint).map(|(_, header)| header);
     let is_baseline = known.baseline_at.is_none();
-    let diff = if is_baseline {
-        baseline(&answer.payload, &records)
+    let mut diff = if is_baseline {
+        baseline(&answer.payload, &records, now)
     } else {
-        compare(before, &known, &answer.payload, header_before, settings, &window, now)
+        // A record that could not be read may be any of those that seem to be missing, so this answer proves no absence.
+        let settings = match answer.dropped {
+            0 => *settings,
+            _ => Settings { removal_confirmations: u32::MAX, ..*settings },
+        };
+        compare(before, &known, &answer.payload, header_before, &settings, &window, now)
     };
+    if answer.dropped > 0 && !is_baseline {
+        diff.missing.clone_from(&known.missing);
+    }
 
     let mut state = read(known, ask, fetched, now);
     state.hash = Some(answer.hash);
@@ -171,16 +179,16 @@ fn window(request: &Request) -> Window {
     }
 }
 
-fn baseline(payload: &Payload, before: &[Tracked]) -> Diff {
+fn baseline(payload: &Payload, before: &[Tracked], now: Timestamp) -> Diff {
     let put: Vec<Put> = match payload {
-        Payload::UnlockEvents(events) => diff::baseline_unlocks(events),
+        Payload::UnlockEvents(events) => diff::baseline_unlocks(before, events, now),
         Payload::Burns(data) => diff::baseline_burns(data.burns.items()),
         Payload::Buybacks(data) => diff::baseline_buybacks(data.buybacks.items()),
         Payload::Allocations(data) => diff::baseline_allocations(data.allocations.items()),
         Payload::Emissions(days) => diff::baseline_emissions(days),
         Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => Vec::new(),
     };
-    // What stood in for the schedule until now (a row of `upcoming`) gives way to it.
+    // What stood in for the schedule until now (rows of `upcoming`) gives way to it.
     let kept: HashSet<&RecordKey> = put.iter().map(|put| &put.key).collect();
     let removed = before.iter().map(|tracked| &tracked.key).filter(|key| !kept.contains(key)).cloned().collect();
     Diff { put, removed, ..Diff::default() }
@@ -201,7 +209,16 @@ fn compare(
         Payload::Burns(data) => diff::diff_burns(token, records, missing, data.burns.items(), settings, window),
         Payload::Buybacks(data) => diff::diff_buybacks(token, records, missing, data.buybacks.items(), settings, window),
         Payload::Emissions(days) => diff::diff_emissions(token, records, missing, days, settings, window),
-        Payload::Allocations(data) => diff::diff_allocations(token, records, missing, data, header_before, settings),
+        Payload::Allocations(data) => {
+            let mut diff = diff::diff_allocations(token, records, missing, data, header_before, settings);
+            // The token list tells the maximum supply too: what it told is not told again from here.
+            if let (Some(told), Some(is)) = (before.token.item.max_supply.copied(), data.max_supply.copied())
+                && diff::max_supply_change(token, Some(told), Some(is), settings).is_none()
+            {
+                diff.changes.retain(|change| change.kind != ChangeKind::SupplyChanged);
+            }
+            diff
+        }
         Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => Diff::default(),
     }
 }

@@ -235,7 +235,7 @@ impl Place {
 }
 
 /// Reads a feed back from how it is written: `unlock_events/arbitrum`, `token_list`.
-fn feed_of(text: &str) -> Option<FeedId> {
+pub(crate) fn feed_of(text: &str) -> Option<FeedId> {
     match text.split_once('/') {
         Some((endpoint, token)) => Some(FeedId { endpoint: Endpoint::parse(endpoint)?, token: Some(token.into()) }),
         None => Some(FeedId::whole(Endpoint::parse(text)?)),

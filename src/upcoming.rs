@@ -5,8 +5,9 @@
 //! event until it is.
 
 use crate::{
+    diff,
     store::model::{Put, TokenSnapshot},
-    supply::{Endpoint, Record, RecordKey, Resource, Timestamp},
+    supply::{Endpoint, Record, Resource, Timestamp},
     wire,
 };
 
@@ -15,8 +16,6 @@ use crate::{
 pub struct Reconciled {
     /// Records to write: the freshened event, or the only one known.
     pub put: Vec<Put>,
-    /// Stand-ins that the row no longer names. They were never more than the next event, so this tells nothing.
-    pub removed: Vec<RecordKey>,
     /// The schedule should be read again.
     pub is_stale: bool,
 }
@@ -29,9 +28,9 @@ const fn newer(mark: Option<Timestamp>, known: Option<Timestamp>) -> bool {
     }
 }
 
-/// Compares the row with the snapshot. `tolerance` is relative, for amounts.
+/// Compares the row with the snapshot. `tolerance` is relative, for amounts; `now` the time of the poll.
 #[must_use]
-pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f64) -> Reconciled {
+pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f64, now: Timestamp) -> Reconciled {
     let Some(mut event) = item.upcoming_event.get().cloned() else { return Reconciled::default() };
     // The row says these once for the token; the event's own row has them itself.
     event.token_name = item.token_name.clone();
@@ -46,26 +45,30 @@ pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f
         _ => None,
     });
     if !has_schedule {
-        let key = RecordKey::from(date.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true));
-        let mut reconciled = Reconciled { removed: Vec::new(), ..Reconciled::default() };
-        let mut is_new = true;
-        for (known_key, _) in known {
-            if *known_key == key {
-                is_new = false;
-            } else {
-                reconciled.removed.push(known_key.clone());
+        // The next event stays the same record when its date moves; one that has passed stays as it was, and another is next.
+        let (mut same, mut coming) = (None, None);
+        for (key, known) in known {
+            if known.unlock_date.copied() == Some(date) {
+                same = Some((key, known));
+            } else if known.interval().is_none_or(|interval| !interval.has_passed(now)) {
+                coming = Some((key, known));
             }
         }
-        reconciled.put.push(Put { key, record: Record::Unlock(Box::new(event)), is_new_version: is_new });
-        return reconciled;
+        let (key, is_new_version) = match same.or(coming) {
+            Some((key, known)) => {
+                let (is, was) = (event.cliff_amount(), known.cliff_amount());
+                (key.clone(), same.is_none() || !is_close(is, was, tolerance))
+            }
+            None => (diff::event_key(&event), true),
+        };
+        let put = Put { key, record: Record::Unlock(Box::new(event)), is_new_version };
+        return Reconciled { put: vec![put], is_stale: false };
     }
 
     let same_date = known.find(|(_, known)| known.unlock_date.copied() == Some(date) && known.cliff_unlocks.get().is_some());
     let Some((key, known)) = same_date else { return Reconciled { is_stale: true, ..Reconciled::default() } };
-    let is_stale = match (event.cliff_amount(), known.cliff_amount()) {
-        (Some(a), Some(b)) => (a - b).abs() > tolerance.max(1e-9) * a.abs().max(b.abs()),
-        _ => false,
-    } || newer(event.latest_update_date.copied(), known.latest_update_date.copied());
+    let is_stale = !is_close(event.cliff_amount(), known.cliff_amount(), tolerance)
+        || newer(event.latest_update_date.copied(), known.latest_update_date.copied());
     if is_stale {
         return Reconciled { is_stale, ..Reconciled::default() };
     }
@@ -75,6 +78,12 @@ pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f
     }
     let put = Put { key: key.clone(), record: Record::Unlock(Box::new(freshened)), is_new_version: false };
     Reconciled { put: vec![put], ..Reconciled::default() }
+}
+
+/// Whether two amounts agree, as far as both are known.
+fn is_close(a: Option<f64>, b: Option<f64>, tolerance: f64) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return true };
+    (a - b).abs() <= tolerance.max(1e-9) * a.abs().max(b.abs())
 }
 
 /// The known event with the valuation of `event`: prices, values, share of market cap. Schedule facts stay.
@@ -132,19 +141,29 @@ mod tests {
         serde_json::from_value(json!({"tokenId": "arbitrum", "upcomingEvent": event})).expect("a row")
     }
 
+    fn now() -> Timestamp {
+        wire::parse_timestamp("2026-12-01T00:00:00Z").expect("a timestamp")
+    }
+
     #[test]
-    fn a_token_never_read_is_known_by_its_next_event() {
+    fn a_token_never_read_is_known_by_its_next_event_and_what_passed_stays() {
         let before = snapshot(&[event("2026-11-16T00:00:00Z", 1.0, 1.0)], false);
-        let reconciled = reconcile(&before, &row(event("2026-12-16T00:00:00Z", 2.0, 2.0)), 1e-9);
-        assert_eq!(reconciled.put.len(), 1);
-        assert_eq!(reconciled.removed, ["2026-11-16T00:00:00Z".into()]);
+        let reconciled = reconcile(&before, &row(event("2026-12-16T00:00:00Z", 2.0, 2.0)), 1e-9, now());
+        assert!(matches!(&reconciled.put[..], [put] if put.key.as_str() == "2026-12-16"));
         assert!(!reconciled.is_stale);
+    }
+
+    #[test]
+    fn the_next_event_of_a_token_never_read_stays_itself_when_it_moves() {
+        let before = snapshot(&[event("2026-12-16T00:00:00Z", 1.0, 1.0)], false);
+        let reconciled = reconcile(&before, &row(event("2026-12-20T00:00:00Z", 1.0, 1.0)), 1e-9, now());
+        assert!(matches!(&reconciled.put[..], [put] if put.key.as_str() == "2026-12-16T00:00:00Z" && put.is_new_version));
     }
 
     #[test]
     fn a_new_price_freshens_the_event_and_is_no_new_version() {
         let before = snapshot(&[event("2026-12-16T00:00:00Z", 2.0, 2.0)], true);
-        let reconciled = reconcile(&before, &row(event("2026-12-16T00:00:00Z", 2.0, 3.0)), 1e-9);
+        let reconciled = reconcile(&before, &row(event("2026-12-16T00:00:00Z", 2.0, 3.0)), 1e-9, now());
         assert!(matches!(&reconciled.put[..], [put] if !put.is_new_version));
         assert!(!reconciled.is_stale);
     }
@@ -155,7 +174,7 @@ mod tests {
         let mut marked = event("2026-12-16T00:00:00Z", 2.0, 2.0);
         marked["latestUpdateDate"] = json!("2026-02-01T00:00:00Z");
         for said in [event("2026-12-17T00:00:00Z", 2.0, 2.0), event("2026-12-16T00:00:00Z", 2.5, 2.5), marked] {
-            let reconciled = reconcile(&before, &row(said), 1e-9);
+            let reconciled = reconcile(&before, &row(said), 1e-9, now());
             assert_eq!(reconciled, Reconciled { is_stale: true, ..Default::default() });
         }
     }

@@ -87,7 +87,7 @@ fn monthly(from: &str, count: u32, parts: &[(&str, f64)]) -> Vec<UnlockEvent> {
 }
 
 fn known(events: &[UnlockEvent]) -> Vec<Tracked> {
-    apply(&[], &Diff { put: baseline_unlocks(events), ..Diff::default() })
+    apply(&[], &Diff { put: baseline_unlocks(&[], events, Timestamp::default()), ..Diff::default() })
 }
 
 fn diff(before: &[Tracked], after: &[UnlockEvent]) -> Diff {

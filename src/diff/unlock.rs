@@ -21,14 +21,41 @@ use crate::{
 /// Coming records that must vanish at once, and be more than half of all coming ones, before the answer is doubted.
 const HOLD_AT_LEAST: usize = 3;
 
-/// Keys for the events of a token that is seen for the first time. Tells nothing.
+/// Keys for the events of a token whose schedule is read for the first time. Tells nothing.
+///
+/// `before` holds what stood in for the schedule until now: the token's next event, as another endpoint told it. That event keeps its
+/// key, so that an alert about it goes on: it is the event at the same instant, else the first one that has not passed at `now`.
 #[must_use]
-pub fn baseline_unlocks(after: &[UnlockEvent]) -> Vec<Put> {
+pub fn baseline_unlocks(before: &[Tracked], after: &[UnlockEvent], now: Timestamp) -> Vec<Put> {
     let (rows, _) = tidy(after);
-    let mut keys = Keys::default();
+    let mut stand_ins: Vec<(&RecordKey, Option<Timestamp>, bool)> = before
+        .iter()
+        .filter_map(|tracked| match &tracked.record {
+            Record::Unlock(event) => {
+                let has_passed = event.interval().is_some_and(|interval| interval.has_passed(now));
+                Some((&tracked.key, event.unlock_date.copied(), has_passed))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut kept: Vec<Option<&RecordKey>> = rows
+        .iter()
+        .map(|event| {
+            let same = stand_ins.iter().position(|(_, date, _)| date.is_some() && *date == event.unlock_date.copied())?;
+            Some(stand_ins.remove(same).0)
+        })
+        .collect();
+    if let Some((key, ..)) = stand_ins.into_iter().find(|(_, _, has_passed)| !has_passed)
+        && let Some(next) = rows.iter().position(|event| event.interval().is_some_and(|interval| !interval.has_passed(now)))
+        && let Some(place @ None) = kept.get_mut(next)
+    {
+        *place = Some(key);
+    }
+    let mut keys = Keys::taken(before.iter().map(|tracked| &tracked.key));
     rows.into_iter()
-        .map(|event| Put {
-            key: keys.fresh(&key_text(event)),
+        .zip(kept)
+        .map(|(event, kept)| Put {
+            key: kept.cloned().unwrap_or_else(|| keys.fresh(&key_text(event))),
             record: Record::Unlock(Box::new(event.clone())),
             is_new_version: true,
         })
@@ -205,6 +232,12 @@ fn tidy(after: &[UnlockEvent]) -> (Vec<&UnlockEvent>, Odd) {
         }
     }
     (tidy, odd)
+}
+
+/// The key of an event that is new and has its date for itself.
+#[must_use]
+pub fn event_key(event: &UnlockEvent) -> RecordKey {
+    key_text(event).into()
 }
 
 fn key_text(event: &UnlockEvent) -> String {

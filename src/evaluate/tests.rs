@@ -211,7 +211,8 @@ impl World {
                 polled_at: &polled,
             })
             .collect();
-        let draft = judge(&facts, &self.rules, &self.routes, now);
+        let mut limits = Limits::default();
+        let draft = judge(&facts, &self.rules, &self.routes, now, &mut limits).join(limits.summaries(now));
         let latest: Vec<u32> = draft
             .openings()
             .iter()
@@ -624,6 +625,33 @@ fn a_limit_tells_the_nearest_and_counts_the_rest_in_one_summary() {
 }
 
 #[test]
+fn a_limit_counts_over_all_batches_of_a_cycle() {
+    let rules = [Fake { limit: Some(2), ..ahead("Big", &["30d"]) }];
+    let (routes, now) = (routes(), time("2026-03-01"));
+    let mut limits = Limits::default();
+    let mut told = 0;
+    for batch in ["a", "b", "c"] {
+        let known = token(batch);
+        let records = ["one", "two"].map(|key| Tracked { key: key.into(), record: unlock("2026-03-05", Some(1.0)) });
+        let facts = TokenFacts {
+            token: &known.token,
+            is_watched: true,
+            records: &records,
+            resources: &[Resource::Unlock],
+            changes: &[],
+            added: &[],
+            alerts: &[],
+            polled_at: &[],
+        };
+        told += judge(&[facts], &rules, &routes, now, &mut limits).number(&[]).notices.len();
+    }
+    assert_eq!(told, 2);
+    let summary = limits.summaries(now).number(&[]);
+    assert_eq!(summary.notices.len(), 1);
+    assert!(summary.alerts[0].annotations["summary"].starts_with("Big: 4 more alerts left out by limit = 2"));
+}
+
+#[test]
 fn emission_rules_look_at_days_until_since_is_over() {
     let day = wire::Emission { start_date: time("2026-03-10").into(), end_date: time("2026-03-11").into(), ..Default::default() };
     let mut world = World::new(vec![rule("Much", On::Record(Resource::Emission))]);
@@ -720,7 +748,7 @@ fn joined_drafts_keep_each_notice_with_its_alert() {
             alerts: &[],
             polled_at: &polled,
         };
-        judge(&[facts], &world.rules, &world.routes, now)
+        judge(&[facts], &world.rules, &world.routes, now, &mut Limits::default())
     };
     let joined = draft(&one).join(draft(&two));
     assert_eq!(joined.openings().len(), 2);

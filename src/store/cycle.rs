@@ -245,6 +245,20 @@ pub(super) fn tokens_with_unlocks_ahead(
     all(&mut statement, params![Millis(now), begins_after, until], |row| Ok(TokenId::from(row.get::<_, String>(0)?)))
 }
 
+pub(super) fn tokens_to_rejudge(from: &Transaction<'_>, resources: &[Resource]) -> Result<Vec<TokenId>, Fault> {
+    let id = |row: &Row<'_>| Ok(TokenId::from(row.get::<_, String>(0)?));
+    let open = "SELECT DISTINCT t.id FROM alert a JOIN token t ON t.no = a.token_no WHERE a.state IN ('pending', 'firing')";
+    let mut ids = all(&mut *from.prepare_cached(open)?, [], id)?;
+    let holding = "SELECT t.id FROM token t
+         WHERE EXISTS (SELECT 1 FROM record r WHERE r.token_no = t.no AND r.resource = ?1)";
+    for resource in resources {
+        ids.extend(all(&mut *from.prepare_cached(holding)?, [resource.as_str()], id)?);
+    }
+    ids.sort();
+    ids.dedup();
+    Ok(ids)
+}
+
 pub(super) fn episodes(from: &Transaction<'_>, pairs: &[(RuleId, String)]) -> Result<Vec<u32>, Fault> {
     let mut latest = from.prepare_cached("SELECT coalesce(max(episode), 0) FROM alert WHERE rule = ?1 AND subject = ?2")?;
     pairs

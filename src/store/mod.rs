@@ -180,6 +180,14 @@ impl Store {
         self.read("read who has unlocks ahead", move |from| cycle::tokens_with_unlocks_ahead(from, now, until)).await
     }
 
+    /// Tokens with an open alert, and those with records of `resources`: whom other rules may judge otherwise.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn tokens_to_rejudge(&self, resources: Vec<Resource>) -> Result<Vec<TokenId>, StoreError> {
+        self.read("read whom other rules may concern", move |from| cycle::tokens_to_rejudge(from, &resources)).await
+    }
+
     /// Latest episode of (rule, subject), for each pair asked; zero where there was none.
     ///
     /// # Errors
