@@ -36,7 +36,7 @@ use crate::{
     slot::Slots,
     store::{
         Store, StoreError,
-        model::{Commit, FeedUpdate, PlanToken, PollEntry, Saved, TokenSnapshot},
+        model::{Commit, FeedUpdate, PollEntry, Saved, TokenSnapshot},
     },
     supply::{Endpoint, FeedId, FeedState, Record, Resource, Timestamp, Token, TokenId, Tracked},
     trouble::{self, FeedNews, FeedResult},
@@ -725,21 +725,8 @@ impl Cycle<'_> {
     /// What a per-token endpoint asks in this tick.
     async fn plan_tokens(&mut self, endpoint: Endpoint) -> Result<Plan, CycleError> {
         let deps = self.deps;
-        let mut tokens = stored("read what planning needs", deps.store.plan_tokens(endpoint, self.now)).await?;
-        tokens.retain(|token| deps.watch.covers(&token.id));
-        for id in deps.watch.named() {
-            if !tokens.iter().any(|token| token.id == *id) {
-                tokens.push(PlanToken {
-                    id: id.clone(),
-                    listed: false,
-                    last_updated: None,
-                    has_burn: None,
-                    has_buyback: None,
-                    next_event: None,
-                    feed: None,
-                });
-            }
-        }
+        let known = stored("read what planning needs", deps.store.plan_tokens(endpoint, self.now)).await?;
+        let tokens = plan::watched(known, &deps.watch);
         let basis = self.basis().await?;
         Ok(plan::plan_tokens(endpoint, &tokens, &basis))
     }

@@ -7,8 +7,7 @@
 use std::{
     io::{self, Write},
     net::SocketAddr,
-    path::Path,
-    sync::Arc,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -456,10 +455,10 @@ fn told(body: &Value, began: Instant) -> String {
 ///
 /// # Errors
 /// Where it cannot be made.
-pub fn fresh_folder() -> io::Result<Arc<Path>> {
+pub fn fresh_folder() -> io::Result<PathBuf> {
     let folder = std::env::temp_dir().join(format!("cliffwatch-demo-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    Ok(folder.into())
+    Ok(folder)
 }
 
 #[cfg(test)]

@@ -4,6 +4,10 @@
 //! be read again. What was never read comes first, then proof and retries, then events that are near, then what changed; what no
 //! mark speaks of is looked at again with the credits that would otherwise expire, the longest unread first.
 
+pub mod month;
+
+use std::collections::HashSet;
+
 use chrono::{NaiveDate, TimeDelta};
 
 use crate::{
@@ -11,7 +15,8 @@ use crate::{
     budget::{Allowance, Why},
     config,
     store::model::PlanToken,
-    supply::{ContentHash, Endpoint, FeedState, Timestamp},
+    supply::{ContentHash, Endpoint, FeedState, Timestamp, TokenId},
+    watch::Watch,
 };
 
 /// One thing to ask.
@@ -75,6 +80,15 @@ impl Basis<'_> {
     fn last_day(&self) -> NaiveDate {
         self.now.checked_add_signed(self.source.horizon.delta()).unwrap_or(self.now).date_naive()
     }
+}
+
+/// Tokens to plan for: those known that are watched, and those that the config names, whether the list has them or not.
+#[must_use]
+pub fn watched(mut known: Vec<PlanToken>, watch: &Watch) -> Vec<PlanToken> {
+    known.retain(|token| watch.covers(&token.id));
+    let there: HashSet<TokenId> = known.iter().map(|token| token.id.clone()).collect();
+    known.extend(watch.named().iter().filter(|id| !there.contains(*id)).map(|id| PlanToken::unknown(id.clone())));
+    known
 }
 
 /// Plans an endpoint that is asked once for everything.
@@ -197,7 +211,7 @@ fn grant(asks: Vec<Ask>, resting: u32, basis: &Basis<'_>) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{supply::TokenId, wire};
+    use crate::wire;
 
     fn time(text: &str) -> Timestamp {
         wire::parse_timestamp(text).expect("a timestamp")

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::{
-    Context, Exit, Format, Import, Keys, Poll, Serve, UsageError,
+    Context, Demo, Exit, Format, Import, Keys, Poll, Serve, UsageError,
     print::{self, Cell, Column, Listing},
     shown,
 };
@@ -72,12 +72,19 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-pub(super) fn demo(context: &Context) -> anyhow::Result<Exit> {
+pub(super) fn demo(demo: &Demo, context: &Context) -> anyhow::Result<Exit> {
     crate::log::start_quiet(context.verbose);
+    let listen = parse_address(&demo.listen, "--listen")?;
     drive(async {
-        let folder = demo::fresh_folder().context("cannot make a folder for the demo")?;
-        let ran = demo::run(&folder, SocketAddr::from(([127, 0, 0, 1], 0)), app::asked_to_stop()).await;
-        std::fs::remove_dir_all(&folder).ok();
+        let folder = match &demo.dir {
+            Some(folder) => folder.clone(),
+            None => demo::fresh_folder().context("cannot make a folder for the demo")?,
+        };
+        let ran = demo::run(&folder, listen, app::asked_to_stop()).await;
+        if demo.dir.is_none() {
+            // What cannot be removed lies in the system's place for such.
+            std::fs::remove_dir_all(&folder).ok();
+        }
         ran?;
         Ok(Exit::Done)
     })

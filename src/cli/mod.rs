@@ -9,7 +9,10 @@ mod check;
 mod completions;
 mod engine;
 mod init;
+mod man;
+mod notify;
 mod outbox;
+mod plan;
 mod print;
 mod routes;
 mod status;
@@ -94,13 +97,15 @@ enum Command {
     /// Run the daemon
     Run,
     /// Try it: data service, daemon and status page on loopback, without a key or a config
-    Demo,
+    Demo(Demo),
     /// Run the data service alone
     Serve(Serve),
     /// Write a commented config and starter rules
     Init(init::Init),
     /// Check config and rules: every problem at once
     Check(check::Check),
+    /// Show the credits a month that this config will use, against the allowance
+    Plan(plan::Plan),
     /// Do one cycle now and show what it saw
     Poll(Poll),
     /// Show unlocks ahead
@@ -114,6 +119,8 @@ enum Command {
     /// Show and steer deliveries
     #[command(subcommand)]
     Outbox(outbox::Outbox),
+    /// Send a test message through the real path
+    Notify(notify::Notify),
     /// Show which receivers an alert would get
     #[command(subcommand)]
     Routes(routes::Routes),
@@ -129,6 +136,19 @@ enum Command {
         /// For which shell
         shell: Shell,
     },
+    /// Print the manual page, or write one for each command
+    Man(man::Man),
+}
+
+/// `demo`.
+#[derive(Debug, Args)]
+struct Demo {
+    /// Where to keep database, config and rules; a folder that goes with the demo if not given
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Where the status page goes
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    listen: String,
 }
 
 /// `serve`.
@@ -264,18 +284,21 @@ pub fn main() -> ExitCode {
 fn dispatch(command: Command, context: &Context) -> anyhow::Result<Exit> {
     match command {
         // The daemon begins its log itself, as its config says.
-        Command::Run | Command::Demo | Command::Serve(_) => {}
+        Command::Run | Command::Demo(_) | Command::Serve(_) => {}
         _ => crate::log::start_quiet(context.verbose),
     }
     match command {
         Command::Init(init) => init::run(&init),
         Command::Check(check) => check::run(&check, context),
         Command::Completions { shell } => completions::run(shell, Cli::command()),
+        Command::Man(man) => man::run(&man, Cli::command()),
         Command::Routes(routes::Routes::Test(test)) => routes::test(&test, context),
         Command::Run => engine::run(context),
-        Command::Demo => engine::demo(context),
+        Command::Demo(demo) => engine::demo(&demo, context),
         Command::Serve(serve) => engine::serve(&serve, context),
+        Command::Plan(plan) => wait(plan::run(&plan, context)),
         Command::Poll(poll) => engine::poll(&poll, context),
+        Command::Notify(notify) => wait(notify::run(&notify, context)),
         Command::Import(import) => engine::import(&import, context),
         Command::Keys(keys) => engine::keys(&keys, context),
         Command::Upcoming(upcoming) => wait(upcoming::run(&upcoming, context)),
@@ -346,10 +369,10 @@ impl Context {
     /// As [`Self::load`], but there must be a file: the daemon is not run by accident.
     fn load_file(&self) -> anyhow::Result<(Config, Loaded)> {
         if self.config_path().is_none() {
-            return Err(anyhow::anyhow!("there is no config").context(format!(
+            anyhow::bail!(
                 "no config was found at {}: `cliffwatch init` writes one here, `--config FILE` names another, `cliffwatch demo` needs none",
                 load::PLACES.join(" or ")
-            )));
+            );
         }
         self.load()
     }
@@ -358,14 +381,7 @@ impl Context {
     async fn open(&self, config: &Config, access: Access) -> anyhow::Result<Store> {
         let path = config.store.path.clone();
         let opening = Opening { path: path.clone(), access, now: self.clock.now() };
-        Store::open(opening).await.with_context(|| {
-            let hint = if path.exists() {
-                ""
-            } else {
-                ": it is made by `cliffwatch run` or `cliffwatch poll`; `--config FILE` names another config"
-            };
-            format!("the database {} cannot be opened{hint}", path.display())
-        })
+        Store::open(opening).await.with_context(|| format!("the database {} cannot be opened", shown(&path)))
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) async fn run(command: &Outbox, context: &Context) -> anyhow::Result<E
         Outbox::Retry(which) => {
             let ids = chosen(which, &store).await?;
             let asked = ids.len();
-            let done = store.retry(ids).await?;
+            let done = store.retry_at(ids, context.clock.now()).await?;
             tell_done(asked, done, "due now", "only deliveries that are retrying, dead or dropped can be sent again")
         }
         Outbox::Drop(which) => {

@@ -174,7 +174,7 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
             match figment.extract::<Config>() {
                 Ok(mut config) => {
                     resolve_paths(&mut config, &base_dir);
-                    diagnostics.extend(missing_files(file, &config));
+                    diagnostics.extend(missing_files(file, &tree, &config));
                     return Loaded { config: Some(config), diagnostics, sources, base_dir, path: path.map(Path::to_owned) };
                 }
                 Err(error) => diagnostics.extend(error.into_iter().map(|error| assembly_problem(file, &tree, &error))),
@@ -279,21 +279,31 @@ fn resolve_paths(config: &mut Config, base: &Path) {
 }
 
 /// Files that are named but not there: a warning, since they are read at use and may come later.
-fn missing_files(file: &Path, config: &Config) -> Vec<Diagnostic> {
-    let source = &config.source;
-    let whole = [&source.api_key_file, &source.tls_ca_file, &config.http.token_file, &config.http.dead_mans_switch_file];
-    let of_receivers = config
-        .receivers
-        .iter()
-        .flat_map(|receiver| [&receiver.url_file, &receiver.secret_file, &receiver.password_file, &receiver.tls_ca_file]);
-    whole
+fn missing_files(file: &Path, tree: &Node, config: &Config) -> Vec<Diagnostic> {
+    let (source, http) = (&config.source, &config.http);
+    let mut named = vec![
+        ("source.api_key_file".to_owned(), &source.api_key_file),
+        ("source.tls_ca_file".to_owned(), &source.tls_ca_file),
+        ("http.token_file".to_owned(), &http.token_file),
+        ("http.dead_mans_switch_file".to_owned(), &http.dead_mans_switch_file),
+    ];
+    for (index, receiver) in config.receivers.iter().enumerate() {
+        named.extend([
+            (format!("receiver[{index}].url_file"), &receiver.url_file),
+            (format!("receiver[{index}].secret_file"), &receiver.secret_file),
+            (format!("receiver[{index}].password_file"), &receiver.password_file),
+            (format!("receiver[{index}].tls_ca_file"), &receiver.tls_ca_file),
+        ]);
+    }
+    named
         .into_iter()
-        .chain(of_receivers)
-        .flatten()
-        .filter(|path| matches!(path.try_exists(), Ok(false)))
-        .map(|path| {
-            Diagnostic::warning(file, None, format!("the file {} is not there", path.display()))
-                .help("it is read at each use: put it there before it is needed, or correct its path")
+        .filter_map(|(key, path)| Some((key, path.as_ref()?)))
+        .filter(|(_, path)| matches!(path.try_exists(), Ok(false)))
+        .map(|(key, path)| {
+            let message = format!("the file {} is not there", path.display());
+            let help = Some("it is read at each use: put it there before it is needed, or correct its path".to_owned());
+            let problem = place_problem(file, tree, Problem { path: key, message, help });
+            Diagnostic { severity: Severity::Warning, ..problem }
         })
         .collect()
 }

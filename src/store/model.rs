@@ -179,6 +179,14 @@ pub struct PlanToken {
     pub feed: Option<FeedState>,
 }
 
+impl PlanToken {
+    /// A token of which nothing is known but its slug.
+    #[must_use]
+    pub fn unknown(id: TokenId) -> Self {
+        Self { id, listed: false, last_updated: None, has_burn: None, has_buyback: None, next_event: None, feed: None }
+    }
+}
+
 /// An alert in the outbox, ready to be sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueDelivery {

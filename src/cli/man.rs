@@ -1,0 +1,54 @@
+//! `man`: the manual pages, made from the same definitions as `--help`.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::{Exit, print, shown};
+
+/// `man`.
+#[derive(Debug, Args)]
+pub(super) struct Man {
+    /// Write a page for each command into this folder, such as /usr/local/share/man/man1
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+pub(super) fn run(man: &Man, command: clap::Command) -> anyhow::Result<Exit> {
+    match &man.dir {
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(command).render(&mut page)?;
+            print::out(&String::from_utf8_lossy(&page))?;
+        }
+        Some(folder) => {
+            std::fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", shown(folder)))?;
+            clap_mangen::generate_to(command, folder)
+                .with_context(|| format!("the pages cannot be written to {}", shown(folder)))?;
+            anstream::eprintln!("a page for each command is in {}", shown(folder));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn there_is_a_page_for_every_command() {
+        let folder = tempfile::tempdir().expect("a folder");
+        run(&Man { dir: Some(folder.path().to_owned()) }, super::super::Cli::command()).expect("written");
+        for (name, words) in [
+            ("cliffwatch", "cliffwatch\\-outbox(1)"),
+            ("cliffwatch-outbox-retry", "webhook id stays"),
+            ("cliffwatch-plan", "\\-\\-tokens"),
+        ] {
+            let text = std::fs::read_to_string(folder.path().join(format!("{name}.1"))).expect(name);
+            assert!(text.contains(words), "{name}: {text}");
+        }
+    }
+}

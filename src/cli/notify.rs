@@ -1,0 +1,160 @@
+//! `notify RECEIVER`: a test message through the real path: a row of the outbox, an attempt, its answer.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::{Context, Exit, Format, UsageError, print, shown};
+use crate::{
+    config::Config,
+    diagnostic::{closest, harmless},
+    format,
+    notify::{Next, Receivers, message::test_notice, retry},
+    store::{
+        Access, Opening, Store, StoreError,
+        model::{AttemptRecord, Commit, DeliveryState, DueDelivery, OutboxDetail, OutboxFilter},
+    },
+    supply::{DeliveryId, NoticeId, ReceiverName},
+};
+
+/// How long a running daemon is waited for: its attempt may take `[delivery] timeout`, and others may be under way.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often its outbox is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// Newest deliveries among which the test is looked for.
+const MOST_LOOKED_AT: u32 = 200;
+
+/// `notify`.
+#[derive(Debug, Args)]
+pub(super) struct Notify {
+    /// A receiver of the config
+    receiver: String,
+}
+
+pub(super) async fn run(notify: &Notify, context: &Context) -> anyhow::Result<Exit> {
+    let (config, _) = context.load_file()?;
+    let receiver = known(&notify.receiver, &config)?;
+    let opening = Opening { path: config.store.path.clone(), access: Access::Own, now: context.clock.now() };
+    let (store, detail) = match Store::open(opening).await {
+        Ok(store) => {
+            let detail = send(&config, &store, &receiver, context).await?;
+            (store, detail)
+        }
+        Err(StoreError::InUse { .. }) => {
+            let store = context.open(&config, Access::Beside).await?;
+            anstream::eprintln!("a daemon is running: the message goes through its outbox");
+            let notice = put(&store, &receiver, context).await?;
+            let detail = wait_for(&store, &receiver, &notice).await?;
+            (store, detail)
+        }
+        Err(error) => return Err(error).context(format!("the database {} cannot be opened", shown(&config.store.path))),
+    };
+    tell(&detail, context)?;
+    let is_delivered = detail.row.state == DeliveryState::Delivered;
+    if !is_delivered {
+        // A test that arrives days later, once the receiver is mended, would only puzzle whoever reads it.
+        store.drop_deliveries(vec![detail.row.id]).await?;
+    }
+    store.close().await?;
+    Ok(if is_delivered { Exit::Done } else { Exit::Failed })
+}
+
+/// The receiver of a name, or what was probably meant.
+fn known(name: &str, config: &Config) -> Result<ReceiverName, UsageError> {
+    let names: Vec<&str> = config.receivers.iter().map(|receiver| receiver.name.as_str()).collect();
+    if names.contains(&name) {
+        return Ok(ReceiverName::from(name));
+    }
+    let help = match closest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None if names.is_empty() => "the config has no [[receiver]] yet".to_owned(),
+        None => format!("the config has {}", names.join(", ")),
+    };
+    Err(UsageError(format!("no receiver is named {name:?}: {help}")))
+}
+
+/// Puts the message into the outbox.
+async fn put(store: &Store, receiver: &ReceiverName, context: &Context) -> anyhow::Result<NoticeId> {
+    let now = context.clock.now();
+    let notice = test_notice(receiver, now);
+    let id = notice.id.clone();
+    store.commit(Commit { at: now, notices: vec![notice], ..Commit::default() }).await?;
+    Ok(id)
+}
+
+/// Without a daemon: puts the message into the outbox and makes the one attempt that it gets. Nothing else that waits is sent.
+async fn send(config: &Config, store: &Store, receiver: &ReceiverName, context: &Context) -> anyhow::Result<OutboxDetail> {
+    let receivers = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref())
+        .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+    let notice = put(store, receiver, context).await?;
+    let now = context.clock.now();
+    let id = find(store, receiver, &notice).await?.context("the message is not in the outbox")?;
+    let due = store.due(receiver.clone(), now, MOST_LOOKED_AT).await?;
+    let delivery: DueDelivery =
+        due.into_iter().find(|delivery| delivery.id == id).context("the message waits behind too many others")?;
+    let (outcome, attempt) = receivers.send(receiver, &delivery, now).await;
+    let (state, next_attempt_at) = match retry::decide(&outcome, 1, delivery.created_at, now, fastrand::f64(), &config.delivery) {
+        Next::Delivered => (DeliveryState::Delivered, None),
+        Next::RetryAt(at) => (DeliveryState::Retrying, Some(at)),
+        Next::Dead { .. } => (DeliveryState::Dead, None),
+    };
+    let record = AttemptRecord { delivery: id, attempt, state, next_attempt_at, alerts: Vec::new(), notices: Vec::new() };
+    store.record_attempts(vec![record]).await?;
+    store.outbox_one(id).await?.context("the message is not in the outbox any more")
+}
+
+async fn find(store: &Store, receiver: &ReceiverName, notice: &NoticeId) -> anyhow::Result<Option<DeliveryId>> {
+    let filter = OutboxFilter { receiver: Some(receiver.clone()), limit: MOST_LOOKED_AT, ..OutboxFilter::default() };
+    let rows = store.outbox(filter).await?;
+    Ok(rows.into_iter().find(|row| row.alerts.iter().any(|alert| alert.notice == *notice)).map(|row| row.id))
+}
+
+/// Waits until the daemon has tried it, or patience ends.
+async fn wait_for(store: &Store, receiver: &ReceiverName, notice: &NoticeId) -> anyhow::Result<OutboxDetail> {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let id = find(store, receiver, notice).await?.context("the message is not in the outbox")?;
+    loop {
+        let detail = store.outbox_one(id).await?.context("the message is not in the outbox any more")?;
+        if detail.row.state != DeliveryState::Due || tokio::time::Instant::now() >= deadline {
+            return Ok(detail);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn tell(detail: &OutboxDetail, context: &Context) -> anyhow::Result<()> {
+    let row = &detail.row;
+    if context.format != Format::Table {
+        return print::out(&print::json(row)?);
+    }
+    let verdict = match row.state {
+        DeliveryState::Delivered => "delivered",
+        DeliveryState::Due => {
+            "not tried yet: the daemon holds messages to this receiver back (`cliffwatch outbox list` shows them)"
+        }
+        DeliveryState::Retrying => "not delivered: a real alert would be tried again",
+        DeliveryState::Dead | DeliveryState::Dropped => "not delivered: a real alert would be a dead letter",
+    };
+    let mut text = format!("{}: {verdict}\n", harmless(row.receiver.as_str()));
+    for attempt in &detail.attempts {
+        let status = attempt.status.map(|status| format!("{status}, ")).unwrap_or_default();
+        text.push_str(&format!("  {status}{} ms: ", attempt.took_ms));
+        text.push_str(match attempt.answer.trim() {
+            "" => "no answer text",
+            _ => "",
+        });
+        for (index, line) in attempt.answer.trim().lines().take(20).enumerate() {
+            let indent = if index == 0 { "" } else { "  " };
+            text.push_str(&format!("{indent}{}\n", harmless(line)));
+        }
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    if row.state != DeliveryState::Delivered && !detail.attempts.is_empty() {
+        let tries = format::count(detail.attempts.len(), "attempt");
+        text.push_str(&format!("  {tries}; the test was taken out of the outbox again\n"));
+    }
+    print::out(&text)
+}

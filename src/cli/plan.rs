@@ -1,0 +1,319 @@
+//! `plan`: what the config will ask in a month, and whether the credits last.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+
+use super::{
+    Context, Exit, Format,
+    print::{self, Cell, Column},
+};
+use crate::{
+    config::{self, Config},
+    format,
+    plan::{
+        self, Basis,
+        month::{self, DAYS, Month, Verdict, Wish},
+    },
+    schedule::{self, Job},
+    store::{
+        Access, Store,
+        model::{CreditState, PlanToken},
+    },
+    supply::{Endpoint, FeedId, FeedState, Timestamp, TokenId},
+    watch::Watch,
+};
+
+/// Tokens that `*` stands for until the list was read: about as many as the API had in 2026.
+const ASSUMED_BY_STAR: u64 = 500;
+/// Tokens that any other pattern stands for until then.
+const ASSUMED_BY_GLOB: u64 = 10;
+/// Most tokens that may be assumed by hand.
+const MOST_ASSUMED: u64 = 100_000;
+
+/// `plan`.
+#[derive(Debug, Args)]
+pub(super) struct Plan {
+    /// Tokens to count for the patterns of [watch], instead of those of the list
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MOST_ASSUMED))]
+    tokens: Option<u64>,
+}
+
+const COLUMNS: [Column; 7] = [
+    Column("Endpoint", "endpoint", false),
+    Column("Ticks", "ticks", true),
+    Column("Asks", "asks", true),
+    Column("Each", "creditsPerAsk", true),
+    Column("Wanted", "wanted", true),
+    Column("Granted", "granted", true),
+    Column("Looks again", "hoursBetweenLooks", false),
+];
+
+pub(super) async fn run(asked: &Plan, context: &Context) -> anyhow::Result<Exit> {
+    let (config, _) = context.load()?;
+    let store = match config.store.path.exists() {
+        true => Some(context.open(&config, Access::Read).await?),
+        false => None,
+    };
+    let now = context.clock.now();
+    let (month, credit) = lay_out(&config, store.as_ref(), asked.tokens, now).await?;
+    if let Some(store) = store {
+        store.close().await?;
+    }
+    let page = match context.format {
+        Format::Json => print::json(&month)?,
+        Format::Csv => print::csv(&COLUMNS, &rows(&month)),
+        Format::Table => {
+            let table = if month.endpoints.is_empty() {
+                "every endpoint is off: nothing is asked\n".to_owned()
+            } else {
+                print::table(&COLUMNS, &rows(&month), super::width())
+            };
+            format!("{table}\n{}", words(&month, &credit, &config.budget))
+        }
+    };
+    print::out(&page)?;
+    Ok(Exit::Done)
+}
+
+/// Asks the planner what it would ask, and lays out the month.
+async fn lay_out(
+    config: &Config,
+    store: Option<&Store>,
+    by_hand: Option<u64>,
+    now: Timestamp,
+) -> anyhow::Result<(Month, CreditState)> {
+    let watch = Watch::build(&config.watch).map_err(|errors| anyhow::anyhow!(join(&errors)))?;
+    let slots = schedule::jobs(&config.schedule).map_err(|(key, error)| anyhow::anyhow!("schedule.{key}: {error}"))?;
+    let has_list = match store {
+        Some(store) => store.feed(FeedId::whole(Endpoint::TokenList)).await?.baseline_at.is_some(),
+        None => false,
+    };
+    let assumed = by_hand.or_else(|| (watch.needs_list() && !has_list).then(|| assumed_tokens(&config.watch)));
+    let basis = Basis {
+        allowance: month::unlimited(now),
+        backbone_today: 0,
+        ticks_today: 1,
+        source: &config.source,
+        near: config.budget.near.delta(),
+        now,
+    };
+    let (mut wishes, mut tokens) = (Vec::new(), 0);
+    for (job, slots) in &slots {
+        let Job::Poll(endpoint) = *job else { continue };
+        let planned = if endpoint.is_per_token() {
+            let known = match store {
+                Some(store) => store.plan_tokens(endpoint, now).await?,
+                None => Vec::new(),
+            };
+            let watched = counted(plan::watched(known, &watch), assumed);
+            tokens = u64::try_from(watched.len()).unwrap_or(u64::MAX);
+            plan::plan_tokens(endpoint, &watched, &basis)
+        } else {
+            let feed = match store {
+                Some(store) => store.feed(FeedId::whole(endpoint)).await?,
+                None => FeedState::default(),
+            };
+            plan::plan_whole(endpoint, &feed, &basis)
+        };
+        wishes.push(Wish::of(endpoint, slots, &planned, now));
+    }
+    let credit = match store {
+        Some(store) => store.credit().await?.rolled(now),
+        None => CreditState::default(),
+    };
+    Ok((month::month(&wishes, tokens, assumed.is_some(), &credit, &config.budget, now), credit))
+}
+
+/// As many tokens as are assumed: those known first, then such of which nothing is known.
+fn counted(mut tokens: Vec<PlanToken>, assumed: Option<u64>) -> Vec<PlanToken> {
+    let Some(assumed) = assumed.and_then(|assumed| usize::try_from(assumed).ok()) else { return tokens };
+    tokens.truncate(assumed);
+    let missing = tokens.len()..assumed;
+    tokens.extend(missing.map(|number| PlanToken::unknown(TokenId::from(format!("assumed-{number}").as_str()))));
+    tokens
+}
+
+/// What the patterns may stand for, where the list was never read.
+fn assumed_tokens(watch: &config::Watch) -> u64 {
+    let mut patterns = Vec::new();
+    for pattern in &watch.tokens {
+        match pattern.strip_prefix('@') {
+            Some(group) => patterns.extend(watch.groups.get(group).into_iter().flatten()),
+            None => patterns.push(pattern),
+        }
+    }
+    let count = |pattern: &&String| match pattern.as_str() {
+        "*" => ASSUMED_BY_STAR,
+        slug if slug.contains(['*', '?', '[', '{', '!']) => ASSUMED_BY_GLOB,
+        _ => 1,
+    };
+    patterns.iter().map(count).sum::<u64>().min(MOST_ASSUMED)
+}
+
+fn join<T: ToString>(all: &[T]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn rows(month: &Month) -> Vec<Vec<Cell>> {
+    let number = |number: u64| Cell::both(thousands(number), number.to_string());
+    let row = |line: &month::Line| {
+        let each = format!("{}{}", trimmed(line.credits_per_ask), if line.is_measured { "" } else { "?" });
+        vec![
+            Cell::text(line.endpoint.as_str()),
+            number(line.ticks),
+            number(line.asks),
+            Cell::both(each, trimmed(line.credits_per_ask)),
+            number(line.wanted),
+            number(line.granted),
+            match line.hours_between_looks {
+                Some(hours) => Cell::both(format!("every {}", hours_in_words(hours)), trimmed(hours)),
+                None => Cell::both("never", ""),
+            },
+        ]
+    };
+    month.endpoints.iter().map(row).collect()
+}
+
+/// The month in sentences: what it comes to, whether it lasts, what to change.
+fn words(month: &Month, credit: &CreditState, budget: &config::Budget) -> String {
+    let mut text = String::new();
+    let tokens = format!("{} {}", thousands(month.tokens), if month.tokens == 1 { "token" } else { "tokens" });
+    let _ = writeln!(
+        text,
+        "{DAYS} days, {tokens}: {} credits wanted, {} granted.",
+        thousands(month.wanted),
+        thousands(month.granted)
+    );
+    if let Some(allowance) = month.allowance {
+        let whose = match (budget.monthly_credits, credit.limit) {
+            (Some(cap), Some(limit)) if cap < limit => "your `monthly_credits`",
+            (_, Some(_)) => "the limit that the API reports",
+            _ => "your `monthly_credits`",
+        };
+        let (total, reserve) = (thousands(allowance), thousands(month.reserve));
+        let _ = writeln!(text, "Allowance: {total} a month ({whose}), {reserve} of them kept for near events and retries.");
+    }
+    if let (Some(used), Some(limit)) = (credit.used, credit.limit) {
+        let until = credit.reset_at.map(|at| format!(" until {}", format::day(at))).unwrap_or_default();
+        let _ = writeln!(text, "Now: {} of {} used{until}.", thousands(used), thousands(limit));
+    }
+    if month.first_reads > 0 {
+        let _ = writeln!(
+            text,
+            "First reads cost {} once, before anything else (one credit assumed for each).",
+            thousands(month.first_reads)
+        );
+    }
+    if month.tokens_are_assumed {
+        text.push_str("The token list was not read yet or is overruled: the number of tokens is assumed (--tokens N).\n");
+    }
+    if month.endpoints.iter().any(|line| !line.is_measured) {
+        text.push_str("A cost with `?` is assumed: nothing was read there yet.\n");
+    }
+    text.push('\n');
+    text.push_str(&verdict(month));
+    text
+}
+
+/// Whether it lasts, and what to change if not.
+fn verdict(month: &Month) -> String {
+    let mut text = String::new();
+    match month.verdict {
+        Verdict::Unknown => text.push_str(
+            "Whether it lasts is not known: the API tells its limit with the first answer; then `plan` knows it too.\n\
+             Whatever the limit is, no more is spent. [budget] `monthly_credits` sets one of your own.\n",
+        ),
+        Verdict::InFull => text.push_str("It lasts: everything is asked at every tick.\n"),
+        Verdict::Stretched => text.push_str(
+            "It lasts, since looks are left out: the table tells how often each schedule is looked at though nothing says\n\
+             that it changed. First reads, marked changes and events that are near come first, and are not left out.\n",
+        ),
+        Verdict::ListsTooDear => text.push_str(
+            "It lasts, but not even the lists, which tell what changed, are asked at every tick; nothing else is looked at\n\
+             unless it is new or near. Ask `token_list` and `upcoming` less often in [schedule].\n",
+        ),
+        Verdict::FirstReadsTooDear => text.push_str(
+            "It does not last: reading every token once costs more than a month has. The last ones would first be read next\n\
+             month or later, and nothing is looked at twice until then. Watch fewer tokens in [watch], or put endpoints\n\
+             \"off\" in [schedule].\n",
+        ),
+    }
+    if month.verdict == Verdict::Stretched {
+        let fewer = month.tokens_in_full().filter(|tokens| *tokens < month.tokens);
+        let fewer = fewer.map(|tokens| format!("watch {} instead of {} tokens", thousands(tokens), thousands(month.tokens)));
+        let seldom = month.times_less_often();
+        let seldom = seldom
+            .map(|times| format!("ask for tokens {} times less often in [schedule]", trimmed((times * 10.0).ceil() / 10.0)));
+        let ways: Vec<String> = [fewer, seldom].into_iter().flatten().collect();
+        if !ways.is_empty() {
+            let _ = writeln!(text, "For every tick in full: {}.", ways.join(", or "));
+        }
+    }
+    text
+}
+
+/// `12,345`.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// At most one digit behind the point.
+fn trimmed(number: f64) -> String {
+    let text = format!("{number:.1}");
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+}
+
+fn hours_in_words(hours: f64) -> String {
+    match hours {
+        hours if hours < 1.0 / 60.0 => format!("{} s", trimmed(hours * 3_600.0)),
+        hours if hours < 2.0 => format!("{} min", trimmed(hours * 60.0)),
+        hours if hours < 48.0 => format!("{} h", trimmed(hours)),
+        hours => format!("{} days", trimmed(hours / 24.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::{Environment, load_text};
+
+    async fn planned(text: &str, tokens: Option<u64>) -> String {
+        let loaded = load_text(None, text, &Environment::default());
+        let config = loaded.config.expect("a valid config");
+        let now = crate::wire::parse_timestamp("2026-11-21T12:00:00Z").expect("a timestamp");
+        let (month, credit) = lay_out(&config, None, tokens, now).await.expect("a plan");
+        format!("{}\n{}", print::table(&COLUMNS, &rows(&month), Some(80)), words(&month, &credit, &config.budget))
+    }
+
+    #[tokio::test]
+    async fn the_month_is_told_in_a_table_and_in_plain_sentences() {
+        let few = "[watch]\ntokens = [\"arbitrum\", \"aptos\"]\n";
+        let mut golden = planned(&format!("{few}[budget]\nmonthly_credits = 2000\n"), None).await;
+        for (text, tokens) in [
+            (format!("{few}[budget]\nmonthly_credits = 1000\n"), None),
+            ("[budget]\nmonthly_credits = 1000\n".to_owned(), None),
+            ("[budget]\nmonthly_credits = 1000\n".to_owned(), Some(40)),
+            ("[budget]\nmonthly_credits = 100\n[schedule]\nallocations = \"off\"\n".to_owned(), Some(10)),
+            (few.to_owned(), None),
+        ] {
+            golden.push_str("\n━━━━\n");
+            golden.push_str(&planned(&text, tokens).await);
+        }
+        insta::assert_snapshot!(golden);
+    }
+
+    #[test]
+    fn numbers_are_written_as_people_read_them() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0.001, 0.5, 6.0, 47.9, 60.0].map(hours_in_words), ["3.6 s", "30 min", "6 h", "47.9 h", "2.5 days"]);
+    }
+}
