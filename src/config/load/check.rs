@@ -85,6 +85,8 @@ impl Check<'_> {
         let names = self.receivers(root);
         self.receiver_names(root, &names);
         self.open_address(root);
+        self.one_emission(root);
+        self.list_for_patterns(root);
     }
 
     fn is_table(&mut self, entry: &Entry) -> bool {
@@ -689,6 +691,37 @@ impl Check<'_> {
             let place = root.get("route").or_else(|| root.get("receiver")).map_or(&root.place, |entry| &entry.key_place);
             self.warning(place, "[route] names no `receivers`: alerts that no route takes are told to nobody").help =
                 Some(format!("add `[route]` with `receivers = [{:?}]`", names.first().map_or("ops", String::as_str)));
+        }
+    }
+
+    /// Both emissions bring the same records, of a day and of a week: beside each other they would contradict each other for ever.
+    fn one_emission(&mut self, root: &Node) {
+        let Some(schedule) = root.get("schedule") else { return };
+        let is_on = |key: &str| schedule.node.get(key).filter(|entry| entry.node.text().is_some_and(|text| text.trim() != "off"));
+        if let (Some(_), Some(weekly)) = (is_on("daily_emission"), is_on("weekly_emission")) {
+            self.error(
+                &weekly.key_place,
+                "`daily_emission` and `weekly_emission` are both on: the same emission would be told twice",
+            )
+            .help = Some("put one of them \"off\": the days give the weeks too, the weeks cost fewer credits".into());
+        }
+    }
+
+    /// A pattern is filled from the token list: without it, nothing is watched.
+    fn list_for_patterns(&mut self, root: &Node) {
+        let of = |section: &str, key: &str| root.get(section).and_then(|entry| entry.node.get(key)).map(|entry| &entry.node);
+        let Some(list) = of("schedule", "token_list").filter(|list| list.text().is_some_and(|text| text.trim() == "off")) else {
+            return;
+        };
+        let is_pattern = |text: &str| text.contains(['*', '?', '[', '{', '!']);
+        let has_pattern = match of("watch", "tokens") {
+            Some(tokens) => tokens.list().iter().filter_map(Node::text).any(is_pattern),
+            // The default is ["*"].
+            None => true,
+        };
+        if has_pattern {
+            self.error(&list.place, "patterns in `tokens` of [watch] are filled from the token list, which is \"off\" here")
+                .help = Some("give `token_list` a time, or name every token in [watch]".into());
         }
     }
 

@@ -114,6 +114,8 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
         ("a cron word", "[schedule]\nburn = \"0 0 0 * * FRY\"\nbuyback = \"of\"\n"),
         ("a cron that never comes", "[schedule]\nburn = \"0 0 9 31 2 *\"\n"),
         ("a cron that is false", "[schedule]\nburn = false\n"),
+        ("two emissions", "[schedule]\ndaily_emission = \"0 0 3 * * *\"\nweekly_emission = \"0 0 4 * * 1\"\n"),
+        ("patterns without a list", "[watch]\ntokens = [\"aptos\", \"arb*\"]\n[schedule]\ntoken_list = \"off\"\n"),
         ("a zone", "[schedule]\ntimezone = \"Europe/Pariss\"\n"),
         ("a city", "[schedule]\ntimezone = \"new york\"\n"),
         ("plain http", "[source]\nbase_url = \"http://api.example.com\"\nlegacy_base_url = \"api.example.com\"\n"),
@@ -283,4 +285,18 @@ proptest::proptest! {
         let loaded = load_plain(&text);
         let _ = page(&loaded);
     }
+}
+
+#[test]
+fn one_emission_alone_and_named_tokens_without_a_list_are_fine() {
+    for text in [
+        "[schedule]\ndaily_emission = \"0 0 3 * * *\"\nweekly_emission = \"off\"\n",
+        "[schedule]\nweekly_emission = \"0 0 3 * * 1\"\n",
+        "[schedule]\ntoken_list = \"off\"\n[watch]\ntokens = [\"aptos\", \"sui\"]\ngroups = { mine = [\"apt*\"] }\n",
+    ] {
+        assert_eq!(page(&load_plain(text)), "", "{text}");
+    }
+    let both = environment(&[("CLIFFWATCH_SCHEDULE__DAILY_EMISSION", "0 0 3 * * *")]);
+    let loaded = load_text(None, "[schedule]\nweekly_emission = \"0 0 3 * * 1\"\n", &both);
+    assert!(loaded.has_errors(), "one of them may come from the environment");
 }
