@@ -52,6 +52,11 @@ const PRUNE: TimeDelta = TimeDelta::hours(6);
 /// The dead man's switch is pinged no more often than this.
 const PING_EVERY: TimeDelta = TimeDelta::seconds(30);
 
+/// How late a slot may be taken before the ticker counts as standing still.
+const SLOT_PATIENCE: TimeDelta = TimeDelta::seconds(60);
+/// How long a batch may take to be compared, judged and committed before it counts as hung.
+const TURN_PATIENCE: Duration = Duration::from_secs(10);
+
 /// What keeps the app from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
@@ -106,7 +111,6 @@ pub struct App {
     health: Health,
     clock: Clock,
     base_dir: PathBuf,
-    progress: Progress,
     /// The next evaluation looks at everything: rules or groups may have changed.
     rejudge: Arc<AtomicBool>,
     /// The store cannot be written, and this was told.
@@ -224,7 +228,6 @@ impl App {
             health,
             clock,
             base_dir: base_dir.to_owned(),
-            progress: Progress::default(),
             rejudge,
             store_trouble: Mutex::new(None),
             pinged_at: Mutex::new(None),
@@ -334,7 +337,6 @@ impl App {
         let now = self.clock.now();
         match run_cycle(&self.deps, job, slot, now).await {
             Ok(report) => {
-                self.progress.mark();
                 self.health.cycle_ended(now, report.to_string());
                 self.log(&report);
                 if self.is_store_well_again().await && report.failed.is_empty() {
@@ -518,7 +520,8 @@ impl App {
         let schedule = Schedule::start(app.deps.slots.clone(), &last_runs, app.clock.clone(), run)
             .await
             .map_err(|error| AppError::Schedule(error.to_string()))?;
-        tasks.spawn(app.clone().tend(ending.clone()));
+        let schedule = Arc::new(schedule);
+        tasks.spawn(app.clone().tend(schedule.clone(), ending.clone()));
         app.health.set_ready();
         let rules = app.deps.judgement().rules.rules.len();
         systemd::ready(&format!("watching; {rules} rules at work"));
@@ -611,10 +614,24 @@ impl App {
         Ok(Some(address))
     }
 
+    /// Whether schedule and cycles go on: no slot was passed over, and the batch in hand makes room for the next.
+    async fn moves(&self, schedule: &Schedule) -> bool {
+        if let Some((job, slot)) = schedule.overdue(SLOT_PATIENCE) {
+            tracing::error!(job = job.as_str(), %slot, "the ticker passed a slot over: the watchdog is not fed");
+            return false;
+        }
+        let has_turn = tokio::time::timeout(TURN_PATIENCE, self.deps.turn.lock()).await.is_ok();
+        if !has_turn {
+            tracing::error!("a batch has been under way for too long: the watchdog is not fed");
+        }
+        has_turn
+    }
+
     /// What is done beside the schedule: gauges, clearing away, the check of the database, the watchdog.
-    async fn tend(self: Arc<Self>, ending: CancellationToken) {
+    async fn tend(self: Arc<Self>, schedule: Arc<Schedule>, ending: CancellationToken) {
         let alive = Progress::default();
-        let watchdog = tokio::spawn(systemd::feed_watchdog(vec![alive.clone()]));
+        let markers = [alive.clone()].into_iter().chain(self.deps.outbox.progress()).collect();
+        let watchdog = tokio::spawn(systemd::feed_watchdog(markers));
         let checking = {
             let store = self.deps.store.clone();
             tokio::spawn(async move { store.integrity_check().await })
@@ -623,8 +640,11 @@ impl App {
         let mut pruned_at: Option<Timestamp> = None;
         loop {
             match self.refresh().await {
-                // The gauges need the database and the loop that everything else runs on: real progress.
-                Ok(()) => alive.mark(),
+                Ok(()) => {
+                    if self.moves(&schedule).await {
+                        alive.mark();
+                    }
+                }
                 Err(error) => tracing::error!(error = chain(&error), "cannot read the gauges"),
             }
             if let Some(check) = checking.take_if(|check| check.is_finished()) {
@@ -711,8 +731,12 @@ async fn reload_on_hangup(app: &App) {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut hangups) = signal(SignalKind::hangup()) else { return std::future::pending().await };
     while hangups.recv().await.is_some() {
-        // What came of it is in log, status, metric and, where it failed, an alert.
-        let _told = app.reload().await;
+        systemd::reloading();
+        // What came of it is in log, metric and, where it failed, an alert too.
+        match app.reload().await {
+            Ok(text) => systemd::ready(&format!("watching; {text}")),
+            Err(_) => systemd::ready("watching; the changed rules have errors, the old ones are at work: see the log"),
+        }
     }
 }
 

@@ -36,6 +36,7 @@ use crate::{
         model::{Attempt, AttemptRecord, Commit, DeliveryState, DueDelivery},
     },
     supply::{AlertId, DeliveryId, ReceiverName, RuleId, Timestamp},
+    systemd::Progress,
 };
 use health::Health;
 
@@ -267,6 +268,8 @@ pub struct Outbox {
 struct Shared {
     deps: OutboxDeps,
     bells: BTreeMap<ReceiverName, Notify>,
+    /// Marked by each lane whenever it has looked at what is to be done.
+    progress: BTreeMap<ReceiverName, Progress>,
     stop: CancellationToken,
 }
 
@@ -301,7 +304,8 @@ impl Outbox {
     pub fn idle(deps: OutboxDeps) -> Self {
         let names = deps.transport.names();
         let bells = names.iter().map(|name| (name.clone(), Notify::new())).collect();
-        let shared = Arc::new(Shared { deps, bells, stop: CancellationToken::new() });
+        let progress = names.iter().map(|name| (name.clone(), Progress::default())).collect();
+        let shared = Arc::new(Shared { deps, bells, progress, stop: CancellationToken::new() });
         let idle = names.into_iter().map(|name| Lane::new(name, shared.clone())).collect();
         Self { shared, idle: Mutex::new(idle), workers: Mutex::new(JoinSet::new()) }
     }
@@ -311,6 +315,12 @@ impl Outbox {
         for bell in self.shared.bells.values() {
             bell.notify_one();
         }
+    }
+
+    /// A marker for each lane: it rises at least every few seconds for as long as the lane lives, whatever its receiver does.
+    #[must_use]
+    pub fn progress(&self) -> Vec<Progress> {
+        self.shared.progress.values().cloned().collect()
     }
 
     /// Attempts everything that is due at `now` once, and what is announced on the way. For an outbox that was not started; one that
@@ -515,6 +525,9 @@ impl Lane {
                     self.note_ledger(Err(&error));
                     nap = nap.min(LEDGER_PAUSE);
                 }
+            }
+            if let Some(progress) = shared.progress.get(&self.receiver) {
+                progress.mark();
             }
             if is_stopping && self.tasks.is_empty() {
                 return;

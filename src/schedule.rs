@@ -4,7 +4,13 @@
 //! up to a second early. So each slot is computed afresh by [`Slots`], the job waits for the rest of the second, and the next slot is
 //! armed when the run is over; a run that outlasts its interval skips the slots that it covers.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use chrono::TimeDelta;
 use tokio_cron_scheduler::{Job as Shot, JobScheduler, JobSchedulerError};
@@ -89,6 +95,8 @@ struct Inner {
     run: Run,
     running: TaskTracker,
     stop: CancellationToken,
+    /// The slot that each job waits for, so that a ticker that stands still can be told from one with nothing to do.
+    armed: Mutex<BTreeMap<Job, Timestamp>>,
 }
 
 impl Schedule {
@@ -104,7 +112,14 @@ impl Schedule {
     ) -> Result<Self, JobSchedulerError> {
         let ticker = JobScheduler::new().await?;
         ticker.start().await?;
-        let inner = Arc::new(Inner { ticker, clock, run, running: TaskTracker::new(), stop: CancellationToken::new() });
+        let inner = Arc::new(Inner {
+            ticker,
+            clock,
+            run,
+            running: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            armed: Mutex::default(),
+        });
         let now = inner.clock.now();
         let mut late = Vec::new();
         for (job, slots) in jobs {
@@ -129,6 +144,14 @@ impl Schedule {
         Ok(Self { inner })
     }
 
+    /// A job whose slot came more than `patience` ago and was not taken, though it is not running: the ticker stands still.
+    #[must_use]
+    pub fn overdue(&self, patience: TimeDelta) -> Option<(Job, Timestamp)> {
+        let late = self.inner.clock.now() - patience;
+        let armed = self.inner.armed.lock().unwrap_or_else(PoisonError::into_inner);
+        armed.iter().find(|(_, slot)| **slot < late).map(|(job, slot)| (*job, *slot))
+    }
+
     /// Takes no new slot, and waits for the runs in hand, at most `deadline`. Whether they ended in time.
     pub async fn stop(&self, deadline: Duration) -> bool {
         self.inner.stop.cancel();
@@ -148,6 +171,7 @@ impl Inner {
                 tracing::warn!(job = job.as_str(), "the pattern has no further slot: the job rests");
                 return;
             };
+            self.armed.lock().unwrap_or_else(PoisonError::into_inner).insert(job, slot);
             let wait = (slot - self.clock.now()).max(TimeDelta::zero()).to_std().unwrap_or_default();
             let this = self.clone();
             let shot = Shot::new_one_shot_async(wait, move |_, _| {
@@ -197,6 +221,7 @@ impl Inner {
                 () = tokio::time::sleep(rest) => {}
                 () = this.stop.cancelled() => return,
             }
+            this.armed.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
             this.run_once(job, slot).await;
             let after = this.clock.now().max(slot);
             this.clone().arm(job, slots, after).await;
@@ -253,9 +278,24 @@ mod tests {
         for _ in 0..3 {
             tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run");
         }
+        assert_eq!(schedule.overdue(TimeDelta::seconds(30)), None, "a ticker that moves is not taken for one that stands still");
         assert!(schedule.stop(Duration::from_secs(5)).await);
         assert_eq!(overlaps.load(std::sync::atomic::Ordering::SeqCst), 0);
         let seen = seen.lock().expect("unpoisoned").clone();
         assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_slot_that_came_and_was_not_taken_is_overdue() {
+        let slots = Slots::parse("0 0 * * * *", "UTC").expect("a pattern").expect("on");
+        let clock = Clock::manual(time("2026-11-21T12:59:00Z"));
+        let last = [("evaluate".to_owned(), time("2026-11-21T12:00:00Z"))];
+        let run: Run = Arc::new(|_, _| Box::pin(std::future::ready(())));
+        let schedule = Schedule::start(vec![(Job::Evaluate, slots)], &last, clock.clone(), run).await.expect("starts");
+        assert_eq!(schedule.overdue(TimeDelta::minutes(1)), None);
+        // The clock goes on and the ticker does not: its timer waits for a minute of real time.
+        clock.set(time("2026-11-21T13:01:01Z"));
+        assert_eq!(schedule.overdue(TimeDelta::minutes(1)), Some((Job::Evaluate, time("2026-11-21T13:00:00Z"))));
+        assert!(schedule.stop(Duration::from_secs(5)).await);
     }
 }

@@ -42,6 +42,14 @@ pub fn status(text: &str) {
     notify(&[NotifyState::Status(&one_line(text))]);
 }
 
+/// The daemon reads its files again; [`ready`] says when that is over, whatever came of it.
+pub fn reloading() {
+    // Without the time, systemd would not believe the first line either.
+    if let Ok(now) = NotifyState::monotonic_usec_now() {
+        notify(&[NotifyState::Reloading, now]);
+    }
+}
+
 /// The daemon is leaving.
 pub fn stopping(status: &str) {
     notify(&[NotifyState::Stopping, NotifyState::Status(&one_line(status))]);
