@@ -335,8 +335,14 @@ async fn reload(State(deps): State<Deps>) -> Response {
     }
 }
 
-async fn metrics_page(State(deps): State<Deps>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], deps.metrics.encode())
+async fn metrics_page(State(deps): State<Deps>, headers: HeaderMap) -> impl IntoResponse {
+    let takes =
+        |kind: &str| headers.get_all(header::ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|text| text.contains(kind)));
+    let (kind, page) = match takes("application/openmetrics-text") {
+        true => (metrics::CONTENT_TYPE, deps.metrics.encode()),
+        false => (metrics::PLAIN_CONTENT_TYPE, deps.metrics.encode_plain()),
+    };
+    ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], page)
 }
 
 async fn status_view(deps: &Deps) -> Result<StatusView, StoreError> {

@@ -4,7 +4,7 @@
 //! from our own words (endpoints, outcomes, kinds), never from the source, so that their number is bounded.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     sync::{Mutex, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
@@ -21,6 +21,9 @@ use crate::{
     store::model::CreditState,
     supply::{Endpoint, ReceiverName, RuleId, Timestamp},
 };
+
+/// Content type of [`Metrics::encode_plain`]: the older text format, which everything that scrapes can read.
+pub const PLAIN_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -123,6 +126,10 @@ impl Metrics {
         r.register("template_fallbacks", "Messages that fell back to the built-in text", m.template_fallbacks.clone());
         r.register("build", "What runs", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
         metrics.reload.set(1);
+        for kind in ChangeKind::ALL {
+            // At zero from the start: a rate needs two points, and the first change is the one that counts.
+            let _ = metrics.changes.get_or_create(&vec![("kind", kind.as_str().to_owned())]);
+        }
         Self { registry, ..metrics }
     }
 
@@ -218,6 +225,31 @@ impl Metrics {
         let _ = text::encode(&mut page, &self.registry);
         page
     }
+
+    /// The same in the older text format, to be sent as [`PLAIN_CONTENT_TYPE`]: a family is called as its samples are there, and
+    /// there is no type `info`.
+    #[must_use]
+    pub fn encode_plain(&self) -> String {
+        let page = self.encode();
+        let kinds: HashMap<&str, &str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
+        let mut plain = String::with_capacity(page.len() + 256);
+        for line in page.lines().filter(|line| *line != "# EOF") {
+            let comment = ["# HELP ", "# TYPE "].into_iter().find_map(|word| Some((word, line.strip_prefix(word)?)));
+            let Some((word, (family, rest))) = comment.and_then(|(word, of)| Some((word, of.split_once(' ')?))) else {
+                plain.push_str(line);
+                plain.push('\n');
+                continue;
+            };
+            let suffix = match kinds.get(family).copied() {
+                Some("counter") => "_total",
+                Some("info") => "_info",
+                _ => "",
+            };
+            let rest = if word == "# TYPE " && rest == "info" { "gauge" } else { rest };
+            plain.push_str(&format!("{word}{family}{suffix} {rest}\n"));
+        }
+        plain
+    }
 }
 
 fn whole(number: u64) -> i64 {
@@ -259,6 +291,24 @@ mod tests {
             lines.sort_unstable();
             insta::assert_snapshot!(lines.join("\n"));
         });
+    }
+
+    #[test]
+    fn the_older_format_names_each_family_as_its_samples() {
+        let metrics = Metrics::new();
+        metrics.poll(Endpoint::Burn, "fresh", at());
+        let page = metrics.encode_plain();
+        for line in [
+            "# TYPE cliffwatch_polls_total counter",
+            "# HELP cliffwatch_polls_total Requests to the source by what came of them.",
+            "cliffwatch_polls_total{endpoint=\"burn\",outcome=\"fresh\"} 1",
+            "# TYPE cliffwatch_build_info gauge",
+            "# TYPE cliffwatch_source_up gauge",
+            "# TYPE cliffwatch_delivery_latency_seconds histogram",
+        ] {
+            assert!(page.lines().any(|known| known == line), "{line} is missing in\n{page}");
+        }
+        assert!(!page.contains("# EOF") && !page.contains(" info\n"), "{page}");
     }
 
     #[test]

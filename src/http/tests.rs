@@ -118,7 +118,10 @@ async fn every_page_answers() {
     let (status, text) = app.ask("GET /", LOCAL).await;
     assert!(status == 200 && text.contains("<!doctype html>") && text.contains("content-security-policy"), "{text}");
     let (_, text) = app.ask("GET /metrics", LOCAL).await;
-    assert!(text.contains("application/openmetrics-text") && text.contains("cliffwatch_build_info"), "{text}");
+    assert!(text.contains("text/plain; version=0.0.4") && text.contains("# TYPE cliffwatch_build_info gauge"), "{text}");
+    let open = "Accept: application/openmetrics-text; version=1.0.0,text/plain;version=0.0.4;q=0.3\r\n";
+    let (_, text) = app.ask("GET /metrics", &format!("{LOCAL}{open}")).await;
+    assert!(text.contains("application/openmetrics-text") && text.contains("# TYPE cliffwatch_build info"), "{text}");
     for list in [
         "/api/upcoming?within=30d&token=arbitrum,sui&min_value=5",
         "/api/changes?since=7d&kind=rescheduled",
