@@ -5,7 +5,9 @@
 //! a key that is refused and credits that are spent have alerts of their own, since each asks for something else to be done; bad
 //! answers are told of the endpoint where most of it is bad, else of the token. An alert remembers which feeds fail
 //! ([`Alert::members`]) and ends when each of them has answered since, or is no longer watched. Feeds that join within
-//! [`FOLD_WITHIN`] do so in silence; feeds that join later are told as a reminder, at most once a day.
+//! [`FOLD_WITHIN`] do so in silence; feeds that join later are told as a reminder, at most once a day. Where all of the source is
+//! in trouble, one more feed of an endpoint that fails already is no news at all: which of them are asked before the client gives up
+//! for a while is chance.
 //!
 //! Source alerts go out without any rule. The first rule `on = "source"` that holds for one may reword, relabel and route it; the
 //! alert stays the same alert when rules change, and the label `kind` stays what it is.
@@ -456,6 +458,14 @@ impl Case {
         self.members.contains(&feed.to_string())
     }
 
+    /// Whether a feed came to it in this cycle that tells more of the trouble.
+    fn brings_news(&self) -> bool {
+        let endpoint_of = |feed: FeedId| feed.endpoint;
+        let known: BTreeSet<Endpoint> = self.feeds_before().map(endpoint_of).collect();
+        let is_new = |member: &String| feed_of(member).map(endpoint_of).is_some_and(|endpoint| !known.contains(&endpoint));
+        self.joined > 0 && (self.place != Place::Source || self.members.iter().any(is_new))
+    }
+
     fn feeds_before(&self) -> impl Iterator<Item = FeedId> {
         self.before.iter().flat_map(|alert| &alert.members).filter_map(|member| feed_of(member))
     }
@@ -531,7 +541,7 @@ impl<J: Judge> Teller<'_, J> {
         case.alert.members = case.members.iter().cloned().collect();
         let joined = format!("joined {}", self.now.format("%Y-%m-%d"));
         let joins_late = !is_new
-            && case.joined > 0
+            && case.brings_news()
             && self.now.signed_duration_since(since) > FOLD_WITHIN
             && !case.alert.leads.contains(&joined);
         let has_turned = case.kind_before() != Some(kind);
