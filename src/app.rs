@@ -18,7 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     alert::{Alert, Notice},
-    api::{Client, ClientError},
+    api::{Client, ClientError, Tuning},
     clock::Clock,
     config::Config,
     cycle::{self, CycleError, CycleReport, Judgement, run_cycle},
@@ -163,6 +163,21 @@ impl App {
     /// # Errors
     /// Where something of it cannot be had. Rule files with errors do so only where no good rules are remembered from before.
     pub async fn open(config: Config, base_dir: &Path, clock: Clock, drive: Drive) -> Result<Self, AppError> {
+        Self::open_tuned(config, base_dir, clock, drive, Tuning::default()).await
+    }
+
+    /// As [`Self::open`], with the waits of the client made short.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    #[doc(hidden)]
+    pub async fn open_tuned(
+        config: Config,
+        base_dir: &Path,
+        clock: Clock,
+        drive: Drive,
+        tuning: Tuning,
+    ) -> Result<Self, AppError> {
         let now = clock.now();
         let config = Arc::new(config);
         let store = Store::open(Opening { path: config.store.path.clone(), access: Access::Own, now })
@@ -181,7 +196,7 @@ impl App {
             .map_err(|errors| AppError::Config(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
         let slots =
             schedule::jobs(&config.schedule).map_err(|(key, error)| AppError::Config(format!("schedule.{key}: {error}")))?;
-        let api = Client::new(&config.source, clock.clone())?;
+        let api = Client::with_tuning(&config.source, clock.clone(), tuning)?;
 
         let (rules, problem) = usable_rules(&config, base_dir, &store, now).await?;
         match &problem {
@@ -784,11 +799,13 @@ impl Meter for Counter {
     }
 }
 
-/// A future that ends when the process is asked to: SIGTERM or SIGINT.
+/// A future that ends when the process is asked to: SIGTERM or SIGINT. It listens from this call on, so that being asked while the
+/// database is still opened ends in good order too. Needs the runtime.
 pub fn asked_to_stop() -> Pin<Box<dyn Future<Output = ()> + Send>> {
     use tokio::signal::unix::{SignalKind, signal};
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     Box::pin(async {
-        let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        let (Ok(mut term), Ok(mut int)) = signals else {
             tracing::error!("cannot listen for signals: stop the process by force");
             return std::future::pending().await;
         };

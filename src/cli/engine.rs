@@ -60,6 +60,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Exit> {
     let (config, loaded) = context.load_file()?;
     crate::log::start(&config.log, context.verbose)?;
     drive(async {
+        let stop = app::asked_to_stop();
         let app = App::open(config, &loaded.base_dir, context.clock.clone(), Drive::Itself).await?;
         let started = |address: Option<SocketAddr>| match address {
             Some(address) => {
@@ -67,7 +68,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Exit> {
             }
             None => tracing::info!("cliffwatch {} is watching", env!("CARGO_PKG_VERSION")),
         };
-        app.run(app::asked_to_stop(), started).await?;
+        app.run(stop, started).await?;
         Ok(Exit::Done)
     })
 }
