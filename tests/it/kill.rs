@@ -1,25 +1,38 @@
-//! `kill -9` at random and at named points: afterwards every alert arrived, and nothing is ahead of its deliveries.
+//! `kill -9` at named points and at random: afterwards every alert arrived, repeats carry the id of the first, and no snapshot is
+//! ahead of its deliveries.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     os::unix::process::ExitStatusExt,
-    path::Path,
-    process::{Child, Command, Stdio},
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
-use cliffwatch::serve::{self, Options, Service, faults::Faults};
+use chrono::TimeDelta;
+use cliffwatch::{
+    clock::Clock,
+    failpoint,
+    serve::{self, Options, Service, faults::Faults},
+    supply::Timestamp,
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Hook, cliff, item, lines};
+use crate::support::{Hook, cliff, item};
 
 const TOKENS: usize = 12;
+/// Deliveries under way at once to one receiver, as the default config has it: so many may be accepted and not yet recorded.
+const UNDER_WAY: usize = 4;
+/// How long anything may take here.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The source, a receiver, and a folder with a config for the real binary.
 struct Stage {
     service: Service,
     hook: Hook,
     folder: tempfile::TempDir,
+    starts: usize,
     _ending: tokio_util::sync::DropGuard,
 }
 
@@ -27,15 +40,15 @@ impl Stage {
     async fn set() -> Self {
         let ending = CancellationToken::new();
         let service = Service::in_memory(Options { access: serve::Access::Open, ..Options::default() }).expect("a service");
-        let soon = cliffwatch::clock::Clock::system().now() + chrono::TimeDelta::days(5);
-        let date = soon.format("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let later = (soon + chrono::TimeDelta::days(200)).format("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let soon = Clock::system().now() + TimeDelta::days(5);
+        let date = |at: Timestamp| at.format("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let later = soon + TimeDelta::days(200);
         service
             .edit(|edit| {
                 for n in 0..TOKENS {
-                    let id = format!("token-{n}");
+                    let id = token(n);
                     edit.put_token(&item(&id, &id))?;
-                    edit.put_events(&id, vec![cliff(&date, "Team", 2e6, "second"), cliff(&later, "Team", 2e6, "second")])?;
+                    edit.put_events(&id, vec![cliff(&date(soon), "Team", 2e6, "second"), cliff(&date(later), "Team", 2e6, "second")])?;
                 }
                 Ok(())
             })
@@ -52,7 +65,7 @@ impl Stage {
 [source]
 base_url = "http://{source}"
 legacy_base_url = "http://{source}"
-requests_per_minute = 100000
+requests_per_minute = 60000
 [schedule]
 token_list = "* * * * * *"
 upcoming = "off"
@@ -65,6 +78,8 @@ evaluate = "* * * * * *"
 path = "kill.db"
 [http]
 listen = "off"
+[log]
+format = "human"
 [delivery]
 retry = ["0s", "1s", "1s", "1s", "1s", "1s", "1s", "1s"]
 [[receiver]]
@@ -76,45 +91,128 @@ receivers = ["ops"]
 "#
         );
         std::fs::write(folder.path().join("cliffwatch.toml"), config).expect("written");
-        Self { service, hook, folder, _ending: ending.drop_guard() }
+        Self { service, hook, folder, starts: 0, _ending: ending.drop_guard() }
     }
 
-    fn start(&self, crash_at: Option<&str>) -> Child {
+    /// Starts the daemon, its standard error in a file of its own.
+    fn start(&mut self, crash_at: Option<&str>) -> Child {
+        self.starts += 1;
         let mut command = Command::new(env!("CARGO_BIN_EXE_cliffwatch"));
-        command.args(["--config", "cliffwatch.toml", "run"]).current_dir(self.folder.path());
-        command.env_remove("CLIFFWATCH_CRASH_AT").stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(log(self.folder.path()));
+        command.args(["--config", "cliffwatch.toml", "--color", "never", "run"]).current_dir(self.folder.path());
+        command.env_remove(failpoint::VARIABLE).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(std::fs::File::create(self.log_path()).expect("a log"));
         if let Some(point) = crash_at {
-            command.env("CLIFFWATCH_CRASH_AT", point);
+            command.env(failpoint::VARIABLE, point);
         }
         command.spawn().expect("starts")
     }
 
-    /// Rules and tokens of everything that was told so far, without repeats.
-    fn told(&self) -> Vec<String> {
-        let mut told: Vec<String> =
-            self.hook.peek().iter().flat_map(|body| lines(std::slice::from_ref(body))).map(|line| line.split(':').next().unwrap_or_default().to_owned()).collect();
-        told.sort();
-        told.dedup();
+    fn log_path(&self) -> PathBuf {
+        self.folder.path().join(format!("log-{}", self.starts))
+    }
+
+    /// What the last start logged.
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    fn database(&self) -> rusqlite::Connection {
+        let path = self.folder.path().join("kill.db");
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let database = rusqlite::Connection::open_with_flags(path, flags).expect("opens");
+        database.busy_timeout(Duration::from_secs(5)).expect("set");
+        database
+    }
+
+    fn count(&self, sql: &str) -> i64 {
+        self.database().query_row(sql, [], |row| row.get(0)).expect(sql)
+    }
+
+    /// Whether the first sight of a token is written down.
+    fn knows(&self, token: &str) -> bool {
+        let known = "SELECT count(*) FROM record JOIN token ON token.no = record.token_no WHERE token.id = ?1";
+        let database = self.database();
+        // Killed before its first commit, the database is empty.
+        let has_tables = database.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)).expect("read") > 0;
+        has_tables && database.query_row(known, [token], |row| row.get::<_, i64>(0)).expect("read") > 0
+    }
+
+    fn move_last_event(&self, token: &str, by: TimeDelta) {
+        self.service
+            .edit(|edit| {
+                let events = edit.events(token)?;
+                let at = events.last().and_then(|event| event.unlock_date.copied()).expect("dated");
+                edit.move_event(token, at, at + by)
+            })
+            .expect("edited");
+    }
+
+    /// `rule token` of everything that was accepted, with the webhook ids that brought it.
+    fn told(&self) -> BTreeMap<(String, String), BTreeSet<String>> {
+        let mut told: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+        for (id, body) in self.hook.accepted() {
+            for alert in body["data"]["alerts"].as_array().expect("alerts") {
+                let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+                told.entry((text(&alert["rule"]), text(&alert["token"]["id"]))).or_default().insert(id.clone());
+            }
+        }
         told
     }
 
-    /// Runs the binary until `expected` messages arrived, then ends it kindly.
-    async fn finish(&self, expected: usize) {
+    /// Runs the binary unharmed until `is_done` and nothing waits in the outbox, then ends it kindly.
+    async fn finish(&mut self, is_done: impl Fn(&Self) -> bool) {
         let mut child = self.start(None);
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while self.told().len() < expected {
+        let deadline = Instant::now() + PATIENCE;
+        while !(self.log().contains("is watching")
+            && is_done(self)
+            && self.count("SELECT count(*) FROM delivery WHERE state IN ('due', 'retrying')") == 0)
+        {
             assert!(Instant::now() < deadline, "told {:#?}\n{}", self.told(), self.log());
+            assert_eq!(child.try_wait().expect("waits"), None, "must run on\n{}", self.log());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         terminate(&child);
-        let status = child.wait().expect("ended");
+        let status = wait(&mut child).await;
         assert!(status.success(), "ended by {status}\n{}", self.log());
     }
 
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    /// No snapshot may be ahead of its deliveries, and everything that was to be told was told.
+    fn assert_sound(&self) {
+        assert_eq!(self.database().query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).expect("checked"), "ok");
+        let undelivered = "SELECT count(*) FROM notice WHERE receivers <> '[]' AND id NOT IN (SELECT notice FROM delivery_notice)";
+        assert_eq!(self.count(undelivered), 0, "a notice without a delivery");
+        let events = self.count("SELECT count(*) FROM alert WHERE state = 'event'");
+        assert_eq!(self.count("SELECT count(*) FROM change"), events, "each change has its alert");
+        assert_eq!(self.count("SELECT count(*) FROM delivery WHERE state <> 'delivered'"), 0);
+        let accepted: BTreeSet<String> = self.hook.accepted().into_iter().map(|(id, _)| id).collect();
+        let database = self.database();
+        let mut statement = database.prepare("SELECT webhook_id FROM delivery").expect("prepared");
+        let recorded: BTreeSet<String> =
+            statement.query_map([], |row| row.get(0)).expect("asked").collect::<Result<_, _>>().expect("read");
+        assert_eq!(recorded, accepted, "what was recorded as delivered is what the receiver took");
+        for n in 0..TOKENS {
+            let mut dates = self.service.edit(|edit| edit.events(&token(n))).expect("read");
+            dates.sort_by_key(|event| event.unlock_date.copied());
+            let expected: Vec<i64> =
+                dates.iter().filter_map(|event| Some(event.unlock_date.copied()?.timestamp_millis())).collect();
+            let known = "SELECT starts_at FROM record JOIN token ON token.no = record.token_no WHERE token.id = ?1 ORDER BY starts_at";
+            let mut statement = database.prepare(known).expect("prepared");
+            let known: Vec<i64> =
+                statement.query_map([token(n)], |row| row.get(0)).expect("asked").collect::<Result<_, _>>().expect("read");
+            assert_eq!(known, expected, "{} is what the source last said", token(n));
+        }
     }
+
+    /// Messages beyond the first of each id.
+    fn repeats(&self) -> usize {
+        let accepted = self.hook.accepted();
+        let ids: BTreeSet<&str> = accepted.iter().map(|(id, _)| id.as_str()).collect();
+        accepted.len() - ids.len()
+    }
+}
+
+fn token(n: usize) -> String {
+    format!("token-{n:02}")
 }
 
 const RULES: &str = r#"
@@ -129,70 +227,13 @@ alert = "ScheduleChanged"
 on    = "unlock.*"
 "#;
 
-fn log(folder: &Path) -> Stdio {
-    std::fs::File::options().create(true).append(true).open(folder.join("log")).map_or_else(|_| Stdio::null(), Stdio::from)
-}
-
+/// Asks a process that this test started to end.
 fn terminate(child: &Child) {
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
 }
 
-/// No snapshot may be ahead of its deliveries: every notice with a receiver has its row in the outbox, every change its alert.
-fn assert_sound(database: &Path) {
-    let database = rusqlite::Connection::open(database).expect("opens");
-    let count = |sql: &str| database.query_row(sql, [], |row| row.get::<_, i64>(0)).expect(sql);
-    assert_eq!(database.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).expect("checked"), "ok");
-    assert_eq!(count("SELECT count(*) FROM notice WHERE id NOT IN (SELECT notice_id FROM delivery_notice)"), 0, "a notice without a delivery");
-    assert_eq!(count("SELECT count(*) FROM change"), count("SELECT count(*) FROM alert WHERE state = 'event'"), "a change without its alert");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_named_points_every_alert_arrives() {
-    for point in ["commit.before:3", "commit.inside:2", "commit.inside:4", "commit.after:2", "attempt.before:1", "attempt.before:5", "attempt.after:1"] {
-        let stage = Stage::set().await;
-        let mut child = stage.start(Some(point));
-        let status = wait(&mut child, Duration::from_secs(60)).await;
-        assert_eq!(status.signal(), Some(6), "{point}: must die of the crash point, ended by {status}\n{}", stage.log());
-        stage.finish(TOKENS).await;
-        assert_sound(&stage.folder.path().join("kill.db"));
-        let bodies = stage.hook.peek();
-        let repeats = bodies.len() - TOKENS;
-        // Between a receiver's word and our record of it there is at most one message for each delivery under way.
-        let most = if point.starts_with("attempt") { 4 } else { 0 };
-        assert!(repeats <= most, "{point}: {repeats} repeats");
-        stage.hook.take();
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_random_every_alert_arrives() {
-    let stage = Stage::set().await;
-    for round in 0..6_u64 {
-        let mut child = stage.start(None);
-        tokio::time::sleep(Duration::from_millis(60 + round * 170)).await;
-        child.kill().expect("kill -9");
-        let status = child.wait().expect("ended");
-        assert_eq!(status.signal(), Some(9), "must die of the kill\n{}", stage.log());
-        let token = format!("token-{round}");
-        stage
-            .service
-            .edit(|edit| {
-                let events = edit.events(&token)?;
-                let at = events.last().and_then(|event| event.unlock_date.copied()).expect("dated");
-                edit.move_event(&token, at, at + chrono::TimeDelta::days(9))
-            })
-            .expect("edited");
-    }
-    let begin = Instant::now();
-    // A move made before the token was first read is part of its baseline: so many alerts at least, all moves at most.
-    stage.finish(TOKENS).await;
-    assert_sound(&stage.folder.path().join("kill.db"));
-    assert!(begin.elapsed() < Duration::from_secs(60));
-    stage.hook.take();
-}
-
-async fn wait(child: &mut Child, patience: Duration) -> std::process::ExitStatus {
-    let deadline = Instant::now() + patience;
+async fn wait(child: &mut Child) -> ExitStatus {
+    let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(status) = child.try_wait().expect("waits") {
             return status;
@@ -203,4 +244,90 @@ async fn wait(child: &mut Child, patience: Duration) -> std::process::ExitStatus
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Dies at `point`, is started again, and has told everything: with at most `most` repeats.
+async fn check(point: &str, most: usize) {
+    assert!(failpoint::POINTS.iter().any(|known| point.starts_with(known)), "{point} is no point");
+    let mut stage = Stage::set().await;
+    let mut child = stage.start(Some(point));
+    let status = wait(&mut child).await;
+    assert_eq!(status.signal(), Some(6), "{point}: must die of the crash point, ended by {status}\n{}", stage.log());
+    assert!(stage.log().contains(&format!("dying at {}", point.split(':').next().expect("a point"))), "{}", stage.log());
+    // What changes while it is down is told, where the token was known before.
+    let moved = token(3);
+    let was_known = stage.knows(&moved);
+    stage.move_last_event(&moved, TimeDelta::days(9));
+    stage.finish(|stage| stage.told().len() >= TOKENS + usize::from(was_known)).await;
+
+    stage.assert_sound();
+    let told = stage.told();
+    for n in 0..TOKENS {
+        assert!(told.contains_key(&("BigCliffAhead".into(), token(n))), "{point}: {told:#?}");
+    }
+    assert_eq!(told.contains_key(&("ScheduleChanged".into(), moved)), was_known, "{point}: {told:#?}");
+    assert!(told.values().all(|ids| ids.len() == 1), "{point}: a repeat carries the id of the first: {told:#?}");
+    let repeats = stage.repeats();
+    assert!(repeats <= most, "{point}: {repeats} repeats");
+}
+
+macro_rules! points {
+    ($($name:ident: $point:literal, $most:expr;)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                check($point, $most).await;
+            }
+        )*
+    };
+}
+
+points! {
+    killed_before_the_first_commit: "commit.before:1", 0;
+    killed_before_a_later_commit: "commit.before:4", UNDER_WAY;
+    killed_inside_the_first_commit: "commit.inside:1", 0;
+    killed_inside_a_later_commit: "commit.inside:3", UNDER_WAY;
+    killed_after_a_commit_before_anyone_was_told: "commit.after:3", UNDER_WAY;
+    killed_after_a_receiver_accepted_before_it_was_recorded: "attempt.before:1", UNDER_WAY;
+    killed_after_a_later_receiver_accepted: "attempt.before:5", UNDER_WAY;
+    killed_after_an_attempt_was_recorded: "attempt.after:2", UNDER_WAY;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_random_every_alert_arrives() {
+    const ROUNDS: usize = 8;
+    let seed = fastrand::u64(..);
+    // Shown where the test fails.
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut stage = Stage::set().await;
+    let mut moved = BTreeSet::new();
+    for round in 0..ROUNDS {
+        let mut child = stage.start(None);
+        tokio::time::sleep(Duration::from_millis(random.u64(20..1_500))).await;
+        child.kill().expect("kill -9");
+        let status = wait(&mut child).await;
+        assert_eq!(status.signal(), Some(9), "must die of the kill, ended by {status}\n{}", stage.log());
+        if stage.folder.path().join("kill.db").exists() {
+            let id = token(round);
+            if stage.knows(&id) {
+                moved.insert(id.clone());
+            }
+            stage.move_last_event(&id, TimeDelta::days(9));
+        }
+    }
+    let expected = TOKENS + moved.len();
+    stage.finish(|stage| stage.told().len() >= expected).await;
+
+    stage.assert_sound();
+    let told = stage.told();
+    for n in 0..TOKENS {
+        assert!(told.contains_key(&("BigCliffAhead".into(), token(n))), "{told:#?}");
+    }
+    let told_moved: BTreeSet<String> =
+        told.keys().filter(|(rule, _)| rule == "ScheduleChanged").map(|(_, token)| token.clone()).collect();
+    assert_eq!(told_moved, moved, "a move made after the token was first read is told, whenever the process died");
+    assert!(told.values().all(|ids| ids.len() == 1), "a repeat carries the id of the first: {told:#?}");
+    let repeats = stage.repeats();
+    assert!(repeats <= ROUNDS * UNDER_WAY, "{repeats} repeats");
 }

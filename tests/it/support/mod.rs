@@ -3,12 +3,14 @@
 
 use std::{
     net::SocketAddr,
-    path::PathBuf,
+    path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use axum::{Router, extract::State, http::StatusCode, routing::post};
 use cliffwatch::{
+    api::Tuning,
     app::{App, Drive},
     clock::Clock,
     config,
@@ -67,14 +69,9 @@ impl Hook {
         std::mem::take(&mut self.0.lock().unwrap().bodies).into_iter().map(|(_, body)| body).collect()
     }
 
-    /// What was accepted since it was last taken, left where it is.
-    pub fn peek(&self) -> Vec<Value> {
-        self.0.lock().unwrap().bodies.iter().map(|(_, body)| body.clone()).collect()
-    }
-
-    /// The ids of what was accepted so far.
-    pub fn ids(&self) -> Vec<String> {
-        self.0.lock().unwrap().bodies.iter().map(|(id, _)| id.clone()).collect()
+    /// What was accepted since it was last taken, with its `webhook-id`; left where it is.
+    pub fn accepted(&self) -> Vec<(String, Value)> {
+        self.0.lock().unwrap().bodies.clone()
     }
 
     pub fn answer_always(&self, status: Option<u16>) {
@@ -180,6 +177,17 @@ pub fn two_tokens(edit: &mut Edit<'_>) -> Result<(), EditError> {
     Ok(())
 }
 
+/// The app with a client whose waits in real time are short; breakers and the like go by the manual clock, and stay as they are.
+async fn open(config: &config::Config, folder: &Path, clock: &Clock) -> App {
+    let tuning = Tuning {
+        backoff: Duration::from_millis(5),
+        short_wait: Duration::from_millis(50),
+        limited_wait: Duration::from_millis(20),
+        ..Tuning::default()
+    };
+    App::open_tuned(config.clone(), folder, clock.clone(), Drive::Crank, tuning).await.expect("opens")
+}
+
 pub struct TestApp {
     pub clock: Clock,
     pub service: Service,
@@ -217,7 +225,7 @@ impl TestApp {
 [source]
 base_url = "http://{source}"
 legacy_base_url = "http://{source}"
-requests_per_minute = 100000
+requests_per_minute = 60000
 timeout = "5s"
 [watch]
 tokens = {tokens}
@@ -241,7 +249,7 @@ receivers = ["ops"]
         let loaded = config::load::load(Some(&path), &config::load::Environment::default());
         let problems = cliffwatch::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
         let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
-        let app = App::open(config.clone(), folder.path(), clock.clone(), Drive::Crank).await.expect("opens");
+        let app = open(&config, folder.path(), &clock).await;
         Self { clock, service, faults, hook, folder, config, app: Some(app), ending }
     }
 
@@ -252,12 +260,7 @@ receivers = ["ops"]
     /// As after a restart: the same database, nothing else kept.
     pub async fn restart(&mut self) {
         self.app.take().expect("open").close().await.expect("closes");
-        let app = App::open(self.config.clone(), self.folder.path(), self.clock.clone(), Drive::Crank).await.expect("opens again");
-        self.app = Some(app);
-    }
-
-    pub fn database(&self) -> PathBuf {
-        self.config.store.path.clone()
+        self.app = Some(open(&self.config, self.folder.path(), &self.clock).await);
     }
 
     /// Asks one endpoint.
