@@ -5,7 +5,8 @@ use cliffwatch::supply::Endpoint;
 use crate::support::{Setup, TestApp, burn, buyback, cliff, time};
 
 /// Messages of the first tick: `alpha`'s cliff of 20 March lies 19.5 days ahead.
-const FIRST: [&str; 1] = ["alert.firing BigCliffAhead alpha: ALP: $2.00M (2.00% of market cap) unlocks on 20 Mar 2026, 12:00 UTC (in 20 days)"];
+const FIRST: [&str; 1] =
+    ["alert.firing BigCliffAhead alpha: ALP: $2.00M (2.00% of market cap) unlocks on 20 Mar 2026, 12:00 UTC (in 20 days)"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_sight_is_a_baseline_but_what_lies_ahead_is_told_at_once() {
@@ -25,7 +26,12 @@ async fn each_lead_time_is_told_once_and_the_end_too() {
         app.deliver().await;
         for body in app.hook.take() {
             let alert = &body["data"]["alerts"][0];
-            told.push(format!("{} {} {}", alert["token"]["id"].as_str().unwrap(), body["type"].as_str().unwrap(), alert["reason"].as_str().unwrap()));
+            told.push(format!(
+                "{} {} {}",
+                alert["token"]["id"].as_str().unwrap(),
+                body["type"].as_str().unwrap(),
+                alert["reason"].as_str().unwrap()
+            ));
         }
     }
     assert_eq!(

@@ -49,7 +49,9 @@ async fn records(app: &TestApp) -> Vec<String> {
     let snapshots = app.app().store().tokens(ids, Resource::ALL.to_vec()).await.expect("read");
     snapshots
         .iter()
-        .flat_map(|snapshot| snapshot.records.iter().map(|tracked| format!("{} {} {}", snapshot.token.id, tracked.record.resource(), tracked.key)))
+        .flat_map(|snapshot| {
+            snapshot.records.iter().map(|tracked| format!("{} {} {}", snapshot.token.id, tracked.record.resource(), tracked.key))
+        })
         .collect()
 }
 

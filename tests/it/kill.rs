@@ -48,7 +48,10 @@ impl Stage {
                 for n in 0..TOKENS {
                     let id = token(n);
                     edit.put_token(&item(&id, &id))?;
-                    edit.put_events(&id, vec![cliff(&date(soon), "Team", 2e6, "second"), cliff(&date(later), "Team", 2e6, "second")])?;
+                    edit.put_events(
+                        &id,
+                        vec![cliff(&date(soon), "Team", 2e6, "second"), cliff(&date(later), "Team", 2e6, "second")],
+                    )?;
                 }
                 Ok(())
             })
@@ -133,7 +136,8 @@ receivers = ["ops"]
         let known = "SELECT count(*) FROM record JOIN token ON token.no = record.token_no WHERE token.id = ?1";
         let database = self.database();
         // Killed before its first commit, the database is empty.
-        let has_tables = database.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)).expect("read") > 0;
+        let has_tables =
+            database.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)).expect("read") > 0;
         has_tables && database.query_row(known, [token], |row| row.get::<_, i64>(0)).expect("read") > 0
     }
 
@@ -178,8 +182,12 @@ receivers = ["ops"]
 
     /// No snapshot may be ahead of its deliveries, and everything that was to be told was told.
     fn assert_sound(&self) {
-        assert_eq!(self.database().query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).expect("checked"), "ok");
-        let undelivered = "SELECT count(*) FROM notice WHERE receivers <> '[]' AND id NOT IN (SELECT notice FROM delivery_notice)";
+        assert_eq!(
+            self.database().query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).expect("checked"),
+            "ok"
+        );
+        let undelivered =
+            "SELECT count(*) FROM notice WHERE receivers <> '[]' AND id NOT IN (SELECT notice FROM delivery_notice)";
         assert_eq!(self.count(undelivered), 0, "a notice without a delivery");
         let events = self.count("SELECT count(*) FROM alert WHERE state = 'event'");
         assert_eq!(self.count("SELECT count(*) FROM change"), events, "each change has its alert");
@@ -195,7 +203,8 @@ receivers = ["ops"]
             dates.sort_by_key(|event| event.unlock_date.copied());
             let expected: Vec<i64> =
                 dates.iter().filter_map(|event| Some(event.unlock_date.copied()?.timestamp_millis())).collect();
-            let known = "SELECT starts_at FROM record JOIN token ON token.no = record.token_no WHERE token.id = ?1 ORDER BY starts_at";
+            let known =
+                "SELECT starts_at FROM record JOIN token ON token.no = record.token_no WHERE token.id = ?1 ORDER BY starts_at";
             let mut statement = database.prepare(known).expect("prepared");
             let known: Vec<i64> =
                 statement.query_map([token(n)], |row| row.get(0)).expect("asked").collect::<Result<_, _>>().expect("read");

@@ -1,6 +1,7 @@
 //! The program from outside: the real app with a crank, the real binary, the README.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
 
+mod binary;
 mod cycle;
 mod faults;
 mod kill;

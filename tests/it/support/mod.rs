@@ -8,7 +8,12 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, extract::State, http::StatusCode, routing::post};
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri},
+    routing::post,
+};
 use cliffwatch::{
     api::Tuning,
     app::{App, Drive},
@@ -32,7 +37,8 @@ pub fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a timestamp")
 }
 
-/// A webhook receiver that keeps bodies and answers as told.
+/// A webhook receiver that keeps bodies and answers as told. What it refuses, it refuses as many servers do: with the address in
+/// the answer.
 #[derive(Clone, Debug, Default)]
 pub struct Hook(Arc<Mutex<HookState>>);
 
@@ -43,23 +49,27 @@ struct HookState {
     answers: Vec<u16>,
     /// Status for all requests, while set.
     always: Option<u16>,
+    /// Whether a request carried a signature.
+    signed: bool,
 }
 
 impl Hook {
     pub async fn start(ending: CancellationToken) -> (Self, SocketAddr) {
-        async fn take(State(hook): State<Hook>, headers: axum::http::HeaderMap, body: String) -> StatusCode {
+        async fn take(State(hook): State<Hook>, uri: Uri, headers: HeaderMap, body: String) -> (StatusCode, String) {
             let mut state = hook.0.lock().unwrap();
+            state.signed |= headers.contains_key("webhook-signature");
             let status = state.always.unwrap_or_else(|| if state.answers.is_empty() { 204 } else { state.answers.remove(0) });
             if status < 300 {
                 let id = headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
                 state.bodies.push((id, serde_json::from_str(&body).expect("JSON")));
             }
-            StatusCode::from_u16(status).unwrap()
+            let answer = if status < 300 { String::new() } else { format!("nothing at {uri}") };
+            (StatusCode::from_u16(status).unwrap(), answer)
         }
         let hook = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
-        let router = Router::new().route("/hook", post(take)).with_state(hook.clone());
+        let router = Router::new().route("/hook", post(take)).route("/hook/{*rest}", post(take)).with_state(hook.clone());
         tokio::spawn(serve::serve(listener, router, ending.cancelled_owned()));
         (hook, address)
     }
@@ -72,6 +82,11 @@ impl Hook {
     /// What was accepted since it was last taken, with its `webhook-id`; left where it is.
     pub fn accepted(&self) -> Vec<(String, Value)> {
         self.0.lock().unwrap().bodies.clone()
+    }
+
+    /// Whether any request carried a signature.
+    pub fn was_signed(&self) -> bool {
+        self.0.lock().unwrap().signed
     }
 
     pub fn answer_always(&self, status: Option<u16>) {
@@ -87,7 +102,11 @@ pub fn lines(bodies: &[Value]) -> Vec<String> {
             let kind = body["type"].as_str().expect("a type").to_owned();
             body["data"]["alerts"].as_array().expect("alerts").iter().map(move |alert| {
                 let token = alert["token"]["id"].as_str().unwrap_or("-");
-                format!("{kind} {} {token}: {}", alert["rule"].as_str().unwrap(), alert["annotations"]["summary"].as_str().unwrap())
+                format!(
+                    "{kind} {} {token}: {}",
+                    alert["rule"].as_str().unwrap(),
+                    alert["annotations"]["summary"].as_str().unwrap()
+                )
             })
         })
         .collect()
@@ -168,7 +187,10 @@ pub fn two_tokens(edit: &mut Edit<'_>) -> Result<(), EditError> {
     edit.put_token(&item("alpha", "ALP"))?;
     edit.put_token(&item("beta", "BET"))?;
     let months = ["2026-03-20", "2026-04-20", "2026-05-20", "2026-06-20", "2026-07-20", "2026-08-20"];
-    edit.put_events("alpha", months.iter().map(|day| cliff(&format!("{day}T12:00:00Z"), "Team", 2_000_000.0, "second")).collect())?;
+    edit.put_events(
+        "alpha",
+        months.iter().map(|day| cliff(&format!("{day}T12:00:00Z"), "Team", 2_000_000.0, "second")).collect(),
+    )?;
     edit.put_events("beta", vec![cliff("2026-05-15T00:00:00Z", "Seed", 5_000_000.0, "month")])?;
     for token in ["alpha", "beta"] {
         edit.add_burn(token, burn("2026-01-10T00:00:00Z", 5_000.0))?;
@@ -208,8 +230,8 @@ impl TestApp {
         cliffwatch::api::install_crypto_provider();
         let clock = Clock::manual(time(BEGIN));
         let ending = CancellationToken::new();
-        let service =
-            Service::in_memory(Options { access: serve::Access::Open, clock: clock.clone(), ..Options::default() }).expect("a service");
+        let service = Service::in_memory(Options { access: serve::Access::Open, clock: clock.clone(), ..Options::default() })
+            .expect("a service");
         service.edit(|edit| (setup.fill)(edit)).expect("filled");
         let faults = Faults::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
