@@ -5,4 +5,5 @@ mod binary;
 mod cycle;
 mod faults;
 mod kill;
+mod seams;
 mod support;

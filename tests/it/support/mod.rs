@@ -51,6 +51,8 @@ struct HookState {
     always: Option<u16>,
     /// Whether a request carried a signature.
     signed: bool,
+    /// The `webhook-id` of each request, accepted or not.
+    tried: Vec<String>,
 }
 
 impl Hook {
@@ -58,9 +60,10 @@ impl Hook {
         async fn take(State(hook): State<Hook>, uri: Uri, headers: HeaderMap, body: String) -> (StatusCode, String) {
             let mut state = hook.0.lock().unwrap();
             state.signed |= headers.contains_key("webhook-signature");
+            let id = headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
+            state.tried.push(id.clone());
             let status = state.always.unwrap_or_else(|| if state.answers.is_empty() { 204 } else { state.answers.remove(0) });
             if status < 300 {
-                let id = headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
                 state.bodies.push((id, serde_json::from_str(&body).expect("JSON")));
             }
             let answer = if status < 300 { String::new() } else { format!("nothing at {uri}") };
@@ -82,6 +85,11 @@ impl Hook {
     /// What was accepted since it was last taken, with its `webhook-id`; left where it is.
     pub fn accepted(&self) -> Vec<(String, Value)> {
         self.0.lock().unwrap().bodies.clone()
+    }
+
+    /// The `webhook-id` of each request, accepted or not.
+    pub fn tried(&self) -> Vec<String> {
+        self.0.lock().unwrap().tried.clone()
     }
 
     /// Whether any request carried a signature.
@@ -116,7 +124,7 @@ pub fn lines(bodies: &[Value]) -> Vec<String> {
 pub struct Setup {
     pub tokens: Value,
     pub rules: String,
-    /// More TOML for the config.
+    /// More TOML for the config; it begins inside `[route]`.
     pub config: String,
     pub fill: Box<dyn Fn(&mut Edit<'_>) -> Result<(), EditError>>,
 }
@@ -215,6 +223,8 @@ pub struct TestApp {
     pub service: Service,
     pub faults: Faults,
     pub hook: Hook,
+    /// A second receiver, `desk`, which no route leads to unless a test's config does.
+    pub desk: Hook,
     pub folder: tempfile::TempDir,
     pub config: config::Config,
     app: Option<App>,
@@ -238,6 +248,7 @@ impl TestApp {
         let source = listener.local_addr().expect("bound");
         tokio::spawn(serve::serve(listener, service.faulty_router(&faults), ending.clone().cancelled_owned()));
         let (hook, hook_address) = Hook::start(ending.clone()).await;
+        let (desk, desk_address) = Hook::start(ending.clone()).await;
 
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("rules")).expect("a folder");
@@ -259,6 +270,10 @@ listen = "off"
 name = "ops"
 type = "webhook"
 url = "http://{hook_address}/hook"
+[[receiver]]
+name = "desk"
+type = "webhook"
+url = "http://{desk_address}/hook"
 [route]
 receivers = ["ops"]
 {more}
@@ -272,7 +287,7 @@ receivers = ["ops"]
         let problems = cliffwatch::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
         let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
         let app = open(&config, folder.path(), &clock).await;
-        Self { clock, service, faults, hook, folder, config, app: Some(app), ending }
+        Self { clock, service, faults, hook, desk, folder, config, app: Some(app), ending }
     }
 
     pub fn app(&self) -> &App {
@@ -283,6 +298,12 @@ receivers = ["ops"]
     pub async fn restart(&mut self) {
         self.app.take().expect("open").close().await.expect("closes");
         self.app = Some(open(&self.config, self.folder.path(), &self.clock).await);
+    }
+
+    /// As after a restart with another config.
+    pub async fn restart_with(&mut self, change: impl FnOnce(&mut config::Config)) {
+        change(&mut self.config);
+        self.restart().await;
     }
 
     /// Asks one endpoint.
@@ -327,7 +348,8 @@ impl Drop for TestApp {
     fn drop(&mut self) {
         self.ending.cancel();
         if !std::thread::panicking() {
-            let left = lines(&self.hook.take());
+            let mut left = lines(&self.hook.take());
+            left.extend(lines(&self.desk.take()));
             assert!(left.is_empty(), "deliveries that nobody expected: {left:#?}");
         }
     }
