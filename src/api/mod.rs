@@ -165,6 +165,27 @@ pub enum Payload {
     Investor(wire::InvestorDetail),
 }
 
+/// Reads the body of an answer that has one page, as [`Client::fetch`] does once it has come: what the benches measure.
+///
+/// # Errors
+/// Where it is no answer to `request`; the text says why.
+#[doc(hidden)]
+pub fn read_body(request: &Request, version: u8, body: Vec<u8>, known: Option<ContentHash>) -> Result<Outcome, String> {
+    let route = route::Route::of(request)?;
+    let ask = route.ask(request, version);
+    let page = envelope::read(body, None, ask.is_list).map_err(|error| format!("{error:?}"))?;
+    let mut walk = walk::Walk::new(ask.is_list, ask.is_paged.then_some(u32::MAX), u64::MAX);
+    match walk.take(page) {
+        walk::Step::Whole => {}
+        step => return Err(format!("{step:?}")),
+    }
+    let pages = walk.into_pages();
+    if known == Some(pages.hash()) {
+        return Ok(Outcome::Unchanged);
+    }
+    parse::answer(request, route, &pages).map(Outcome::Fresh)
+}
+
 /// What kind of trouble: the label `outcome` of the metrics and `kind` of source alerts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

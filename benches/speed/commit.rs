@@ -1,0 +1,71 @@
+//! Records into the database: new ones, unchanged ones, and ones of which only the price moved.
+
+use std::time::Instant;
+
+use cliffwatch::{
+    diff::{Diff, Settings, Window, baseline_unlocks, diff_unlocks},
+    store::{
+        Access, Opening, Store,
+        model::{Commit, FeedUpdate},
+    },
+    supply::{Endpoint, FeedId, FeedState, Resource, Timestamp},
+};
+
+use crate::{
+    made::{Schedules, tranches},
+    measure::{line, rate, short},
+};
+
+/// Tokens that are written: a hundred thousand tranches.
+const TOKENS: usize = 1_000;
+/// Tokens in one commit, as in a cycle.
+const BATCH: usize = 32;
+
+pub fn run() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(written())
+}
+
+async fn written() -> anyhow::Result<()> {
+    let now: Timestamp = "2026-01-01T00:00:00Z".parse()?;
+    let schedules = Schedules::read()?;
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let store = Store::open(Opening { path: folder.path().join("commit.db"), access: Access::Own, now }).await?;
+    let (mut rows, mut records) = (0, 0);
+    for price in [1.0, 1.01] {
+        let mut took = std::time::Duration::ZERO;
+        let mut reading = std::time::Duration::ZERO;
+        for first in (0..TOKENS).step_by(BATCH) {
+            let numbers: Vec<usize> = (first..TOKENS.min(first + BATCH)).collect();
+            let start = Instant::now();
+            let before = store.tokens(numbers.iter().map(|number| Schedules::id(*number)).collect(), vec![Resource::Unlock]).await?;
+            reading += start.elapsed();
+            let mut commit = Commit { at: now, ..Commit::default() };
+            for (number, snapshot) in numbers.into_iter().zip(before) {
+                let events = schedules.events(number, price);
+                let diff = if snapshot.records.is_empty() {
+                    rows += tranches(&events);
+                    Diff { put: baseline_unlocks(&events), ..Diff::default() }
+                } else {
+                    diff_unlocks(&snapshot.token.id, &snapshot.records, &[], &events, &Settings::default(), &Window::ALL, now)
+                };
+                records += diff.put.len();
+                let state = FeedState { baseline_at: Some(now), read_at: Some(now), ..FeedState::default() };
+                let id = FeedId::of(Endpoint::UnlockEvents, &snapshot.token.id);
+                commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: diff.removed, header: None });
+            }
+            let start = Instant::now();
+            store.commit(commit).await?;
+            took += start.elapsed();
+        }
+        if price > 1.0 {
+            line("reading what was known", &format!("{} tranches/s", short(rate(rows, reading))), &format!("{TOKENS} tokens"));
+        }
+        let what = if price > 1.0 { "a commit of new prices" } else { "a commit of new records" };
+        let more = format!("{} records/s; {records} records, {rows} tranches, {BATCH} tokens a commit", short(rate(records, took)));
+        line(what, &format!("{} tranches/s", short(rate(rows, took))), &more);
+        records = 0;
+    }
+    store.close().await?;
+    Ok(())
+}

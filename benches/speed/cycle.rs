@@ -1,0 +1,154 @@
+//! A whole cycle over loopback, beside fetching the same bytes with the same client library and throwing them away.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context, ensure};
+use cliffwatch::{
+    api::install_crypto_provider,
+    app::{App, Drive},
+    clock::Clock,
+    config::{
+        Config,
+        load::{Environment, load_text},
+    },
+    cycle::CycleReport,
+    schedule::Job,
+    supply::Endpoint,
+};
+use tokio::task::JoinSet;
+
+use crate::{
+    measure::{cpu, line, ms, ratio},
+    upstream::Upstream,
+};
+
+/// Tokens that are asked for.
+const TOKENS: usize = 1_000;
+/// Rounds of each kind; the best counts.
+const ROUNDS: usize = 3;
+/// Requests under way at once, as configured below.
+const IN_FLIGHT: usize = 4;
+
+pub fn run() -> anyhow::Result<()> {
+    install_crypto_provider();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(cycles())
+}
+
+/// A config that asks `source` as fast as it answers, with the starter rules.
+pub fn config(source: &str, database: &Path, receiver: &str) -> anyhow::Result<Config> {
+    let loaded = load_text(None, &config_text(source, database, receiver), &Environment { variables: Vec::new(), credentials: None });
+    loaded.config.with_context(|| format!("{:?}", loaded.diagnostics))
+}
+
+/// The same as text.
+pub fn config_text(source: &str, database: &Path, receiver: &str) -> String {
+    format!(
+        r#"
+[source]
+base_url = "{source}"
+legacy_base_url = "{source}"
+requests_per_minute = 100000
+history = "9000d"
+horizon = "9000d"
+
+[schedule]
+token_list = "off"
+upcoming = "off"
+unlock_events = "0 10 */6 * * *"
+burn = "off"
+buyback = "off"
+allocations = "off"
+evaluate = "* * * * * *"
+
+[store]
+path = {database:?}
+
+[rules]
+paths = [{rules:?}]
+
+[http]
+listen = "off"
+
+[delivery]
+max_per_hour = 1000000
+
+[[receiver]]
+name = "ops"
+type = "webhook"
+url = "{receiver}"
+
+[route]
+receivers = ["ops"]
+"#,
+        rules = concat!(env!("CARGO_MANIFEST_DIR"), "/rules/*.toml"),
+    )
+}
+
+async fn cycles() -> anyhow::Result<()> {
+    let upstream = Upstream::start(TOKENS)?;
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let config = config(&upstream.address, &folder.path().join("cycle.db"), "http://127.0.0.1:9/hook")?;
+    let clock = Clock::system();
+    let app = App::open(config, folder.path(), clock, Drive::Crank).await?;
+    app.tick(Job::Poll(Endpoint::TokenList)).await?;
+    let (_, first, _) = timed(&app).await?;
+    let paths: Arc<Vec<String>> = Arc::new(upstream.paths().await?.iter().map(|path| format!("{}{path}", upstream.address)).collect());
+
+    let (mut bare, mut bytes) = (Duration::MAX, 0);
+    for _ in 0..ROUNDS {
+        let start = cpu();
+        bytes = fetch(&paths).await?;
+        bare = bare.min(cpu() - start);
+    }
+    let (mut unchanged, mut wall) = (Duration::MAX, Duration::MAX);
+    for _ in 0..ROUNDS {
+        let (report, took, elapsed) = timed(&app).await?;
+        ensure!(report.unchanged as usize == TOKENS, "{report}");
+        unchanged = unchanged.min(took);
+        wall = wall.min(elapsed);
+    }
+    let mut repriced = Duration::MAX;
+    for _ in 0..ROUNDS {
+        upstream.reprice().await?;
+        let (report, took, _) = timed(&app).await?;
+        ensure!(report.fresh as usize == TOKENS && report.changes.is_empty(), "{report}");
+        repriced = repriced.min(took);
+    }
+    let figure = |took| format!("{:.2} times the fetch", ratio(took, bare));
+    line("a bare fetch", &format!("{:.0} ms of processor", ms(bare)), &format!("{} requests, {:.0} MB", paths.len(), bytes as f64 / 1e6));
+    line("a cycle, all answers unchanged", &figure(unchanged), &format!("{:.0} ms of processor, {:.0} ms in all", ms(unchanged), ms(wall)));
+    line("a cycle, all prices moved", &figure(repriced), &format!("{:.0} ms of processor", ms(repriced)));
+    line("the first cycle of all", &figure(first), &format!("{:.0} ms of processor", ms(first)));
+    app.close().await?;
+    Ok(())
+}
+
+/// One cycle with its processor time and its duration.
+async fn timed(app: &App) -> anyhow::Result<(CycleReport, Duration, Duration)> {
+    let (start, began) = (cpu(), std::time::Instant::now());
+    let report = app.tick(Job::Poll(Endpoint::UnlockEvents)).await?;
+    ensure!(report.asked as usize >= TOKENS && report.failed.is_empty(), "{report}: {:?}", report.failed.first());
+    Ok((report, cpu() - start, began.elapsed()))
+}
+
+/// Fetches each address once, several at a time, and answers how many bytes came.
+async fn fetch(paths: &Arc<Vec<String>>) -> anyhow::Result<usize> {
+    let client = reqwest::Client::builder().build()?;
+    let mut tasks = JoinSet::new();
+    for lane in 0..IN_FLIGHT {
+        let (client, paths) = (client.clone(), paths.clone());
+        tasks.spawn(async move {
+            let mut bytes = 0;
+            for path in paths.iter().skip(lane).step_by(IN_FLIGHT) {
+                bytes += client.get(path).send().await?.error_for_status()?.bytes().await?.len();
+            }
+            Ok::<usize, reqwest::Error>(bytes)
+        });
+    }
+    let mut bytes = 0;
+    while let Some(done) = tasks.join_next().await {
+        bytes += done??;
+    }
+    Ok(bytes)
+}

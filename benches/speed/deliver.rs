@@ -1,0 +1,182 @@
+//! Alerts through the durable outbox to a receiver on loopback, beside a loop that posts the same bodies and remembers nothing.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use axum::{Router, body::Bytes, extract::State, http::StatusCode, routing::post};
+use cliffwatch::{
+    alert::{Alert, Notice},
+    api::install_crypto_provider,
+    app::{App, Drive},
+    clock::Clock,
+    evaluate::{TokenFacts, evaluate},
+    diff::{Diff, apply, baseline_unlocks},
+    serve,
+    store::model::Commit,
+    supply::{Resource, Timestamp, Token},
+};
+use tokio::{net::TcpListener, sync::Notify};
+
+use crate::{
+    cycle::config,
+    made::Schedules,
+    measure::{line, ms, percentile, rate, ratio, short},
+};
+
+/// Deliveries in one go.
+const COUNT: usize = 2_000;
+/// Deliveries one after the other, for their latency.
+const SINGLES: usize = 200;
+/// Posts under way at once: the default of `[delivery] concurrency`.
+const IN_FLIGHT: usize = 4;
+/// Longer than this no step may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A receiver that keeps when each body came.
+#[derive(Clone, Default)]
+struct Sink(Arc<(Mutex<Vec<(Instant, Bytes)>>, Notify)>);
+
+impl Sink {
+    async fn take(State(sink): State<Sink>, body: Bytes) -> StatusCode {
+        sink.0.0.lock().unwrap_or_else(PoisonError::into_inner).push((Instant::now(), body));
+        sink.0.1.notify_one();
+        StatusCode::NO_CONTENT
+    }
+
+    /// Waits for `count` bodies and takes them.
+    async fn wait(&self, count: usize) -> anyhow::Result<Vec<(Instant, Bytes)>> {
+        let all = async {
+            loop {
+                let woken = self.0.1.notified();
+                {
+                    let mut came = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+                    if came.len() >= count {
+                        return std::mem::take(&mut *came);
+                    }
+                }
+                woken.await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, all).await.context("the deliveries did not come")
+    }
+}
+
+pub fn run() -> anyhow::Result<()> {
+    install_crypto_provider();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(delivered())
+}
+
+async fn delivered() -> anyhow::Result<()> {
+    let sink = Sink::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = format!("http://{}/hook", listener.local_addr()?);
+    let router = Router::new().route("/hook", post(Sink::take)).with_state(sink.clone());
+    tokio::spawn(serve::serve(listener, router, std::future::pending()));
+
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let config = config("http://127.0.0.1:9", &folder.path().join("deliver.db"), &address)?;
+    let clock = Clock::system();
+    let app = App::open(config, folder.path(), clock.clone(), Drive::Itself).await?;
+    let mut alerts = alerts(&app, COUNT + SINGLES)?;
+    let singles = alerts.split_off(COUNT);
+
+    let start = Instant::now();
+    commit(&app, &clock, alerts).await?;
+    let came = sink.wait(COUNT).await?;
+    let durable = start.elapsed();
+
+    let client = reqwest::Client::builder().build()?;
+    let start = Instant::now();
+    let posts = (0..IN_FLIGHT).map(|lane| {
+        let (client, address) = (client.clone(), address.clone());
+        let bodies: Vec<Bytes> = came.iter().skip(lane).step_by(IN_FLIGHT).map(|(_, body)| body.clone()).collect();
+        tokio::spawn(async move {
+            for body in bodies {
+                client.post(&address).header("content-type", "application/json").body(body).send().await?.error_for_status()?;
+            }
+            Ok::<(), reqwest::Error>(())
+        })
+    });
+    for lane in posts.collect::<Vec<_>>() {
+        lane.await??;
+    }
+    sink.wait(COUNT).await?;
+    let bare = start.elapsed();
+
+    // Until what was sent is also recorded, the lane is busy.
+    idle(&app).await?;
+    let mut latencies = Vec::with_capacity(SINGLES);
+    for single in singles {
+        commit(&app, &clock, vec![single]).await?;
+        let committed = Instant::now();
+        let came = sink.wait(1).await?;
+        latencies.extend(came.first().map(|(at, _)| at.saturating_duration_since(committed)));
+        idle(&app).await?;
+    }
+    line("posting alone", &format!("{} a second", short(rate(COUNT, bare))), &format!("{COUNT} messages, {IN_FLIGHT} at a time"));
+    line("through the outbox", &format!("{} a second", short(rate(COUNT, durable))), &format!("{:.2} times as long", ratio(durable, bare)));
+    line(
+        "from the commit to the receiver",
+        &format!("p50 {:.1} ms", ms(percentile(&mut latencies, 0.5))),
+        &format!("p99 {:.1} ms, of {SINGLES} one after the other", ms(percentile(&mut latencies, 0.99))),
+    );
+    app.close().await?;
+    Ok(())
+}
+
+/// Waits until nothing is undelivered.
+async fn idle(app: &App) -> anyhow::Result<()> {
+    let done = async {
+        while !app.store().pending_receivers().await?.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    };
+    tokio::time::timeout(PATIENCE, done).await.context("the deliveries were not recorded")?
+}
+
+async fn commit(app: &App, clock: &Clock, alerts: Vec<(Alert, Notice)>) -> anyhow::Result<()> {
+    let (alerts, notices) = alerts.into_iter().unzip();
+    app.store().commit(Commit { at: clock.now(), alerts, notices, ..Commit::default() }).await?;
+    app.deps().outbox.wake();
+    Ok(())
+}
+
+/// Alerts as the starter rules raise them over made-up tokens.
+fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notice)>> {
+    let now: Timestamp = "2025-06-01T00:00:00Z".parse()?;
+    let schedules = Schedules::read()?;
+    let judgement = app.deps().judgement();
+    let mut made = Vec::with_capacity(count);
+    for number in 0.. {
+        if made.len() >= count {
+            break;
+        }
+        ensure!(number < 100 * count, "the rules raise too few alerts");
+        let token = Token { item: Schedules::item(number)?, ..Token::unknown(Schedules::id(number)) };
+        let records = apply(&[], &Diff { put: baseline_unlocks(&schedules.events(number, 1.0)), ..Diff::default() });
+        let facts = TokenFacts {
+            token: &token,
+            is_watched: true,
+            records: &records,
+            resources: &[Resource::Unlock],
+            changes: &[],
+            added: &[],
+            alerts: &[],
+            polled_at: &[],
+        };
+        let draft = evaluate(&[facts], &judgement.context(now));
+        let openings = draft.openings().len();
+        let verdict = draft.number(&vec![0; openings]);
+        for notice in verdict.notices {
+            let alert = verdict.alerts.iter().find(|alert| alert.id == notice.alert).context("a notice has an alert")?;
+            made.push((alert.clone(), notice));
+        }
+    }
+    made.truncate(count);
+    Ok(made)
+}

@@ -1,0 +1,95 @@
+//! Rules over records: the conditions alone, and a whole judgement.
+
+use std::{collections::BTreeMap, path::Path};
+
+use anyhow::ensure;
+use cliffwatch::{
+    config::{
+        Config,
+        load::{Environment, load_text},
+    },
+    diff::{Diff, apply, baseline_unlocks},
+    evaluate::{Context, TokenFacts, evaluate},
+    route::RouteTree,
+    rules::{self, Scope, Surroundings, Truth},
+    supply::{Resource, Timestamp, Token, Tracked},
+};
+
+use crate::{
+    made::{Schedules, bundled},
+    measure::{best, line, rate, short},
+};
+
+/// Thresholds that nothing reaches: each record is looked at by each rule, and nothing is told.
+const QUIET: [&str; 5] = [
+    "cliffValue >= 1e15",
+    "valueToMarketCap >= 1000 || cliffValue >= 1e15",
+    "cliffAmount >= token.circulatingSupply * 100",
+    "token.symbol == 'NONE' && cliffValue >= 5000000",
+    "cliffValue >= 1e15 && valueToMarketCap >= 2 && listedMethod == 'INTERNAL'",
+];
+
+pub fn run() -> anyhow::Result<()> {
+    let now: Timestamp = "2025-06-01T00:00:00Z".parse()?;
+    let loaded = load_text(None, include_str!("quiet.toml"), &Environment { variables: Vec::new(), credentials: None });
+    let config: Config = loaded.config.ok_or_else(|| anyhow::anyhow!("{:?}", loaded.diagnostics))?;
+    let routes = RouteTree::build(&config.route, &config.receivers).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
+    let mut known: Vec<(Token, Vec<Tracked>)> = Vec::new();
+    for (number, (id, events, _)) in bundled()?.into_iter().enumerate() {
+        let token = Token { item: Schedules::item(number)?, ..Token::unknown(id) };
+        known.push((token, apply(&[], &Diff { put: baseline_unlocks(&events), ..Diff::default() })));
+    }
+    let records: usize = known.iter().map(|(_, records)| records.len()).sum();
+    let facts: Vec<TokenFacts<'_>> = known
+        .iter()
+        .map(|(token, records)| TokenFacts {
+            token,
+            is_watched: true,
+            records,
+            resources: &[Resource::Unlock],
+            changes: &[],
+            added: &[],
+            alerts: &[],
+            polled_at: &[],
+        })
+        .collect();
+
+    let text = QUIET.iter().enumerate().fold(String::new(), |text, (number, when)| {
+        text + &format!("[[rule]]\nalert = \"Quiet{number}\"\non = \"unlock\"\nwhen = \"{when}\"\n")
+    });
+    let groups = BTreeMap::new();
+    let names = ["ops".to_owned()];
+    let around = Surroundings { receivers: &names, groups: &groups, now };
+    let source = cliffwatch::diagnostic::SourceText { file: "quiet.toml".into(), text };
+    let quiet = rules::load(&[source], &around);
+    ensure!(quiet.is_usable(), "{:?}", quiet.diagnostics);
+    let quiet = quiet.set;
+    let pairs = records * quiet.rules.len();
+    let took = best(|| {
+        let mut held = 0;
+        for (token, records) in &known {
+            for record in records {
+                let scope = Scope { token: Some(token), record: Some(record), change: None, source: None, lead: None, now };
+                held += quiet.rules.iter().filter(|rule| matches!(rule.holds(&scope), Truth::True)).count();
+            }
+        }
+        held
+    });
+    line("conditions alone", &format!("{} pairs/s", short(rate(pairs, took))), &format!("{records} records, {} rules", quiet.rules.len()));
+    let context = Context { rules: &quiet, routes: &routes, now };
+    let took = best(|| evaluate(&facts, &context).openings().len());
+    line("a judgement in which nothing fires", &format!("{} pairs/s", short(rate(pairs, took))), "dates, levels and open alerts included");
+
+    let files = rules::read_files(&["rules/*.toml".to_owned()], Path::new(env!("CARGO_MANIFEST_DIR")));
+    let starter = rules::load(&files.files, &around);
+    ensure!(starter.is_usable(), "{:?}", starter.diagnostics);
+    let context = Context { rules: &starter.set, routes: &routes, now };
+    let told = evaluate(&facts, &context).openings().len();
+    let took = best(|| evaluate(&facts, &context).openings().len());
+    line(
+        "the starter rules",
+        &format!("{} pairs/s", short(rate(records * starter.set.rules.len(), took))),
+        &format!("{} rules; {told} alerts with their texts, {} alerts/s", starter.set.rules.len(), short(rate(told, took))),
+    );
+    Ok(())
+}
