@@ -878,11 +878,13 @@ fn read_text(path: &Path) -> Result<String, String> {
 fn matching(pattern: &str, relative_to: &Path) -> Result<Vec<PathBuf>, String> {
     let is_wild = |part: &str| part.contains(['*', '?', '[', '{']);
     let full = relative_to.join(pattern);
+    // The folder of the configuration is a folder whatever its name; an absolute pattern does not begin with it.
+    let plain = if Path::new(pattern).is_absolute() { 0 } else { relative_to.components().count() };
     let mut folder = PathBuf::new();
     let mut rest: Vec<String> = Vec::new();
     for part in full.components() {
         let text = part.as_os_str().to_str().ok_or("it is not UTF-8")?;
-        if rest.is_empty() && (!is_wild(text) || relative_to.components().count() > folder.components().count()) {
+        if rest.is_empty() && (!is_wild(text) || plain > folder.components().count()) {
             folder.push(part);
         } else {
             rest.push(text.to_owned());

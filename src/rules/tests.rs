@@ -604,6 +604,10 @@ fn files_are_found_by_pattern_sorted_and_bounded() {
     assert!(told[1].1.contains("not UTF-8") && told[2].1.contains("larger than"), "{told:#?}");
     let deep = read_files(&["rules/**/*.toml".into()], folder.path());
     assert!(deep.files.iter().any(|file| file.file == path("rules/tests/t.toml")));
+    // An absolute pattern, seen from a folder that lies deeper than what it matches.
+    let absolute = path("rules/t*/*.toml").to_string_lossy().into_owned();
+    let far = read_files(&[absolute], &path("some/where/else/altogether/and/deeper"));
+    assert_eq!(far.files.iter().map(|file| file.file.clone()).collect::<Vec<_>>(), [path("rules/tests/t.toml")]);
 }
 
 /// A condition over doubles that both this program and the interpreter understand.
