@@ -610,6 +610,18 @@ fn an_empty_answer_empties_nothing() {
 }
 
 #[test]
+fn rows_of_days_that_were_not_asked_for_are_known_the_next_time() {
+    let events = monthly("2026-01-01T00:00:00Z", 12, &[("Team", 5.0)]);
+    let window = Window::of(time("2026-03-01").date_naive(), time("2026-09-30").date_naive());
+    let again = |after: &[UnlockEvent]| diff_unlocks(&token(), &known(&events), &[], after, &Settings::default(), &window, now());
+    assert!(again(&events).is_empty(), "the source answers more than it was asked for, each time");
+    assert!(again(&events[2..9]).is_empty(), "and then no more than that");
+    let mut longer = events.clone();
+    longer.push(event("2027-05-05T00:00:00Z", &[("Team", 5.0)]));
+    assert_eq!(again(&longer).changes.len(), 1);
+}
+
+#[test]
 fn a_record_outside_the_window_proves_nothing() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
     let window = Window::of(time("2026-03-01").date_naive(), time("2026-09-30").date_naive());

@@ -78,10 +78,14 @@ pub fn diff_unlocks(
 ) -> Diff {
     let (new_rows, odd) = tidy(after);
     let mut keys = Keys::taken(before.iter().filter(|t| t.record.resource() == Resource::Unlock).map(|t| &t.key));
+    // A source may answer more than it was asked for: what it says of other days is compared, what it leaves out of them is not.
+    let beyond: HashSet<Timestamp> =
+        after.iter().filter_map(|event| event.unlock_date.copied()).filter(|at| !window.contains(Some(*at))).collect();
+    let is_asked = |at: Option<Timestamp>| window.contains(at) || at.is_some_and(|at| beyond.contains(&at));
     let known: Vec<(&RecordKey, &UnlockEvent)> = before
         .iter()
         .filter_map(|tracked| match &tracked.record {
-            Record::Unlock(event) if window.contains(event.unlock_date.copied()) => Some((&tracked.key, &**event)),
+            Record::Unlock(event) if is_asked(event.unlock_date.copied()) => Some((&tracked.key, &**event)),
             _ => None,
         })
         .collect();
