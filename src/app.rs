@@ -459,9 +459,9 @@ impl App {
             }
             *pinged_at = Some(now);
         }
-        let well = match self.deps.store.counts().await {
-            Ok(counts) => {
-                counts.outbox.iter().all(|receiver| receiver.pending() == 0)
+        let well = match self.deps.store.gauges().await {
+            Ok(gauges) => {
+                gauges.outbox.iter().all(|receiver| receiver.pending() == 0)
                     && self.deps.store.source_alerts().await.is_ok_and(|open| open.is_empty())
             }
             Err(_) => false,
@@ -485,10 +485,10 @@ impl App {
     /// Reads the gauges.
     async fn refresh(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
-        let counts = self.deps.store.counts().await?;
+        let gauges = self.deps.store.gauges().await?;
         let credit = self.deps.store.credit().await?;
         let open = self.deps.store.source_alerts().await?;
-        let levels: Vec<OutboxLevel> = counts
+        let levels: Vec<OutboxLevel> = gauges
             .outbox
             .iter()
             .map(|receiver| OutboxLevel {
@@ -500,15 +500,13 @@ impl App {
             .collect();
         self.deps.metrics.set_outbox(&levels);
         self.deps.metrics.set_credits(&credit);
-        self.deps.metrics.set_removals_held(counts.removals_held);
-        for (state, count) in counts.alerts {
+        self.deps.metrics.set_removals_held(gauges.removals_held);
+        for (state, count) in gauges.alerts {
             self.deps.metrics.set_alerts(state, count);
         }
         self.deps.metrics.set_source_up(!open.iter().any(|alert| alert.subject.starts_with("source")));
-        for stat in self.deps.store.poll_stats().await? {
-            if let Some(at) = stat.last_success {
-                self.deps.metrics.set_last_success(stat.endpoint, at);
-            }
+        for (endpoint, at) in gauges.last_success {
+            self.deps.metrics.set_last_success(endpoint, at);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::{
     cycle::{self, ALERT_COLUMNS, LONGEST_INTERVAL, feed_state, token, tracked},
     error::Fault,
     model::{
-        AlertFilter, ChangeFilter, ChangeRow, Counts, DeliveryState, EndpointStat, FeedRow, PollEntry, PollFilter,
+        AlertFilter, ChangeFilter, ChangeRow, Counts, DeliveryState, EndpointStat, FeedRow, Gauges, PollEntry, PollFilter,
         ReceiverCounts, RecordVersion, UpcomingFilter, UpcomingRow, Valuation,
     },
     threads::beside,
@@ -20,6 +20,9 @@ use crate::{
     change::{Change, ChangeKind},
     supply::{Endpoint, FeedId, ReceiverName, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId},
 };
+
+/// The latest polls of an endpoint among which its last error is looked for: where all is well the log holds none, and is long.
+const POLLS_LOOKED_THROUGH: u32 = 20_000;
 
 fn at(time: Timestamp) -> Value {
     Value::Integer(time.timestamp_millis())
@@ -202,11 +205,7 @@ pub(super) fn counts(from: &Transaction<'_>, path: &Path) -> Result<Counts, Faul
     counts.records =
         Resource::ALL.into_iter().map(|resource| (resource, records.get(resource.as_str()).copied().unwrap_or(0))).collect();
 
-    let mut states: HashMap<String, u64> = HashMap::new();
-    let mut statement = from.prepare_cached("SELECT state, count(*) FROM alert GROUP BY state")?;
-    states.extend(all(&mut statement, [], |row| Ok((row.get(0)?, counted(row.get(1)?))))?);
-    counts.alerts = AlertState::ALL.into_iter().map(|state| (state, states.get(state.as_str()).copied().unwrap_or(0))).collect();
-
+    counts.alerts = alert_states(from)?;
     counts.outbox = receivers(from)?;
     (counts.removals_held, counts.removals_awaiting_proof, counts.feeds_failing) = from
         .prepare_cached("SELECT count(held_since), coalesce(sum(json_array_length(missing)), 0), count(failing_since) FROM feed")?
@@ -217,6 +216,25 @@ pub(super) fn counts(from: &Transaction<'_>, path: &Path) -> Result<Counts, Faul
         .map(|file| file.len())
         .sum();
     Ok(counts)
+}
+
+pub(super) fn gauges(from: &Transaction<'_>) -> Result<Gauges, Fault> {
+    let removals_held =
+        from.prepare_cached("SELECT count(held_since) FROM feed")?.query_row([], |row| Ok(counted(row.get(0)?)))?;
+    let mut statement =
+        from.prepare_cached("SELECT endpoint, max(read_at) FROM feed WHERE read_at IS NOT NULL GROUP BY endpoint ORDER BY endpoint")?;
+    let last_success = all(&mut statement, [], |row| {
+        let endpoint: String = row.get(0)?;
+        Ok((word("the endpoint of a feed", &endpoint, &endpoint, Endpoint::parse)?, row.get::<_, Millis>(1)?.0))
+    })?;
+    Ok(Gauges { alerts: alert_states(from)?, outbox: receivers(from)?, removals_held, last_success })
+}
+
+fn alert_states(from: &Transaction<'_>) -> Result<Vec<(AlertState, u64)>, Fault> {
+    let mut states: HashMap<String, u64> = HashMap::new();
+    let mut statement = from.prepare_cached("SELECT state, count(*) FROM alert GROUP BY state")?;
+    states.extend(all(&mut statement, [], |row| Ok((row.get(0)?, counted(row.get(1)?))))?);
+    Ok(AlertState::ALL.into_iter().map(|state| (state, states.get(state.as_str()).copied().unwrap_or(0))).collect())
 }
 
 fn receivers(from: &Transaction<'_>) -> Result<Vec<ReceiverCounts>, Fault> {
@@ -262,11 +280,14 @@ pub(super) fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>
         })
     })?;
     let mut last_error = from.prepare_cached(
-        "SELECT at, coalesce(error, outcome) FROM poll WHERE endpoint = ?1 AND outcome NOT IN ('fresh', 'unchanged')
-         ORDER BY at DESC, no DESC LIMIT 1",
+        "SELECT at, problem FROM (
+             SELECT at, no, outcome, coalesce(error, outcome) AS problem FROM poll WHERE endpoint = ?1
+             ORDER BY at DESC, no DESC LIMIT ?2
+         ) WHERE outcome NOT IN ('fresh', 'unchanged') ORDER BY at DESC, no DESC LIMIT 1",
     )?;
     for stat in &mut stats {
-        stat.last_error = one(&mut last_error, [stat.endpoint.as_str()], |row| Ok((row.get::<_, Millis>(0)?.0, row.get(1)?)))?;
+        let values = params![stat.endpoint.as_str(), POLLS_LOOKED_THROUGH];
+        stat.last_error = one(&mut last_error, values, |row| Ok((row.get::<_, Millis>(0)?.0, row.get(1)?)))?;
     }
     stats.sort_by_key(|stat| stat.endpoint);
     Ok(stats)

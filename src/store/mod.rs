@@ -423,6 +423,14 @@ impl Store {
         self.read("count what there is", move |from| look::counts(from, &path)).await
     }
 
+    /// What the metrics show.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn gauges(&self) -> Result<Gauges, StoreError> {
+        self.read("read the gauges", look::gauges).await
+    }
+
     /// How each endpoint fares that was ever asked.
     ///
     /// # Errors

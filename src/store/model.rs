@@ -470,7 +470,7 @@ pub struct PollFilter {
     pub limit: u32,
 }
 
-/// How much there is of everything, for `status` and the metrics.
+/// How much there is of everything, for `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Tokens known.
@@ -491,6 +491,19 @@ pub struct Counts {
     pub feeds_failing: u64,
     /// Size of the database on disk, its WAL included, bytes.
     pub database_bytes: u64,
+}
+
+/// What the metrics show of the database: only what can be read every few seconds, however much there is of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gauges {
+    /// Alerts in each state, in the order of [`AlertState::ALL`].
+    pub alerts: Vec<(AlertState, u64)>,
+    /// Deliveries of each receiver that has any, by name.
+    pub outbox: Vec<ReceiverCounts>,
+    /// Feeds whose answer is held, because most of a token's records vanished at once.
+    pub removals_held: u64,
+    /// When each endpoint last gave a complete answer; those that never did are left out.
+    pub last_success: Vec<(Endpoint, Timestamp)>,
 }
 
 /// Deliveries to one receiver.

@@ -921,6 +921,10 @@ async fn status_counts_what_waits_for_whom() {
         .collect();
     assert_eq!(of, [("desk", 0, 1, None), ("ops", 2, 0, Some(now()))]);
 
+    let gauges = store.gauges().await.expect("read");
+    assert_eq!((&gauges.alerts, &gauges.outbox, gauges.removals_held), (&counts.alerts, &counts.outbox, counts.removals_held));
+    assert_eq!(gauges.last_success, [(Endpoint::UnlockEvents, now())]);
+
     let feeds = store.feeds().await.expect("read");
     assert_eq!((feeds[0].id.to_string().as_str(), feeds[0].records), ("unlock_events/aptos", 1));
     let stats = store.poll_stats().await.expect("read");
