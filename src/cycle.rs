@@ -284,8 +284,13 @@ impl Cycle<'_> {
             // poll: what came, beside what was known
             let deps = self.deps;
             let _turn = deps.turn.lock().await;
-            let ids = batch.iter().filter_map(|(_, fetched)| fetched.request.token().cloned()).collect();
-            let before = stored("read what was known", deps.store.tokens(ids, vec![resource])).await?;
+            // An answer that is unchanged, or none, is compared with nothing: its records need not be read.
+            let is_fresh = |(_, fetched): &(Ask, Fetched)| matches!(fetched.outcome, Outcome::Fresh(_));
+            batch.sort_by_key(|answer| !is_fresh(answer));
+            let (fresh, other) = batch.split_at(batch.partition_point(is_fresh));
+            let ids = |of: &[(Ask, Fetched)]| of.iter().filter_map(|(_, fetched)| fetched.request.token().cloned()).collect();
+            let mut before = stored("read what was known", deps.store.tokens(ids(fresh), vec![resource])).await?;
+            before.extend(stored("read what was known", deps.store.tokens(ids(other), Vec::new())).await?);
 
             // diff
             let mut work = Batch::default();
