@@ -48,9 +48,9 @@ pub fn config_text(source: &str, database: &Path, receiver: &str) -> String {
 [source]
 base_url = "{source}"
 legacy_base_url = "{source}"
-requests_per_minute = 100000
+requests_per_minute = 60000
 history = "9000d"
-horizon = "9000d"
+horizon = "18000d"
 
 [schedule]
 token_list = "off"
@@ -112,7 +112,7 @@ async fn cycles() -> anyhow::Result<()> {
     for _ in 0..ROUNDS {
         upstream.reprice().await?;
         let (report, took, _) = timed(&app).await?;
-        ensure!(report.fresh as usize == TOKENS && report.changes.is_empty(), "{report}");
+        ensure!(report.fresh as usize == TOKENS && report.changes.is_empty(), "{report}: {:#?}", report.changes.iter().take(3).collect::<Vec<_>>());
         repriced = repriced.min(took);
     }
     let figure = |took| format!("{:.2} times the fetch", ratio(took, bare));

@@ -18,6 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use chrono::NaiveDate;
 use cliffwatch::{clock::Clock, serve};
 use serde_json::json;
 
@@ -120,7 +121,10 @@ async fn events(
         return StatusCode::NOT_FOUND.into_response();
     };
     let price = *made.price.lock().unwrap_or_else(PoisonError::into_inner);
-    let events = made.schedules.events(number, price);
+    let mut events = made.schedules.events(number, price);
+    let day = |name: &str| query.get(name).and_then(|text| text.parse::<NaiveDate>().ok());
+    let (first, last) = (day("start").unwrap_or(NaiveDate::MIN), day("end").unwrap_or(NaiveDate::MAX));
+    events.retain(|event| event.unlock_date.copied().is_none_or(|at| (first..=last).contains(&at.date_naive())));
     let asked = |name: &str, default: usize| query.get(name).and_then(|text| text.parse().ok()).unwrap_or(default).max(1);
     let (page, size) = (asked("page", 1), asked("pageSize", 10));
     let rows: Vec<_> = events.iter().skip((page - 1) * size).take(size).collect();
