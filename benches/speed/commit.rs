@@ -38,7 +38,8 @@ async fn written() -> anyhow::Result<()> {
         for first in (0..TOKENS).step_by(BATCH) {
             let numbers: Vec<usize> = (first..TOKENS.min(first + BATCH)).collect();
             let start = Instant::now();
-            let before = store.tokens(numbers.iter().map(|number| Schedules::id(*number)).collect(), vec![Resource::Unlock]).await?;
+            let before =
+                store.tokens(numbers.iter().map(|number| Schedules::id(*number)).collect(), vec![Resource::Unlock]).await?;
             reading += start.elapsed();
             let mut commit = Commit { at: now, ..Commit::default() };
             for (number, snapshot) in numbers.into_iter().zip(before) {
@@ -62,7 +63,8 @@ async fn written() -> anyhow::Result<()> {
             line("reading what was known", &format!("{} tranches/s", short(rate(rows, reading))), &format!("{TOKENS} tokens"));
         }
         let what = if price > 1.0 { "a commit of new prices" } else { "a commit of new records" };
-        let more = format!("{} records/s; {records} records, {rows} tranches, {BATCH} tokens a commit", short(rate(records, took)));
+        let more =
+            format!("{} records/s; {records} records, {rows} tranches, {BATCH} tokens a commit", short(rate(records, took)));
         line(what, &format!("{} tranches/s", short(rate(rows, took))), &more);
         records = 0;
     }

@@ -37,7 +37,8 @@ pub fn run() -> anyhow::Result<()> {
 
 /// A config that asks `source` as fast as it answers, with the starter rules.
 pub fn config(source: &str, database: &Path, receiver: &str) -> anyhow::Result<Config> {
-    let loaded = load_text(None, &config_text(source, database, receiver), &Environment { variables: Vec::new(), credentials: None });
+    let loaded =
+        load_text(None, &config_text(source, database, receiver), &Environment { variables: Vec::new(), credentials: None });
     loaded.config.with_context(|| format!("{:?}", loaded.diagnostics))
 }
 
@@ -93,7 +94,8 @@ async fn cycles() -> anyhow::Result<()> {
     let app = App::open(config, folder.path(), clock, Drive::Crank).await?;
     app.tick(Job::Poll(Endpoint::TokenList)).await?;
     let (_, first, _) = timed(&app).await?;
-    let paths: Arc<Vec<String>> = Arc::new(upstream.paths().await?.iter().map(|path| format!("{}{path}", upstream.address)).collect());
+    let paths: Arc<Vec<String>> =
+        Arc::new(upstream.paths().await?.iter().map(|path| format!("{}{path}", upstream.address)).collect());
 
     let (mut bare, mut bytes) = (Duration::MAX, 0);
     for _ in 0..ROUNDS {
@@ -112,12 +114,24 @@ async fn cycles() -> anyhow::Result<()> {
     for _ in 0..ROUNDS {
         upstream.reprice().await?;
         let (report, took, _) = timed(&app).await?;
-        ensure!(report.fresh as usize == TOKENS && report.changes.is_empty(), "{report}: {:#?}", report.changes.iter().take(3).collect::<Vec<_>>());
+        ensure!(
+            report.fresh as usize == TOKENS && report.changes.is_empty(),
+            "{report}: {:#?}",
+            report.changes.iter().take(3).collect::<Vec<_>>()
+        );
         repriced = repriced.min(took);
     }
     let figure = |took| format!("{:.2} times the fetch", ratio(took, bare));
-    line("a bare fetch", &format!("{:.0} ms of processor", ms(bare)), &format!("{} requests, {:.0} MB", paths.len(), bytes as f64 / 1e6));
-    line("a cycle, all answers unchanged", &figure(unchanged), &format!("{:.0} ms of processor, {:.0} ms in all", ms(unchanged), ms(wall)));
+    line(
+        "a bare fetch",
+        &format!("{:.0} ms of processor", ms(bare)),
+        &format!("{} requests, {:.0} MB", paths.len(), bytes as f64 / 1e6),
+    );
+    line(
+        "a cycle, all answers unchanged",
+        &figure(unchanged),
+        &format!("{:.0} ms of processor, {:.0} ms in all", ms(unchanged), ms(wall)),
+    );
     line("a cycle, all prices moved", &figure(repriced), &format!("{:.0} ms of processor", ms(repriced)));
     line("the first cycle of all", &figure(first), &format!("{:.0} ms of processor", ms(first)));
     app.close().await?;

@@ -31,9 +31,11 @@ pub fn run() -> anyhow::Result<()> {
     let speed = |took: Duration| format!("{:.0} MB/s", bytes as f64 / 1e6 / took.as_secs_f64());
 
     let skipped = best(|| answers.iter().filter(|(_, body, _)| serde_json::from_slice::<IgnoredAny>(body).is_ok()).count());
-    let fresh = best(|| answers.iter().map(|(request, body, _)| read_body(request, 4, body.clone(), None)).filter(Result::is_ok).count());
-    let unchanged =
-        best(|| answers.iter().map(|(request, body, hash)| read_body(request, 4, body.clone(), Some(*hash))).filter(Result::is_ok).count());
+    let fresh =
+        best(|| answers.iter().map(|(request, body, _)| read_body(request, 4, body.clone(), None)).filter(Result::is_ok).count());
+    let unchanged = best(|| {
+        answers.iter().map(|(request, body, hash)| read_body(request, 4, body.clone(), Some(*hash))).filter(Result::is_ok).count()
+    });
     line("JSON gone through, nothing kept", &speed(skipped), &format!("{:.1} MB, {rows} tranches", bytes as f64 / 1e6));
     line("an unchanged answer", &speed(unchanged), &format!("{:.2} times that", ratio(unchanged, skipped)));
     line("a fresh answer, read into records", &speed(fresh), &format!("{:.2} times that", ratio(fresh, skipped)));

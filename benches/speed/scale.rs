@@ -89,14 +89,26 @@ async fn scaled() -> anyhow::Result<()> {
     let app = App::open(config, &folder, Clock::system(), Drive::Crank).await?;
     let (begun, began) = (cpu(), Instant::now());
     let report = app.tick(Job::Evaluate).await?;
-    line("the first evaluation, of everything ahead", &format!("{:.0} ms", ms(began.elapsed())), &format!("{:.0} ms of processor; {report}", ms(cpu() - begun)));
+    line(
+        "the first evaluation, of everything ahead",
+        &format!("{:.0} ms", ms(began.elapsed())),
+        &format!("{:.0} ms of processor; {report}", ms(cpu() - begun)),
+    );
     let (begun, began) = (cpu(), Instant::now());
     let report = app.tick(Job::Evaluate).await?;
-    line("an evaluation after that", &format!("{:.1} ms", ms(began.elapsed())), &format!("{:.1} ms of processor; {report}", ms(cpu() - begun)));
+    line(
+        "an evaluation after that",
+        &format!("{:.1} ms", ms(began.elapsed())),
+        &format!("{:.1} ms of processor; {report}", ms(cpu() - begun)),
+    );
     let (begun, began) = (cpu(), Instant::now());
     let report = app.tick(Job::Poll(Endpoint::UnlockEvents)).await?;
     ensure!(report.unchanged as usize == TOKENS, "{report}");
-    line("a poll of all tokens, all unchanged", &format!("{:.1} s", began.elapsed().as_secs_f64()), &format!("{:.1} s of processor", (cpu() - begun).as_secs_f64()));
+    line(
+        "a poll of all tokens, all unchanged",
+        &format!("{:.1} s", began.elapsed().as_secs_f64()),
+        &format!("{:.1} s of processor", (cpu() - begun).as_secs_f64()),
+    );
     for (what, took) in [
         ("planning a poll", timed(app.store().plan_tokens(Endpoint::UnlockEvents, Clock::system().now())).await?),
         ("the gauges, every ten seconds", timed(app.store().counts()).await?),
@@ -108,7 +120,9 @@ async fn scaled() -> anyhow::Result<()> {
 }
 
 /// The best of three times that a read takes.
-async fn timed<T, E: std::error::Error + Send + Sync + 'static>(read: impl Future<Output = Result<T, E>>) -> anyhow::Result<Duration> {
+async fn timed<T, E: std::error::Error + Send + Sync + 'static>(
+    read: impl Future<Output = Result<T, E>>,
+) -> anyhow::Result<Duration> {
     let start = Instant::now();
     read.await?;
     Ok(start.elapsed())
@@ -138,7 +152,14 @@ async fn make(folder: &Path, database: &Path, upstream: &Upstream, receiver: &st
     }
     app.close().await?;
     let size = fs::metadata(database)?.len();
-    line("the database", &format!("{:.0} MB", size as f64 / 1e6), &format!("{TOKENS} tokens, {rows} tranches ({TRANCHES_EACH} each); first poll of all {:.0} s; {report}", took.as_secs_f64()));
+    line(
+        "the database",
+        &format!("{:.0} MB", size as f64 / 1e6),
+        &format!(
+            "{TOKENS} tokens, {rows} tranches ({TRANCHES_EACH} each); first poll of all {:.0} s; {report}",
+            took.as_secs_f64()
+        ),
+    );
     fs::write(marker, RECIPE)?;
     Ok(())
 }
@@ -200,7 +221,8 @@ impl Daemon {
         let mut daemon = Self { child, ready: Duration::ZERO, lines };
         let mut message = [0; 4096];
         loop {
-            let length = socket.recv(&mut message).with_context(|| format!("it is not ready: {:?}", daemon.lines.try_iter().last()))?;
+            let length =
+                socket.recv(&mut message).with_context(|| format!("it is not ready: {:?}", daemon.lines.try_iter().last()))?;
             if String::from_utf8_lossy(message.get(..length).unwrap_or_default()).lines().any(|line| line == "READY=1") {
                 daemon.ready = began.elapsed();
                 return Ok(daemon);
@@ -211,7 +233,10 @@ impl Daemon {
     fn wait_for(&mut self, text: &str) -> anyhow::Result<String> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).with_context(|| format!("no {text:?} in the log"))?;
+            let line = self
+                .lines
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                .with_context(|| format!("no {text:?} in the log"))?;
             if line.contains(text) {
                 return Ok(line);
             }

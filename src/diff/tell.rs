@@ -418,12 +418,15 @@ impl Teller<'_> {
         let mut unit = seen.unit(kind, links, &[], &[]);
         let Some((i, j)) = links.first().copied() else { return unit };
         let (first, then) = (&seen.old[i], &seen.new[j]);
-        unit.change.from = Some(Fact::Time(first.time()));
-        unit.change.to = Some(Fact::Time(then.time()));
+        unit.change.from = first.dated().map(Fact::Time);
+        unit.change.to = then.dated().map(Fact::Time);
+        // Between a date and none there are no days.
+        let is_dated = links.iter().all(|(i, j)| seen.old[*i].dated().is_some() && seen.new[*j].dated().is_some());
+        let days = |ms: i64| is_dated.then(|| in_days(ms));
         let steps = || links.iter().map(|link| seen.moved(*link));
         let common = mode(steps());
         let (least, most) = (steps().min().unwrap_or(0), steps().max().unwrap_or(0));
-        unit.change.shift_days = Some(in_days(common));
+        unit.change.shift_days = days(common);
         let mut by_name: BTreeMap<&str, Vec<Pair>> = BTreeMap::new();
         for link in links {
             by_name.entry(seen.new[link.1].name).or_default().push(*link);
@@ -434,9 +437,9 @@ impl Teller<'_> {
                 let (i, j) = links.first()?;
                 Some(AllocationChange {
                     name: (*name).to_owned(),
-                    from: Some(Fact::Time(seen.old[*i].time())),
-                    to: Some(Fact::Time(seen.new[*j].time())),
-                    shift_days: Some(in_days(mode(links.iter().map(|link| seen.moved(*link))))),
+                    from: seen.old[*i].dated().map(Fact::Time),
+                    to: seen.new[*j].dated().map(Fact::Time),
+                    shift_days: days(mode(links.iter().map(|link| seen.moved(*link)))),
                     ratio: None,
                     count: tally(links.len()),
                 })
@@ -444,13 +447,14 @@ impl Teller<'_> {
             .collect();
         let events = unit.old.len();
         if events == 1 && kind == ChangeKind::Rescheduled && unit.new.len() == 1 {
-            unit.change.summary = format!("moved {} ({})", dates(first, then), format::shift(in_days(common)));
+            let by = days(common).map(|days| format!(" ({})", format::shift(days))).unwrap_or_default();
+            unit.change.summary = format!("moved {}{by}", dates(first, then));
         } else {
-            unit.change.shift_days_min = Some(in_days(least));
-            unit.change.shift_days_max = Some(in_days(most));
-            let by = format::shifts(in_days(least), in_days(most));
+            unit.change.shift_days_min = days(least);
+            unit.change.shift_days_max = days(most);
+            let by = if is_dated { format!(" by {}", format::shifts(in_days(least), in_days(most))) } else { String::new() };
             unit.change.summary = format!(
-                "{} of {} moved by {by} (the first {})",
+                "{} of {} moved{by} (the first {})",
                 format::count(links.len(), "tranche"),
                 format::names(by_name.keys().copied()),
                 dates(first, then)

@@ -365,6 +365,18 @@ fn a_placeholder_date_that_becomes_real_is_one_shift() {
 }
 
 #[test]
+fn a_date_that_is_taken_back_is_told_without_a_number_of_days() {
+    let before = known(&[event("2026-07-20", &[("Team", 1.0)]), event("2026-09-20", &[("Team", 1.0)])]);
+    let mut after = vec![event("2026-07-20", &[("Team", 1.0)]), event("2026-09-20", &[("Team", 1.0)])];
+    after[0].unlock_date = Maybe::Null;
+    let changes = diff(&before, &after).changes;
+    let [change] = &changes[..] else { panic!("{changes:#?}") };
+    assert_eq!(change.kind, ChangeKind::Rescheduled);
+    assert_eq!(change.summary, "moved from 20 Jul 2026 to no date");
+    assert_eq!((change.shift_days, &change.to), (None, &None));
+}
+
+#[test]
 fn a_redenomination_is_one_change() {
     let by = |factor: f64| {
         let mut events = monthly("2026-04-01", 24, &[("Team", 10.0 * factor), ("Investors", 7.3 * factor)]);

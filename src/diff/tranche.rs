@@ -45,6 +45,11 @@ impl Tranche<'_> {
         Timestamp::from_timestamp_millis(self.at).unwrap_or_default()
     }
 
+    /// Its date, where it has one.
+    pub(super) fn dated(&self) -> Option<Timestamp> {
+        Some(self.time()).filter(|at| at.timestamp() != 0)
+    }
+
     pub(super) fn end_time(&self) -> Option<Timestamp> {
         Timestamp::from_timestamp_millis(self.end?)
     }

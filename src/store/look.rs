@@ -221,8 +221,9 @@ pub(super) fn counts(from: &Transaction<'_>, path: &Path) -> Result<Counts, Faul
 pub(super) fn gauges(from: &Transaction<'_>) -> Result<Gauges, Fault> {
     let removals_held =
         from.prepare_cached("SELECT count(held_since) FROM feed")?.query_row([], |row| Ok(counted(row.get(0)?)))?;
-    let mut statement =
-        from.prepare_cached("SELECT endpoint, max(read_at) FROM feed WHERE read_at IS NOT NULL GROUP BY endpoint ORDER BY endpoint")?;
+    let mut statement = from.prepare_cached(
+        "SELECT endpoint, max(read_at) FROM feed WHERE read_at IS NOT NULL GROUP BY endpoint ORDER BY endpoint",
+    )?;
     let last_success = all(&mut statement, [], |row| {
         let endpoint: String = row.get(0)?;
         Ok((word("the endpoint of a feed", &endpoint, &endpoint, Endpoint::parse)?, row.get::<_, Millis>(1)?.0))
