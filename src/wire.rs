@@ -125,6 +125,7 @@ struct Notes {
     oddities: Vec<Oddity>,
     total: usize,
     dropped: usize,
+    lost_dates: usize,
     items: usize,
 }
 
@@ -203,6 +204,19 @@ fn count_dropped() {
     });
 }
 
+/// How many dates could not be read so far. A record that lost its date is not one whose date is to be determined.
+pub(crate) fn lost_dates() -> usize {
+    NOTES.with_borrow(|notes| notes.as_ref().map_or(0, |notes| notes.lost_dates))
+}
+
+fn count_lost_date() {
+    NOTES.with_borrow_mut(|notes| {
+        if let Some(notes) = notes {
+            notes.lost_dates += 1;
+        }
+    });
+}
+
 /// Counts an item towards the bound.
 pub(crate) fn count_item<E: serde::de::Error>() -> Result<(), E> {
     let fits = NOTES.with_borrow_mut(|notes| {
@@ -236,6 +250,8 @@ pub trait Lenient: Sized {
     const EXPECTED: &'static str;
     /// Whether records may be lost with it: a list, an object. Losing one is counted, so that nobody takes it for a removal.
     const HOLDS_RECORDS: bool = false;
+    /// Whether it says when something happens: see [`lost_dates`].
+    const IS_DATE: bool = false;
     /// From a JSON number.
     fn from_number(_: f64) -> Option<Self> {
         None
@@ -268,6 +284,9 @@ impl<T: Lenient> LenientVisitor<T> {
             note(|| format!("expected {}, got {}; the field is ignored", T::EXPECTED, what()));
             if T::HOLDS_RECORDS {
                 count_dropped();
+            }
+            if T::IS_DATE {
+                count_lost_date();
             }
         }
         Maybe::or_absent(value)
@@ -367,6 +386,7 @@ impl Lenient for String {
 
 impl Lenient for Timestamp {
     const EXPECTED: &'static str = "a timestamp like 2026-03-09T00:00:00Z";
+    const IS_DATE: bool = true;
     fn from_text(text: &str) -> Option<Self> {
         parse_timestamp(text)
     }

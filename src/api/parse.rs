@@ -169,10 +169,12 @@ impl<'de, T: Record> Visitor<'de> for RowsVisitor<'_, T> {
                     wire::note(|| "the same row stood before; it is read once".into());
                     return Ok(more);
                 }
+                let lost_dates = wire::lost_dates();
                 match seq.next_element::<Maybe<T>>() {
                     Ok(Some(Maybe::Value(record))) => {
                         wire::count_item()?;
-                        match record.unusable() {
+                        let has_lost_date = record.is_undated() && wire::lost_dates() > lost_dates;
+                        match record.unusable().or(has_lost_date.then_some("an event whose date cannot be read")) {
                             Some(why) => wire::note_dropped(|| format!("{why}; the record is left out")),
                             None => {
                                 note_amounts(&record);
@@ -206,6 +208,10 @@ impl<'de, T: Record> Visitor<'de> for RowsVisitor<'_, T> {
 trait Record: Lenient {
     /// Why it cannot be used, if it cannot.
     fn unusable(&self) -> Option<&'static str>;
+    /// Whether it has no date although its kind has one, so that it would count as one whose date is to be determined.
+    fn is_undated(&self) -> bool {
+        false
+    }
     /// Numbers that should be neither negative nor absurd, with their names.
     fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>));
 }
@@ -283,6 +289,9 @@ impl Record for wire::UpcomingItem {
     fn unusable(&self) -> Option<&'static str> {
         is_blank(&self.token_id).then_some("an event without `tokenId`")
     }
+    fn is_undated(&self) -> bool {
+        self.upcoming_event.get().is_some_and(Record::is_undated)
+    }
     fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
         tell("marketCap", self.market_cap.copied());
         tell("releasedPercentage", self.released_percentage.copied());
@@ -298,6 +307,9 @@ impl Record for wire::UnlockEvent {
         let has_parts = self.cliff_unlocks.get().is_some_and(|cliffs| !cliffs.allocation_breakdown.items().is_empty())
             || self.linear_unlocks.get().is_some_and(|linears| !linears.allocation_breakdown.items().is_empty());
         (self.unlock_date.get().is_none() && !has_parts).then_some("an event without `unlockDate` and without any allocation")
+    }
+    fn is_undated(&self) -> bool {
+        self.unlock_date.get().is_none()
     }
     fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
         if let Some(cliffs) = self.cliff_unlocks.get() {
@@ -519,6 +531,19 @@ mod tests {
         let answer = read(&token(Endpoint::UnlockEvents), &[data]).expect("an answer");
         assert!(matches!(&answer.payload, Payload::UnlockEvents(events) if events.len() == 1));
         assert_eq!(answer.dropped, 2);
+    }
+
+    #[test]
+    fn an_event_whose_date_cannot_be_read_is_not_one_without_a_date() {
+        let data = r#"[{"unlockDate":"soon","cliffUnlocks":{"allocationBreakdown":[{"allocationName":"Team","unlockDate":"soon"}]}},
+                       {"unlockDate":20260301,"cliffUnlocks":{"allocationBreakdown":[{"allocationName":"Team"}]}},
+                       {"unlockDate":null,"cliffUnlocks":{"allocationBreakdown":[{"allocationName":"Team"}]}},
+                       {"unlockDate":"2026-03-01","latestUpdateDate":"soon","cliffUnlocks":{"allocationBreakdown":[{"allocationName":"Team"}]}}]"#;
+        let answer = read(&token(Endpoint::UnlockEvents), &[data]).expect("an answer");
+        let Payload::UnlockEvents(events) = &answer.payload else { panic!("expected events") };
+        let dates: Vec<bool> = events.iter().map(|event| event.unlock_date.get().is_some()).collect();
+        assert_eq!((dates, answer.dropped), (vec![false, true], 2));
+        assert!(told(&answer).contains(&"[1]: an event whose date cannot be read; the record is left out".to_owned()));
     }
 
     #[test]
