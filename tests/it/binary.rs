@@ -29,27 +29,27 @@ use crate::support::{BEGIN, Hook, burn, buyback, cliff, item, lines, time, two_t
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with a config, for the binary alone.
-struct Desk {
+pub struct Desk {
     folder: tempfile::TempDir,
     runs: std::cell::Cell<usize>,
 }
 
 /// What a command did.
 #[derive(Debug)]
-struct Ran {
+pub struct Ran {
     status: ExitStatus,
-    out: String,
-    err: String,
+    pub out: String,
+    pub err: String,
 }
 
 impl Ran {
-    fn code(&self) -> i32 {
+    pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| panic!("ended by {}: {}", self.status, self.err))
     }
 
     /// Standard output of a command that did what it was asked.
     #[track_caller]
-    fn ok(self) -> String {
+    pub fn ok(self) -> String {
         assert_eq!(self.code(), 0, "{}\n{}", self.out, self.err);
         self.out
     }
@@ -82,17 +82,17 @@ fn csv_row(line: &str) -> Vec<String> {
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("rules")).expect("a folder");
         Self { folder, runs: std::cell::Cell::new(0) }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) -> &Self {
+    pub fn write(&self, name: &str, text: &str) -> &Self {
         fs::write(self.path(name), text).expect("written");
         self
     }
@@ -115,7 +115,7 @@ impl Desk {
     }
 
     /// Runs a command to its end.
-    fn run(&self, line: &str) -> Ran {
+    pub fn run(&self, line: &str) -> Ran {
         self.run_with(line, &[])
     }
 
@@ -459,7 +459,7 @@ fn exit_codes_are_those_of_the_readme() {
 }
 
 /// The commands in a page of help.
-fn commands(help: &str) -> Vec<String> {
+pub fn commands(help: &str) -> Vec<String> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let name = |line: &str| line.strip_prefix("  ")?.split_whitespace().next().map(str::to_owned);
     listed.filter(|line| !line.starts_with("   ")).filter_map(name).collect()
@@ -757,6 +757,121 @@ fn unlocks(room: &Room) -> i64 {
     database.query_row("SELECT count(*) FROM record WHERE resource = 'unlock'", [], |row| row.get(0)).unwrap_or(0)
 }
 
+// ---- trouble ----
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn could_not_ask_never_looks_like_nothing_there() {
+    let room = Room::new(Time::System, Access::Open).await;
+    // Nobody answers yet: empty lists say why they are empty.
+    room.faults.set("", Fault::status(500));
+    let daemon = room.desk.start("run", &[]);
+    let address = daemon.address();
+    room.until_told("source SourceTrouble", &daemon);
+    let ran = room.desk.run("upcoming");
+    assert!(ran.err.contains("never answered"), "{}", ran.err);
+    let up = async || {
+        get(&address, "/metrics").await.lines().find_map(|line| line.strip_prefix("cliffwatch_source_up ").map(str::to_owned))
+    };
+    until_async("the metric says so", async || up().await.as_deref() == Some("0")).await;
+    assert!(get(&address, "/metrics").await.contains("cliffwatch_polls_total{endpoint=\"token_list\",outcome=\"server_error\"}"));
+    let status = room.desk.run("status").ok();
+    assert!(status.contains("source    DOWN") && status.contains("trouble"), "{status}");
+    let status: Value = serde_json::from_str(&get(&address, "/api/status").await).expect("JSON");
+    assert_eq!(status["sourceUp"], false, "{status:#}");
+    assert!(get(&address, "/").await.contains("The source answers with errors of its own"), "the page names the trouble");
+
+    // It comes back: the answer is empty, which is another thing.
+    room.faults.clear();
+    room.service.edit(|edit| edit.put_events("alpha", Vec::new())).expect("edited");
+    until(
+        "the recovery",
+        || room.hook.accepted().iter().any(|(_, body)| body["type"] == "source" && body["data"]["status"] == "resolved"),
+        || daemon.log(),
+    );
+    let ran = room.desk.run("upcoming");
+    assert_eq!(ran.code(), 0);
+    assert!(ran.err.contains("the source was read"), "{}", ran.err);
+    assert_eq!(daemon.stop().code(), 0);
+}
+
+async fn until_async(what: &str, is_so: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "{what}: not in {PATIENCE:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hung_receiver_and_a_storm_of_429_delay_nobody_else() {
+    let room = Room::new(Time::System, Access::Open).await;
+    let ending = CancellationToken::new();
+    // It takes connections and never says a word.
+    let hung = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let hung_address = hung.local_addr().expect("bound");
+    let (storm, storm_address) = Hook::start(ending.clone()).await;
+    storm.answer_always(Some(429));
+    room.configure(&format!(
+        r#"
+[[receiver]]
+name = "hung"
+type = "webhook"
+url = "http://{hung_address}/hook"
+[[receiver]]
+name = "storm"
+type = "webhook"
+url = "http://{storm_address}/hook"
+[[route.routes]]
+matchers = ['alertname=~".+"']
+receivers = ["hung", "storm", "ops"]
+"#
+    ));
+    room.service
+        .edit(|edit| {
+            for n in 0..20 {
+                let id = format!("token-{n:02}");
+                edit.put_token(&item(&id, &id))?;
+                edit.put_events(&id, vec![cliff(&wire(from_now(5)), "Team", 2e6, "second")])?;
+            }
+            Ok(())
+        })
+        .expect("edited");
+    let daemon = room.desk.start("run", &[]);
+    let told = || lines(&room.hook.accepted().into_iter().map(|(_, body)| body).collect::<Vec<_>>());
+    let ahead = || told().iter().filter(|line| line.contains("BigCliffAhead")).count();
+    until("all of them are told", || ahead() == 21, || format!("{:#?}\n{}", told(), daemon.log()));
+    let rows = |state: &str, name: &str| {
+        room.desk
+            .run(&format!("outbox list --limit 100 --receiver {name} --state {state} --format json"))
+            .json()
+            .as_array()
+            .map_or(0, Vec::len)
+    };
+    // An attempt at the hung receiver lasts 15 s: everything else was done meanwhile.
+    assert_eq!((rows("due", "hung"), rows("delivered", "ops")), (21, 21), "{}", daemon.log());
+    assert!(rows("retrying", "storm") > 0 && rows("dead", "storm") == 0, "a 429 is tried again later");
+    drop(daemon);
+    drop(hung);
+    ending.cancel();
+}
+
+#[test]
+fn the_demo_tells_real_unlocks_and_finds_the_correction_and_leaves_nothing_behind() {
+    let desk = Desk::new();
+    desk.write("none", "");
+    let temporary = desk.path("tmp");
+    fs::create_dir(&temporary).expect("a folder");
+    let mut demo = desk.start("demo", &[("TMPDIR", temporary.to_str().expect("UTF-8"))]);
+    let out = demo.base.with_extension("out");
+    let said = || fs::read_to_string(&out).unwrap_or_default();
+    let parts =
+        ["status page", "firing ", "mail ", "the source corrects itself", "ScheduleMoved", "UnlockResized", "BigBurn", "Buyback"];
+    until("the demo", || parts.iter().all(|part| said().contains(part)), || format!("{}\n{}", said(), demo.log()));
+    demo.signal("INT");
+    assert_eq!(wait(&mut demo.child).code(), Some(0), "{}", demo.log());
+    assert_eq!(fs::read_dir(&temporary).expect("listed").count(), 0, "its folder goes with it");
+}
+
 // ---- secrets ----
 
 /// A mail server that refuses every login and says why, with what it was given.
@@ -858,7 +973,11 @@ receivers = ["ops", "signed", "mail"]
             .all(|name| rows.iter().any(|row| row["receiver"] == *name && row["lastAnswer"].is_string()))
     };
     until("each receiver was tried", tried, || daemon.log());
-    // A key that is refused, with an answer that repeats it.
+    // They were really used, and repeated to us: what is kept of it is clean.
+    let rows = room.desk.run_with("outbox list --format json", &environment).json();
+    let answers: String = rows.as_array().expect("rows").iter().filter_map(|row| row["lastAnswer"].as_str()).collect();
+    assert!(answers.contains("535") && answers.contains("nothing at /hook/") && answers.contains("refused: AUTH"), "{answers}");
+    // A source in trouble that repeats the key; then one that refuses it.
     room.faults.set("/v", Fault::Body(format!("{{\"status\":false,\"errorMessage\":\"bad key {}\"}}", room.key)));
     until("the source is in trouble", || daemon.log().contains("failed"), || daemon.log());
     room.faults.clear();

@@ -5,5 +5,6 @@ mod binary;
 mod cycle;
 mod faults;
 mod kill;
+mod readme;
 mod seams;
 mod support;

@@ -34,7 +34,8 @@ fn reasons(bodies: &[Value]) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unlock_known_from_upcoming_stays_one_alert_when_its_schedule_is_read() {
     // A month that has begun may bring its unlock any day.
-    for (precision, first, later) in [("second", "lead 30d", "lead 7d"), ("day", "lead 30d", "lead 7d"), ("month", "lead 1d", "")] {
+    for (precision, first, later) in [("second", "lead 30d", "lead 7d"), ("day", "lead 30d", "lead 7d"), ("month", "lead 1d", "")]
+    {
         let fill = move |edit: &mut cliffwatch::serve::Edit<'_>| {
             edit.put_token(&item("alpha", "ALP"))?;
             let dates = ["2026-03-20T00:00:00Z", "2026-06-20T00:00:00Z", "2026-09-20T00:00:00Z"];
@@ -46,7 +47,11 @@ async fn an_unlock_known_from_upcoming_stays_one_alert_when_its_schedule_is_read
         app.evaluate().await;
         app.deliver().await;
         let bodies = app.hook.take();
-        assert_eq!(reasons(&bodies), [format!("firing {first} BigCliffAhead alpha")], "{precision}: upcoming alone is enough to be told");
+        assert_eq!(
+            reasons(&bodies),
+            [format!("firing {first} BigCliffAhead alpha")],
+            "{precision}: upcoming alone is enough to be told"
+        );
         let id = bodies[0]["data"]["alerts"][0]["id"].clone();
 
         assert_eq!(app.turn().await, [""; 0], "{precision}: the schedule tells nothing that was not known");
@@ -203,7 +208,10 @@ async fn a_field_that_cannot_be_read_is_noted_with_its_record_and_the_rest_is_us
     let polls = rusqlite::Connection::open(&app.config.store.path).expect("opens");
     let noted = "SELECT oddities FROM poll WHERE endpoint = 'burn' AND oddities_total > 0";
     let noted: String = polls.query_row(noted, [], |row| row.get(0)).expect("what was odd is in the poll log");
-    assert!(noted.contains("burns[0].amount") && noted.contains("a lot"), "which field of which record, and what stood there: {noted}");
+    assert!(
+        noted.contains("burns[0].amount") && noted.contains("a lot"),
+        "which field of which record, and what stood there: {noted}"
+    );
 }
 
 // ---- rules that change, evaluations that fail ----

@@ -1,0 +1,82 @@
+//! What the README shows is so: its examples pass the check, its commands exist, the mistake it shows looks like that.
+
+use std::path::Path;
+
+use crate::binary::Desk;
+
+fn readme() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("read")
+}
+
+/// Blocks of code in a language.
+fn blocks(language: &str) -> Vec<String> {
+    let text = readme();
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line == format!("```{language}") {
+            blocks.push(lines.by_ref().take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect());
+        }
+    }
+    blocks
+}
+
+#[test]
+fn its_rules_and_receivers_pass_the_check() {
+    let toml = blocks("toml");
+    let rules: Vec<&String> = toml.iter().filter(|text| text.contains("[[rule]]")).collect();
+    let configs: Vec<&String> = toml.iter().filter(|text| text.contains("[[receiver]]")).collect();
+    assert!(!rules.is_empty() && !configs.is_empty());
+    for config in &configs {
+        let desk = Desk::new();
+        let watch = "[watch]\ntokens = [\"aptos\"]\ngroups = { portfolio = [\"aptos\"] }\n";
+        desk.write("cliffwatch.toml", &format!("{watch}{config}"));
+        for (number, text) in rules.iter().enumerate() {
+            desk.write(&format!("rules/{number}.toml"), text);
+        }
+        for word in config.split('"').filter(|word| word.starts_with("ops-") || word.starts_with("desk-")) {
+            desk.write(word, "https://example.com/x\n");
+        }
+        let ran = desk.run("check --strict");
+        assert_eq!(ran.code(), 0, "{}", ran.err);
+    }
+}
+
+#[test]
+fn its_commands_exist() {
+    let desk = Desk::new();
+    let known = crate::binary::commands(&desk.run("--help").ok());
+    let mut named = 0;
+    for line in blocks("sh").concat().lines() {
+        let line = line.split('#').next().unwrap_or_default().trim().trim_start_matches("sudo ");
+        let line = line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("cliffwatch "));
+        let Some(command) = line.and_then(|line| line.split_whitespace().next()) else { continue };
+        assert!(known.iter().any(|name| name == command), "the README names `cliffwatch {command}`, which is not in {known:?}");
+        named += 1;
+    }
+    assert!(named >= 8, "{named} commands were found");
+}
+
+#[test]
+fn its_data_service_is_filled_with_the_bundled_schedules_and_given_a_key() {
+    let desk = Desk::new();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+    let said = desk.run(&format!("import {} --db service.db", data.display())).ok();
+    assert!(said.contains("tokens"), "{said}");
+    let added = desk.run("keys add desk --monthly-limit 5000 --db service.db");
+    let key = added.out.trim().to_owned();
+    assert!(key.len() >= 20 && !key.contains(char::is_whitespace), "the key stands alone on standard output: {:?}", added.out);
+    let listed = desk.run("keys list --db service.db").ok();
+    assert!(listed.contains("desk") && listed.contains("5000") && !listed.contains(&key), "{listed}");
+    let stored = std::fs::read(desk.path("service.db")).expect("read");
+    assert!(!stored.windows(key.len()).any(|part| part == key.as_bytes()), "only its hash is stored");
+}
+
+#[test]
+fn the_mistake_that_it_shows_looks_like_that() {
+    let shown = blocks("text").into_iter().find(|text| text.starts_with("error: unknown key")).expect("a mistake");
+    let desk = Desk::new();
+    desk.write("cliffwatch.toml", "[watch]\ntokns = \"arbitrum\"\n");
+    let ran = desk.run("check");
+    assert!(ran.err.starts_with(&shown), "the README shows\n{shown}\nand the program\n{}", ran.err);
+}
