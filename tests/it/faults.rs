@@ -77,7 +77,7 @@ faults! {
     an_empty_body: Fault::EmptyBody,
     status_false: Fault::StatusFalse,
     a_bare_payload: Fault::Bare,
-    a_gzip_bomb: Fault::GzipBomb(64 << 20),
+    a_gzip_bomb: Fault::GzipBomb(18 << 20),
     a_redirect: Fault::Redirect("http://127.0.0.1:9/elsewhere".into()),
 }
 
