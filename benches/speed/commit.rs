@@ -46,7 +46,7 @@ async fn written() -> anyhow::Result<()> {
                 let events = schedules.events(number, price);
                 let diff = if snapshot.records.is_empty() {
                     rows += tranches(&events);
-                    Diff { put: baseline_unlocks(&events), ..Diff::default() }
+                    Diff { put: baseline_unlocks(&[], &events, now), ..Diff::default() }
                 } else {
                     diff_unlocks(&snapshot.token.id, &snapshot.records, &[], &events, &Settings::default(), &Window::ALL, now)
                 };

@@ -12,8 +12,8 @@ use cliffwatch::{
     api::install_crypto_provider,
     app::{App, Drive},
     clock::Clock,
+    evaluate::{Limits, TokenFacts, evaluate},
     diff::{Diff, apply, baseline_unlocks},
-    evaluate::{TokenFacts, evaluate},
     serve,
     store::model::Commit,
     supply::{Resource, Timestamp, Token},
@@ -118,11 +118,7 @@ async fn delivered() -> anyhow::Result<()> {
         idle(&app).await?;
     }
     line("posting alone", &format!("{} a second", short(rate(COUNT, bare))), &format!("{COUNT} messages, {IN_FLIGHT} at a time"));
-    line(
-        "through the outbox",
-        &format!("{} a second", short(rate(COUNT, durable))),
-        &format!("{:.2} times as long", ratio(durable, bare)),
-    );
+    line("through the outbox", &format!("{} a second", short(rate(COUNT, durable))), &format!("{:.2} times as long", ratio(durable, bare)));
     line(
         "from the commit to the receiver",
         &format!("p50 {:.1} ms", ms(percentile(&mut latencies, 0.5))),
@@ -162,7 +158,7 @@ fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notice)>> {
         }
         ensure!(number < 100 * count, "the rules raise too few alerts");
         let token = Token { item: Schedules::item(number)?, ..Token::unknown(Schedules::id(number)) };
-        let records = apply(&[], &Diff { put: baseline_unlocks(&schedules.events(number, 1.0)), ..Diff::default() });
+        let records = apply(&[], &Diff { put: baseline_unlocks(&[], &schedules.events(number, 1.0), now), ..Diff::default() });
         let facts = TokenFacts {
             token: &token,
             is_watched: true,
@@ -173,7 +169,7 @@ fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notice)>> {
             alerts: &[],
             polled_at: &[],
         };
-        let draft = evaluate(&[facts], &judgement.context(now));
+        let draft = evaluate(&[facts], &judgement.context(now), &mut Limits::default());
         let openings = draft.openings().len();
         let verdict = draft.number(&vec![0; openings]);
         for notice in verdict.notices {

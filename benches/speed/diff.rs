@@ -24,7 +24,7 @@ pub fn run() -> anyhow::Result<()> {
     let mut cases = Vec::new();
     for (token, events, _) in bundled()? {
         rows += tranches(&events);
-        let before = apply(&[], &Diff { put: baseline_unlocks(&events), ..Diff::default() });
+        let before = apply(&[], &Diff { put: baseline_unlocks(&[], &events, now), ..Diff::default() });
         cases.push(Case { token, before, events });
     }
     let measure = |what: &str, cases: &[Case]| {

@@ -9,7 +9,7 @@ use cliffwatch::{
         load::{Environment, load_text},
     },
     diff::{Diff, apply, baseline_unlocks},
-    evaluate::{Context, TokenFacts, evaluate},
+    evaluate::{Context, Limits, TokenFacts, evaluate},
     route::RouteTree,
     rules::{self, Scope, Surroundings, Truth},
     supply::{Resource, Timestamp, Token, Tracked},
@@ -37,7 +37,7 @@ pub fn run() -> anyhow::Result<()> {
     let mut known: Vec<(Token, Vec<Tracked>)> = Vec::new();
     for (number, (id, events, _)) in bundled()?.into_iter().enumerate() {
         let token = Token { item: Schedules::item(number)?, ..Token::unknown(id) };
-        known.push((token, apply(&[], &Diff { put: baseline_unlocks(&events), ..Diff::default() })));
+        known.push((token, apply(&[], &Diff { put: baseline_unlocks(&[], &events, now), ..Diff::default() })));
     }
     let records: usize = known.iter().map(|(_, records)| records.len()).sum();
     let facts: Vec<TokenFacts<'_>> = known
@@ -75,25 +75,17 @@ pub fn run() -> anyhow::Result<()> {
         }
         held
     });
-    line(
-        "conditions alone",
-        &format!("{} pairs/s", short(rate(pairs, took))),
-        &format!("{records} records, {} rules", quiet.rules.len()),
-    );
+    line("conditions alone", &format!("{} pairs/s", short(rate(pairs, took))), &format!("{records} records, {} rules", quiet.rules.len()));
     let context = Context { rules: &quiet, routes: &routes, now };
-    let took = best(|| evaluate(&facts, &context).openings().len());
-    line(
-        "a judgement in which nothing fires",
-        &format!("{} pairs/s", short(rate(pairs, took))),
-        "dates, levels and open alerts included",
-    );
+    let took = best(|| evaluate(&facts, &context, &mut Limits::default()).openings().len());
+    line("a judgement in which nothing fires", &format!("{} pairs/s", short(rate(pairs, took))), "dates, levels and open alerts included");
 
     let files = rules::read_files(&["rules/*.toml".to_owned()], Path::new(env!("CARGO_MANIFEST_DIR")));
     let starter = rules::load(&files.files, &around);
     ensure!(starter.is_usable(), "{:?}", starter.diagnostics);
     let context = Context { rules: &starter.set, routes: &routes, now };
-    let told = evaluate(&facts, &context).openings().len();
-    let took = best(|| evaluate(&facts, &context).openings().len());
+    let told = evaluate(&facts, &context, &mut Limits::default()).openings().len();
+    let took = best(|| evaluate(&facts, &context, &mut Limits::default()).openings().len());
     line(
         "the starter rules",
         &format!("{} pairs/s", short(rate(records * starter.set.rules.len(), took))),
