@@ -12,8 +12,8 @@ use cliffwatch::{
     api::install_crypto_provider,
     app::{App, Drive},
     clock::Clock,
-    evaluate::{Limits, TokenFacts, evaluate},
     diff::{Diff, apply, baseline_unlocks},
+    evaluate::{Limits, TokenFacts, evaluate},
     serve,
     store::model::Commit,
     supply::{Resource, Timestamp, Token},
@@ -118,7 +118,11 @@ async fn delivered() -> anyhow::Result<()> {
         idle(&app).await?;
     }
     line("posting alone", &format!("{} a second", short(rate(COUNT, bare))), &format!("{COUNT} messages, {IN_FLIGHT} at a time"));
-    line("through the outbox", &format!("{} a second", short(rate(COUNT, durable))), &format!("{:.2} times as long", ratio(durable, bare)));
+    line(
+        "through the outbox",
+        &format!("{} a second", short(rate(COUNT, durable))),
+        &format!("{:.2} times as long", ratio(durable, bare)),
+    );
     line(
         "from the commit to the receiver",
         &format!("p50 {:.1} ms", ms(percentile(&mut latencies, 0.5))),

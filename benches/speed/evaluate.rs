@@ -75,10 +75,18 @@ pub fn run() -> anyhow::Result<()> {
         }
         held
     });
-    line("conditions alone", &format!("{} pairs/s", short(rate(pairs, took))), &format!("{records} records, {} rules", quiet.rules.len()));
+    line(
+        "conditions alone",
+        &format!("{} pairs/s", short(rate(pairs, took))),
+        &format!("{records} records, {} rules", quiet.rules.len()),
+    );
     let context = Context { rules: &quiet, routes: &routes, now };
     let took = best(|| evaluate(&facts, &context, &mut Limits::default()).openings().len());
-    line("a judgement in which nothing fires", &format!("{} pairs/s", short(rate(pairs, took))), "dates, levels and open alerts included");
+    line(
+        "a judgement in which nothing fires",
+        &format!("{} pairs/s", short(rate(pairs, took))),
+        "dates, levels and open alerts included",
+    );
 
     let files = rules::read_files(&["rules/*.toml".to_owned()], Path::new(env!("CARGO_MANIFEST_DIR")));
     let starter = rules::load(&files.files, &around);
