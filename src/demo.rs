@@ -5,7 +5,7 @@
 //! what is printed is what the receivers got.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -27,7 +27,7 @@ use crate::{
     clock::Clock,
     config, format,
     serve::{self, Edit, EditError, Options, Service, ServiceError},
-    supply::Timestamp,
+    supply::{Precision, Timestamp},
     wire,
 };
 
@@ -44,8 +44,12 @@ const CORRECTION_AFTER: Duration = Duration::from_secs(8);
 const MAX_MAIL: u64 = 4 * 1024 * 1024;
 /// Longest line of a mail session, bytes.
 const MAX_LINE: u64 = 4096;
-/// Events ahead that are looked at for the correction.
-const LOOK_AHEAD: TimeDelta = TimeDelta::days(400);
+/// Events ahead that the correction is chosen from: near ones, of which everybody has heard by then.
+const LOOK_AHEAD: TimeDelta = TimeDelta::days(45);
+/// How long the last lines may take to be printed, once everything else has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The first line of the demo's config: a file without it is somebody's own, and is not replaced.
+const CONFIG_MARK: &str = "# What the demo runs on. A real config asks every few hours; this one every few seconds.";
 
 /// What keeps the demo from running.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +72,9 @@ pub enum DemoError {
     /// The demo's own config.
     #[error("the demo's config is not valid:\n{0}")]
     Config(String),
+    /// The folder holds a config that is not the demo's.
+    #[error("{} is not the demo's, and was left as it is: name another folder with --dir", .0.display())]
+    NotOurs(PathBuf),
 }
 
 fn io_error(doing: &'static str) -> impl FnOnce(io::Error) -> DemoError {
@@ -108,24 +115,70 @@ pub async fn run(folder: &Path, listen: SocketAddr, stop: impl Future<Output = (
     };
     let app = App::open(config, folder, Clock::system(), Drive::Itself).await?;
 
-    let (tokens, events) = (imported.tokens, imported.events);
+    let opening = Opening {
+        tokens: imported.tokens.try_into().unwrap_or(usize::MAX),
+        events: imported.events.try_into().unwrap_or(usize::MAX),
+        service: source_address,
+        webhook: webhook_address,
+        mail: mail_address,
+        folder: folder.to_owned(),
+    };
     let say = print.clone();
     let started = move |address: Option<SocketAddr>| {
-        let page = address.map_or_else(|| "off".to_owned(), |address| format!("http://{address}/"));
-        let text = format!(
-            "cliffwatch demo: {tokens} tokens with {events} unlock events\n  status page   {page}\n  data service  http://{source_address}/v5/token/list\n  webhook       http://{webhook_address}/hook\n  mail server   smtp://{mail_address}\n  files         {}\n  Ctrl-C ends it.\n",
-            folder.display()
-        );
-        say.send(Line::Said(text)).ok();
+        say.send(Line::Said(opening.words(address))).ok();
     };
     let correction = tokio::spawn(correct(service.clone(), print.clone(), ending.clone()));
     let ran = app.run(stop, started).await;
     ending.cancel();
     correction.abort();
     drop(print);
-    printing.abort();
+    // What was sent last is on its way to the terminal.
+    let told = tokio::time::timeout(LAST_WORDS, printing).await;
     ran?;
+    let told = told.ok().and_then(Result::ok).unwrap_or_default();
+    let _written = writeln!(anstream::stdout(), "\nThe demo has ended: {}.", told.words());
     Ok(())
+}
+
+/// What is said once everything runs.
+struct Opening {
+    tokens: usize,
+    events: usize,
+    service: SocketAddr,
+    webhook: SocketAddr,
+    mail: SocketAddr,
+    folder: PathBuf,
+}
+
+impl Opening {
+    fn words(&self, page: Option<SocketAddr>) -> String {
+        let page = page.map_or_else(|| "off".to_owned(), |address| format!("http://{address}/"));
+        let Self { service, webhook, mail, folder, .. } = self;
+        let (tokens, events) = (format::count(self.tokens, "token"), format::count(self.events, "unlock event"));
+        let (after, folder) = (CORRECTION_AFTER.as_secs(), folder.display());
+        format!(
+            "cliffwatch demo: {tokens} with {events}, real schedules\n\
+             \n  status page    {page}\
+             \n  data service   http://{service}/v5/token/list\
+             \n  webhook        http://{webhook}/hook\
+             \n  mail server    smtp://{mail}\
+             \n  from outside   cliffwatch --config {folder}/cliffwatch.toml status\n\
+             \nFirst come the unlocks ahead; after {after} s the source corrects itself. Ctrl-C ends it.\n"
+        )
+    }
+}
+
+/// What was printed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    alerts: usize,
+    mails: usize,
+}
+
+impl Told {
+    fn words(self) -> String {
+        format!("{} came by webhook, {} by mail", format::count(self.alerts, "alert"), format::count(self.mails, "alert"))
+    }
 }
 
 async fn bind(doing: &'static str) -> Result<TcpListener, DemoError> {
@@ -139,13 +192,17 @@ fn write_files(
     mail: SocketAddr,
     listen: SocketAddr,
 ) -> Result<(), DemoError> {
+    let path = folder.join("cliffwatch.toml");
+    if std::fs::read_to_string(&path).is_ok_and(|text| !text.starts_with(CONFIG_MARK)) {
+        return Err(DemoError::NotOurs(path));
+    }
     let rules = folder.join("rules");
     std::fs::create_dir_all(&rules).map_err(io_error("make the folder of the demo"))?;
     for (name, text) in STARTER_RULES {
         std::fs::write(rules.join(name), text).map_err(io_error("write the rules of the demo"))?;
     }
     let config = format!(
-        r#"# What the demo runs on. A real config asks every few hours; this one every few seconds.
+        r#"{CONFIG_MARK}
 [source]
 base_url = "http://{source}"
 legacy_base_url = "http://{source}"
@@ -198,7 +255,7 @@ matchers = ['severity="critical"']
 receivers = ["ops", "desk"]
 "#
     );
-    std::fs::write(folder.join("cliffwatch.toml"), config).map_err(io_error("write the config of the demo"))
+    std::fs::write(path, config).map_err(io_error("write the config of the demo"))
 }
 
 // ---- the receivers ----
@@ -332,32 +389,57 @@ async fn correct(service: Service, print: mpsc::UnboundedSender<Line>, ending: C
     }
     let now = Clock::system().now();
     let text = match service.edit(|edit| make_corrections(edit, now)) {
-        Ok(done) => format!("\n── the source corrects itself, silently: {} ──\n", done.join("; ")),
-        Err(error) => format!("\n── the scripted correction failed: {} ──\n", crate::app::chain(&error)),
+        Ok(done) => {
+            let head = format!("── {} s: the source corrects itself, without a word ──", CORRECTION_AFTER.as_secs());
+            format!("\n{}\n   {}\n\nWhat the daemon finds:\n", painted(&head, AnsiColor::Cyan), done.join("\n   "))
+        }
+        Err(error) => format!("\nthe scripted correction failed: {}\n", crate::app::chain(&error)),
     };
     print.send(Line::Said(text)).ok();
 }
 
-fn make_corrections(edit: &mut Edit<'_>, now: Timestamp) -> Result<Vec<String>, EditError> {
-    let mut ahead: Vec<(Timestamp, f64, String, String)> = Vec::new();
+/// An event that may be corrected.
+struct Candidate {
+    at: Timestamp,
+    value: f64,
+    token: String,
+    symbol: String,
+    /// Its tokens as a share of the maximum supply.
+    share: f64,
+}
+
+/// Events ahead whose date means a day, the largest first.
+fn candidates(edit: &Edit<'_>, now: Timestamp) -> Result<Vec<Candidate>, EditError> {
+    let mut ahead = Vec::new();
     for token in edit.tokens()? {
         let (Some(id), symbol) = (token.id.as_str(), token.symbol.as_str().unwrap_or_default()) else { continue };
         for event in edit.events(id)? {
-            let (Some(at), Some(value)) = (event.unlock_date.copied(), event.cliff_value()) else { continue };
-            if at > now + TimeDelta::days(1) && at < now + LOOK_AHEAD {
-                ahead.push((at, value, id.to_owned(), symbol.to_owned()));
+            let (Some(at), Some(value), Some(amount)) = (event.unlock_date.copied(), event.cliff_value(), event.cliff_amount())
+            else {
+                continue;
+            };
+            let is_exact = event.interval().is_some_and(|interval| interval.precision <= Precision::Day);
+            if is_exact && at > now + TimeDelta::days(1) && at < now + LOOK_AHEAD {
+                let share = token.max_supply.copied().map_or(1.0, |supply| amount / supply);
+                ahead.push(Candidate { at, value, token: id.to_owned(), symbol: symbol.to_owned(), share });
             }
         }
     }
-    // The largest unlocks of two tokens make the best story.
-    ahead.sort_by(|a, b| b.1.total_cmp(&a.1));
+    ahead.sort_by(|a, b| b.value.total_cmp(&a.value));
+    Ok(ahead)
+}
+
+fn make_corrections(edit: &mut Edit<'_>, now: Timestamp) -> Result<Vec<String>, EditError> {
+    let ahead = candidates(edit, now)?;
     let mut done = Vec::new();
-    if let Some((at, _, id, symbol)) = ahead.first() {
-        edit.move_event(id, *at, *at + TimeDelta::days(5))?;
-        done.push(format!("{symbol}'s unlock of {} moves by 5 days", format::day(*at)));
-        if let Some((at, _, other, symbol)) = ahead.iter().find(|(_, _, other, _)| other != id) {
-            edit.resize_event(other, *at, 1.5)?;
-            done.push(format!("{symbol}'s unlock of {} grows by half", format::day(*at)));
+    if let Some(moved) = ahead.first() {
+        edit.move_event(&moved.token, moved.at, moved.at + TimeDelta::days(5))?;
+        done.push(format!("{}: the unlock of {} moves by 5 days", moved.symbol, format::day(moved.at)));
+        // One so small that the supply as a whole hardly changes: that would be a story of its own.
+        let others = || ahead.iter().filter(|other| other.token != moved.token);
+        if let Some(resized) = others().find(|other| other.share < 0.01).or_else(|| others().next()) {
+            edit.resize_event(&resized.token, resized.at, 1.5)?;
+            done.push(format!("{}: the unlock of {} grows by half", resized.symbol, format::day(resized.at)));
         }
     }
     let burn = wire::Burn {
@@ -371,7 +453,7 @@ fn make_corrections(edit: &mut Edit<'_>, now: Timestamp) -> Result<Vec<String>, 
         extra: wire::Extra::new(),
     };
     edit.add_burn("bnb", burn)?;
-    done.push("a burn of BNB".to_owned());
+    done.push("BNB: the quarterly burn is there".to_owned());
     let buyback = wire::Buyback {
         buyback_event_label: "Assistance Fund".to_owned().into(),
         buyback_type: "TREASURY_BUYBACK".to_owned().into(),
@@ -383,35 +465,56 @@ fn make_corrections(edit: &mut Edit<'_>, now: Timestamp) -> Result<Vec<String>, 
         ..wire::Buyback::default()
     };
     edit.add_buyback("hyperliquid", buyback)?;
-    done.push("a buyback of HYPE".to_owned());
+    done.push("HYPE: a buyback is there".to_owned());
     Ok(done)
 }
 
 // ---- the terminal ----
 
-async fn print_lines(mut lines: mpsc::UnboundedReceiver<Line>, began: Instant) {
+async fn print_lines(mut lines: mpsc::UnboundedReceiver<Line>, began: Instant) -> Told {
+    let mut told = Told::default();
     while let Some(line) = lines.recv().await {
         let text = match line {
             Line::Said(text) => text,
             Line::Mail { to, subject, bytes } => {
-                let kb = bytes.div_ceil(1024);
-                format!(
-                    "{}   {}  {} ({kb} KiB to {})",
-                    stamp(began),
-                    painted("mail   ", AnsiColor::Magenta),
-                    printable(&subject),
-                    printable(&to)
-                )
+                told.mails += 1;
+                let aside = format!("{} KiB to {}", bytes.div_ceil(1024), printable(&to));
+                row(began, "mail", AnsiColor::Magenta, &printable(&subject), &aside, width())
             }
-            Line::Told(body) => told(&body, began),
+            Line::Told(body) => {
+                let rows = rows_of(&body, began, width());
+                told.alerts += rows.len();
+                rows.join("\n")
+            }
         };
         // Nobody reads: nothing to do.
         let _written = writeln!(anstream::stdout(), "{text}");
     }
+    told
+}
+
+/// Columns of the terminal; none where standard output is something else.
+fn width() -> Option<usize> {
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into())
+}
+
+/// Columns in front of the text of a row.
+const INDENT: usize = 18;
+
+/// When, what it is, what it says; aside, on the same line if there is room, what made it.
+fn row(began: Instant, word: &str, color: AnsiColor, text: &str, aside: &str, width: Option<usize>) -> String {
+    let dim = Style::new().dimmed();
+    let fits = width.is_none_or(|width| INDENT + text.chars().count() + 3 + aside.chars().count() <= width);
+    let gap = if fits { "   ".to_owned() } else { format!("\n{:INDENT$}", "") };
+    let word = format!("{word:<8}");
+    format!("{:>6}  {}  {text}{gap}{dim}{aside}{dim:#}", stamp(began), painted(&word, color))
 }
 
 fn stamp(began: Instant) -> String {
-    format!("{:>5.1}s", began.elapsed().as_secs_f64())
+    format!("{:.1}s", began.elapsed().as_secs_f64())
 }
 
 fn painted(text: &str, color: AnsiColor) -> String {
@@ -427,28 +530,26 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// A message of the webhook, as a few lines.
-fn told(body: &Value, began: Instant) -> String {
+/// A message of the webhook: a row for each alert in it.
+fn rows_of(body: &Value, began: Instant, width: Option<usize>) -> Vec<String> {
     let kind = body.get("type").and_then(Value::as_str).unwrap_or_default();
     let alerts = body.pointer("/data/alerts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let mut text = String::new();
-    for alert in alerts {
-        let of = |path: &str| printable(alert.pointer(path).and_then(Value::as_str).unwrap_or_default());
-        let color = match (kind, of("/labels/severity").as_str()) {
-            ("alert.resolved", _) => AnsiColor::Green,
-            (_, "critical") => AnsiColor::Red,
-            (_, "warning") => AnsiColor::Yellow,
-            _ => AnsiColor::Cyan,
-        };
-        let word = format!("{:<8}", kind.trim_start_matches("alert."));
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&format!("{}   {} {}", stamp(began), painted(&word, color), of("/annotations/summary")));
-        let dim = Style::new().dimmed();
-        text.push_str(&format!("\n                   {dim}{} · {}{dim:#}", of("/rule"), of("/reason")));
-    }
-    text
+    alerts
+        .iter()
+        .map(|alert| {
+            let of = |path: &str| printable(alert.pointer(path).and_then(Value::as_str).unwrap_or_default());
+            let severity = of("/labels/severity");
+            let (word, color) = match (kind, severity.as_str()) {
+                ("alert.resolved", _) => ("ended", AnsiColor::Green),
+                (_, "critical") => ("critical", AnsiColor::Red),
+                (_, "warning") => ("warning", AnsiColor::Yellow),
+                (_, "") => ("alert", AnsiColor::Cyan),
+                (_, other) => (other, AnsiColor::Cyan),
+            };
+            let aside = format!("{}, {}", of("/rule"), of("/reason"));
+            row(began, word, color, &of("/annotations/summary"), &aside, width)
+        })
+        .collect()
 }
 
 /// Where a demo that is told no folder keeps its files: a fresh one below the system's place for such.
@@ -474,5 +575,30 @@ mod tests {
     #[test]
     fn what_moves_the_cursor_is_not_printed() {
         assert_eq!(printable("\u{1b}[2JARB\u{202e}\r\n"), "[2JARB");
+    }
+
+    #[test]
+    fn a_row_keeps_to_the_width_of_the_terminal_and_to_one_line_in_a_pipe() {
+        let row =
+            |width| row(Instant::now(), "warning", AnsiColor::Yellow, "TON: $83.16M to unlock", "BigCliffAhead, lead 1d", width);
+        let plain = |width| anstream::adapter::strip_str(&row(width)).to_string();
+        assert_eq!(plain(None), "  0.0s  warning   TON: $83.16M to unlock   BigCliffAhead, lead 1d");
+        assert_eq!(plain(Some(80)), plain(None));
+        assert_eq!(plain(Some(60)), "  0.0s  warning   TON: $83.16M to unlock\n                  BigCliffAhead, lead 1d");
+    }
+
+    #[test]
+    fn a_config_that_is_not_the_demos_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cliffwatch.toml");
+        std::fs::write(&path, "[watch]\n").expect("written");
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let error = write_files(folder.path(), nowhere, nowhere, nowhere, nowhere).expect_err("refused");
+        assert!(error.to_string().contains("is not the demo's"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).expect("still there"), "[watch]\n");
+        std::fs::remove_file(&path).expect("removed");
+        for _ in 0..2 {
+            write_files(folder.path(), nowhere, nowhere, nowhere, nowhere).expect("its own may be replaced");
+        }
     }
 }
