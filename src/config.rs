@@ -533,9 +533,9 @@ impl std::str::FromStr for Span {
         if text == "0" {
             return Ok(Span(Duration::ZERO));
         }
-        humantime::parse_duration(text).map(Span).map_err(|error| {
-            format!("{text:?} is no length of time ({error}): write it like \"30s\", \"90m\", \"6h\", \"7d\" or \"2w\"")
-        })
+        humantime::parse_duration(text)
+            .map(Span)
+            .map_err(|_| format!("{text:?} is no length of time: write it like \"30s\", \"90m\", \"6h\", \"7d\" or \"2w\""))
     }
 }
 

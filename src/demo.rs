@@ -116,8 +116,8 @@ pub async fn run(folder: &Path, listen: SocketAddr, stop: impl Future<Output = (
     let app = App::open(config, folder, Clock::system(), Drive::Itself).await?;
 
     let opening = Opening {
-        tokens: imported.tokens.try_into().unwrap_or(usize::MAX),
-        events: imported.events.try_into().unwrap_or(usize::MAX),
+        tokens: imported.tokens,
+        events: imported.events,
         service: source_address,
         webhook: webhook_address,
         mail: mail_address,

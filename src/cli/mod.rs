@@ -417,6 +417,7 @@ fn width() -> Option<u16> {
 
 /// A path for messages.
 fn shown(path: &Path) -> String {
+    let path = path.strip_prefix(".").unwrap_or(path);
     diagnostic::harmless(&path.display().to_string())
 }
 
