@@ -37,7 +37,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A receiver that keeps when each body came.
 #[derive(Clone, Default)]
-struct Sink(Arc<(Mutex<Vec<(Instant, Bytes)>>, Notify)>);
+struct Sink(Arc<(Mutex<Vec<Taken>>, Notify)>);
+
+/// When a message came, and its body.
+type Taken = (Instant, Bytes);
 
 impl Sink {
     async fn take(State(sink): State<Sink>, body: Bytes) -> StatusCode {

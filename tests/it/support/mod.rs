@@ -120,13 +120,16 @@ pub fn lines(bodies: &[Value]) -> Vec<String> {
         .collect()
 }
 
+/// Fills the data service.
+pub type Fill = Box<dyn Fn(&mut Edit<'_>) -> Result<(), EditError>>;
+
 /// What a test may choose before the app starts.
 pub struct Setup {
     pub tokens: Value,
     pub rules: String,
     /// More TOML for the config; it begins inside `[route]`.
     pub config: String,
-    pub fill: Box<dyn Fn(&mut Edit<'_>) -> Result<(), EditError>>,
+    pub fill: Fill,
 }
 
 impl Default for Setup {
