@@ -188,9 +188,15 @@ fn baseline(payload: &Payload, before: &[Tracked], now: Timestamp) -> Diff {
         Payload::Emissions(days) => diff::baseline_emissions(days),
         Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => Vec::new(),
     };
-    // What stood in for the schedule until now (rows of `upcoming`) gives way to it.
-    let kept: HashSet<&RecordKey> = put.iter().map(|put| &put.key).collect();
-    let removed = before.iter().map(|tracked| &tracked.key).filter(|key| !kept.contains(key)).cloned().collect();
+    // What stood in for the schedule until now (rows of `upcoming`) gives way to it. Records of other resources come from another feed
+    // of the resource (days and weeks of emission) and stay.
+    let removed = match payload {
+        Payload::UnlockEvents(_) => {
+            let kept: HashSet<&RecordKey> = put.iter().map(|put| &put.key).collect();
+            before.iter().map(|tracked| &tracked.key).filter(|key| !kept.contains(key)).cloned().collect()
+        }
+        _ => Vec::new(),
+    };
     Diff { put, removed, ..Diff::default() }
 }
 

@@ -135,12 +135,12 @@ async fn a_supply_that_changes_is_told_once_whichever_feed_tells_it_first() {
 // ---- emission by day and by week ----
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn days_of_emission_that_give_way_to_weeks_tell_nothing() {
+async fn days_of_emission_that_give_way_to_weeks_and_come_back_tell_nothing() {
     let rules = "[[rule]]\nalert = \"Restated\"\non = \"emission.*\"\n".to_owned();
     let config = "[schedule]\ndaily_emission = \"0 40 */6 * * *\"\n".to_owned();
     let mut app = TestApp::with(Setup { rules, config, ..Setup::default() }).await;
     let mut counts = Vec::new();
-    for (hour, by_day) in [("00", true), ("06", true), ("12", false), ("18", false)] {
+    for (hour, by_day) in [("00", true), ("06", true), ("12", false), ("18", false), ("23", true)] {
         app.restart_with(|config| {
             let (on, off) = ("0 40 */6 * * *".to_owned(), "off".to_owned());
             (config.schedule.daily_emission, config.schedule.weekly_emission) = if by_day { (on, off) } else { (off, on) };
@@ -152,8 +152,8 @@ async fn days_of_emission_that_give_way_to_weeks_tell_nothing() {
         let snapshots = app.app().store().tokens(vec!["alpha".into()], vec![Resource::Emission]).await.expect("read");
         counts.push(snapshots[0].records.len());
     }
-    assert!(counts[0] > counts[2] && counts[2] > 6, "days, then weeks: {counts:?}");
-    assert_eq!((counts[0], counts[2]), (counts[1], counts[3]), "and each stay while they are asked for");
+    assert!(counts[0] > 6, "each day is there: {counts:?}");
+    assert!(counts.iter().all(|count| *count >= counts[0]), "and none is taken for removed: {counts:?}");
 }
 
 // ---- limits ----
