@@ -335,7 +335,15 @@ struct About<'a> {
 
 impl<'a> About<'a> {
     fn scope(&self, now: Timestamp) -> Scope<'a> {
-        Scope { token: Some(self.facts.token), record: self.record, change: self.change, source: None, lead: self.lead, now }
+        Scope {
+            token: Some(self.facts.token),
+            record: self.record,
+            change: self.change,
+            source: None,
+            totals: None,
+            lead: self.lead,
+            now,
+        }
     }
 
     /// What is told of `alert`; its id comes with the numbering.
@@ -447,7 +455,7 @@ impl Judgement<'_> {
                     }
                 }
             }
-            On::Source => {}
+            On::Token | On::Portfolio | On::Source => {}
         }
     }
 

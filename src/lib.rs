@@ -7,13 +7,14 @@
 //! - [`outbox`]: the deliver loop. [`notify`]: mail, webhook, and the pure message and retry beside them.
 //! - [`http`], [`ui`], [`metrics`]: the daemon's own pages. [`serve`]: the data service, which is also the fake upstream of tests.
 //! - [`api`]: the client. [`store`]: the one room with SQL.
-//! - [`rules`]: text to a set that cannot be wrong. [`diff`]: what changed. [`evaluate`], [`trouble`], [`route`]: what is told to
+//! - [`aggregate`]: sums over windows of time. [`rules`]: text to a set that cannot be wrong. [`diff`]: what changed. [`evaluate`], [`trouble`], [`route`]: what is told to
 //!   whom. [`upcoming`], [`watch`]: small pure helpers of the cycle.
 //! - [`supply`], [`wire`], [`change`], [`alert`], [`format`], [`clock`]: the words.
 //!
-//! Pure rooms (`diff`, `rules`, `evaluate`, `trouble`, `route`, `plan`, `budget`, `notify::message`, `notify::retry`, `ui`) take
+//! Pure rooms (`aggregate`, `diff`, `rules`, `evaluate`, `trouble`, `route`, `plan`, `budget`, `notify::message`, `notify::retry`, `ui`) take
 //! values and a `now`; they know nothing of tokio, SQL, HTTP, files or the system clock, which only [`clock`] reads.
 
+pub mod aggregate;
 pub mod alert;
 pub mod api;
 pub mod app;

@@ -671,7 +671,7 @@ impl<J: Judge> Teller<'_, J> {
             count: u32::try_from(words.count).unwrap_or(u32::MAX),
             since: words.since,
         };
-        let scope = Scope { token, record: None, change: None, source: Some(&facts), lead: None, now: self.now };
+        let scope = Scope { token, record: None, change: None, source: Some(&facts), totals: None, lead: None, now: self.now };
         let rule = self.rules.iter().find(|rule| {
             let terms = rule.terms();
             terms.on == On::Source && terms.is_awake(self.now) && rule.covers(&scope) && rule.holds(&scope) == Truth::True

@@ -1,6 +1,7 @@
 //! The text that stands for an alert where a rule has no `summary`, or where its template fails.
 
 use crate::{
+    aggregate::{Flow, Totals, Window},
     format,
     supply::{Interval, Precision, Record, Resource, Timestamp},
 };
@@ -17,6 +18,10 @@ pub fn built_in_summary(scope: &Scope<'_>) -> String {
         let about = scope.token.map(|token| format!("{}: ", token.symbol())).unwrap_or_default();
         return clean(&format!("{about}{}", source.message));
     }
+    if let Some(totals) = scope.totals {
+        let windows: Vec<Window> = totals.sums().map(|(window, _)| window).collect();
+        return built_in_of_totals(scope, totals, &windows);
+    }
     let symbol = scope.token.map_or("unknown token", |token| token.symbol());
     if let Some(change) = scope.change {
         let resource =
@@ -28,6 +33,45 @@ pub fn built_in_summary(scope: &Scope<'_>) -> String {
         return clean(symbol);
     };
     clean(&format!("{symbol}: {}", of_record(record, scope.now)))
+}
+
+/// Windows that a summary names.
+const MAX_WINDOWS: usize = 4;
+
+/// One plain sentence over the windows that a rule asks for: `ARB: $33.15M to unlock in the next 30 days, $1.20M burned in the last 30
+/// days`.
+pub(super) fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]) -> String {
+    let who = match (scope.token, &totals.group) {
+        (Some(token), _) => token.symbol().to_owned(),
+        (None, Some(group)) => format!("{group} ({})", format::count(totals.members.len(), "token")),
+        (None, None) => format!("all watched ({})", format::count(totals.members.len(), "token")),
+    };
+    let mut parts: Vec<String> = windows
+        .iter()
+        .take(MAX_WINDOWS)
+        .filter_map(|window| Some((window, totals.sum(*window)?)))
+        .map(|(window, sum)| {
+            // Tokens of different kinds cannot be added up.
+            let amount = sum.amount.filter(|_| scope.token.is_some());
+            let size = size(sum.value, amount);
+            let span = days_in_words(crate::supply::days(window.span));
+            match window.flow {
+                Flow::Ahead => format!("{size} to unlock in the next {span}"),
+                Flow::Emitted => format!("{size} emitted in the last {span}"),
+                Flow::Burned => format!("{size} burned in the last {span}"),
+                Flow::BoughtBack => format!("{size} bought back in the last {span}"),
+            }
+        })
+        .collect();
+    if parts.is_empty() {
+        for (what, last) in [("burn", totals.last_burn), ("buyback", totals.last_buyback)] {
+            parts.extend(last.map(|last| format!("last {what} {} ago", days_in_words(last.days_since(scope.now)))));
+        }
+    }
+    if parts.is_empty() {
+        parts.extend(totals.market_cap.map(|cap| format!("market cap {}", format::usd(cap))));
+    }
+    clean(&if parts.is_empty() { who } else { format!("{who}: {}", parts.join(", ")) })
 }
 
 fn of_record(record: &Record, now: Timestamp) -> String {

@@ -13,17 +13,25 @@ use cel::{
 use chrono::TimeDelta;
 use regex::RegexBuilder;
 
-use crate::{change::ChangeKind, config, diagnostic::closest, supply::Resource, wire};
+use crate::{
+    aggregate::{Flow, Window},
+    change::ChangeKind,
+    config,
+    diagnostic::closest,
+    supply::Resource,
+    wire,
+};
 
 use super::{
     On, Scope, Truth,
     fields::{self, PartKind, ReadPart},
+    imply::Logic,
     lint::{MAX_DEPTH, lint},
     node::{
         Arithmetic, Compare, Cond, Env, GetFact, GetNumber, GetText, GetTexts, GetTime, Items, List, MAX_MACRO_NESTING, Num,
-        Presence, Span, TextTest, Time, Txt,
+        Presence, Reach, Span, TextTest, Time, Txt, What,
     },
-    words::{FactType, Word, Words},
+    words::{FUNCTIONS, FactType, Word, Words},
 };
 
 /// Stack of the thread that parses: far above what the longest condition needs in a build without optimization.
@@ -32,22 +40,137 @@ const PARSER_STACK: usize = 64 << 20;
 /// Compiled size of one pattern of `matches`, bytes.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
 
+/// Longest window that means anything.
+const MAX_WINDOW: TimeDelta = TimeDelta::days(36_500);
+
 /// Items of a list written in a condition.
 const MAX_LIST: usize = 200;
 
 /// Below this a bare threshold of `valueToMarketCap` was probably meant as a fraction.
 const SUSPICIOUS_PERCENT: f64 = 0.5;
 
+/// Above this a threshold in percent was probably meant as an amount.
+const MOST_PERCENT: f64 = 10_000.0;
+
+/// Below this a threshold in USD was probably meant in millions.
+const SUSPICIOUS_USD: f64 = 1_000.0;
+
+/// Above this a threshold in days was probably meant in hours or seconds: about ten years.
+const MOST_DAYS: f64 = 3_660.0;
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Percent,
+    Usd,
+    Days,
+}
+
+/// The unit of a field by its name, where a threshold in another one can be told.
+fn unit_of(name: &str) -> Option<Unit> {
+    match name.rsplit('.').next()? {
+        "valueToMarketCap" | "trackedAllocationPercentage" | "share" => Some(Unit::Percent),
+        "cliffValue"
+        | "linearValue"
+        | "committedValue"
+        | "unlockValue"
+        | "value"
+        | "marketCap"
+        | "valuation"
+        | "totalAmountRaisedinThatRound" => Some(Unit::Usd),
+        "shiftDays" | "shiftDaysMin" | "shiftDaysMax" | "durationOfRate" => Some(Unit::Days),
+        _ => None,
+    }
+}
+
+/// The edge of a comparison between a distance in time and a constant.
+fn edge_of(left: &Typed, right: &Typed) -> Option<Edge> {
+    let (Typed::Number(left), Typed::Number(right)) = (left, right) else { return None };
+    let constant = |number: &Num| match number {
+        Num::Const(value) => Some(*value),
+        Num::Negate(inner) => match inner.as_ref() {
+            Num::Const(value) => Some(-value),
+            _ => None,
+        },
+        _ => None,
+    };
+    let (distance, days) = match (constant(left), constant(right)) {
+        (None, Some(days)) => (left, days),
+        (Some(days), None) => (right, days),
+        _ => return None,
+    };
+    match distance {
+        Num::DaysUntil => Some(Edge::Until(days)),
+        Num::DaysSince => Some(Edge::Until(-days)),
+        Num::SinceLast(_, flow) => Some(Edge::Since(*flow, days)),
+        _ => None,
+    }
+}
+
 /// What can be written, for messages.
 const SUPPORTED: &str = "supported are has, size, min, max, abs, timestamp, duration; on texts startsWith, endsWith, contains, matches, size; \
                          on lists exists, all, filter, map(…).sum(), size, and `in`";
 
+/// What a condition reads beside its record: what else may change its truth, and when.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Reads {
+    /// It reads the time in such a way that its truth may turn at any instant.
+    pub clock: bool,
+    /// It compares a distance in time with a constant: its truth turns as that distance is reached, and not between.
+    pub edges: Vec<Edge>,
+    /// Windows that it asks for.
+    pub windows: Vec<Window>,
+    /// Fields of the token list, as the rule names them.
+    pub token_fields: Vec<&'static str>,
+    /// Groups of which it asks for a token's share.
+    pub groups: Vec<String>,
+}
+
+/// A distance in time at which truth turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Edge {
+    /// So many days before the record's time; negative: after it.
+    Until(f64),
+    /// So many days after the latest burn or buyback.
+    Since(Flow, f64),
+}
+
+impl Reads {
+    /// Adds what another condition of the same rule reads.
+    pub fn join(&mut self, other: &Reads) {
+        self.clock |= other.clock;
+        self.edges.extend(other.edges.iter().filter(|edge| !self.edges.contains(edge)).copied().collect::<Vec<_>>());
+        for window in &other.windows {
+            self.ask(*window);
+        }
+        for name in &other.token_fields {
+            if !self.token_fields.contains(name) {
+                self.token_fields.push(name);
+            }
+        }
+        for group in &other.groups {
+            if !self.groups.contains(group) {
+                self.groups.push(group.clone());
+            }
+        }
+    }
+
+    /// Adds a window.
+    pub fn ask(&mut self, window: Window) {
+        if !self.windows.contains(&window) {
+            self.windows.push(window);
+        }
+    }
+}
+
 /// A checked condition.
 #[derive(Debug)]
 pub(super) struct Condition {
-    root: Cond,
-    /// Whether time alone can change its truth.
-    pub reads_clock: bool,
+    pub(super) root: Cond,
+    /// What may change its truth.
+    pub reads: Reads,
+    /// Its logic, for comparing it with others.
+    pub logic: Logic,
 }
 
 impl Condition {
@@ -103,12 +226,19 @@ pub(super) fn compile(text: &str, on: On) -> (Option<Condition>, Vec<Finding>) {
         Ok(parsed) => parsed,
         Err(finding) => return (None, vec![finding]),
     };
-    let mut checker =
-        Checker { text, info: &info, words: Words::of(on), on, findings: Vec::new(), variables: Vec::new(), reads_clock: false };
+    let (words, reads) = (Words::of(on), Reads::default());
+    let mut checker = Checker { text, info: &info, words, on, findings: Vec::new(), variables: Vec::new(), reads };
     let root = checker.truth(&tree);
-    let Checker { findings, reads_clock, .. } = checker;
+    let Checker { mut findings, reads, .. } = checker;
     let root = root.filter(|_| findings.iter().all(|finding| !finding.is_error));
-    (root.map(|root| Condition { root, reads_clock }), findings)
+    let logic = Logic::of(&tree);
+    if root.is_some() && logic.is_impossible() {
+        let mut finding = Finding::error(0..text.len(), "this condition can never hold")
+            .help("its comparisons contradict each other: did you mean `||`?");
+        finding.is_error = false;
+        findings.push(finding);
+    }
+    (root.map(|root| Condition { root, reads, logic }), findings)
 }
 
 fn parse(text: &str) -> Result<(IdedExpr, SourceInfo), Finding> {
@@ -222,6 +352,7 @@ impl Typed {
             Typed::Fact(_) => "a number, a time or a text",
             Typed::Texts(_) | Typed::TextList(_) => "a list of texts",
             Typed::NumberList(_) | Typed::Mapped(..) => "a list of numbers",
+            Typed::Items(_, Item::Part(PartKind::Member)) => "a list of tokens",
             Typed::Items(_, Item::Part(_)) => "a list of allocations",
             Typed::Items(_, Item::Text) => "a list of texts",
             Typed::Null => "null",
@@ -236,7 +367,7 @@ struct Checker<'t> {
     on: On,
     findings: Vec<Finding>,
     variables: Vec<(String, Item)>,
-    reads_clock: bool,
+    reads: Reads,
 }
 
 impl Checker<'_> {
@@ -426,6 +557,12 @@ impl Checker<'_> {
     }
 
     fn name(&mut self, expr: &IdedExpr) -> Option<Typed> {
+        if let Expr::Select(select) = &expr.expr
+            && let Expr::Call(call) = &select.operand.expr
+            && let Some(flow) = Flow::parse(&call.func_name)
+        {
+            return self.window(expr, flow, call, &select.field);
+        }
         let Some(segments) = Self::path(expr) else {
             // What stands before the dot may be wrong itself, and says so better.
             if let Expr::Select(select) = &expr.expr {
@@ -446,28 +583,103 @@ impl Checker<'_> {
         }
     }
 
+    /// `burned("30d").value`, of the scope or of the token that a variable stands for.
+    fn window(&mut self, expr: &IdedExpr, flow: Flow, call: &CallExpr, field: &str) -> Option<Typed> {
+        let word = flow.as_str();
+        let variable = match &call.target {
+            None if self.words.has_windows() => None,
+            None => {
+                let help = "listen to a token or to a group of them: `on = \"token\"`, `on = \"portfolio\"`";
+                return self.refuse(self.span(expr), format!("`{word}` is not known here"), help);
+            }
+            Some(target) => {
+                let slot = match &target.expr {
+                    Expr::Ident(name) => self.variables.iter().rposition(|(known, _)| known == name),
+                    _ => None,
+                };
+                match slot.and_then(|slot| Some((u8::try_from(slot).ok()?, self.variables.get(slot)?.1))) {
+                    Some((slot, Item::Part(PartKind::Member))) => Some(slot),
+                    _ => {
+                        let help = "write `tokens.exists(t, t.ahead(\"7d\").value > 5000000)`";
+                        return self.refuse(self.span(target), format!("`{}` has no windows", self.quote(target)), help);
+                    }
+                }
+            }
+        };
+        let window = self.span_argument(expr, flow, &call.args)?;
+        let Some(what) = What::ALL.into_iter().find(|what| what.as_str() == field) else {
+            let help = match closest(field, What::ALL.map(What::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "ask for `amount` (tokens), `value` (USD) or `count`".into(),
+            };
+            return self.refuse(self.span(expr), format!("a window has no field `{field}`"), help);
+        };
+        self.reads.ask(window);
+        Some(Typed::Number(Num::Window(Reach { variable, window, what })))
+    }
+
+    fn span_argument(&mut self, expr: &IdedExpr, flow: Flow, arguments: &[IdedExpr]) -> Option<Window> {
+        let word = flow.as_str();
+        let usage = format!("write the window in quotes: `{word}(\"30d\")`");
+        let [argument] = arguments else {
+            return self.refuse(self.span(expr), format!("`{word}` has the wrong number of arguments"), usage);
+        };
+        let Some(text) = self.constant(argument) else {
+            return self.refuse(self.span(argument), format!("`{word}` takes a length of time"), usage);
+        };
+        match span_of(&text) {
+            Ok(span) if span > TimeDelta::zero() && span <= MAX_WINDOW => Some(Window { flow, span }),
+            Ok(_) => self.refuse(self.span(argument), "a window is longer than nothing and shorter than a hundred years", usage),
+            Err(problem) => self.refuse(self.span(argument), format!("\"{text}\" is no length of time"), problem),
+        }
+    }
+
     fn word(&mut self, word: Word) -> Typed {
+        if let Word::Number(get @ (GetNumber::Token(name, _) | GetNumber::Totals(name, _))) = word {
+            self.note_field(name);
+            return Typed::Number(Num::Field(get));
+        }
         match word {
             Word::Number(get) => Typed::Number(Num::Field(get)),
-            Word::Bool(get) => Typed::Bool(Cond::Field(get)),
-            Word::Time(get) => Typed::Time(Time::Field(get)),
-            Word::Text(get) => Typed::Text(Txt::Field(get)),
+            Word::Bool(get) => {
+                self.note_field(get.name());
+                Typed::Bool(Cond::Field(get))
+            }
+            Word::Time(get) => {
+                self.note_field(get.name());
+                Typed::Time(Time::Field(get))
+            }
+            Word::Text(get) => {
+                self.note_field(get.name());
+                Typed::Text(Txt::Field(get))
+            }
+            Word::SinceLast(flow) => {
+                self.reads.clock = true;
+                Typed::Number(Num::SinceLast(None, flow))
+            }
             Word::Texts(get) => Typed::Texts(get),
             Word::Fact(get, kind) => fact(get, kind),
             Word::Parts(list, kind) => Typed::Items(Items { list, filters: Vec::new() }, Item::Part(kind)),
             Word::Now => {
-                self.reads_clock = true;
+                self.reads.clock = true;
                 Typed::Time(Time::Now)
             }
             Word::DaysUntil => {
-                self.reads_clock = true;
+                self.reads.clock = true;
                 Typed::Number(Num::DaysUntil)
             }
             Word::DaysSince => {
-                self.reads_clock = true;
+                self.reads.clock = true;
                 Typed::Number(Num::DaysSince)
             }
             Word::Lead => Typed::Text(Txt::Lead),
+        }
+    }
+
+    /// Notes a field of the token list, under its name there.
+    fn note_field(&mut self, name: &'static str) {
+        if (name.starts_with("token.") || self.words.has_windows()) && !self.reads.token_fields.contains(&name) {
+            self.reads.token_fields.push(name);
         }
     }
 
@@ -483,15 +695,31 @@ impl Checker<'_> {
                 );
             }
         };
-        let names: Vec<&str> = fields::of_part(kind).iter().map(|field| field.name).collect();
+        let mut names: Vec<&str> = fields::of_part(kind).iter().map(|field| field.name).collect();
+        let is_member = kind == PartKind::Member;
+        if is_member {
+            names.extend(["lastBurn.daysSince", "lastBuyback.daysSince"]);
+        }
         if path.is_empty() {
             return self.refuse(
                 span,
-                format!("`{variable}` is an allocation"),
+                format!("`{variable}` is {}", if is_member { "a token" } else { "an allocation" }),
                 format!("ask for one of its fields: {}", names.join(", ")),
             );
         }
         let path = path.join(".");
+        let flow = match path.as_str() {
+            "lastBurn" | "lastBurn.daysSince" => Some(Flow::Burned),
+            "lastBuyback" | "lastBuyback.daysSince" => Some(Flow::BoughtBack),
+            _ => None,
+        };
+        if let Some(flow) = flow.filter(|_| is_member && path.ends_with("daysSince")) {
+            self.reads.clock = true;
+            return Some(Typed::Number(Num::SinceLast(Some(u8::try_from(slot).ok()?), flow)));
+        }
+        if is_member {
+            self.reads.token_fields.push("marketCap");
+        }
         let Some(field) = fields::of_part(kind).iter().find(|field| field.name == path) else {
             let help = match closest(&path, names.iter().copied()) {
                 Some(near) => format!("did you mean `{variable}.{near}`?"),
@@ -586,9 +814,17 @@ impl Checker<'_> {
     }
 
     fn compare(&mut self, expr: &IdedExpr, op: Compare, left_expr: &IdedExpr, right_expr: &IdedExpr) -> Option<Typed> {
+        let clock_before = self.reads.clock;
         let (left, right) = (self.check(left_expr), self.check(right_expr));
         let (left, right) = (left?, right?);
-        self.warn_of_percent(expr, &left, &right);
+        if let Some(edge) = edge_of(&left, &right) {
+            // Its truth turns at instants that can be known beforehand, so nobody needs to look at every tick.
+            self.reads.clock = clock_before;
+            if !self.reads.edges.contains(&edge) {
+                self.reads.edges.push(edge);
+            }
+        }
+        self.warn_of_unit(expr, &left, &right);
         self.warn_of_kind(right_expr, &left, &right);
         let equality = match op {
             Compare::Equal => Some(true),
@@ -678,19 +914,51 @@ impl Checker<'_> {
         None
     }
 
-    /// A ratio that is in percent, compared with what looks like a fraction.
-    fn warn_of_percent(&mut self, expr: &IdedExpr, left: &Typed, right: &Typed) {
+    /// A threshold that was probably meant in another unit.
+    fn warn_of_unit(&mut self, expr: &IdedExpr, left: &Typed, right: &Typed) {
         let (Typed::Number(left), Typed::Number(right)) = (left, right) else {
             return;
         };
-        let (name, threshold) = match (left, right) {
-            (Num::Field(get), Num::Const(value)) | (Num::Const(value), Num::Field(get)) => (get.name(), *value),
+        let (number, threshold) = match (left, right) {
+            (Num::Const(threshold), number) | (number, Num::Const(threshold)) => (number, *threshold),
             _ => return,
         };
-        if name.ends_with("valueToMarketCap") && threshold > 0.0 && threshold < SUSPICIOUS_PERCENT {
-            let mut finding =
-                Finding::error(self.span(expr), format!("`valueToMarketCap` is in percent: {threshold} means {threshold} %"))
-                    .help(format!("for {} % write {}", round(threshold * 100.0), round(threshold * 100.0)));
+        let (name, unit) = match number {
+            Num::Field(get) => (get.name(), unit_of(get.name())),
+            Num::Window(Reach { what: What::Value, .. }) => ("value", Some(Unit::Usd)),
+            Num::Share(_) => ("share", Some(Unit::Percent)),
+            Num::DaysUntil => ("daysUntil", Some(Unit::Days)),
+            Num::DaysSince | Num::SinceLast(..) => ("daysSince", Some(Unit::Days)),
+            _ => return,
+        };
+        let name = name.rsplit('.').next().unwrap_or(name);
+        let size = threshold.abs();
+        let warning = match unit {
+            Some(Unit::Percent) if threshold > 0.0 && threshold < SUSPICIOUS_PERCENT => Some((
+                format!("`{name}` is in percent: {threshold} means {threshold} %"),
+                format!("for {} % write {}", round(threshold * 100.0), round(threshold * 100.0)),
+            )),
+            Some(Unit::Percent) if threshold > MOST_PERCENT => Some((
+                format!("`{name}` is in percent: {threshold} means {threshold} %"),
+                "values in USD are `cliffValue`, `value`, `marketCap`".to_owned(),
+            )),
+            // One and less ask whether there is anything at all.
+            Some(Unit::Usd) if threshold > 1.0 && threshold < SUSPICIOUS_USD => Some((
+                format!("`{name}` is in USD: {threshold} means ${threshold}"),
+                format!("for ${threshold}M write {}", round(threshold * 1e6)),
+            )),
+            Some(Unit::Days) if size > MOST_DAYS => Some((
+                format!("`{name}` is in days: {threshold} means {} years", round((threshold / 365.25).round())),
+                format!(
+                    "{threshold} hours are {} days, {threshold} seconds {}",
+                    round(threshold / 24.0),
+                    round(threshold / 86_400.0)
+                ),
+            )),
+            _ => None,
+        };
+        if let Some((message, help)) = warning {
+            let mut finding = Finding::error(self.span(expr), message).help(help);
             finding.is_error = false;
             self.findings.push(finding);
         }
@@ -789,6 +1057,7 @@ impl Checker<'_> {
         match (name, arguments) {
             ("has", [argument]) => self.has(argument),
             ("size", [argument]) => self.size(expr, argument),
+            ("share", [argument]) if self.words.has_windows() => self.share(expr, argument),
             ("abs", [argument]) => Some(Typed::Number(Num::Abs(Box::new(self.number(argument)?)))),
             ("double", [argument]) => Some(Typed::Number(self.number(argument)?)),
             ("min" | "max", [_, _, ..]) => {
@@ -841,11 +1110,34 @@ impl Checker<'_> {
         }
     }
 
+    fn share(&mut self, expr: &IdedExpr, argument: &IdedExpr) -> Option<Typed> {
+        if self.on != On::Token {
+            return self.refuse(
+                self.span(expr),
+                "`share` is of one token in a group",
+                "ask each of them: `tokens.exists(t, t.share > 25)`",
+            );
+        }
+        let Some(group) = self.constant(argument) else {
+            return self.refuse(self.span(argument), "`share` takes the name of a group", "write `share(\"portfolio\")`");
+        };
+        if !self.reads.groups.contains(&group) {
+            self.reads.groups.push(group.clone());
+        }
+        Some(Typed::Number(Num::Share(group)))
+    }
+
     fn unsupported<T>(&mut self, expr: &IdedExpr, name: &str) -> Option<T> {
+        if Flow::parse(name).is_some() || name == "share" {
+            let help = match self.words.has_windows() {
+                true => format!("ask for its `amount`, `value` or `count`: `{name}(\"30d\").value`"),
+                false => "listen to a token or to a group of them: `on = \"token\"`, `on = \"portfolio\"`".to_owned(),
+            };
+            let message = if self.words.has_windows() { "is a window, not a number" } else { "is not known here" };
+            return self.refuse(self.span(expr), format!("`{name}` {message}"), help);
+        }
+        let windows = if self.words.has_windows() { &FUNCTIONS[..] } else { &[] };
         let help = match name {
-            "ahead" | "emitted" | "burned" | "boughtBack" => {
-                "windows over a token or a portfolio are not supported in this version".to_owned()
-            }
             "string" | "int" | "uint" | "bool" | "dyn" => "there is nothing to convert: all numbers are doubles".to_owned(),
             _ => match closest(
                 name,
@@ -866,7 +1158,9 @@ impl Checker<'_> {
                     "filter",
                     "map",
                     "sum",
-                ],
+                ]
+                .into_iter()
+                .chain(windows.iter().copied()),
             ) {
                 Some(near) => format!("did you mean `{near}`? {SUPPORTED}"),
                 None => SUPPORTED.to_owned(),
@@ -883,12 +1177,18 @@ impl Checker<'_> {
     }
 
     fn has(&mut self, argument: &IdedExpr) -> Option<Typed> {
-        let clock = self.reads_clock;
+        let clock = self.reads.clock;
+        if let Some(presence) = self.has_last(argument) {
+            return Some(Typed::Bool(Cond::Has(presence)));
+        }
         let typed = self.check(argument)?;
-        self.reads_clock = clock;
+        self.reads.clock = clock;
         let presence = match typed {
             Typed::Number(Num::Field(get)) => Presence::Number(get),
             Typed::Number(Num::DaysUntil | Num::DaysSince) => Presence::Dated,
+            Typed::Number(Num::Window(reach)) => Presence::Window(reach),
+            Typed::Number(Num::SinceLast(variable, flow)) => Presence::Last(variable, flow),
+            Typed::Number(Num::Share(group)) => Presence::Share(group),
             Typed::Number(Num::Fact(get)) | Typed::Text(Txt::Fact(get)) | Typed::Time(Time::Fact(get)) | Typed::Fact(get) => {
                 Presence::Fact(get)
             }
@@ -904,6 +1204,24 @@ impl Checker<'_> {
             }
         };
         Some(Typed::Bool(Cond::Has(presence)))
+    }
+
+    /// `has(lastBurn)`, `has(t.lastBuyback)`: whether there is any.
+    fn has_last(&self, argument: &IdedExpr) -> Option<Presence> {
+        let path = Self::path(argument)?;
+        let (variable, word) = match path.as_slice() {
+            [word] if self.words.has_windows() => (None, *word),
+            [variable, word] => {
+                let slot = self.variables.iter().rposition(|(name, _)| name == variable)?;
+                (Some(u8::try_from(slot).ok()?), *word)
+            }
+            _ => return None,
+        };
+        match word {
+            "lastBurn" => Some(Presence::Last(variable, Flow::Burned)),
+            "lastBuyback" => Some(Presence::Last(variable, Flow::BoughtBack)),
+            _ => None,
+        }
     }
 
     fn size(&mut self, expr: &IdedExpr, argument: &IdedExpr) -> Option<Typed> {

@@ -4,6 +4,7 @@
 //! and the checker reads the same tables for its suggestions, so none can know a name that another does not.
 
 use crate::{
+    aggregate::{Member, Totals},
     change::{AllocationChange, Change, Fact},
     supply::{Precision, Record, Resource, Timestamp, Token},
     wire,
@@ -28,6 +29,21 @@ pub(crate) enum Read<O: 'static> {
     Fact(for<'a> fn(&'a O) -> Option<&'a Fact>),
     /// A list of parts: allocations.
     Parts(PartKind, for<'a> fn(&'a O, PartVisitor<'a, '_>) -> Option<()>),
+}
+
+impl<O> Read<O> {
+    /// Whether both have the same value; lists of parts are not compared and count as different.
+    pub fn is_same(&self, a: &O, b: &O) -> bool {
+        match self {
+            Read::Number(read) => read(a) == read(b),
+            Read::Bool(read) => read(a) == read(b),
+            Read::Time(read) => read(a) == read(b),
+            Read::Text(read) => read(a) == read(b),
+            Read::Texts(read) => read(a) == read(b),
+            Read::Fact(read) => read(a) == read(b),
+            Read::Parts(..) => false,
+        }
+    }
 }
 
 /// Called with each part until it says `false`.
@@ -55,6 +71,8 @@ pub(crate) enum PartKind {
     Emission,
     /// Recipients concerned by a change.
     Change,
+    /// Tokens of a group.
+    Member,
 }
 
 /// One item of a list.
@@ -68,6 +86,8 @@ pub(crate) enum Part<'a> {
     Emission(&'a wire::EmissionAllocation),
     /// A recipient's part of a change.
     Change(&'a AllocationChange),
+    /// A token of a group.
+    Member(&'a Member),
     /// A bare name: a recipient in the oldest answers, or an item of a list of texts.
     Name(&'a str),
 }
@@ -289,6 +309,63 @@ pub(crate) static SOURCE: &[Field<SourceFacts>] = fields! {
     "source.since" Time s => Some(s.since);
 };
 
+/// Fields of what is known of a token or of a group as a whole.
+pub(crate) static TOTALS: &[Field<Totals>] = fields! {
+    "marketCap" Number t => t.market_cap;
+    "lastBurn.date" Time t => t.last_burn.map(|last| last.at);
+    "lastBurn.amount" Number t => t.last_burn?.amount;
+    "lastBurn.value" Number t => t.last_burn?.value;
+    "lastBuyback.date" Time t => t.last_buyback.map(|last| last.at);
+    "lastBuyback.amount" Number t => t.last_buyback?.amount;
+    "lastBuyback.value" Number t => t.last_buyback?.value;
+};
+
+/// Fields that only a token has.
+pub(crate) static TOTALS_OF_TOKEN: &[Field<Totals>] = fields! {
+    "maxSupply" Number t => t.max_supply;
+    "circulatingSupply" Number t => t.circulating_supply;
+};
+
+/// Fields that only a group has.
+pub(crate) static TOTALS_OF_GROUP: &[Field<Totals>] = &[
+    Field { name: "group", old: "", new: "", read: Read::Text(|totals| totals.group.as_deref()) },
+    Field {
+        name: "tokenCount",
+        old: "",
+        new: "",
+        read: Read::Number(|totals| u32::try_from(totals.members.len()).ok().map(f64::from)),
+    },
+    Field {
+        name: "tokens",
+        old: "",
+        new: "",
+        read: Read::Parts(PartKind::Member, |totals, visit| {
+            totals.members.iter().all(|member| visit(Part::Member(member)));
+            Some(())
+        }),
+    },
+];
+
+fn member(part: Part<'_>) -> Option<&Member> {
+    if let Part::Member(member) = part { Some(member) } else { None }
+}
+
+static MEMBER_PART: &[PartField] = &[
+    PartField { name: "id", read: ReadPart::Text(|p| Some(member(p)?.id.as_str())) },
+    PartField { name: "symbol", read: ReadPart::Text(|p| Some(&member(p)?.symbol)) },
+    PartField { name: "name", read: ReadPart::Text(|p| Some(&member(p)?.name)) },
+    PartField { name: "share", read: ReadPart::Number(|p| member(p)?.share) },
+    PartField { name: "marketCap", read: ReadPart::Number(|p| member(p)?.totals.market_cap) },
+    PartField { name: "maxSupply", read: ReadPart::Number(|p| member(p)?.totals.max_supply) },
+    PartField { name: "circulatingSupply", read: ReadPart::Number(|p| member(p)?.totals.circulating_supply) },
+    PartField { name: "lastBurn.date", read: ReadPart::Time(|p| member(p)?.totals.last_burn.map(|last| last.at)) },
+    PartField { name: "lastBurn.amount", read: ReadPart::Number(|p| member(p)?.totals.last_burn?.amount) },
+    PartField { name: "lastBurn.value", read: ReadPart::Number(|p| member(p)?.totals.last_burn?.value) },
+    PartField { name: "lastBuyback.date", read: ReadPart::Time(|p| member(p)?.totals.last_buyback.map(|last| last.at)) },
+    PartField { name: "lastBuyback.amount", read: ReadPart::Number(|p| member(p)?.totals.last_buyback?.amount) },
+    PartField { name: "lastBuyback.value", read: ReadPart::Number(|p| member(p)?.totals.last_buyback?.value) },
+];
+
 static UNLOCK_PART: &[PartField] = &[
     PartField { name: "allocationName", read: ReadPart::Text(part_name) },
     PartField { name: "standardAllocationName", read: ReadPart::Text(part_standard_name) },
@@ -395,6 +472,7 @@ pub(crate) fn of_part(kind: PartKind) -> &'static [PartField] {
         PartKind::Unlock => UNLOCK_PART,
         PartKind::Emission => EMISSION_PART,
         PartKind::Change => CHANGE_PART,
+        PartKind::Member => MEMBER_PART,
     }
 }
 
@@ -419,6 +497,7 @@ pub(crate) fn part_name(part: Part<'_>) -> Option<&str> {
         Part::Linear(item) => item.allocation_name.as_str(),
         Part::Emission(item) => item.allocation_name.as_str(),
         Part::Change(item) => Some(&item.name),
+        Part::Member(item) => Some(&item.name),
         Part::Name(name) => Some(name),
     }
 }
@@ -429,7 +508,7 @@ pub(crate) fn part_standard_name(part: Part<'_>) -> Option<&str> {
         Part::Cliff(item) => item.standard_allocation_name.as_str(),
         Part::Linear(item) => item.standard_allocation_name.as_str(),
         Part::Emission(item) => item.standard_allocation_name.as_str(),
-        Part::Change(_) | Part::Name(_) => None,
+        Part::Change(_) | Part::Member(_) | Part::Name(_) => None,
     }
 }
 

@@ -26,8 +26,10 @@ use crate::{
 };
 
 use super::{
-    Filters, Lead, Level, On, Rule, RuleBody, RuleSet,
-    condition::{self, Condition, can_be_heard, span_of},
+    Filters, Lead, Level, On, Place, Pool, Rule, RuleBody, RuleSet,
+    advice::{self, Subject},
+    condition::{self, Condition, Reads, can_be_heard, span_of},
+    imply::Logic,
     template::{Engine, Template},
 };
 
@@ -123,7 +125,8 @@ impl Loaded {
 pub fn load(files: &[SourceText], around: &Surroundings<'_>) -> Loaded {
     let engine = Engine::new();
     let mut diagnostics = Vec::new();
-    let mut rules = Vec::new();
+    let mut rules: Vec<Rule> = Vec::new();
+    let mut subjects: Vec<Subject> = Vec::new();
     let mut seen: HashMap<RuleId, String> = HashMap::new();
     for file in files {
         let mut reader = Reader { file, around, engine: &engine, diagnostics: &mut diagnostics };
@@ -135,13 +138,14 @@ pub fn load(files: &[SourceText], around: &Surroundings<'_>) -> Loaded {
             continue;
         }
         let first = reader.diagnostics.len();
-        reader.file(root.get_ref(), &mut rules, &mut seen);
+        reader.file(root.get_ref(), &mut rules, &mut subjects, &mut seen);
         if let Some(own) = diagnostics.get_mut(first..) {
             // In the order of the file, as a person goes through it.
             own.sort_by_key(|diagnostic| diagnostic.span.as_ref().map_or(0, |span| span.start));
         }
     }
-    Loaded { set: RuleSet { rules }, diagnostics, sources: files.to_vec() }
+    diagnostics.extend(advice::twins(&rules, &subjects));
+    Loaded { set: RuleSet::of(rules), diagnostics, sources: files.to_vec() }
 }
 
 /// A text of the file with its places.
@@ -186,7 +190,7 @@ impl Reader<'_> {
         self.file.text.get(..offset).map_or(0, |before| before.matches('\n').count()) + 1
     }
 
-    fn file(&mut self, root: &Table<'_>, rules: &mut Vec<Rule>, seen: &mut HashMap<RuleId, String>) {
+    fn file(&mut self, root: &Table<'_>, rules: &mut Vec<Rule>, subjects: &mut Vec<Subject>, seen: &mut HashMap<RuleId, String>) {
         for (key, value) in root {
             let name = key.get_ref().as_ref();
             if name == "rule" {
@@ -231,6 +235,7 @@ impl Reader<'_> {
             seen.insert(rule.id.clone(), here);
             if is_enabled && self.errors() == before {
                 rules.push(rule);
+                subjects.push(Subject::of(table));
             }
         }
     }
@@ -289,8 +294,8 @@ impl Reader<'_> {
         let since = self.length(table, "since").unwrap_or(DEFAULT_SINCE);
         let hold = self.length(table, "for").unwrap_or_default();
         let keep_firing_for = self.length(table, "keep_firing_for").unwrap_or_default();
-        let label_names = label_names(table);
-        let body = RuleBody {
+        let label_names = label_names(table, on);
+        let mut body = RuleBody {
             when: self.condition(table, "when", on),
             clear_when: self.condition(table, "clear_when", on),
             fires_on_missing: self.missing(table),
@@ -298,10 +303,25 @@ impl Reader<'_> {
             levels: self.levels(table, on, &label_names),
             labels: self.templates(table, "labels", on, None),
             annotations: self.templates(table, "annotations", on, Some(&label_names)),
+            reads: Reads::default(),
             label_names,
         };
+        self.level_reach(table, &body);
         let conditions = body.when.iter().chain(&body.clear_when).chain(body.levels.iter().map(|level| &level.when));
-        let is_clock_dependent = conditions.into_iter().any(|condition| condition.reads_clock);
+        let mut reads = Reads::default();
+        for condition in conditions {
+            reads.join(&condition.reads);
+        }
+        let texts = body.levels.iter().flat_map(|level| level.labels.iter().chain(&level.annotations));
+        for (_, template) in texts.chain(&body.labels).chain(&body.annotations) {
+            for window in &template.windows {
+                reads.ask(*window);
+            }
+        }
+        self.known_groups(table, &reads);
+        let is_clock_dependent = reads.clock || !reads.edges.is_empty();
+        body.reads = reads;
+        let pools = if on == On::Portfolio { self.pools(table, &body.filters) } else { Vec::new() };
         let name_place = id.as_ref().map_or(&alert, |id| id).span.clone();
         let rule = Rule {
             id: RuleId::from(id.map_or_else(|| alert.value.clone(), |id| id.value)),
@@ -316,6 +336,8 @@ impl Reader<'_> {
             owner: self.text(table, "owner").map(|owner| owner.value),
             expires: self.expires(table),
             is_clock_dependent,
+            pools,
+            place: Place { file: self.file.file.as_path().into(), span: name_place.clone() },
             body,
         };
         let is_enabled = self.boolean(table, "enabled").unwrap_or(true);
@@ -324,17 +346,12 @@ impl Reader<'_> {
 
     fn on(&mut self, text: &Text) -> Option<On> {
         let word = text.value.as_str();
-        let places = || Resource::ALL.into_iter().map(Resource::as_str).chain(["source"]);
-        if word == "source" {
-            return Some(On::Source);
-        }
-        if matches!(word, "token" | "portfolio") {
-            self.refuse(
-                text.span.clone(),
-                format!("`on = \"{word}\"` is not supported in this version"),
-                "listen to records, such as `unlock`, to changes, such as `unlock.rescheduled`, or to `source`",
-            );
-            return None;
+        let places = || Resource::ALL.into_iter().map(Resource::as_str).chain(["token", "portfolio", "source"]);
+        match word {
+            "source" => return Some(On::Source),
+            "token" => return Some(On::Token),
+            "portfolio" => return Some(On::Portfolio),
+            _ => {}
         }
         let (first, second) = word.split_once('.').map_or((word, None), |(first, second)| (first, Some(second)));
         let Some(resource) = Resource::parse(first) else {
@@ -397,6 +414,10 @@ impl Reader<'_> {
                 ("for" | "keep_firing_for" | "clear_when", _) if is_event => {
                     Some(("what happens once neither lasts nor clears", "leave it out"))
                 }
+                ("allocations", On::Token | On::Portfolio) => {
+                    Some(("a window is over all allocations", "leave it out, or listen to `unlock`"))
+                }
+                ("listed_methods", On::Portfolio) => Some(("a group has no listing of its own", "leave it out")),
                 ("listed_methods" | "allocations", On::Source) => Some(("trouble with the source has no record", "leave it out")),
                 ("allocations", On::Record(Resource::Burn | Resource::Buyback | Resource::Funding))
                 | ("allocations", On::Change(Resource::Burn | Resource::Buyback | Resource::Funding, _)) => {
@@ -664,6 +685,78 @@ impl Reader<'_> {
         }
     }
 
+    /// What a rule on `portfolio` looks at as one: the groups that it names, else each group there is, else all watched tokens.
+    fn pools(&mut self, table: &Table<'_>, filters: &Filters) -> Vec<Pool> {
+        if filters.tokens.is_some()
+            && !filters.groups.is_empty()
+            && let Some(value) = table.get("tokens")
+        {
+            self.refuse(
+                value.span(),
+                "a rule on `portfolio` names groups or patterns, not both",
+                "each group makes an alert of its own; patterns make one over all tokens that they match: write two rules",
+            );
+        }
+        if filters.tokens.is_some() {
+            return vec![Pool::Watched];
+        }
+        let named: Vec<&String> =
+            if filters.groups.is_empty() { self.around.groups.keys().collect() } else { filters.groups.iter().collect() };
+        let mut pools: Vec<Pool> = named.into_iter().cloned().map(Pool::Group).collect();
+        pools.sort();
+        pools.dedup();
+        if pools.is_empty() { vec![Pool::Watched] } else { pools }
+    }
+
+    /// Groups that `share` names and the configuration does not.
+    fn known_groups(&mut self, table: &Table<'_>, reads: &Reads) {
+        for group in reads.groups.iter().filter(|group| !self.around.groups.contains_key(*group)) {
+            let known: Vec<&str> = self.around.groups.keys().map(String::as_str).collect();
+            let help = match closest(group, known.iter().copied()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None if known.is_empty() => "the configuration has no `[watch]` `groups`".into(),
+                None => format!("known are {}", known.join(", ")),
+            };
+            let quoted = format!("\"{}\"", group.escape_default());
+            let place = ["when", "clear_when"].iter().find_map(|key| {
+                let text = self.as_text(table.get(*key)?)?;
+                let at = text.value.find(quoted.as_str())?;
+                Some(text.place(at..at + quoted.len()))
+            });
+            let span = place.or_else(|| table.get("when").map(Spanned::span)).unwrap_or_default();
+            self.refuse(span, format!("there is no group `{group}`"), help);
+        }
+    }
+
+    /// Levels that nothing reaches: a later one always holds with them, or they contradict `when`.
+    fn level_reach(&mut self, table: &Table<'_>, body: &RuleBody) {
+        let Some(list) = table.get("level").and_then(|value| value.get_ref().as_array()) else { return };
+        if list.len() != body.levels.len() {
+            return;
+        }
+        let base = body.when.as_ref().map_or_else(Logic::always, |when| when.logic.clone());
+        for (index, (level, item)) in body.levels.iter().zip(list).enumerate() {
+            let here = base.and(&level.when.logic);
+            let place = item.get_ref().as_table().and_then(|table| table.get("when")).map_or_else(|| item.span(), Spanned::span);
+            if here.is_impossible() && !base.is_impossible() && !level.when.logic.is_impossible() {
+                self.warn(
+                    place,
+                    "this level is never reached: it contradicts the rule's own `when`",
+                    "a level is looked at only where the rule holds",
+                );
+                continue;
+            }
+            let later = body.levels.iter().skip(index + 1).any(|later| here.implies(&later.when.logic));
+            if later && !here.is_impossible() {
+                self.warn(
+                    place,
+                    "this level is never reached: a later one always holds with it",
+                    "the last level that holds wins: put the stricter ones last",
+                );
+            }
+        }
+    }
+
     fn glob_key(&mut self, table: &Table<'_>, key: &str) -> Option<GlobSet> {
         let patterns = self.texts(table, key, false)?;
         if patterns.is_empty() {
@@ -762,7 +855,7 @@ impl Reader<'_> {
                 );
                 continue;
             }
-            if is_label && matches!(word, "alertname" | "token") {
+            if is_label && (matches!(word, "alertname" | "token") || (word == "group" && on == On::Portfolio)) {
                 self.refuse(name.span(), format!("the label `{word}` is set for every alert"), "choose another name");
                 continue;
             }
@@ -795,13 +888,14 @@ impl Reader<'_> {
 }
 
 /// Names of the labels that a rule or a level of it sets, and of those that are always there.
-fn label_names(table: &Table<'_>) -> Vec<String> {
+fn label_names(table: &Table<'_>, on: On) -> Vec<String> {
     let levels = table.get("level").and_then(|value| value.get_ref().as_array()).into_iter().flatten();
     let tables = levels.filter_map(|level| level.get_ref().as_table()).chain([table]);
     let mut names: Vec<String> = tables
         .filter_map(|table| table.get("labels")?.get_ref().as_table())
         .flat_map(|labels| labels.keys().map(|name| name.get_ref().as_ref().to_owned()))
         .chain(["alertname".to_owned(), "token".to_owned()])
+        .chain((on == On::Portfolio).then(|| "group".to_owned()))
         .collect();
     names.sort();
     names.dedup();

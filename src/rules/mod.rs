@@ -1,30 +1,36 @@
 //! Rules: text of a file, to a spanned tree, to a [`RuleSet`] that cannot be wrong, to verdicts over records and changes.
 
+mod advice;
 pub mod builtin;
 mod condition;
 mod fields;
+mod imply;
+mod index;
 mod lint;
 mod load;
 mod node;
 mod template;
 mod words;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range, path::Path, sync::Arc};
 
 use chrono::TimeDelta;
 use globset::GlobSet;
 
 use crate::{
+    aggregate::{Flow, Totals, Window},
     alert::Labels,
     change::{Change, ChangeKind},
     supply::{ReceiverName, Record, Resource, RuleId, Timestamp, Token, Tracked},
 };
 
-use builtin::built_in_summary;
-use condition::Condition;
+use builtin::{built_in_of_totals, built_in_summary};
+use condition::{Condition, Edge, Reads};
 use node::Env;
 use template::Template;
 
+pub use advice::{Known, advise};
+pub use index::Index;
 pub use load::{Loaded, RuleFiles, Surroundings, load, read_files};
 
 /// What a rule listens to.
@@ -34,6 +40,10 @@ pub enum On {
     Record(Resource),
     /// A change of a record: this kind, or any.
     Change(Resource, Option<ChangeKind>),
+    /// A token as a whole: windows over its unlocks, burns and buybacks.
+    Token,
+    /// A group of tokens, or all watched ones, as a whole.
+    Portfolio,
     /// Trouble with the source, a receiver or this program.
     Source,
 }
@@ -86,6 +96,8 @@ pub struct Scope<'a> {
     pub change: Option<&'a Change>,
     /// The trouble, for rules on the source.
     pub source: Option<&'a SourceFacts>,
+    /// What the windows of the token or of the group hold, for rules on `token` and `portfolio`.
+    pub totals: Option<&'a Totals>,
     /// The smallest lead time that holds.
     pub lead: Option<&'a Lead>,
     /// The time of the tick.
@@ -130,8 +142,41 @@ pub struct Rule {
     pub expires: Option<Timestamp>,
     /// Whether a condition of it reads the time (`now`, `daysUntil`, `daysSince`), so that time alone can change its truth.
     pub is_clock_dependent: bool,
+    /// The groups that a rule on `portfolio` looks at, one alert for each; empty for every other rule.
+    pub pools: Vec<Pool>,
+    /// Where it stands.
+    pub place: Place,
     /// Conditions, templates, filters.
     pub(crate) body: RuleBody,
+}
+
+/// What a rule on `portfolio` looks at as one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pool {
+    /// All watched tokens that the rule lets in.
+    Watched,
+    /// A group of `[watch.groups]`.
+    Group(String),
+}
+
+impl Pool {
+    /// The group, where it is one.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        match self {
+            Pool::Watched => None,
+            Pool::Group(name) => Some(name),
+        }
+    }
+}
+
+/// Where a rule stands in its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as the operator knows it.
+    pub file: Arc<Path>,
+    /// Bytes of its name.
+    pub span: Range<usize>,
 }
 
 /// The rules at work.
@@ -139,6 +184,47 @@ pub struct Rule {
 pub struct RuleSet {
     /// In the order of files and lines; disabled ones are left out.
     pub rules: Vec<Rule>,
+    /// From what moves to the rules that may care.
+    pub index: Index,
+    /// All windows that rules on `token` and `portfolio` ask for, in order.
+    pub windows: Arc<[Window]>,
+    /// All distances from the latest burn or buyback at which such a rule may turn.
+    pub since: Vec<(Flow, TimeDelta)>,
+}
+
+impl RuleSet {
+    /// A set of rules, with what is worked out over all of them.
+    #[must_use]
+    pub fn of(rules: Vec<Rule>) -> Self {
+        let index = Index::of(&rules);
+        let mut reads = Reads::default();
+        for rule in &rules {
+            reads.join(&rule.body.reads);
+        }
+        reads.windows.sort_unstable();
+        let since = reads.edges.iter().filter_map(|edge| match edge {
+            Edge::Since(flow, days) => span_of_days(*days).map(|span| (*flow, span)),
+            Edge::Until(_) => None,
+        });
+        Self { index, windows: reads.windows.into(), since: since.collect(), rules }
+    }
+
+    /// The rules that listen to `on`, in their order.
+    pub fn on(&self, on: On) -> impl Iterator<Item = &Rule> {
+        self.index.on(on).iter().filter_map(|place| self.rules.get(*place))
+    }
+
+    /// Whether any rule looks at tokens or groups as a whole.
+    #[must_use]
+    pub fn has_aggregates(&self) -> bool {
+        !self.index.on(On::Token).is_empty() || !self.index.on(On::Portfolio).is_empty()
+    }
+}
+
+/// So many days, where that is a length of time.
+fn span_of_days(days: f64) -> Option<TimeDelta> {
+    let millis = days * 86_400_000.0;
+    (millis.is_finite() && millis.abs() < 1e15).then(|| TimeDelta::milliseconds(millis.ceil() as i64))
 }
 
 /// Conditions, templates and filters of a rule.
@@ -149,6 +235,8 @@ pub(crate) struct RuleBody {
     fires_on_missing: bool,
     filters: Filters,
     levels: Vec<Level>,
+    /// What its conditions and templates read.
+    reads: Reads,
     /// Names of all labels that it or a level of it may set, and of those that are always there.
     label_names: Vec<String>,
     labels: Vec<(String, Template)>,
@@ -176,7 +264,44 @@ impl Rule {
     /// Whether its filters (`tokens`, `listed_methods`, `allocations`) let this scope in.
     #[must_use]
     pub fn covers(&self, scope: &Scope<'_>) -> bool {
+        if self.on == On::Portfolio {
+            let group = scope.totals.map(|totals| totals.group.as_deref());
+            return group.is_some_and(|group| self.pools.iter().any(|pool| pool.group() == group));
+        }
         self.body.filters.cover(scope)
+    }
+
+    /// Whether its filters may let in anything of this token; of a rule on `portfolio`, whether the token is one of those that it
+    /// looks at as one where no group is named.
+    #[must_use]
+    pub fn lets_in(&self, token: &Token) -> bool {
+        self.body.filters.let_in(token)
+    }
+
+    /// Distances from a record's time at which its truth may turn, days before it (negative: after).
+    pub fn edges(&self) -> impl Iterator<Item = f64> {
+        self.body.reads.edges.iter().filter_map(|edge| match edge {
+            Edge::Until(days) => Some(*days),
+            Edge::Since(..) => None,
+        })
+    }
+
+    /// Whether its truth may turn at any instant, so that every tick must look.
+    #[must_use]
+    pub fn reads_clock(&self) -> bool {
+        self.body.reads.clock
+    }
+
+    /// Groups of which it asks for a token's share.
+    #[must_use]
+    pub fn shares(&self) -> &[String] {
+        &self.body.reads.groups
+    }
+
+    /// Windows that it asks for.
+    #[must_use]
+    pub fn windows(&self) -> &[Window] {
+        &self.body.reads.windows
     }
 
     /// Whether `when` holds; true where the rule has none. `missing = "fire"` turns `Missing` into `True`.
@@ -226,6 +351,9 @@ impl Rule {
         if let Some(token) = scope.token {
             labels.insert("token".into(), token.id.as_str().to_owned());
         }
+        if let Some(group) = scope.totals.and_then(|totals| totals.group.clone()) {
+            labels.insert("group".into(), group);
+        }
         let all = template::context(scope, Some((&self.body.label_names, &labels)));
         for (name, template) in self.body.annotations.iter().chain(level.map_or(&[][..], |level| &level.annotations)) {
             match template.annotation(&all) {
@@ -239,7 +367,11 @@ impl Rule {
         }
         // An alert without a line to read is no alert.
         if annotations.get("summary").is_none_or(|summary| summary.trim().is_empty()) {
-            annotations.insert("summary".into(), built_in_summary(scope));
+            let summary = match scope.totals {
+                Some(totals) => built_in_of_totals(scope, totals, &self.body.reads.windows),
+                None => built_in_summary(scope),
+            };
+            annotations.insert("summary".into(), summary);
         }
         if let Some(error) = &rendered.error {
             annotations.insert("template_error".into(), error.clone());
@@ -251,13 +383,17 @@ impl Rule {
 }
 
 impl Filters {
+    fn let_in(&self, token: &Token) -> bool {
+        if self.tokens.is_none() && self.groups.is_empty() {
+            return true;
+        }
+        let by_name = self.tokens.as_ref().is_some_and(|globs| globs.is_match(token.id.as_str()));
+        by_name || token.groups.iter().any(|group| self.groups.contains(group))
+    }
+
     fn cover(&self, scope: &Scope<'_>) -> bool {
-        if self.tokens.is_some() || !self.groups.is_empty() {
-            let Some(token) = scope.token else { return false };
-            let by_name = self.tokens.as_ref().is_some_and(|globs| globs.is_match(token.id.as_str()));
-            if !by_name && !token.groups.iter().any(|group| self.groups.contains(group)) {
-                return false;
-            }
+        if (self.tokens.is_some() || !self.groups.is_empty()) && !scope.token.is_some_and(|token| self.let_in(token)) {
+            return false;
         }
         if let Some(globs) = &self.listed_methods {
             let own = match Env::of(scope, None).record() {

@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use regex::Regex;
 
 use crate::{
+    aggregate::{Flow, Sum, Totals, Window},
     change::{Change, Fact},
     supply::{Record, Timestamp, Token},
 };
@@ -34,6 +35,7 @@ pub(super) struct Env<'a> {
     token: Option<&'a Token>,
     change: Option<&'a Change>,
     source: Option<&'a SourceFacts>,
+    totals: Option<&'a Totals>,
     lead: Option<&'a str>,
     now: Timestamp,
     parts: [Option<Part<'a>>; MAX_MACRO_NESTING],
@@ -52,6 +54,7 @@ impl<'a> Env<'a> {
             token: scope.token,
             change: scope.change,
             source: scope.source,
+            totals: scope.totals,
             lead: scope.lead.map(|lead| lead.text.as_str()),
             now: scope.now,
             parts: [None; MAX_MACRO_NESTING],
@@ -74,6 +77,17 @@ impl<'a> Env<'a> {
 
     fn part(&self, variable: u8) -> Option<Part<'a>> {
         self.parts.get(usize::from(variable)).copied().flatten()
+    }
+
+    /// The totals that are asked for: the scope's own, or those of the token that a variable stands for.
+    fn totals(&self, variable: Option<u8>) -> Option<&'a Totals> {
+        match variable {
+            None => self.totals,
+            Some(variable) => match self.part(variable)? {
+                Part::Member(member) => Some(&member.totals),
+                _ => None,
+            },
+        }
     }
 
     fn with_part(&self, variable: u8, part: Part<'a>) -> Self {
@@ -128,6 +142,7 @@ macro_rules! getter {
             Token(&'static str, for<'a> fn(&'a Token) -> Option<$out>),
             Change(&'static str, for<'a> fn(&'a Change) -> Option<$out>),
             Source(&'static str, for<'a> fn(&'a SourceFacts) -> Option<$out>),
+            Totals(&'static str, for<'a> fn(&'a Totals) -> Option<$out>),
             Part(u8, &'static str, for<'a> fn(Part<'a>) -> Option<$out>),
         }
 
@@ -138,6 +153,7 @@ macro_rules! getter {
                     Self::Token(name, read) => (name, env.token.and_then(read)),
                     Self::Change(name, read) => (name, env.change.and_then(read)),
                     Self::Source(name, read) => (name, env.source.and_then(read)),
+                    Self::Totals(name, read) => (name, env.totals.and_then(read)),
                     Self::Part(variable, name, read) => (name, env.part(variable).and_then(read)),
                 };
                 if value.is_none() {
@@ -154,6 +170,7 @@ macro_rules! getter {
                     | Self::Token(name, _)
                     | Self::Change(name, _)
                     | Self::Source(name, _)
+                    | Self::Totals(name, _)
                     | Self::Part(_, name, _) => name,
                 }
             }
@@ -191,6 +208,7 @@ getter!(
 pub(super) enum List {
     Record(Which, &'static str, for<'a> fn(&'a Record, PartVisitor<'a, '_>) -> Option<()>),
     Change(&'static str, for<'a> fn(&'a Change, PartVisitor<'a, '_>) -> Option<()>),
+    Totals(&'static str, for<'a> fn(&'a Totals, PartVisitor<'a, '_>) -> Option<()>),
     Texts(GetTexts),
 }
 
@@ -204,6 +222,7 @@ impl List {
         let (name, done) = match self {
             List::Record(which, name, read) => (name, env.which(which).and_then(|record| read(record, &mut bounded))),
             List::Change(name, read) => (name, env.change.and_then(|change| read(change, &mut bounded))),
+            List::Totals(name, read) => (name, env.totals.and_then(|totals| read(totals, &mut bounded))),
             List::Texts(get) => (get.name(), get.get(env).map(|texts| _ = texts.iter().all(|text| bounded(Part::Name(text))))),
         };
         let result = done.filter(|()| seen <= MAX_ITEMS);
@@ -238,6 +257,79 @@ impl Items {
     }
 }
 
+/// What is asked of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Amount,
+    Value,
+    Count,
+}
+
+impl What {
+    pub const ALL: [What; 3] = [What::Amount, What::Value, What::Count];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            What::Amount => "amount",
+            What::Value => "value",
+            What::Count => "count",
+        }
+    }
+
+    fn of(self, sum: Sum) -> Option<f64> {
+        match self {
+            What::Amount => sum.amount,
+            What::Value => sum.value,
+            What::Count => sum.count,
+        }
+    }
+}
+
+/// A window of the scope itself, or of the token that a variable stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reach {
+    pub variable: Option<u8>,
+    pub window: Window,
+    pub what: What,
+}
+
+impl Reach {
+    fn get(self, env: &Env<'_>) -> Option<f64> {
+        let value = env.totals(self.variable).and_then(|totals| self.what.of(totals.sum(self.window)?));
+        if value.is_none() {
+            env.miss(reach_name(self.window.flow, self.what));
+        }
+        value
+    }
+}
+
+/// How messages name what is asked of a window.
+fn reach_name(flow: Flow, what: What) -> &'static str {
+    match (flow, what) {
+        (Flow::Ahead, What::Amount) => "ahead(…).amount",
+        (Flow::Ahead, What::Value) => "ahead(…).value",
+        (Flow::Ahead, What::Count) => "ahead(…).count",
+        (Flow::Emitted, What::Amount) => "emitted(…).amount",
+        (Flow::Emitted, What::Value) => "emitted(…).value",
+        (Flow::Emitted, What::Count) => "emitted(…).count",
+        (Flow::Burned, What::Amount) => "burned(…).amount",
+        (Flow::Burned, What::Value) => "burned(…).value",
+        (Flow::Burned, What::Count) => "burned(…).count",
+        (Flow::BoughtBack, What::Amount) => "boughtBack(…).amount",
+        (Flow::BoughtBack, What::Value) => "boughtBack(…).value",
+        (Flow::BoughtBack, What::Count) => "boughtBack(…).count",
+    }
+}
+
+/// Days since the latest burn or buyback.
+fn days_since_last(variable: Option<u8>, flow: Flow, env: &Env<'_>) -> Option<f64> {
+    let days = env.totals(variable).and_then(|totals| totals.last(flow)).map(|last| last.days_since(env.now));
+    if days.is_none() {
+        env.miss(if flow == Flow::Burned { "lastBurn" } else { "lastBuyback" });
+    }
+    days
+}
+
 /// A number.
 #[derive(Debug)]
 pub(super) enum Num {
@@ -246,6 +338,12 @@ pub(super) enum Num {
     Fact(GetFact),
     DaysUntil,
     DaysSince,
+    /// What is in a window.
+    Window(Reach),
+    /// Days since the latest burn or buyback, of the scope itself or of a variable's token.
+    SinceLast(Option<u8>, Flow),
+    /// Percent of the market cap of a group.
+    Share(String),
     Negate(Box<Num>),
     Binary(Arithmetic, Box<(Num, Num)>),
     If(Box<(Cond, Num, Num)>),
@@ -278,6 +376,15 @@ impl Num {
             Num::Fact(get) => typed_fact(*get, env, Fact::amount),
             Num::DaysUntil => days_until(env, "daysUntil"),
             Num::DaysSince => days_until(env, "daysSince").map(|days| 0.0 - days),
+            Num::Window(reach) => reach.get(env),
+            Num::SinceLast(variable, flow) => days_since_last(*variable, *flow, env),
+            Num::Share(group) => {
+                let share = env.totals.and_then(|totals| totals.shares.get(group)).copied();
+                if share.is_none() {
+                    env.miss("share(…)");
+                }
+                share
+            }
             Num::Negate(inner) => inner.eval(env).map(|value| -value),
             Num::Binary(op, sides) => {
                 // Both are read before either is given up, so that all missing fields are named together.
@@ -513,7 +620,7 @@ pub(super) enum TextTest {
 }
 
 /// Something whose presence can be asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Presence {
     Number(GetNumber),
     Bool(GetBool),
@@ -523,12 +630,15 @@ pub(super) enum Presence {
     Fact(GetFact),
     List(List),
     Dated,
+    Window(Reach),
+    Last(Option<u8>, Flow),
+    Share(String),
     Lead,
     Always,
 }
 
 impl Presence {
-    fn eval(self, env: &Env<'_>) -> bool {
+    fn eval(&self, env: &Env<'_>) -> bool {
         let env = &Env { missed: None, ..*env };
         match self {
             Presence::Number(get) => get.get(env).is_some(),
@@ -538,6 +648,9 @@ impl Presence {
             Presence::Texts(get) => get.get(env).is_some(),
             Presence::Fact(get) => get.get(env).is_some(),
             Presence::List(list) => list.visit(env, &mut |_| false).is_some(),
+            Presence::Window(reach) => reach.get(env).is_some(),
+            Presence::Last(variable, flow) => env.totals(*variable).is_some_and(|totals| totals.last(*flow).is_some()),
+            Presence::Share(group) => env.totals.is_some_and(|totals| totals.shares.contains_key(group)),
             Presence::Dated => env.record.and_then(Record::interval).is_some(),
             Presence::Lead => env.lead.is_some(),
             Presence::Always => true,

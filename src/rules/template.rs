@@ -12,6 +12,7 @@ use minijinja::{
 };
 
 use crate::{
+    aggregate::{Flow, Last, Member, Sum, Totals, Window},
     alert::Labels,
     change::{Change, ChangeKind, Fact},
     diagnostic::closest,
@@ -23,9 +24,9 @@ use crate::{
 use super::{
     Lead, On, Scope, SourceFacts,
     builtin::{days_in_words, is_shown, when},
-    condition::unknown_name,
+    condition::{span_of, unknown_name},
     fields::{self, Field, Part, PartKind, Read, ReadPart},
-    words::Words,
+    words::{FUNCTIONS, Words},
 };
 
 /// Longest template, bytes.
@@ -68,6 +69,8 @@ impl std::fmt::Debug for Engine {
 pub(super) struct Template {
     engine: Arc<Engine>,
     source: Arc<str>,
+    /// Windows that it asks for: known at load, so that they are worked out before it is rendered.
+    pub windows: Vec<Window>,
 }
 
 /// A problem in a template.
@@ -132,7 +135,7 @@ impl Template {
     /// Checks `source` for a rule that listens to `on`. An annotation may use the rule's labels, whose names are given; a label may
     /// not. A template with errors is still returned; the caller drops the rule.
     pub fn check(engine: &Arc<Engine>, source: &str, on: On, labels: Option<&[String]>) -> (Self, Vec<Fault>) {
-        let template = Self { engine: Arc::clone(engine), source: source.into() };
+        let mut template = Self { engine: Arc::clone(engine), source: source.into(), windows: Vec::new() };
         if source.len() > MAX_TEMPLATE {
             let message = format!("this template is {} bytes long; at most {MAX_TEMPLATE} are allowed", source.len());
             return (template, vec![Fault { is_error: true, span: None, message, help: Some("shorten it".into()) }]);
@@ -169,12 +172,56 @@ impl Template {
             let message = format!("this template has {} tags; at most {MAX_TAGS} are allowed", tags.len());
             return (template, vec![Fault { is_error: true, span: None, message, help: Some("shorten it".into()) }]);
         }
-        let mut faults = template.unknown_names(on, labels.is_none());
+        let mut faults = Vec::new();
+        if matches!(on, On::Token | On::Portfolio) {
+            for tag in &tags {
+                template.find_windows(tag, &mut faults);
+            }
+        }
+        faults.extend(template.unknown_names(on, labels.is_none()));
         faults.extend(template.unknown_filters());
         if faults.is_empty() {
             faults.extend(template.trial(on, labels));
         }
         (template, faults)
+    }
+
+    /// The windows that a tag asks for. One that is worked out only as the template is rendered would not be there.
+    fn find_windows(&mut self, tag: &Range<usize>, faults: &mut Vec<Fault>) {
+        let source = Arc::clone(&self.source);
+        let Some(text) = source.get(tag.clone()) else { return };
+        for flow in Flow::ALL {
+            for (at, word) in text.match_indices(flow.as_str()) {
+                let before = text.get(..at).and_then(|text| text.chars().next_back());
+                let Some(rest) = text.get(at + word.len()..) else { continue };
+                let is_part = |c: char| c.is_alphanumeric() || c == '_';
+                let Some(argument) = rest.trim_start().strip_prefix('(') else { continue };
+                if before.is_some_and(is_part) {
+                    continue;
+                }
+                let argument = argument.trim_start();
+                let quoted = argument.chars().next().filter(|c| matches!(c, '"' | '\'')).and_then(|quote| {
+                    let (text, rest) = argument.get(1..)?.split_once(quote)?;
+                    rest.trim_start().starts_with(')').then_some(text)
+                });
+                match quoted.map(|text| window_of(flow, text)) {
+                    Some(Ok(window)) if self.windows.contains(&window) => {}
+                    Some(Ok(window)) => self.windows.push(window),
+                    Some(Err(message)) => faults.push(Fault {
+                        is_error: true,
+                        span: Some(tag.start + at..tag.start + at + word.len()),
+                        message,
+                        help: Some(format!("write it like `{word}(\"30d\")`")),
+                    }),
+                    None => faults.push(Fault {
+                        is_error: true,
+                        span: Some(tag.start + at..tag.start + at + word.len()),
+                        message: format!("`{word}` takes one window, written out in quotes"),
+                        help: Some(format!("write it like `{word}(\"30d\")`")),
+                    }),
+                }
+            }
+        }
     }
 
     fn unknown_names(&self, on: On, is_label: bool) -> Vec<Fault> {
@@ -187,8 +234,11 @@ impl Template {
         names.extend(EXTRA.into_iter().filter(|name| {
             (*name != "labels" || !is_label)
                 && (!name.starts_with("change.") || matches!(on, On::Change(..)))
-                && (!matches!(*name, "when" | "record") || on != On::Source)
+                && (!matches!(*name, "when" | "record") || !matches!(on, On::Source | On::Token | On::Portfolio))
         }));
+        if words.has_windows() {
+            names.extend(FUNCTIONS.into_iter().filter(|name| *name != "share" || on == On::Token));
+        }
         if matches!(on, On::Change(..)) {
             names.push("change.after");
         }
@@ -245,7 +295,7 @@ impl Template {
     /// Renders with everything there, then with everything missing.
     fn trial(&self, on: On, labels: Option<&[String]>) -> Option<Fault> {
         for is_full in [true, false] {
-            let sample = Sample::of(on, is_full);
+            let sample = Sample::of(on, is_full, &self.windows);
             let labels = labels.map(|names| {
                 (names, if is_full { names.iter().map(|name| (name.clone(), "sample".into())).collect() } else { Labels::new() })
             });
@@ -328,6 +378,9 @@ fn holds_more(name: &str) -> bool {
         || name.ends_with("llocations")
         || name.ends_with("allocationBreakdown")
         || name.ends_with("groups")
+        || name == "tokens"
+        || name.starts_with("lastB")
+        || FUNCTIONS.contains(&name)
         || name.ends_with("burners")
         || name.ends_with("burnReasons")
 }
@@ -500,6 +553,9 @@ fn grouped(value: f64) -> String {
 pub(super) fn context(scope: &Scope<'_>, labels: Option<(&[String], &Labels)>) -> Value {
     let mut root = BTreeMap::<String, Node>::new();
     let record = super::node::Env::of(scope, None).record();
+    if let Some(totals) = scope.totals {
+        put_totals(&mut root, totals, scope.now);
+    }
     let resource = record.map(Record::resource).or_else(|| scope.change.and_then(|change| change.resource));
     if let Some(resource) = resource {
         put_record(&mut root, fields::of_record(resource), record);
@@ -543,6 +599,77 @@ pub(super) fn context(scope: &Scope<'_>, labels: Option<(&[String], &Labels)>) -
         put(&mut root, "labels", Value::from_pairs(values));
     }
     Node::Inner(root).into_value()
+}
+
+/// What is known of a token or of a group as a whole.
+fn put_totals(root: &mut BTreeMap<String, Node>, totals: &Totals, now: Timestamp) {
+    for field in fields::TOTALS.iter().chain(fields::TOTALS_OF_TOKEN) {
+        put(root, field.name, read(&field.read, totals));
+    }
+    put_windows(root, totals, now);
+    let shares = totals.shares.clone();
+    put(root, "share", Value::from_function(move |group: String| option(shares.get(&group).copied())));
+    put(root, "group", option(totals.group.as_deref()));
+    put(root, "tokenCount", Value::from(totals.members.len()));
+    let members: Vec<Value> = totals.members.iter().take(MAX_ITEMS).map(|item| member(item, now)).collect();
+    put(root, "tokens", Value::from(members));
+}
+
+/// The functions over windows, and the latest burn and buyback.
+fn put_windows(root: &mut BTreeMap<String, Node>, totals: &Totals, now: Timestamp) {
+    let sums: Arc<[(Window, Sum)]> = totals.sums().collect();
+    for flow in Flow::ALL {
+        let sums = Arc::clone(&sums);
+        let ask = move |span: String| -> Result<Value, Error> {
+            let refuse = |problem: String| Error::new(ErrorKind::InvalidOperation, problem);
+            let window = window_of(flow, &span).map_err(refuse)?;
+            match sums.iter().find(|(known, _)| *known == window) {
+                Some((_, sum)) => Ok(Value::from_pairs([
+                    ("amount", option(sum.amount)),
+                    ("value", option(sum.value)),
+                    ("count", option(sum.count)),
+                ])),
+                None => Err(refuse(format!("the window {}({span:?}) was not worked out", flow.as_str()))),
+            }
+        };
+        put(root, flow.as_str(), Value::from_function(ask));
+    }
+    for (word, last) in [("lastBurn", totals.last_burn), ("lastBuyback", totals.last_buyback)] {
+        let part = |name: &str, value: Value| (format!("{word}.{name}"), value);
+        for (path, value) in [
+            part("daysSince", option(last.map(|last: Last| last.days_since(now)))),
+            part("date", option(last.map(|last| time(last.at)))),
+            part("amount", option(last.and_then(|last| last.amount))),
+            part("value", option(last.and_then(|last| last.value))),
+        ] {
+            put(root, &path, value);
+        }
+    }
+}
+
+fn member(item: &Member, now: Timestamp) -> Value {
+    let mut inner = BTreeMap::new();
+    for field in fields::of_part(PartKind::Member) {
+        let part = Part::Member(item);
+        let value = match field.read {
+            ReadPart::Number(read) => option(read(part)),
+            ReadPart::Time(read) => option(read(part).map(time)),
+            ReadPart::Text(read) => option(read(part)),
+            ReadPart::Fact(read) => option(read(part).map(fact)),
+        };
+        put(&mut inner, field.name, value);
+    }
+    put_windows(&mut inner, &item.totals, now);
+    Node::Inner(inner).into_value()
+}
+
+/// The window of a text in quotes.
+fn window_of(flow: Flow, text: &str) -> Result<Window, String> {
+    match span_of(text) {
+        Ok(span) if span > chrono::TimeDelta::zero() => Ok(Window { flow, span }),
+        Ok(_) => Err("a window is longer than nothing".into()),
+        Err(problem) => Err(format!("\"{text}\" is no length of time: {problem}")),
+    }
 }
 
 /// A value, or an object under construction: `token.symbol` is put where `token` is one.
@@ -634,6 +761,7 @@ struct Sample {
     record: Option<Tracked>,
     change: Option<Change>,
     source: Option<SourceFacts>,
+    totals: Option<Totals>,
     lead: Option<Lead>,
     now: Timestamp,
 }
@@ -688,7 +816,7 @@ const FULL_TOKEN: &str = r#"{"id":"example","name":"Example","symbol":"EXA","lis
     "websiteUrl":"https://example.com","lastUpdatedDate":"2026-03-01T00:00:00Z"}"#;
 
 impl Sample {
-    fn of(on: On, is_full: bool) -> Self {
+    fn of(on: On, is_full: bool, windows: &[Window]) -> Self {
         let now = wire::parse_timestamp("2026-03-09").unwrap_or_default();
         let record = |resource: Resource| {
             let json = FULL.iter().find(|(of, _)| is_full && *of == resource).map_or("{}", |(_, json)| json);
@@ -699,8 +827,25 @@ impl Sample {
             token.item = item;
             token.groups = Arc::from(["portfolio".to_owned()]);
         }
-        let mut sample = Self { token, record: None, change: None, source: None, lead: None, now };
+        let mut sample = Self { token, record: None, change: None, source: None, totals: None, lead: None, now };
         match on {
+            On::Token => sample.totals = Some(Totals::sample(windows, is_full, now)),
+            On::Portfolio => {
+                let of_token = Arc::new(Totals::sample(windows, is_full, now));
+                let member = Member {
+                    id: sample.token.id.clone(),
+                    symbol: sample.token.symbol().to_owned(),
+                    name: sample.token.name().to_owned(),
+                    totals: of_token,
+                    share: is_full.then_some(100.0),
+                };
+                let mut totals = Totals::sample(windows, is_full, now);
+                (totals.max_supply, totals.circulating_supply) = (None, None);
+                totals.shares.clear();
+                totals.group = is_full.then(|| "portfolio".to_owned());
+                totals.members = vec![member];
+                sample.totals = Some(totals);
+            }
             On::Record(resource) => {
                 sample.record = record(resource).map(|record| Tracked { key: RecordKey::from("sample"), record });
                 sample.lead = is_full.then(|| Lead { text: "7d".into(), span: chrono::TimeDelta::days(7) });
@@ -742,10 +887,11 @@ impl Sample {
 
     fn scope(&self) -> Scope<'_> {
         Scope {
-            token: Some(&self.token),
+            token: (self.totals.as_ref().is_none_or(|totals| totals.members.is_empty())).then_some(&self.token),
             record: self.record.as_ref(),
             change: self.change.as_ref(),
             source: self.source.as_ref(),
+            totals: self.totals.as_ref(),
             lead: self.lead.as_ref(),
             now: self.now,
         }

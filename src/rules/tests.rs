@@ -1,3 +1,5 @@
+mod language;
+
 use std::{collections::BTreeMap, path::PathBuf};
 
 use proptest::prelude::*;
@@ -70,7 +72,15 @@ const CLIFF: &str = r#"{"unlockDate":"2026-03-16T00:00:00Z","tokenSymbol":"ARB",
     {"allocationName":"Investors","standardAllocationName":"Private Investors","cliffAmount":36520000}]}}"#;
 
 fn scope<'a>(token: &'a Token, record: &'a Tracked) -> Scope<'a> {
-    Scope { token: Some(token), record: Some(record), change: None, source: None, lead: None, now: at("2026-03-09") }
+    Scope {
+        token: Some(token),
+        record: Some(record),
+        change: None,
+        source: None,
+        totals: None,
+        lead: None,
+        now: at("2026-03-09"),
+    }
 }
 
 fn truth(when: &str, json: &str) -> Truth {
@@ -256,7 +266,7 @@ fn common_slips_are_answered_with_what_to_write() {
         ("cliffValue >", ">", "something must follow"),
         ("cliffValue > 5 daysUntil < 7", "daysUntil", "joined by"),
         ("cliffValue.foo() > 1", "cliffValue.foo()", "supported are"),
-        ("ahead(\"7d\").value > 1", "ahead(\"7d\")", "not supported in this version"),
+        ("ahead(\"7d\").value > 1", "ahead(\"7d\")", "on = \"token\""),
         ("tokenName.matches(\"(\")", "\"(\"", "regular expressions"),
         ("unlockDate > timestamp(\"soon\")", "\"soon\"", "2026-01-31"),
         ("allocations[0].cliffAmount > 1", "allocations[0]", "exists"),
@@ -351,7 +361,7 @@ fn what_a_rule_listens_to_is_checked() {
         ("unlock.rescheduld", "no change is called `rescheduld`", "did you mean `unlock.rescheduled`?"),
         ("burn.rescheduled", "`rescheduled` cannot happen to `burn` records", "added, removed, revised"),
         ("burns", "nothing is called `burns`", "did you mean `burn`?"),
-        ("portfolio", "`on = \"portfolio\"` is not supported in this version", "unlock"),
+        ("portfoli", "nothing is called `portfoli`", "did you mean `portfolio`?"),
     ] {
         let (_, text, advice) = only_problem(&format!("[[rule]]\nalert = \"A\"\non = \"{on}\"\n"));
         assert_eq!(text, message);
@@ -431,8 +441,15 @@ fn rules_on_changes_read_before_and_after() {
     change.summary = "moved from 20 Mar 2026 to 16 Mar 2026 (-4 days)".into();
     change.old = Some(Record::from_json(Resource::Unlock, r#"{"unlockDate":"2026-03-20T00:00:00Z"}"#).expect("a record"));
     change.new = Some(after.record.clone());
-    let scope =
-        Scope { token: Some(&token), record: None, change: Some(&change), source: None, lead: None, now: at("2026-03-09") };
+    let scope = Scope {
+        token: Some(&token),
+        record: None,
+        change: Some(&change),
+        source: None,
+        totals: None,
+        lead: None,
+        now: at("2026-03-09"),
+    };
     for when in [
         "change.shiftDays <= -1 && change.to < change.from",
         "change.from == timestamp('2026-03-20') && change.from > now",
@@ -557,6 +574,7 @@ fn built_in_summaries_read_well() {
             record: None,
             change: None,
             source: Some(&source),
+            totals: None,
             lead: None,
             now: at("2026-03-09")
         }),

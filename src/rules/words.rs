@@ -1,6 +1,7 @@
 //! Which names a rule may use: those of its record, of the token, and of the change or trouble it listens to.
 
 use crate::{
+    aggregate::{Flow, Totals},
     change::ChangeKind,
     supply::{Record, Resource},
 };
@@ -16,6 +17,12 @@ const ALWAYS: [&str; 1] = ["now"];
 
 /// The names that need a record.
 const OF_RECORDS: [&str; 3] = ["daysUntil", "daysSince", "lead"];
+
+/// Names that need a token's or a group's totals, beside their fields.
+const OF_TOTALS: [&str; 2] = ["lastBurn.daysSince", "lastBuyback.daysSince"];
+
+/// Functions over a window, and `share`: what may be called beside the functions that every condition has.
+pub(super) const FUNCTIONS: [&str; 5] = ["ahead", "emitted", "burned", "boughtBack", "share"];
 
 /// Names and types for one `on`.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +43,7 @@ pub(super) enum Word {
     Now,
     DaysUntil,
     DaysSince,
+    SinceLast(Flow),
     Lead,
 }
 
@@ -57,8 +65,23 @@ impl Words {
     fn resource(&self) -> Option<Resource> {
         match self.on {
             On::Record(resource) | On::Change(resource, _) => Some(resource),
-            On::Source => None,
+            On::Token | On::Portfolio | On::Source => None,
         }
+    }
+
+    /// Whether windows can be asked for.
+    pub fn has_windows(&self) -> bool {
+        matches!(self.on, On::Token | On::Portfolio)
+    }
+
+    /// The tables of the totals that this `on` has.
+    fn totals(&self) -> impl Iterator<Item = &'static Field<Totals>> {
+        let (common, own): (&'static [_], &'static [_]) = match self.on {
+            On::Token => (fields::TOTALS, fields::TOTALS_OF_TOKEN),
+            On::Portfolio => (fields::TOTALS, fields::TOTALS_OF_GROUP),
+            _ => (&[], &[]),
+        };
+        own.iter().chain(common)
     }
 
     fn is_change(&self) -> bool {
@@ -89,7 +112,28 @@ impl Words {
                 return Some(record_word(field, which, name));
             }
         }
-        if let Some(field) = fields::TOKEN.iter().find(|field| field.name == path) {
+        if self.has_windows() {
+            match path {
+                "lastBurn.daysSince" => return Some(Word::SinceLast(Flow::Burned)),
+                "lastBuyback.daysSince" => return Some(Word::SinceLast(Flow::BoughtBack)),
+                _ => {}
+            }
+            if let Some(field) = self.totals().find(|field| field.name == path) {
+                let name = field.name;
+                return match field.read {
+                    Read::Number(read) => Some(Word::Number(GetNumber::Totals(name, read))),
+                    Read::Bool(read) => Some(Word::Bool(GetBool::Totals(name, read))),
+                    Read::Time(read) => Some(Word::Time(GetTime::Totals(name, read))),
+                    Read::Text(read) => Some(Word::Text(GetText::Totals(name, read))),
+                    Read::Texts(read) => Some(Word::Texts(GetTexts::Totals(name, read))),
+                    Read::Fact(_) => None,
+                    Read::Parts(kind, read) => Some(Word::Parts(List::Totals(name, read), kind)),
+                };
+            }
+        }
+        if self.on != On::Portfolio
+            && let Some(field) = fields::TOKEN.iter().find(|field| field.name == path)
+        {
             let name = field.name;
             return match field.read {
                 Read::Number(read) => Some(Word::Number(GetNumber::Token(name, read))),
@@ -147,7 +191,14 @@ impl Words {
             names.extend(fields::of_record(resource).iter().map(|field| field.name));
             names.extend(OF_RECORDS);
         }
+        names.extend(self.totals().map(|field| field.name));
+        if self.has_windows() {
+            names.extend(OF_TOTALS);
+        }
         names.extend(ALWAYS);
+        if self.on == On::Portfolio {
+            return names;
+        }
         names.extend(fields::TOKEN.iter().map(|field| field.name));
         if self.is_change() {
             names.extend(fields::CHANGE.iter().map(|field| field.name));
@@ -169,8 +220,22 @@ impl Words {
                 return Some(format!("`{root}` is known to rules on changes only, such as `on = \"unlock.rescheduled\"`"));
             }
             "source" if self.on != On::Source => return Some("`source` is known to rules with `on = \"source\"` only".into()),
-            "ahead" | "emitted" | "burned" | "boughtBack" | "lastBurn" | "lastBuyback" => {
-                return Some("windows over a token or a portfolio are not supported in this version".into());
+            "ahead" | "emitted" | "burned" | "boughtBack" if self.has_windows() => {
+                return Some(format!("ask for a window, and for its `amount`, `value` or `count`: `{root}(\"30d\").value`"));
+            }
+            "share" if self.on == On::Token => {
+                return Some("name the group: `share(\"portfolio\")` is the percent of its market cap".into());
+            }
+            "ahead" | "emitted" | "burned" | "boughtBack" | "lastBurn" | "lastBuyback" | "tokens" | "group" | "share"
+                if !self.has_windows() =>
+            {
+                return Some(format!("`{root}` is known to rules with `on = \"token\"` or `on = \"portfolio\"` only"));
+            }
+            "token" if self.on == On::Portfolio => {
+                return Some("a portfolio has many tokens: ask `tokens.exists(t, t.symbol == \"ARB\")`".into());
+            }
+            "maxSupply" | "circulatingSupply" if self.on == On::Portfolio => {
+                return Some(format!("tokens of different kinds cannot be added up: ask `tokens.exists(t, t.{root} > …)`"));
             }
             _ => {}
         }
@@ -191,6 +256,8 @@ impl Words {
             On::Record(resource) => format!("`{resource}`"),
             On::Change(resource, Some(kind)) => format!("`{resource}.{kind}`"),
             On::Change(resource, None) => format!("`{resource}.*`"),
+            On::Token => "`token`".into(),
+            On::Portfolio => "`portfolio`".into(),
             On::Source => "`source`".into(),
         }
     }

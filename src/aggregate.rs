@@ -1,0 +1,488 @@
+//! Aggregates: what unlocks, was emitted, burned and bought back within a window of time, for a token and for a group of them.
+//!
+//! Cast: a [`Ledger`] holds the dated entries of one token, as far as its feeds were ever read. [`Totals`] are the sums over the
+//! windows that rules ask for, at one instant; those of a group are made from those of its tokens. A [`Book`] keeps the totals of
+//! every token between ticks, with the instant at which time alone will change them, so that a tick works out what moved and
+//! nothing else.
+//!
+//! Promises: a feed that was never read gives no sum at all, never zero; a sum with an unknown part is unknown; what is the same
+//! instant and the same records is the same sum, whether worked out anew or kept. Pure: the time comes in as `now`.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use chrono::TimeDelta;
+
+use crate::{
+    supply::{Interval, Precision, Record, Resource, Timestamp, Token, TokenId, Tracked, days},
+    wire,
+};
+
+/// A segment that runs longer is cut: no schedule speaks of more than a century.
+const MAX_STEPS: i64 = 36_525;
+
+/// At the latest then a token is worked out again, whatever its records say. The store reads entries a little farther than the
+/// longest window, and what lies beyond that must come into sight in time.
+pub const LONGEST_REST: TimeDelta = TimeDelta::days(28);
+
+/// What moves tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flow {
+    /// Unlocks to come: cliffs, and the daily releases of linear segments.
+    Ahead,
+    /// Emission, as the source reports it for days or weeks that are over.
+    Emitted,
+    /// Burns.
+    Burned,
+    /// Buybacks.
+    BoughtBack,
+}
+
+impl Flow {
+    /// All of them.
+    pub const ALL: [Flow; 4] = [Flow::Ahead, Flow::Emitted, Flow::Burned, Flow::BoughtBack];
+
+    /// The word in conditions and templates.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Flow::Ahead => "ahead",
+            Flow::Emitted => "emitted",
+            Flow::Burned => "burned",
+            Flow::BoughtBack => "boughtBack",
+        }
+    }
+
+    /// The flow of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|flow| flow.as_str() == word)
+    }
+
+    /// The records that it is made of.
+    #[must_use]
+    pub fn resource(self) -> Resource {
+        match self {
+            Flow::Ahead => Resource::Unlock,
+            Flow::Emitted => Resource::Emission,
+            Flow::Burned => Resource::Burn,
+            Flow::BoughtBack => Resource::Buyback,
+        }
+    }
+}
+
+/// A window that a rule asks for: `burned("30d")`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Window {
+    /// Of what.
+    pub flow: Flow,
+    /// From now on for [`Flow::Ahead`], up to now for the others.
+    pub span: TimeDelta,
+}
+
+/// What is in a window. A part is none where it cannot be told: the feed was never read, or an entry does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sum {
+    /// Tokens.
+    pub amount: Option<f64>,
+    /// USD.
+    pub value: Option<f64>,
+    /// Entries: unlock events, burns, buybacks, reported days or weeks.
+    pub count: Option<f64>,
+}
+
+impl Sum {
+    /// Nothing, known to be nothing.
+    const ZERO: Sum = Sum { amount: Some(0.0), value: Some(0.0), count: Some(0.0) };
+
+    /// Both together; unknown where one is.
+    #[must_use]
+    pub fn plus(self, other: Sum) -> Sum {
+        let add = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+        Sum { amount: add(self.amount, other.amount), value: add(self.value, other.value), count: add(self.count, other.count) }
+    }
+}
+
+/// The latest burn or buyback.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Last {
+    /// When.
+    pub at: Timestamp,
+    /// Tokens.
+    pub amount: Option<f64>,
+    /// USD.
+    pub value: Option<f64>,
+}
+
+impl Last {
+    /// Days that have passed since.
+    #[must_use]
+    pub fn days_since(&self, now: Timestamp) -> f64 {
+        days(now - self.at)
+    }
+}
+
+/// One dated entry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Entry {
+    /// When it begins to count: the first instant of its date; for a daily release, the first one.
+    start: Timestamp,
+    /// When it ceases to lie ahead: the first instant after its date.
+    end: Timestamp,
+    /// Daily releases, the first at `start`; one for everything else.
+    steps: i64,
+    /// Tokens of each.
+    amount: Option<f64>,
+    /// USD of each.
+    value: Option<f64>,
+    /// What it counts for: an event of several parts counts once.
+    count: f64,
+}
+
+const DAY: TimeDelta = TimeDelta::days(1);
+
+/// The dated entries of one token. A flow whose feed was never read is none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ledger {
+    flows: [Option<Vec<Entry>>; 4],
+}
+
+impl Ledger {
+    /// The entries that `records` make. `is_known` says of which resources a complete answer was ever read (or of which the source
+    /// says that there is nothing to read): the others stay unknown.
+    #[must_use]
+    pub fn of<'r>(records: impl IntoIterator<Item = &'r Tracked>, is_known: impl Fn(Resource) -> bool) -> Self {
+        let mut ledger = Self { flows: Flow::ALL.map(|flow| is_known(flow.resource()).then(Vec::new)) };
+        for tracked in records {
+            ledger.add(&tracked.record);
+        }
+        if let Some(emitted) = ledger.flow_mut(Flow::Emitted) {
+            keep_finest(emitted);
+        }
+        for entries in ledger.flows.iter_mut().flatten() {
+            entries.sort_by_key(|entry| entry.start);
+        }
+        ledger
+    }
+
+    fn flow(&self, flow: Flow) -> Option<&[Entry]> {
+        self.flows.get(flow as usize)?.as_deref()
+    }
+
+    fn flow_mut(&mut self, flow: Flow) -> Option<&mut Vec<Entry>> {
+        self.flows.get_mut(flow as usize)?.as_mut()
+    }
+
+    fn add(&mut self, record: &Record) {
+        let once = |interval: Interval, amount, value| Entry {
+            start: interval.start,
+            end: interval.end,
+            steps: 1,
+            amount,
+            value,
+            count: 1.0,
+        };
+        // What has no date is in no window.
+        let Some(interval) = record.interval() else { return };
+        match record {
+            Record::Unlock(event) => {
+                let Some(ahead) = self.flow_mut(Flow::Ahead) else { return };
+                let has_cliff = event.cliff_unlocks.get().is_some();
+                if has_cliff {
+                    ahead.push(once(interval, event.cliff_amount(), event.cliff_value()));
+                }
+                let first = ahead.len();
+                segments(event, ahead);
+                if !has_cliff && let Some(entry) = ahead.get(first).copied() {
+                    // The begin of a segment is an event of its own, with nothing that unlocks at once.
+                    ahead.push(Entry { count: 1.0, ..once(interval, Some(0.0), Some(0.0)) });
+                    debug_assert!(entry.count == 0.0, "segments count by their event");
+                }
+            }
+            Record::Burn(burn) => {
+                let amount = burn.amount.copied();
+                let priced = || Some(amount? * burn.price_per_token.copied()?);
+                let value = burn.value.copied().or_else(priced);
+                if let Some(burned) = self.flow_mut(Flow::Burned) {
+                    burned.push(once(interval, amount, value));
+                }
+            }
+            Record::Buyback(buyback) => {
+                if let Some(bought) = self.flow_mut(Flow::BoughtBack) {
+                    bought.push(once(interval, buyback.token_amount.copied(), buyback.value.copied()));
+                }
+            }
+            Record::Emission(emission) => {
+                let amount = emission.unlock_amount.copied();
+                let priced = || Some(amount? * emission.reference_price.copied()?);
+                let value = emission.unlock_value.copied().or_else(priced);
+                if let Some(emitted) = self.flow_mut(Flow::Emitted) {
+                    emitted.push(once(interval, amount, value));
+                }
+            }
+            Record::Allocation(_) | Record::Funding(_) => {}
+        }
+    }
+
+    /// What is in a window at `now`.
+    #[must_use]
+    pub fn sum(&self, window: Window, now: Timestamp) -> Sum {
+        let Some(entries) = self.flow(window.flow) else { return Sum::default() };
+        let (from, to) = match window.flow {
+            Flow::Ahead => (now, later(now, window.span)),
+            _ => (earlier(now, window.span), now),
+        };
+        let mut sum = Sum::ZERO;
+        // Entries are in the order of their starts: what begins after the window ends it.
+        for entry in entries.iter().take_while(|entry| entry.start <= to) {
+            let times = match (window.flow, entry.steps) {
+                (Flow::Ahead, 1) => f64::from(u8::from(now < entry.end)),
+                (_, 1) => f64::from(u8::from(entry.start > from)),
+                _ => releases(entry, from, to),
+            };
+            if times > 0.0 {
+                let part = |each: Option<f64>| each.map(|each| each * times);
+                let count = if entry.steps == 1 { entry.count } else { 0.0 };
+                sum = sum.plus(Sum { amount: part(entry.amount), value: part(entry.value), count: Some(count) });
+            }
+        }
+        sum
+    }
+
+    /// The latest entry of a flow up to `now`.
+    #[must_use]
+    pub fn last(&self, flow: Flow, now: Timestamp) -> Option<Last> {
+        let entries = self.flow(flow)?;
+        let entry = entries.iter().take_while(|entry| entry.start <= now).last()?;
+        Some(Last { at: entry.start, amount: entry.amount, value: entry.value })
+    }
+
+    /// The next instant after `now` at which time alone changes a sum of `windows`, or lets `since` days pass since the latest
+    /// burn or buyback. None where nothing will.
+    #[must_use]
+    pub fn next_change(&self, windows: &[Window], since: &[(Flow, TimeDelta)], now: Timestamp) -> Option<Timestamp> {
+        let mut next: Option<Timestamp> = None;
+        let mut consider = |at: Timestamp| {
+            if at > now && next.is_none_or(|next| at < next) {
+                next = Some(at);
+            }
+        };
+        for window in windows {
+            for entry in self.flow(window.flow).unwrap_or_default() {
+                match (window.flow, entry.steps) {
+                    (Flow::Ahead, 1) => {
+                        consider(earlier(entry.start, window.span));
+                        consider(entry.end);
+                    }
+                    (Flow::Ahead, steps) => {
+                        for edge in [now, later(now, window.span)] {
+                            if let Some(release) = release_after(entry, steps, edge) {
+                                consider(later(now, release - edge));
+                            }
+                        }
+                    }
+                    _ => {
+                        consider(entry.start);
+                        consider(later(entry.start, window.span));
+                    }
+                }
+            }
+        }
+        for (flow, span) in since {
+            for entry in self.flow(*flow).unwrap_or_default() {
+                consider(entry.start);
+                consider(later(entry.start, *span));
+            }
+        }
+        next
+    }
+}
+
+/// The daily releases of an event's linear segments, one entry each.
+fn segments(event: &wire::UnlockEvent, into: &mut Vec<Entry>) {
+    let Some(linear) = event.linear_unlocks.get() else { return };
+    for part in linear.allocation_breakdown.items() {
+        if Precision::of(part.unlock_precision.as_str()) == Precision::ToBeDetermined {
+            continue;
+        }
+        let Some(begin) = part.begin_date.copied().or(event.unlock_date.copied()) else { continue };
+        let whole_days = |days: f64| if days.is_finite() { days.ceil().clamp(0.0, 36_525.0) as i64 } else { 0 };
+        let steps = match (part.end_date.copied(), part.duration_of_rate.copied()) {
+            (Some(end), _) if end > begin => whole_days(days(end - begin)),
+            (_, Some(duration)) => whole_days(duration),
+            _ => 0,
+        };
+        let steps = steps.clamp(0, MAX_STEPS);
+        if steps == 0 {
+            continue;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a century has few days")]
+        let each = |total: Option<f64>| total.map(|total| total / steps as f64);
+        let amount = each(part.linear_amount.copied()).or(part.daily_amount.copied());
+        let priced = || Some(amount? * part.reference_price.copied()?);
+        let value = each(part.linear_value.copied()).or(part.daily_value.copied()).or_else(priced);
+        // What a day releases is there when the day is over.
+        let start = later(begin, DAY);
+        into.push(Entry { start, end: start, steps, amount, value, count: 0.0 });
+    }
+}
+
+/// Releases of a segment in `(from, to]`.
+#[expect(clippy::cast_precision_loss, reason = "a century has few days")]
+fn releases(entry: &Entry, from: Timestamp, to: Timestamp) -> f64 {
+    let until = |at: Timestamp| {
+        let passed = at - entry.start;
+        if passed < TimeDelta::zero() { 0 } else { (passed.num_milliseconds() / DAY.num_milliseconds() + 1).min(entry.steps) }
+    };
+    (until(to) - until(from)) as f64
+}
+
+/// The first release of a segment after `edge`.
+fn release_after(entry: &Entry, steps: i64, edge: Timestamp) -> Option<Timestamp> {
+    let passed = edge - entry.start;
+    let index = if passed < TimeDelta::zero() { 0 } else { passed.num_milliseconds().checked_div(DAY.num_milliseconds())? + 1 };
+    (index < steps).then(|| entry.start.checked_add_signed(TimeDelta::try_days(index)?)).flatten()
+}
+
+/// Where days and weeks of emission are both there, the weeks would count the days again.
+fn keep_finest(entries: &mut Vec<Entry>) {
+    let is_day = |entry: &Entry| entry.end - entry.start <= TimeDelta::hours(36);
+    if entries.iter().any(is_day) {
+        entries.retain(is_day);
+    }
+}
+
+fn later(at: Timestamp, by: TimeDelta) -> Timestamp {
+    at.checked_add_signed(by).unwrap_or(Timestamp::MAX_UTC)
+}
+
+fn earlier(at: Timestamp, by: TimeDelta) -> Timestamp {
+    at.checked_sub_signed(by).unwrap_or(Timestamp::MIN_UTC)
+}
+
+/// A token of a group, as the rules of a portfolio see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Slug.
+    pub id: TokenId,
+    /// Ticker.
+    pub symbol: String,
+    /// Name.
+    pub name: String,
+    /// Its own totals.
+    pub totals: Arc<Totals>,
+    /// Percent of the group's market cap.
+    pub share: Option<f64>,
+}
+
+/// The sums over all windows that rules ask for, of a token or of a group, at one instant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Totals {
+    windows: Arc<[Window]>,
+    sums: Box<[Sum]>,
+    /// The latest burn; none where there is none, or where burns were never read.
+    pub last_burn: Option<Last>,
+    /// The latest buyback.
+    pub last_buyback: Option<Last>,
+    /// USD; of a group, the sum over its tokens.
+    pub market_cap: Option<f64>,
+    /// Tokens; none for a group.
+    pub max_supply: Option<f64>,
+    /// Tokens; none for a group.
+    pub circulating_supply: Option<f64>,
+    /// Percent of the market cap of each of its groups, by name; empty for a group.
+    pub shares: BTreeMap<String, f64>,
+    /// Name of the group; none for a token and for all watched tokens.
+    pub group: Option<String>,
+    /// Its tokens, by slug; empty for a token.
+    pub members: Vec<Member>,
+}
+
+impl Totals {
+    /// The totals of one token at `now`.
+    #[must_use]
+    pub fn of(token: &Token, ledger: &Ledger, windows: &Arc<[Window]>, now: Timestamp) -> Self {
+        Self {
+            windows: windows.clone(),
+            sums: windows.iter().map(|window| ledger.sum(*window, now)).collect(),
+            last_burn: ledger.last(Flow::Burned, now),
+            last_buyback: ledger.last(Flow::BoughtBack, now),
+            market_cap: token.item.market_cap.copied(),
+            max_supply: token.item.max_supply.copied(),
+            circulating_supply: token.item.circulating_supply.copied(),
+            ..Self::default()
+        }
+    }
+
+    /// The totals of a group. Where something of one token is unknown, so is the sum.
+    #[must_use]
+    pub fn of_group(group: Option<&str>, members: Vec<Member>, windows: &Arc<[Window]>) -> Self {
+        let market_cap = members.iter().try_fold(0.0, |sum, member| Some(sum + member.totals.market_cap?));
+        let sums = windows
+            .iter()
+            .map(|window| members.iter().fold(Sum::ZERO, |sum, member| sum.plus(member.totals.sum(*window).unwrap_or_default())));
+        let latest =
+            |of: fn(&Totals) -> Option<Last>| members.iter().filter_map(|member| of(&member.totals)).max_by_key(|last| last.at);
+        let mut totals = Self {
+            windows: windows.clone(),
+            sums: sums.collect(),
+            last_burn: latest(|totals| totals.last_burn),
+            last_buyback: latest(|totals| totals.last_buyback),
+            market_cap,
+            group: group.map(str::to_owned),
+            ..Self::default()
+        };
+        totals.members = members;
+        for member in &mut totals.members {
+            member.share = share(member.totals.market_cap, market_cap);
+        }
+        totals
+    }
+
+    /// Made-up totals to try templates with: everything known, or nothing.
+    pub(crate) fn sample(windows: &[Window], is_known: bool, now: Timestamp) -> Self {
+        let mut windows = windows.to_vec();
+        windows.sort_unstable();
+        let known = |value: f64| is_known.then_some(value);
+        let sum = Sum { amount: known(1_000_000.0), value: known(500_000.0), count: known(3.0) };
+        let last = is_known.then(|| Last { at: earlier(now, TimeDelta::days(35)), amount: Some(1_000.0), value: Some(500.0) });
+        Self {
+            sums: windows.iter().map(|_| sum).collect(),
+            windows: windows.into(),
+            last_burn: last,
+            last_buyback: last,
+            market_cap: known(20_000_000.0),
+            max_supply: known(1_000.0),
+            circulating_supply: known(100.0),
+            shares: if is_known { BTreeMap::from([("portfolio".to_owned(), 25.0)]) } else { BTreeMap::new() },
+            ..Self::default()
+        }
+    }
+
+    /// What is in a window; none where no rule asks for it.
+    #[must_use]
+    pub fn sum(&self, window: Window) -> Option<Sum> {
+        let index = self.windows.binary_search(&window).ok()?;
+        self.sums.get(index).copied()
+    }
+
+    /// The latest burn or buyback; none for the other flows.
+    #[must_use]
+    pub fn last(&self, flow: Flow) -> Option<Last> {
+        match flow {
+            Flow::Burned => self.last_burn,
+            Flow::BoughtBack => self.last_buyback,
+            Flow::Ahead | Flow::Emitted => None,
+        }
+    }
+
+    /// The windows with what is in them.
+    pub fn sums(&self) -> impl Iterator<Item = (Window, Sum)> {
+        self.windows.iter().copied().zip(self.sums.iter().copied())
+    }
+}
+
+/// Percent that `part` is of `whole`.
+fn share(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
+    let (part, whole) = (part?, whole?);
+    (whole > 0.0).then(|| part / whole * 100.0)
+}
