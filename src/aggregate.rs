@@ -8,12 +8,15 @@
 //! Promises: a feed that was never read gives no sum at all, never zero; a sum with an unknown part is unknown; what is the same
 //! instant and the same records is the same sum, whether worked out anew or kept. Pure: the time comes in as `now`.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use chrono::TimeDelta;
 
 use crate::{
-    supply::{Interval, Precision, Record, Resource, Timestamp, Token, TokenId, Tracked, days},
+    supply::{Endpoint, FeedState, Interval, Precision, Record, Resource, Timestamp, Token, TokenId, Tracked, days},
     wire,
 };
 
@@ -221,6 +224,12 @@ impl Ledger {
             }
             Record::Allocation(_) | Record::Funding(_) => {}
         }
+    }
+
+    /// Which flows are known, in the order of [`Flow::ALL`].
+    #[must_use]
+    pub fn known(&self) -> [bool; 4] {
+        Flow::ALL.map(|flow| self.flow(flow).is_some())
     }
 
     /// What is in a window at `now`.
@@ -486,3 +495,229 @@ fn share(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     let (part, whole) = (part?, whole?);
     (whole > 0.0).then(|| part / whole * 100.0)
 }
+
+/// What is remembered of one token.
+#[derive(Debug)]
+struct Page {
+    symbol: String,
+    name: String,
+    groups: Arc<[String]>,
+    totals: Arc<Totals>,
+    /// Which flows were known, in the order of [`Flow::ALL`].
+    known: [bool; 4],
+    /// When it was worked out.
+    at: Timestamp,
+    /// When it is to be worked out again.
+    wake: Timestamp,
+}
+
+/// The totals of one token, worked out and not yet remembered.
+#[derive(Debug)]
+pub struct Worked {
+    id: TokenId,
+    page: Page,
+}
+
+impl Worked {
+    /// The totals.
+    #[must_use]
+    pub fn totals(&self) -> &Totals {
+        &self.page.totals
+    }
+}
+
+/// The totals of every token as last worked out, and when time alone will change them.
+#[derive(Debug, Default)]
+pub struct Book {
+    windows: Arc<[Window]>,
+    since: Vec<(Flow, TimeDelta)>,
+    /// Whether any rule asks for a token's share of a group.
+    has_shares: bool,
+    /// Every watched token was worked out once: before that, the whole of a group is not known.
+    is_complete: bool,
+    pages: BTreeMap<TokenId, Page>,
+    wakes: BTreeSet<(Timestamp, TokenId)>,
+    /// Totals of groups since something last moved, by the key that was asked with.
+    groups: BTreeMap<String, Option<Arc<Totals>>>,
+}
+
+impl Book {
+    /// Begins anew for what rules ask for; everything is to be worked out again.
+    pub fn reset(&mut self, windows: Arc<[Window]>, since: Vec<(Flow, TimeDelta)>, has_shares: bool) {
+        *self = Self { windows, since, has_shares, ..Self::default() };
+    }
+
+    /// Every watched token was worked out: from now on groups are whole. Tokens whose share can be told only now are due again.
+    pub fn complete(&mut self, now: Timestamp) {
+        self.is_complete = true;
+        self.groups.clear();
+        if self.has_shares {
+            let grouped = self.pages.iter().filter(|(_, page)| !page.groups.is_empty());
+            for id in grouped.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+                self.wake(&id, now);
+            }
+        }
+    }
+
+    /// Works out a token's totals at `now`. They are remembered once they are [kept](Self::keep), so that what could not be written
+    /// is worked out again. A token is restless where a rule on it reads the time in such a way
+    /// that every tick must look.
+    #[must_use]
+    pub fn work_out(&self, token: &Token, ledger: &Ledger, is_restless: bool, now: Timestamp) -> Worked {
+        let mut totals = Totals::of(token, ledger, &self.windows, now);
+        if self.has_shares && self.is_complete {
+            totals.shares = self.shares(token, totals.market_cap);
+        }
+        let rest = later(now, LONGEST_REST);
+        let wake = match is_restless {
+            true => now,
+            false => ledger.next_change(&self.windows, &self.since, now).map_or(rest, |next| next.min(rest)),
+        };
+        let (symbol, name) = (token.symbol().to_owned(), token.name().to_owned());
+        let page =
+            Page { symbol, name, groups: token.groups.clone(), totals: Arc::new(totals), known: ledger.known(), at: now, wake };
+        Worked { id: token.id.clone(), page }
+    }
+
+    /// Remembers what was worked out.
+    pub fn keep(&mut self, worked: Worked) {
+        let Worked { id, page } = worked;
+        self.groups.clear();
+        let (at, wake, groups, market_cap) = (page.at, page.wake, page.groups.clone(), page.totals.market_cap);
+        if let Some(before) = self.pages.insert(id.clone(), page) {
+            self.wakes.remove(&(before.wake, id.clone()));
+            if before.totals.market_cap != market_cap {
+                self.stir(&groups, &id, at);
+            }
+        }
+        self.wakes.insert((wake, id));
+    }
+
+    /// Has tokens of these groups looked at again: their share has another whole.
+    fn stir(&mut self, groups: &[String], but: &TokenId, now: Timestamp) {
+        if !self.has_shares || !self.is_complete || groups.is_empty() {
+            return;
+        }
+        let others: Vec<TokenId> = self
+            .pages
+            .iter()
+            .filter(|(id, page)| *id != but && page.groups.iter().any(|group| groups.contains(group)))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in others {
+            self.wake(&id, now);
+        }
+    }
+
+    /// Has a token looked at again at `at` or before.
+    pub fn wake(&mut self, id: &TokenId, at: Timestamp) {
+        if let Some(page) = self.pages.get_mut(id).filter(|page| page.wake > at) {
+            self.wakes.remove(&(page.wake, id.clone()));
+            page.wake = at;
+            self.wakes.insert((at, id.clone()));
+        }
+    }
+
+    /// Whether what is remembered of a token took this flow for known; none where nothing is remembered of it.
+    #[must_use]
+    pub fn knew(&self, id: &TokenId, flow: Flow) -> Option<bool> {
+        self.pages.get(id)?.known.get(flow as usize).copied()
+    }
+
+    /// Whether anything is remembered of a token.
+    #[must_use]
+    pub fn has(&self, id: &TokenId) -> bool {
+        self.pages.contains_key(id)
+    }
+
+    /// Whether every watched token was worked out once since what rules ask for last changed.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Forgets a token that is not watched any more.
+    pub fn forget(&mut self, id: &TokenId) {
+        self.groups.clear();
+        if let Some(page) = self.pages.remove(id) {
+            self.wakes.remove(&(page.wake, id.clone()));
+        }
+    }
+
+    /// The tokens whose totals are to be worked out again by `now`.
+    #[must_use]
+    pub fn due(&self, now: Timestamp) -> Vec<TokenId> {
+        self.wakes.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect()
+    }
+
+    /// Percent of the market cap of each of its groups, as far as all their tokens are known.
+    fn shares(&self, token: &Token, market_cap: Option<f64>) -> BTreeMap<String, f64> {
+        let mut shares = BTreeMap::new();
+        for group in token.groups.iter() {
+            let others = self.pages.iter().filter(|(id, page)| **id != token.id && page.groups.contains(group));
+            let whole = others.map(|(_, page)| page.totals.market_cap).chain([market_cap]).sum::<Option<f64>>();
+            if let Some(share) = share(market_cap, whole) {
+                shares.insert(group.clone(), share);
+            }
+        }
+        shares
+    }
+
+    /// The totals of a group, or of all tokens that `lets_in` lets in, which `key` stands for; none where that is nobody, or where
+    /// not all of them are known yet.
+    pub fn group(
+        &mut self,
+        key: &str,
+        group: Option<&str>,
+        lets_in: impl Fn(&TokenId, &[String]) -> bool,
+    ) -> Option<Arc<Totals>> {
+        if !self.is_complete {
+            return None;
+        }
+        if let Some(known) = self.groups.get(key) {
+            return known.clone();
+        }
+        let is_in = |id: &TokenId, groups: &[String]| match group {
+            Some(group) => groups.iter().any(|of| of == group),
+            None => lets_in(id, groups),
+        };
+        let members: Vec<Member> = self
+            .pages
+            .iter()
+            .filter(|(id, page)| is_in(id, &page.groups))
+            .map(|(id, page)| Member {
+                id: id.clone(),
+                symbol: page.symbol.clone(),
+                name: page.name.clone(),
+                totals: page.totals.clone(),
+                share: None,
+            })
+            .collect();
+        let totals = (!members.is_empty()).then(|| Arc::new(Totals::of_group(group, members, &self.windows)));
+        self.groups.insert(key.to_owned(), totals.clone());
+        totals
+    }
+}
+
+/// Whether what a feed would tell of `resource` is known: a complete answer was read. What happened is unknown again while the feed
+/// fails, since nothing says that nothing happened meanwhile; a schedule stays what it was. Where the token list says that there are
+/// no burns or buybacks at all, none is known to be none.
+#[must_use]
+pub fn is_known(resource: Resource, feeds: &[(Endpoint, FeedState)], item: &wire::TokenItem) -> bool {
+    let speaks = |endpoint: Endpoint| endpoint.resource() == Some(resource) && endpoint.is_per_token();
+    let was_read =
+        |state: &FeedState| state.baseline_at.is_some() && (resource == Resource::Unlock || state.failing_since.is_none());
+    let mut own = feeds.iter().filter(|(endpoint, _)| speaks(*endpoint)).peekable();
+    let is_absent = match resource {
+        Resource::Burn => item.has_burn.copied() == Some(false),
+        Resource::Buyback => item.has_buyback.copied() == Some(false),
+        _ => false,
+    };
+    if own.peek().is_none() && is_absent {
+        return true;
+    }
+    own.any(|(_, state)| was_read(state) || (is_absent && state.baseline_at.is_none() && state.failing_since.is_none()))
+}
+
+#[cfg(test)]
+mod tests;

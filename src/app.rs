@@ -235,6 +235,7 @@ impl App {
             outbox,
             metrics,
             rejudge: rejudge.clone(),
+            book: Mutex::default(),
             turn: tokio::sync::Mutex::new(()),
         };
         Ok(Self {

@@ -10,7 +10,7 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -19,24 +19,25 @@ use chrono::{NaiveTime, TimeDelta};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
+    aggregate::{self, Book, Flow, LONGEST_REST, Ledger, Totals, Worked},
     alert::Alert,
     api::{Client, Failure, FailureKind, Fetched, Outcome, Payload, Request},
     budget::{Allowance, Why},
     change::Change,
     config::Config,
     diff,
-    evaluate::{self, Draft, Limits, TokenFacts, Verdict},
+    evaluate::{self, Draft, Limits, TokenFacts, TokenTotals, Verdict},
     intake,
     metrics::Metrics,
     outbox::Outbox,
     plan::{self, Ask, Basis, Plan},
     route::RouteTree,
-    rules::RuleSet,
+    rules::{On, Pool, Rule, RuleSet},
     schedule::Job,
     slot::Slots,
     store::{
         Store, StoreError,
-        model::{Commit, FeedUpdate, PollEntry, Saved, TokenSnapshot},
+        model::{Commit, FeedUpdate, PollEntry, Reach, Saved, TokenSnapshot},
     },
     supply::{Endpoint, FeedId, FeedState, Record, Resource, Timestamp, Token, TokenId, Tracked},
     trouble::{self, FeedNews, FeedResult},
@@ -72,6 +73,8 @@ pub struct Deps {
     pub metrics: Arc<Metrics>,
     /// The next evaluation looks at everything ahead: rules or groups may have changed.
     pub rejudge: Arc<AtomicBool>,
+    /// What the windows of every token hold, and when time alone will change that.
+    pub book: Mutex<Book>,
     /// One batch at a time is compared, judged and committed; asking goes on meanwhile.
     pub turn: tokio::sync::Mutex<()>,
 }
@@ -98,6 +101,10 @@ impl Deps {
     #[must_use]
     pub fn judgement(&self) -> Arc<Judgement> {
         self.judgement.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn settings(&self) -> diff::Settings {
@@ -343,14 +350,24 @@ impl Cycle<'_> {
         let mut last = self.whole_update(&ask, &fetched, known);
         if let (Some(Payload::Tokens(items)), None) = (payload(&fetched), &last.failure) {
             let is_baseline = last.is_baseline;
+            let judgement = deps.judgement();
             for items in items.chunks(TICK_BATCH) {
                 let ids: Vec<TokenId> = items.iter().filter_map(|item| item.id.as_str()).map(TokenId::from).collect();
                 let before = stored("read what was known", deps.store.tokens(ids, Vec::new())).await?;
                 let mut work = Batch::default();
+                let mut moved = Vec::new();
                 for (snapshot, item) in before.into_iter().zip(items.iter().filter(|item| item.id.as_str().is_some())) {
+                    // A market cap or a supply that a rule reads can turn it, though no schedule changed.
+                    let id = &snapshot.token.id;
+                    if deps.watch.covers(id) && judgement.rules.index.is_moved(&snapshot.token.item, item) {
+                        moved.push(id.clone());
+                    }
                     self.take_in_token(&mut work, snapshot, item, is_baseline);
                 }
                 self.judge_and_commit(work).await?;
+                if !moved.is_empty() {
+                    self.judge_as_known(moved).await?;
+                }
             }
             last.commit.token_list_complete = true;
             last.commit.listed = items.iter().filter_map(|item| item.id.as_str()).map(TokenId::from).collect();
@@ -578,6 +595,19 @@ impl Cycle<'_> {
         let judgement = deps.judgement();
         let windows = evaluate::windows(&judgement.rules, until, self.now);
         let mut due = stored("read whose time has come", deps.store.tokens_due(windows, self.now)).await?;
+        let fills_book = rejudges && judgement.rules.has_aggregates();
+        if rejudges {
+            let rules = &judgement.rules;
+            let has_shares = rules.on(On::Token).any(|rule| !rule.shares().is_empty());
+            deps.book().reset(rules.windows.clone(), rules.since.clone(), has_shares);
+        }
+        if fills_book {
+            let known = stored("read whom rules may concern", deps.store.token_ids(false)).await?;
+            due.extend(known.into_iter().filter(|id| deps.watch.covers(id)));
+        }
+        due.extend(deps.book().due(self.now));
+        due.sort();
+        due.dedup();
         if until.is_none() {
             let states = evaluate::states(&judgement.rules, self.now);
             due.extend(stored("read whom other rules may concern", deps.store.tokens_to_rejudge(states)).await?);
@@ -587,6 +617,15 @@ impl Cycle<'_> {
         for ids in due.chunks(TICK_BATCH) {
             let _turn = deps.turn.lock().await;
             self.judge_as_known(ids.to_vec()).await?;
+        }
+        if fills_book {
+            // Only now are groups whole, and with them the share of each token.
+            deps.book().complete(self.now);
+            let due = deps.book().due(self.now);
+            for ids in due.chunks(TICK_BATCH) {
+                let _turn = deps.turn.lock().await;
+                self.judge_as_known(ids.to_vec()).await?;
+            }
         }
         let commit = Commit { evaluated_until: Some(self.now), ..Commit::default() };
         let _turn = deps.turn.lock().await;
@@ -637,11 +676,119 @@ impl Cycle<'_> {
             .collect();
         let judgement = self.deps.judgement();
         let context = judgement.context(self.now);
+        let worked = self.work_out(&work, &judgement.rules).await?;
+        let nothing = Totals::default();
+        let wholes: Vec<TokenTotals<'_>> = work
+            .tokens
+            .iter()
+            .enumerate()
+            .map(|(place, judged)| TokenTotals {
+                token: &judged.token,
+                is_watched: judged.is_watched,
+                totals: worked.get(place).map_or(&nothing, Worked::totals),
+                alerts: &judged.alerts,
+                polled_at: &judged.polled_at,
+            })
+            .collect();
         let draft = evaluate::evaluate(&facts, &context, &mut self.limits);
+        let draft = draft.join(evaluate::tokens(&wholes, &context, &mut self.limits));
         let verdict = self.number(draft).await?;
         self.report.judged += u32::try_from(work.tokens.len()).unwrap_or(u32::MAX);
         self.report.changes.extend(work.commit.changes.iter().cloned());
-        self.commit(work.commit, verdict).await
+        let moved = self.moved_feeds(&work);
+        let unwatched: Vec<TokenId> =
+            work.tokens.iter().filter(|judged| !judged.is_watched).map(|judged| judged.token.id.clone()).collect();
+        self.commit(work.commit, verdict).await?;
+        // Only what was written counts as judged.
+        let mut book = self.deps.book();
+        worked.into_iter().for_each(|worked| book.keep(worked));
+        moved.iter().for_each(|id| book.wake(id, self.now));
+        unwatched.iter().for_each(|id| book.forget(id));
+        Ok(())
+    }
+
+    /// What the windows of the tokens of a batch hold, with what the batch brings; nothing where no rule asks.
+    async fn work_out(&self, work: &Batch, rules: &RuleSet) -> Result<Vec<Worked>, CycleError> {
+        if !rules.has_aggregates() || work.tokens.is_empty() {
+            return Ok(Vec::new());
+        }
+        let longest = |flow: Flow| {
+            let asked = rules.windows.iter().filter(|window| window.flow == flow).map(|window| window.span);
+            asked.chain(rules.since.iter().filter(|(of, _)| *of == flow).map(|(_, span)| *span)).max()
+        };
+        let is_at_hand = |resource: Resource| work.tokens.iter().all(|judged| judged.resources.contains(&resource));
+        let reaches = Flow::ALL.into_iter().filter(|flow| !is_at_hand(flow.resource())).filter_map(|flow| {
+            // The latest burn and buyback are asked for without any window.
+            let is_last = matches!(flow, Flow::Burned | Flow::BoughtBack);
+            let span = longest(flow).or(is_last.then(TimeDelta::zero))? + LONGEST_REST + TimeDelta::days(1);
+            let (before, after) = (self.now.checked_sub_signed(span), self.now.checked_add_signed(span));
+            Some(match flow {
+                Flow::Ahead => Reach { resource: Resource::Unlock, since: self.now, until: after.unwrap_or(self.now) },
+                _ => Reach { resource: flow.resource(), since: before.unwrap_or(self.now), until: after.unwrap_or(self.now) },
+            })
+        });
+        let reaches: Vec<Reach> = reaches.collect();
+        let ids = work.tokens.iter().map(|judged| judged.token.id.clone()).collect();
+        let known = stored("read what windows hold", self.deps.store.entries(ids, reaches)).await?;
+        let restless: Vec<_> =
+            rules.on(On::Token).chain(rules.on(On::Portfolio)).filter(|rule| rule.is_clock_dependent).collect();
+        let book = self.deps.book();
+        let worked = work.tokens.iter().zip(known).map(|(judged, entries)| {
+            let mut feeds = entries.feeds;
+            for update in work.commit.feeds.iter().filter(|update| update.id.token.as_ref() == Some(&judged.token.id)) {
+                feeds.retain(|(endpoint, _)| *endpoint != update.id.endpoint);
+                feeds.push((update.id.endpoint, update.state.clone()));
+            }
+            let older = entries.records.iter().filter(|tracked| !judged.resources.contains(&tracked.record.resource()));
+            let ledger =
+                Ledger::of(older.chain(&judged.records), |resource| aggregate::is_known(resource, &feeds, &judged.token.item));
+            book.work_out(&judged.token, &ledger, restless.iter().any(|rule| rule.lets_in(&judged.token)), self.now)
+        });
+        Ok(worked.collect())
+    }
+
+    /// Tokens of a batch whose feeds begin or cease to be trusted, without being judged in it: an answer that failed, or one that is
+    /// the same as before after a failure.
+    fn moved_feeds(&self, work: &Batch) -> Vec<TokenId> {
+        let book = self.deps.book();
+        let is_judged = |id: &TokenId| work.tokens.iter().any(|judged| judged.token.id == *id);
+        let moved = work.commit.feeds.iter().filter_map(|update| {
+            let id = update.id.token.as_ref().filter(|id| !is_judged(id))?;
+            let flow = Flow::ALL.into_iter().find(|flow| Some(flow.resource()) == update.id.endpoint.resource())?;
+            let is_trusted = update.state.baseline_at.is_some() && (flow == Flow::Ahead || update.state.failing_since.is_none());
+            (book.knew(id, flow)? != is_trusted).then(|| id.clone())
+        });
+        moved.collect()
+    }
+
+    /// Has every watched token counted in its groups, also one that was never read: its sums are unknown, and so are the group's.
+    async fn meet_newcomers(&mut self, rules: &RuleSet) -> Result<(), CycleError> {
+        let deps = self.deps;
+        if !rules.has_aggregates() || !deps.book().is_complete() {
+            return Ok(());
+        }
+        let known = stored("read whom rules may concern", deps.store.token_ids(false)).await?;
+        let mut new: Vec<TokenId> = known.into_iter().chain(deps.watch.named().iter().cloned()).collect();
+        {
+            let book = deps.book();
+            new.retain(|id| deps.watch.covers(id) && !book.has(id));
+        }
+        new.sort();
+        new.dedup();
+        for ids in new.chunks(TICK_BATCH) {
+            self.judge_as_known(ids.to_vec()).await?;
+        }
+        Ok(())
+    }
+
+    /// Judges groups as a whole, from what is remembered of their tokens.
+    fn judge_groups(&mut self, open: &[Alert], judgement: &Judgement) -> Draft {
+        let deps = self.deps;
+        let mut of = |rule: &Rule, pool: &Pool| match pool {
+            Pool::Group(name) => deps.book().group(&format!("@{name}"), Some(name), |_, _| false),
+            Pool::Watched => deps.book().group(rule.id.as_str(), None, |id, groups| rule.lets_in_named(id, groups)),
+        };
+        evaluate::portfolios(&mut of, open, &[], &judgement.context(self.now), &mut self.limits)
     }
 
     /// Gives the alerts that a draft opens their episodes.
@@ -719,6 +866,10 @@ impl Cycle<'_> {
             let news = trouble::Cycle { news: &seen, open: &open, is_watched: &is_watched, token: &|id| named.get(id) };
             trouble::watch(&news, &judgement.context(self.now))
         };
+        if matches!(job, Job::Poll(_)) {
+            self.meet_newcomers(&judgement.rules).await?;
+        }
+        let draft = draft.join(self.judge_groups(&open, &judgement));
         let draft = draft.join(std::mem::take(&mut self.limits).summaries(self.now));
         let verdict = self.number(draft).await?;
         let commit = Commit { jobs: vec![(job.as_str().to_owned(), slot)], ..Commit::default() };

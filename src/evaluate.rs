@@ -5,6 +5,8 @@
 //! notices. A draft names what it [opens](Draft::openings); the caller asks the store for the latest episode of each, and
 //! [`Draft::number`] makes the [`Verdict`], with ids that are the same whenever the same facts are judged again.
 //!
+//! Rules on a token or a group as a whole are judged in `whole`, with the same states.
+//!
 //! Three kinds of rules are judged here; trouble with the source is in [`crate::trouble`].
 //! - *States*: an unlock ahead, a row of the allocation table, the emission of a day. They fire while their condition holds and
 //!   have an end. An unlock is told again at each lead time, each once; after downtime only at the latest.
@@ -17,6 +19,7 @@
 
 mod draft;
 mod limit;
+mod whole;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -26,6 +29,7 @@ pub(crate) use draft::Telling;
 pub use draft::{Draft, Verdict};
 use draft::{Sketch, Tell, Urgency, remember};
 pub use limit::Limits;
+pub use whole::{TokenTotals, portfolios, tokens};
 
 use crate::{
     alert::{Alert, AlertBody, AlertState, Labels, NoticeKind, Resolution, SourceBody, TokenBody, alert_id},
@@ -81,9 +85,9 @@ pub fn evaluate(facts: &[TokenFacts<'_>], context: &Context<'_>, limits: &mut Li
 /// changes what is to be told: those that came within a lead time of a rule. Open alerts wake by their own `recheck_at`.
 ///
 /// `evaluated_until` is None before the first evaluation and after a change of rules, routes or groups: then everything that any
-/// rule on unlocks can see is in the windows. A rule whose condition reads the clock has no instant that could be known beforehand:
-/// each tick looks at all unlocks ahead within its longest lead time, or at all of them where it has no `within`; that is the
-/// price of `daysUntil` in a condition.
+/// rule on unlocks can see is in the windows. `daysUntil <= 7` turns at an instant that can be known beforehand and costs no more
+/// than a lead time. A condition that reads the clock in another way (`now`, `daysUntil * 2`) may turn at any instant: each tick
+/// looks at all unlocks ahead within its longest lead time, or at all of them where it has no `within`.
 #[must_use]
 pub fn windows(rules: &RuleSet, evaluated_until: Option<Timestamp>, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     windows_of(&rules.rules, evaluated_until, now)
@@ -101,6 +105,9 @@ pub fn states(rules: &RuleSet, now: Timestamp) -> Vec<Resource> {
 /// The longest interval that a date may stand for (a month): an unlock that began so long ago may not have passed yet.
 const LONGEST_INTERVAL: TimeDelta = TimeDelta::days(32);
 
+/// How much earlier and later than computed an edge is looked at: fractions of days are rounded, and `<` turns just after `<=`.
+const EDGE_SLACK: TimeDelta = TimeDelta::seconds(1);
+
 /// A rule as this room sees it: its plain terms, and what it says of a scope. Tests have a rule of their own.
 pub(crate) trait Judge {
     fn terms(&self) -> Terms<'_>;
@@ -109,6 +116,10 @@ pub(crate) trait Judge {
     fn clears(&self, scope: &Scope<'_>) -> bool;
     fn level(&self, scope: &Scope<'_>) -> Option<u32>;
     fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered;
+    /// Whether it may let in anything of this token at all.
+    fn lets_in(&self, _token: &Token) -> bool {
+        true
+    }
 }
 
 /// The plain terms of a rule.
@@ -125,6 +136,8 @@ pub(crate) struct Terms<'a> {
     pub receivers: &'a [ReceiverName],
     pub expires: Option<Timestamp>,
     pub is_clock_dependent: bool,
+    /// Days before a record's time at which its truth may turn.
+    pub edges: &'a [f64],
 }
 
 impl Terms<'_> {
@@ -165,7 +178,11 @@ impl Judge for Rule {
             receivers: &self.receivers,
             expires: self.expires,
             is_clock_dependent: self.is_clock_dependent,
+            edges: &self.edges,
         }
+    }
+    fn lets_in(&self, token: &Token) -> bool {
+        Rule::lets_in(self, token)
     }
     fn covers(&self, scope: &Scope<'_>) -> bool {
         Rule::covers(self, scope)
@@ -196,6 +213,9 @@ fn windows_of<J: Judge>(rules: &[J], evaluated_until: Option<Timestamp>, now: Ti
         match evaluated_until {
             Some(until) if !terms.is_clock_dependent => {
                 windows.extend(terms.within.iter().map(|lead| (ahead(until, lead.span), ahead(now, lead.span))));
+                // What turns after the begin of an unlock that is over is judged no more.
+                let edges = terms.edges.iter().filter(|days| **days >= 0.0).filter_map(|days| span_of_days(*days));
+                windows.extend(edges.map(|span| (ahead(until, span - EDGE_SLACK), ahead(now, span + EDGE_SLACK))));
             }
             _ => {
                 let longest = terms.within.iter().map(|lead| lead.span).max();
@@ -215,16 +235,35 @@ fn windows_of<J: Judge>(rules: &[J], evaluated_until: Option<Timestamp>, now: Ti
     windows
 }
 
+/// So many days, where that is a length of time.
+pub(crate) fn span_of_days(days: f64) -> Option<TimeDelta> {
+    let millis = days * 86_400_000.0;
+    // Within a hundred thousand years every whole millisecond is a double.
+    (millis.abs() < 3.2e15).then(|| TimeDelta::milliseconds(millis.round() as i64))
+}
+
 /// The engine behind [`evaluate`], for any kind of rule.
 fn judge<J: Judge>(facts: &[TokenFacts<'_>], rules: &[J], routes: &RouteTree, now: Timestamp, limits: &mut Limits) -> Draft {
     let mut judgement = Judgement { routes, now, draft: Draft::default() };
     let mut open: Vec<Vec<Open<'_>>> = facts.iter().map(open_alerts).collect();
     let mut ids: HashSet<&RuleId> = HashSet::new();
     let awake: Vec<&J> = rules.iter().filter(|rule| rule.terms().is_awake(now) && ids.insert(rule.terms().id)).collect();
+    // What moved is judged by the rules that hear of it, and by no others.
+    let mut by_on: HashMap<On, Vec<&J>> = HashMap::new();
+    for rule in &awake {
+        by_on.entry(rule.terms().on).or_default().push(rule);
+    }
     for (facts, open) in facts.iter().zip(&mut open).filter(|(facts, _)| facts.is_watched) {
         let records: Vec<_> = facts.records.iter().map(Dated::of).collect();
-        for rule in &awake {
-            judgement.token(*rule, facts, &records, open);
+        let is_heard = concerns(facts);
+        for (on, rules) in by_on.iter().filter(|(on, _)| is_heard(**on)) {
+            for rule in rules {
+                let is_open = || open.iter().any(|open| open.alert.rule == *rule.terms().id);
+                // Its filter by token is asked once, not for each record; an alert that it lets in no longer ends.
+                if rule.lets_in(facts.token) || (matches!(on, On::Record(_)) && is_open()) {
+                    judgement.token(*rule, facts, &records, open);
+                }
+            }
         }
     }
     for rule in &awake {
@@ -253,6 +292,19 @@ fn judge<J: Judge>(facts: &[TokenFacts<'_>], rules: &[J], routes: &RouteTree, no
         }
     }
     judgement.draft
+}
+
+/// What can be heard of these facts: records that are states, arrivals, changes.
+fn concerns(facts: &TokenFacts<'_>) -> impl Fn(On) -> bool {
+    move |on| match on {
+        On::Record(Resource::Unlock | Resource::Allocation | Resource::Emission) => !facts.records.is_empty(),
+        On::Record(resource) => facts.added.iter().any(|tracked| tracked.record.resource() == resource),
+        On::Change(resource, kind) => {
+            let hears = |change: &Change| change.resource == Some(resource) && kind.is_none_or(|kind| kind == change.kind);
+            facts.changes.iter().any(hears)
+        }
+        On::Token | On::Portfolio | On::Source => false,
+    }
 }
 
 /// A record with the time that it stands for, worked out once for all rules.
@@ -478,7 +530,7 @@ impl Judgement<'_> {
         if terms.hold > TimeDelta::zero() {
             alert.level = rule.level(&scope);
             self.render(rule, &about, &mut alert);
-            alert.recheck_at = recheck(&terms, &alert, resource);
+            alert.recheck_at = recheck(&terms, &alert, resource, self.now);
             self.draft.alerts.push(Sketch { alert, is_opening: true });
         } else {
             self.fire(rule, &about, alert, true);
@@ -669,7 +721,7 @@ impl Judgement<'_> {
 
     /// Nothing is told; what moved on silently is written.
     fn keep(&mut self, terms: &Terms<'_>, before: &Alert, mut alert: Alert, resource: Resource) {
-        alert.recheck_at = recheck(terms, &alert, resource);
+        alert.recheck_at = recheck(terms, &alert, resource, self.now);
         if alert != *before {
             self.draft.alerts.push(Sketch { alert, is_opening: false });
         }
@@ -690,7 +742,7 @@ impl Judgement<'_> {
         if alert.state == AlertState::Firing
             && let Some(resource) = alert.resource
         {
-            alert.recheck_at = recheck(terms, &alert, resource);
+            alert.recheck_at = recheck(terms, &alert, resource, self.now);
         }
         let receivers = terms.audience(self.routes, &alert.labels);
         let body = about.body(&alert, "firing", reason, self.now);
@@ -786,7 +838,7 @@ fn is_same(text: &str, lead: &Lead) -> bool {
 
 /// The next instant at which time alone may move an open alert on. A condition that reads the clock may turn at any time: such
 /// alerts are due for a look at every tick, which an instant that is already past says without being written again and again.
-fn recheck(terms: &Terms<'_>, alert: &Alert, resource: Resource) -> Option<Timestamp> {
+fn recheck(terms: &Terms<'_>, alert: &Alert, resource: Resource, now: Timestamp) -> Option<Timestamp> {
     if terms.is_clock_dependent {
         return Some(alert.active_at);
     }
@@ -797,7 +849,15 @@ fn recheck(terms: &Terms<'_>, alert: &Alert, resource: Resource) -> Option<Times
         let untold = terms.within.iter().filter(|lead| !is_told(&alert.leads, lead));
         untold.filter_map(|lead| due.start.checked_sub_signed(lead.span)).min()
     });
-    [end, fires, clears, next_lead, terms.expires].into_iter().flatten().min()
+    let next_edge = alert.due.and_then(|due| {
+        let turns = terms.edges.iter().filter_map(|days| {
+            let from = if *days > 0.0 { due.start } else { due.end };
+            from.checked_sub_signed(span_of_days(*days)?)
+        });
+        // `<` turns just after `<=` does.
+        turns.flat_map(|at| [at, at + EDGE_SLACK]).filter(|at| *at > now).min()
+    });
+    [end, fires, clears, next_lead, next_edge, terms.expires].into_iter().flatten().min()
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ impl Judge for Fake {
             receivers: &self.receivers,
             expires: self.expires,
             is_clock_dependent: self.is_clock_dependent,
+            edges: &[],
         }
     }
     fn covers(&self, scope: &Scope<'_>) -> bool {

@@ -28,7 +28,7 @@ use crate::{
 use super::{
     Filters, Lead, Level, On, Place, Pool, Rule, RuleBody, RuleSet,
     advice::{self, Subject},
-    condition::{self, Condition, Reads, can_be_heard, span_of},
+    condition::{self, Condition, Edge, Reads, can_be_heard, span_of},
     imply::Logic,
     template::{Engine, Template},
 };
@@ -319,7 +319,12 @@ impl Reader<'_> {
             }
         }
         self.known_groups(table, &reads);
-        let is_clock_dependent = reads.clock || !reads.edges.is_empty();
+        let is_clock_dependent = reads.clock;
+        let edges = reads.edges.iter().filter_map(|edge| match edge {
+            Edge::Until(days) => Some(*days),
+            Edge::Since(..) => None,
+        });
+        let edges = edges.collect();
         body.reads = reads;
         let pools = if on == On::Portfolio { self.pools(table, &body.filters) } else { Vec::new() };
         let name_place = id.as_ref().map_or(&alert, |id| id).span.clone();
@@ -336,6 +341,7 @@ impl Reader<'_> {
             owner: self.text(table, "owner").map(|owner| owner.value),
             expires: self.expires(table),
             is_clock_dependent,
+            edges,
             pools,
             place: Place { file: self.file.file.as_path().into(), span: name_place.clone() },
             body,

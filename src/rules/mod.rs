@@ -21,7 +21,7 @@ use crate::{
     aggregate::{Flow, Totals, Window},
     alert::Labels,
     change::{Change, ChangeKind},
-    supply::{ReceiverName, Record, Resource, RuleId, Timestamp, Token, Tracked},
+    supply::{ReceiverName, Record, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
 };
 
 use builtin::{built_in_of_totals, built_in_summary};
@@ -140,8 +140,10 @@ pub struct Rule {
     pub owner: Option<String>,
     /// It rests from then on.
     pub expires: Option<Timestamp>,
-    /// Whether a condition of it reads the time (`now`, `daysUntil`, `daysSince`), so that time alone can change its truth.
+    /// Whether a condition of it reads the time (`now`, `daysUntil * 2`) in such a way that it may turn at any instant.
     pub is_clock_dependent: bool,
+    /// Days before a record's time (negative: after) at which its truth may turn, and not between: `daysUntil <= 7`.
+    pub edges: Vec<f64>,
     /// The groups that a rule on `portfolio` looks at, one alert for each; empty for every other rule.
     pub pools: Vec<Pool>,
     /// Where it stands.
@@ -203,7 +205,7 @@ impl RuleSet {
         }
         reads.windows.sort_unstable();
         let since = reads.edges.iter().filter_map(|edge| match edge {
-            Edge::Since(flow, days) => span_of_days(*days).map(|span| (*flow, span)),
+            Edge::Since(flow, days) => Some((*flow, crate::evaluate::span_of_days(*days)?)),
             Edge::Until(_) => None,
         });
         Self { index, windows: reads.windows.into(), since: since.collect(), rules }
@@ -219,12 +221,6 @@ impl RuleSet {
     pub fn has_aggregates(&self) -> bool {
         !self.index.on(On::Token).is_empty() || !self.index.on(On::Portfolio).is_empty()
     }
-}
-
-/// So many days, where that is a length of time.
-fn span_of_days(days: f64) -> Option<TimeDelta> {
-    let millis = days * 86_400_000.0;
-    (millis.is_finite() && millis.abs() < 1e15).then(|| TimeDelta::milliseconds(millis.ceil() as i64))
 }
 
 /// Conditions, templates and filters of a rule.
@@ -275,21 +271,13 @@ impl Rule {
     /// looks at as one where no group is named.
     #[must_use]
     pub fn lets_in(&self, token: &Token) -> bool {
-        self.body.filters.let_in(token)
+        self.body.filters.let_in(&token.id, &token.groups)
     }
 
-    /// Distances from a record's time at which its truth may turn, days before it (negative: after).
-    pub fn edges(&self) -> impl Iterator<Item = f64> {
-        self.body.reads.edges.iter().filter_map(|edge| match edge {
-            Edge::Until(days) => Some(*days),
-            Edge::Since(..) => None,
-        })
-    }
-
-    /// Whether its truth may turn at any instant, so that every tick must look.
+    /// As [`Self::lets_in`], of a token of which no more than this is at hand.
     #[must_use]
-    pub fn reads_clock(&self) -> bool {
-        self.body.reads.clock
+    pub fn lets_in_named(&self, token: &TokenId, groups: &[String]) -> bool {
+        self.body.filters.let_in(token, groups)
     }
 
     /// Groups of which it asks for a token's share.
@@ -383,16 +371,18 @@ impl Rule {
 }
 
 impl Filters {
-    fn let_in(&self, token: &Token) -> bool {
+    fn let_in(&self, token: &TokenId, groups: &[String]) -> bool {
         if self.tokens.is_none() && self.groups.is_empty() {
             return true;
         }
-        let by_name = self.tokens.as_ref().is_some_and(|globs| globs.is_match(token.id.as_str()));
-        by_name || token.groups.iter().any(|group| self.groups.contains(group))
+        let by_name = self.tokens.as_ref().is_some_and(|globs| globs.is_match(token.as_str()));
+        by_name || groups.iter().any(|group| self.groups.contains(group))
     }
 
     fn cover(&self, scope: &Scope<'_>) -> bool {
-        if (self.tokens.is_some() || !self.groups.is_empty()) && !scope.token.is_some_and(|token| self.let_in(token)) {
+        if (self.tokens.is_some() || !self.groups.is_empty())
+            && !scope.token.is_some_and(|token| self.let_in(&token.id, &token.groups))
+        {
             return false;
         }
         if let Some(globs) = &self.listed_methods {

@@ -401,7 +401,8 @@ fn lengths_dates_and_flags_are_read() {
     assert_eq!((rule.hold, rule.keep_firing_for), (TimeDelta::hours(1), TimeDelta::hours(2)));
     assert_eq!((rule.expires, rule.limit, rule.owner.as_deref()), (Some(at("2026-12-31")), Some(5), Some("desk")));
     assert_eq!(rule.receivers, [ReceiverName::from("ops")]);
-    assert!(rule.is_clock_dependent);
+    assert_eq!((rule.is_clock_dependent, rule.edges.as_slice()), (false, &[3.0][..]));
+    assert!(rule_when("unlock", "unlockDate - now < duration('3d')").is_clock_dependent);
     assert!(!rule_when("unlock", "cliffValue > 1").is_clock_dependent);
     assert_eq!(rule_when("burn", "value > 1").since, TimeDelta::days(7));
     assert!(load_text("[[rule]]\nalert = \"A\"\non = \"unlock\"\nenabled = false\n").set.rules.is_empty());

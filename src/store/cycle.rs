@@ -20,7 +20,7 @@ use crate::{
 /// No unlock stands for a longer time than a month: how far before a time one may begin that has not passed by then.
 pub(super) const LONGEST_INTERVAL: TimeDelta = TimeDelta::days(31);
 
-const FEED_COLUMNS: &str =
+pub(super) const FEED_COLUMNS: &str =
     "f.baseline_at, f.read_at, f.tried_at, f.hash, f.mark, f.stale, f.failing_since, f.missing, f.held_since, f.cost";
 
 /// Tokens with an unlock that begins in a window.

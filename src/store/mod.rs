@@ -19,6 +19,7 @@ mod open;
 mod outbox;
 mod prune;
 mod threads;
+mod windows;
 
 #[cfg(test)]
 mod tests;
@@ -161,6 +162,14 @@ impl Store {
     /// As any read: see [`StoreError`].
     pub async fn tokens(&self, ids: Vec<TokenId>, resources: Vec<Resource>) -> Result<Vec<TokenSnapshot>, StoreError> {
         self.read("read tokens", move |from| cycle::tokens(from, &ids, &resources)).await
+    }
+
+    /// What the windows of tokens are summed over, in the order of `ids`: of each resource no more records than `reaches` wants.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn entries(&self, ids: Vec<TokenId>, reaches: Vec<Reach>) -> Result<Vec<Entries>, StoreError> {
+        self.read("read what windows hold", move |from| windows::entries(from, &ids, &reaches)).await
     }
 
     /// Tokens with an unlock that begins in one of the windows (from exclusive, to inclusive), or with an open alert that is to be

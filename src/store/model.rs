@@ -160,6 +160,27 @@ impl TokenSnapshot {
     }
 }
 
+/// Which records of a resource a look at windows wants: those that begin in a span of time, and beside them the latest one, and
+/// unlocks with a linear segment, which may have begun long ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Of what.
+    pub resource: Resource,
+    /// From then on.
+    pub since: Timestamp,
+    /// Up to then.
+    pub until: Timestamp,
+}
+
+/// What the windows of one token are summed over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entries {
+    /// State of its feeds.
+    pub feeds: Vec<(Endpoint, FeedState)>,
+    /// Its records, as far as they were asked for.
+    pub records: Vec<Tracked>,
+}
+
 /// What planning a cycle needs to know of a token: small, since there may be ten thousand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanToken {

@@ -33,6 +33,7 @@ impl Judge for Fake {
             receivers: &self.receivers,
             expires: None,
             is_clock_dependent: false,
+            edges: &[],
         }
     }
     fn covers(&self, _: &Scope<'_>) -> bool {

@@ -243,7 +243,7 @@ fn thresholds_in_another_unit_are_warnings() {
 fn what_a_rule_reads_of_the_clock_is_known_beforehand_where_it_can_be() {
     let edges = |on: &str, when: &str| {
         let rule = rule_when(on, when);
-        (rule.reads_clock(), rule.edges().collect::<Vec<_>>())
+        (rule.is_clock_dependent, rule.edges.clone())
     };
     assert_eq!(edges("unlock", "daysUntil <= 7 && cliffValue > 1"), (false, vec![7.0]));
     assert_eq!(edges("unlock", "3 > daysSince || daysUntil > -2.5"), (false, vec![-3.0, -2.5]));
@@ -251,7 +251,7 @@ fn what_a_rule_reads_of_the_clock_is_known_beforehand_where_it_can_be() {
     assert_eq!(edges("unlock", "daysUntil < 7 && unlockDate > now"), (true, vec![7.0]));
     let loaded = load_text("[[rule]]\nalert = \"A\"\non = \"token\"\nwhen = \"lastBuyback.daysSince >= 35\"\n");
     assert_eq!(loaded.set.since, [(Flow::BoughtBack, TimeDelta::days(35))]);
-    assert!(!loaded.set.rules[0].reads_clock());
+    assert!(!loaded.set.rules[0].is_clock_dependent);
 }
 
 #[test]

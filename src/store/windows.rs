@@ -1,0 +1,45 @@
+//! What windows over time are summed over: the few records of a token that can lie in one.
+
+use rusqlite::{Transaction, params};
+
+use super::{
+    codec::{Millis, all, one, word},
+    cycle::{FEED_COLUMNS, feed_state, tracked},
+    error::Fault,
+    model::{Entries, Reach},
+};
+use crate::supply::{Endpoint, Resource, TokenId};
+
+/// Unlocks that may lie ahead, and those with a linear segment, however long ago it began: bodies are written without spaces.
+const UNLOCKS: &str = "SELECT key, body FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at <= ?3
+     AND (ends_at >= ?2 OR instr(body, '\"linearUnlocks\":{') > 0)";
+
+/// What happened in a span of time, and the latest before it.
+const HAPPENED: &str = "SELECT key, body FROM record WHERE token_no = ?1 AND resource = ?4 AND starts_at <= ?3
+     AND starts_at >= min(?2, coalesce((SELECT max(starts_at) FROM record
+         WHERE token_no = ?1 AND resource = ?4 AND starts_at <= ?3), ?2))";
+
+pub(super) fn entries(from: &Transaction<'_>, ids: &[TokenId], reaches: &[Reach]) -> Result<Vec<Entries>, Fault> {
+    ids.iter().map(|id| of_token(from, id, reaches)).collect()
+}
+
+fn of_token(from: &Transaction<'_>, id: &TokenId, reaches: &[Reach]) -> Result<Entries, Fault> {
+    let mut entries = Entries { feeds: Vec::new(), records: Vec::new() };
+    let no =
+        one(&mut *from.prepare_cached("SELECT no FROM token WHERE id = ?1")?, [id.as_str()], |row| Ok(row.get::<_, i64>(0)?))?;
+    let Some(no) = no else { return Ok(entries) };
+    let sql = format!("SELECT f.endpoint, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 ORDER BY f.no");
+    entries.feeds = all(&mut *from.prepare_cached(&sql)?, [no], |row| {
+        let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<_, String>(0)?, Endpoint::parse)?;
+        Ok((endpoint, feed_state(row, 1, id.as_str())?))
+    })?;
+    for Reach { resource, since, until } in reaches {
+        let read = |row: &rusqlite::Row<'_>| tracked(row, 0, *resource, id.as_str());
+        let (since, until) = (Millis(*since), Millis(*until));
+        entries.records.extend(match resource {
+            Resource::Unlock => all(&mut *from.prepare_cached(UNLOCKS)?, params![no, since, until], read)?,
+            other => all(&mut *from.prepare_cached(HAPPENED)?, params![no, since, until, other.as_str()], read)?,
+        });
+    }
+    Ok(entries)
+}
