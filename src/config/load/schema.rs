@@ -1,0 +1,86 @@
+//! JSON Schema of the config, from the table of keys.
+
+use serde_json::{Map, Value, json};
+
+use super::keys::{Key, Kind, RECEIVER, ROUTE, SECTIONS};
+
+/// The schema of the config.
+#[must_use]
+pub fn config() -> Value {
+    let mut properties: Map<String, Value> =
+        SECTIONS.iter().map(|(name, keys)| ((*name).to_owned(), table(keys, &[]))).collect();
+    properties.insert("receiver".to_owned(), json!({ "type": "array", "items": table(RECEIVER, &["name", "type"]) }));
+    properties.insert("route".to_owned(), json!({ "$ref": "#/$defs/route" }));
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Cliffwatch config",
+        "description": "Config of Cliffwatch. What is left out has its default; a secret may be given as `x_file` as well.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+        "$defs": { "route": table(ROUTE, &[]) },
+    })
+}
+
+fn table(keys: &[Key], required: &[&str]) -> Value {
+    let properties: Map<String, Value> = keys.iter().map(|key| (key.name.to_owned(), of_kind(key.kind))).collect();
+    let mut table = json!({ "type": "object", "additionalProperties": false, "properties": properties });
+    if !required.is_empty() {
+        table["required"] = json!(required);
+    }
+    table
+}
+
+/// What a key of this kind may hold, as far as a schema can say it.
+fn of_kind(kind: Kind) -> Value {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    match kind {
+        Kind::Count { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Version(versions) => {
+            let known: Vec<Value> = versions.iter().map(|version| json!(version)).collect();
+            json!({ "oneOf": [{ "const": "auto" }, { "enum": known }] })
+        }
+        Kind::Percent => json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*%\\s*$" }),
+        Kind::Span(..) => text("A length of time: `30s`, `5m`, `36h`, `7d`."),
+        Kind::Cron => text("Six-field cron (seconds first) in `timezone`, or `off`."),
+        Kind::Groups => json!({ "type": "object", "additionalProperties": { "type": "array", "items": { "type": "string" } } }),
+        Kind::Routes => json!({ "type": "array", "items": { "$ref": "#/$defs/route" } }),
+        list if list.is_list() => {
+            let items = json!({ "type": "array", "items": { "type": "string" } });
+            // One of several may stand alone.
+            json!({ "oneOf": [items, { "type": "string" }] })
+        }
+        secret if secret.is_secret() => text("Never shown. Better kept in a file: the same key with `_file`."),
+        Kind::Text
+        | Kind::File
+        | Kind::Url(_)
+        | Kind::Smtp
+        | Kind::Size
+        | Kind::Zone
+        | Kind::Level
+        | Kind::Listen
+        | Kind::Mailbox => json!({ "type": "string" }),
+        // What a schema cannot say is left to `cliffwatch check`.
+        #[allow(unreachable_patterns, reason = "kinds of keys that are added need no schema of their own")]
+        _ => json!({}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_is_there_and_unknown_keys_are_refused() {
+        let schema = config();
+        for name in super::super::keys::section_names() {
+            assert!(schema["properties"].get(name).is_some(), "{name}");
+        }
+        assert_eq!(schema["properties"]["source"]["additionalProperties"], json!(false));
+        assert_eq!(schema["properties"]["source"]["properties"]["concurrency"]["maximum"], json!(256));
+        assert_eq!(schema["$defs"]["route"]["properties"]["routes"]["items"]["$ref"], json!("#/$defs/route"));
+    }
+}

@@ -1,0 +1,121 @@
+//! JSON Schema of rule files: what editors complete and validate. Built from the tables that the loader reads, so that neither can
+//! know a key that the other does not.
+
+use serde_json::{Value, json};
+
+use crate::{change::ChangeKind, supply::Resource};
+
+use super::load::{LEVEL_KEYS, RULE_KEYS};
+
+/// The schema of rule files.
+#[must_use]
+pub fn rules() -> Value {
+    let on: Vec<String> = Resource::ALL
+        .into_iter()
+        .flat_map(|resource| {
+            let changes = ChangeKind::ALL.into_iter().filter(move |kind| kind.can_happen_to(resource));
+            let changes = changes.map(move |kind| format!("{resource}.{kind}"));
+            [resource.to_string(), format!("{resource}.*")].into_iter().chain(changes)
+        })
+        .chain(["token", "portfolio", "source"].map(str::to_owned))
+        .collect();
+    let keys = |names: &[&str]| -> serde_json::Map<String, Value> {
+        names.iter().map(|name| ((*name).to_owned(), key(name, &on))).collect()
+    };
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Cliffwatch rules",
+        "description": "Rules of Cliffwatch: what to listen to, when to fire, and what to say.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "rule": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "additionalProperties": false,
+                    "required": ["alert", "on"],
+                    "properties": keys(&RULE_KEYS),
+                },
+            },
+        },
+        "$defs": {
+            "level": {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["when"],
+                "properties": keys(&LEVEL_KEYS),
+            },
+            "span": {
+                "type": "string",
+                "description": "A length of time: `90m`, `36h`, `7d`, `2w`.",
+                "pattern": "^\\s*([0-9]+(\\.[0-9]+)?\\s*[a-zA-Zµ]+\\s*)+$",
+            },
+            "texts": {
+                "type": "object",
+                "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+                "additionalProperties": { "type": "string" },
+                "maxProperties": 64,
+            },
+        },
+    })
+}
+
+/// The schema of one key of a rule or of a level.
+fn key(name: &str, on: &[String]) -> Value {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    let span = |description: &str| json!({ "$ref": "#/$defs/span", "description": description });
+    let texts = |description: &str| {
+        json!({ "type": "array", "items": { "type": "string", "minLength": 1 }, "minItems": 1, "description": description })
+    };
+    match name {
+        "alert" => json!({ "type": "string", "minLength": 1, "maxLength": 200, "description": "The alert's name: label `alertname`." }),
+        "id" => json!({
+            "type": "string", "minLength": 1, "maxLength": 200,
+            "description": "What the rule is known by. With it, a renamed rule keeps its alerts; without it, `alert` is the id.",
+        }),
+        "on" => json!({ "enum": on, "description": "What the rule listens to: records, changes of them (`unlock.rescheduled`, `unlock.*`), a token or a group as a whole, or trouble with the source." }),
+        "when" => text("When it fires: CEL over the record's fields, such as `cliffValue >= 5000000 || valueToMarketCap >= 2`."),
+        "clear_when" => text("When a firing alert ends; where it is missing, when `when` no longer holds."),
+        "within" => json!({
+            "description": "Lead times: one alert for each coming record, told again at each of them.",
+            "oneOf": [{ "$ref": "#/$defs/span" }, { "type": "array", "items": { "$ref": "#/$defs/span" }, "uniqueItems": true, "maxItems": 64 }],
+        }),
+        "since" => span("How old a newly seen burn, buyback or round may be. Default `7d`."),
+        "for" => span("How long the condition must hold before the alert fires."),
+        "keep_firing_for" => span("How long a firing alert goes on after its condition no longer holds."),
+        "missing" => json!({ "enum": ["ignore", "fire"], "description": "What a comparison with a missing field makes of the rule. Default `ignore`: it does not fire." }),
+        "tokens" => texts("Tokens by slug, glob (`apt*`) or group (`@portfolio`). Default: every watched token."),
+        "listed_methods" => texts("How the source lists the token: `INTERNAL`, `AI`, `EXTERNAL`; globs."),
+        "allocations" => texts("Recipients by name or category; globs."),
+        "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 100_000, "description": "At most so many alerts from one cycle; what is left out is counted in one summary." }),
+        "labels" => json!({ "$ref": "#/$defs/texts", "description": "Labels: templates over the record; they route the alert." }),
+        "annotations" => json!({ "$ref": "#/$defs/texts", "description": "Texts: templates over the record. `summary` is the first line of every message." }),
+        "receivers" => texts("Receivers by name, past the routes."),
+        "enabled" => json!({ "type": "boolean", "description": "`false` rests the rule. Default `true`." }),
+        "owner" => text("Who answers for the rule."),
+        "expires" => json!({ "description": "The rule rests from then on: a date, or a text such as \"2026-12-31\"." }),
+        "level" => json!({ "type": "array", "items": { "$ref": "#/$defs/level" }, "maxItems": 64, "description": "Levels: the last one that holds sets labels and texts." }),
+        _ => json!({}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_a_rule_is_described() {
+        let schema = rules();
+        let properties = &schema["properties"]["rule"]["items"]["properties"];
+        for name in RULE_KEYS {
+            assert!(properties[name].get("description").is_some(), "{name}");
+        }
+        assert_eq!(schema["$defs"]["level"]["properties"].as_object().map(serde_json::Map::len), Some(LEVEL_KEYS.len()));
+        let on = properties["on"]["enum"].as_array().expect("a list");
+        for word in ["unlock", "unlock.*", "unlock.rescheduled", "allocation.supply_changed", "token", "portfolio", "source"] {
+            assert!(on.contains(&json!(word)), "{word}");
+        }
+        assert!(!on.contains(&json!("burn.rescheduled")));
+    }
+}
