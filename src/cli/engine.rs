@@ -13,13 +13,15 @@ use super::{
 use crate::{
     api, app,
     app::{App, Drive},
-    config::{Config, load::Loaded},
+    config::{self, Config, load::Loaded},
     cycle::CycleReport,
     demo,
     diagnostic::{Diagnostic, SourceText},
     rules,
     serve::{self as service, Folder, Options, Service},
     store::Access,
+    supply::{Resource, Token},
+    watch::Watch,
 };
 
 /// What came of checking the rules of a config.
@@ -40,7 +42,52 @@ pub(super) fn check_rules(config: &Config, loaded: &Loaded, context: &Context) -
     let checked = rules::load(&files.files, &around);
     let mut diagnostics = files.diagnostics;
     diagnostics.extend(checked.diagnostics);
+    let tokens = watched(config, context);
+    let known = rules::Known {
+        tokens: tokens.as_deref(),
+        asked: &asked(&config.schedule),
+        history: config.source.history,
+        horizon: config.source.horizon,
+    };
+    diagnostics.extend(rules::advise(&checked.set, &known));
     CheckedRules { count: u32::try_from(checked.set.rules.len()).unwrap_or(u32::MAX), diagnostics, sources: files.files }
+}
+
+/// The watched tokens with their groups, as far as they are known: those that the config names, and those of the database, where
+/// there is one yet. None where a pattern can only be filled by a token list that was never read.
+fn watched(config: &Config, context: &Context) -> Option<Vec<Token>> {
+    let watch = Watch::build(&config.watch).ok()?;
+    let mut ids = watch.named().to_vec();
+    if watch.needs_list() {
+        if !config.store.path.exists() {
+            return None;
+        }
+        let listed = super::wait(async {
+            let store = context.open(config, Access::Read).await?;
+            Ok(store.token_ids(true).await?)
+        });
+        ids.extend(listed.ok().filter(|ids| !ids.is_empty())?.into_iter().filter(|id| watch.covers(id)));
+    }
+    Some(ids.into_iter().map(|id| watch.placed(Token::unknown(id))).collect())
+}
+
+/// The records that are read on a schedule.
+fn asked(schedule: &config::Schedule) -> Vec<Resource> {
+    let is_on = |pattern: &str| pattern.trim() != "off";
+    [
+        (Resource::Unlock, &schedule.unlock_events),
+        (Resource::Unlock, &schedule.upcoming),
+        (Resource::Burn, &schedule.burn),
+        (Resource::Buyback, &schedule.buyback),
+        (Resource::Emission, &schedule.daily_emission),
+        (Resource::Emission, &schedule.weekly_emission),
+        (Resource::Allocation, &schedule.allocations),
+        (Resource::Funding, &schedule.investors),
+    ]
+    .into_iter()
+    .filter(|(_, pattern)| is_on(pattern))
+    .map(|(resource, _)| resource)
+    .collect()
 }
 
 /// Runs one future to its end on threads of its own.

@@ -15,6 +15,7 @@ mod outbox;
 mod plan;
 mod print;
 mod routes;
+mod schema;
 mod status;
 mod upcoming;
 
@@ -131,6 +132,8 @@ enum Command {
     Keys(Keys),
     /// Make an online copy of the database
     Backup(backup::Backup),
+    /// Print the JSON Schema of a file, for editors
+    Schema(schema::Schema),
     /// Print completions for a shell
     Completions {
         /// For which shell
@@ -290,6 +293,7 @@ fn dispatch(command: Command, context: &Context) -> anyhow::Result<Exit> {
     match command {
         Command::Init(init) => init::run(&init),
         Command::Check(check) => check::run(&check, context),
+        Command::Schema(schema) => schema::run(&schema),
         Command::Completions { shell } => completions::run(shell, Cli::command()),
         Command::Man(man) => man::run(&man, Cli::command()),
         Command::Routes(routes::Routes::Test(test)) => routes::test(&test, context),

@@ -7,6 +7,7 @@
 mod check;
 mod keys;
 mod mask;
+mod schema;
 mod tree;
 
 #[cfg(test)]
@@ -22,6 +23,7 @@ use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
 use super::{Config, Receiver, Route};
+pub use schema::config as schema;
 use crate::{
     diagnostic::{Diagnostic, Severity, SourceText},
     route::{Problem, RouteTree},

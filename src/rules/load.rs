@@ -64,7 +64,7 @@ const DEFAULT_SINCE: TimeDelta = TimeDelta::days(7);
 /// Longest length of time that means anything here.
 const MAX_SPAN: TimeDelta = TimeDelta::days(36_500);
 
-const RULE_KEYS: [&str; 21] = [
+pub(super) const RULE_KEYS: [&str; 21] = [
     "alert",
     "id",
     "on",
@@ -88,7 +88,7 @@ const RULE_KEYS: [&str; 21] = [
     "level",
 ];
 
-const LEVEL_KEYS: [&str; 3] = ["when", "labels", "annotations"];
+pub(super) const LEVEL_KEYS: [&str; 3] = ["when", "labels", "annotations"];
 
 /// What rules may refer to.
 #[derive(Clone, Copy, Debug)]

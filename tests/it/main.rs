@@ -8,3 +8,4 @@ mod kill;
 mod readme;
 mod seams;
 mod support;
+mod wholes;

@@ -1,0 +1,144 @@
+//! Rules on tokens and groups as a whole, from an answer to a message, with the clock in hand.
+
+use cliffwatch::supply::Endpoint;
+
+use crate::support::{Setup, TestApp, burn, time};
+
+/// `alpha` has a cliff of $2M each month from 20 March, both tokens burned and bought back for the last time on 10 and 11 January.
+fn setup(rules: &str) -> Setup {
+    Setup { rules: rules.to_owned(), ..Setup::default() }
+}
+
+const PRESSURE: &str = r#"
+[[rule]]
+alert = "SupplyPressure"
+on    = "token"
+when  = 'ahead("30d").value > burned("30d").value + boughtBack("30d").value'
+
+[rule.annotations]
+summary = '{{ token.symbol }}: {{ ahead("30d").value | usd }} ahead, {{ burned("30d").value | usd }} burned'
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_fires_and_clears_as_its_windows_move_and_only_then_is_it_looked_at() {
+    let app = TestApp::with(setup(PRESSURE)).await;
+    assert_eq!(app.turn().await, ["alert.firing SupplyPressure alpha: ALP: $2.00M ahead, $0 burned"]);
+    app.at("2026-03-10T00:00:00Z");
+    assert_eq!(app.evaluate().await.judged, 0, "nothing entered a window and nothing left one");
+    // At noon on the 20th the cliff is over, and the next one is 31 days away.
+    app.at("2026-03-20T12:00:00Z");
+    assert_eq!(app.evaluate().await.judged, 1);
+    app.deliver().await;
+    let bodies = app.hook.take();
+    assert_eq!(bodies.len(), 1, "{bodies:#?}");
+    assert_eq!(bodies[0]["type"], "alert.resolved");
+    assert_eq!(bodies[0]["data"]["alerts"][0]["reason"], "cleared");
+    app.at("2026-03-21T12:00:00Z");
+    assert_eq!(app.evaluate().await.judged, 1);
+    app.deliver().await;
+    assert_eq!(crate::support::lines(&app.hook.take()), ["alert.firing SupplyPressure alpha: ALP: $2.00M ahead, $0 burned"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_that_was_never_read_or_fails_is_not_a_feed_without_burns() {
+    let rules = "[[rule]]\nalert = \"NoBurns\"\non = \"token\"\ntokens = [\"alpha\"]\nwhen = 'burned(\"90d\").count == 0 || lastBurn.daysSince >= 60'\n";
+    let app = TestApp::with(setup(rules)).await;
+    for endpoint in [Endpoint::TokenList, Endpoint::UnlockEvents] {
+        app.poll(endpoint).await;
+    }
+    app.evaluate().await;
+    app.deliver().await;
+    assert_eq!(app.hook.take().len(), 0, "burns were never asked for");
+    app.poll(Endpoint::Burn).await;
+    app.at("2026-03-11T00:00:00Z");
+    assert_eq!(app.evaluate().await.judged, 1, "the burn of 10 January is 60 days old");
+    app.deliver().await;
+    let lines = crate::support::lines(&app.hook.take());
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    // A burn that is read clears it at once.
+    app.edit(|edit| edit.add_burn("alpha", burn("2026-03-11T01:00:00Z", 100.0)));
+    app.at("2026-03-11T06:00:00Z");
+    app.poll(Endpoint::TokenList).await;
+    app.poll(Endpoint::Burn).await;
+    app.deliver().await;
+    let bodies = app.hook.take();
+    assert_eq!((bodies.len(), bodies[0]["type"].as_str()), (1, Some("alert.resolved")));
+    // While the feed fails, nobody knows whether there was another one.
+    app.faults.set("", cliffwatch::serve::faults::Fault::status(500));
+    app.at("2026-05-09T00:00:00Z");
+    app.poll(Endpoint::Burn).await;
+    app.at("2026-05-20T00:00:00Z");
+    app.evaluate().await;
+    app.deliver().await;
+    let told = crate::support::lines(&app.hook.take());
+    assert!(told.iter().all(|line| !line.contains("NoBurns")), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_is_told_once_and_ends_with_its_rule() {
+    let rules = r#"
+[[rule]]
+alert = "DeskUnlocks"
+on    = "portfolio"
+when  = 'ahead("90d").value >= 9000000 && tokens.exists(t, t.share > 10)'
+
+[[rule.level]]
+when   = 'ahead("90d").value >= 50000000'
+labels = { severity = "critical" }
+
+[rule.annotations]
+summary = '{{ group }}: {{ ahead("90d").value | usd }} in {% for t in tokens %}{{ t.symbol }}{% if not loop.last %}, {% endif %}{% endfor %}'
+"#;
+    let mut app = TestApp::with(setup(rules)).await;
+    app.restart_with(|config| {
+        config.watch.groups = [("desk".to_owned(), vec!["alpha".to_owned(), "beta".to_owned()])].into_iter().collect();
+    })
+    .await;
+    let told = app.turn().await;
+    assert_eq!(told, ["alert.firing DeskUnlocks -: desk: $11.00M in ALP, BET"]);
+    assert_eq!(app.turn().await, [""; 0]);
+    app.restart().await;
+    assert_eq!(app.turn().await, [""; 0], "a restart tells nothing again");
+    std::fs::write(app.folder.path().join("rules/test.toml"), PRESSURE.replace("> burned", "> 1e12 + burned")).expect("written");
+    app.app().reload().await.expect("reloaded");
+    app.evaluate().await;
+    app.deliver().await;
+    let bodies = app.hook.take();
+    assert_eq!(bodies.len(), 1, "{bodies:#?}");
+    assert_eq!(bodies[0]["data"]["alerts"][0]["reason"], "rule gone");
+    assert_eq!(bodies[0]["data"]["alerts"][0]["labels"]["group"], "desk");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_market_cap_turns_the_rules_that_read_it() {
+    let rules = "[[rule]]\nalert = \"Small\"\non = \"unlock\"\nwithin = \"30d\"\nwhen = \"token.marketCap < 50000000\"\n";
+    let app = TestApp::with(setup(rules)).await;
+    assert_eq!(app.turn().await, [""; 0]);
+    app.edit(|edit| edit.put_item("alpha", |item| item.market_cap = 40_000_000.0.into()));
+    app.at("2026-03-01T06:00:00Z");
+    app.poll(Endpoint::TokenList).await;
+    app.deliver().await;
+    let told = crate::support::lines(&app.hook.take());
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(time("2026-03-01T06:00:00Z") == app.clock.now());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_condition_on_the_days_left_turns_on_the_day_without_looking_at_every_tick() {
+    let rules = "[[rule]]\nalert = \"Soon\"\non = \"unlock\"\ntokens = [\"alpha\"]\nwhen = \"daysUntil < 3 && daysUntil > 1\"\n";
+    let app = TestApp::with(setup(rules)).await;
+    assert_eq!(app.turn().await, [""; 0]);
+    app.at("2026-03-15T00:00:00Z");
+    assert_eq!(app.evaluate().await.judged, 0);
+    app.at("2026-03-17T12:00:01Z");
+    assert_eq!(app.evaluate().await.judged, 1);
+    app.deliver().await;
+    assert_eq!(crate::support::lines(&app.hook.take()).len(), 1);
+    app.at("2026-03-18T00:00:00Z");
+    assert_eq!(app.evaluate().await.judged, 0);
+    app.at("2026-03-19T12:00:00Z");
+    app.evaluate().await;
+    app.deliver().await;
+    let bodies = app.hook.take();
+    assert_eq!((bodies.len(), bodies[0]["type"].as_str()), (1, Some("alert.resolved")));
+}
