@@ -511,6 +511,17 @@ struct Page {
     wake: Timestamp,
 }
 
+/// How long a token may be left alone while nothing is heard of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Not at all: a rule on it reads the time in such a way that it may turn at any instant.
+    None,
+    /// Until a sum changes.
+    UntilChange,
+    /// No rule looks at it.
+    Longest,
+}
+
 /// The totals of one token, worked out and not yet remembered.
 #[derive(Debug)]
 pub struct Worked {
@@ -560,18 +571,18 @@ impl Book {
     }
 
     /// Works out a token's totals at `now`. They are remembered once they are [kept](Self::keep), so that what could not be written
-    /// is worked out again. A token is restless where a rule on it reads the time in such a way
-    /// that every tick must look.
+    /// is worked out again.
     #[must_use]
-    pub fn work_out(&self, token: &Token, ledger: &Ledger, is_restless: bool, now: Timestamp) -> Worked {
+    pub fn work_out(&self, token: &Token, ledger: &Ledger, rest: Rest, now: Timestamp) -> Worked {
         let mut totals = Totals::of(token, ledger, &self.windows, now);
         if self.has_shares && self.is_complete {
             totals.shares = self.shares(token, totals.market_cap);
         }
-        let rest = later(now, LONGEST_REST);
-        let wake = match is_restless {
-            true => now,
-            false => ledger.next_change(&self.windows, &self.since, now).map_or(rest, |next| next.min(rest)),
+        let longest = later(now, LONGEST_REST);
+        let wake = match rest {
+            Rest::None => now,
+            Rest::UntilChange => ledger.next_change(&self.windows, &self.since, now).map_or(longest, |next| next.min(longest)),
+            Rest::Longest => longest,
         };
         let (symbol, name) = (token.symbol().to_owned(), token.name().to_owned());
         let page =

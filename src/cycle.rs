@@ -19,7 +19,7 @@ use chrono::{NaiveTime, TimeDelta};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
-    aggregate::{self, Book, Flow, LONGEST_REST, Ledger, Totals, Worked},
+    aggregate::{self, Book, Flow, LONGEST_REST, Ledger, Rest, Totals, Worked},
     alert::Alert,
     api::{Client, Failure, FailureKind, Fetched, Outcome, Payload, Request},
     budget::{Allowance, Why},
@@ -730,8 +730,14 @@ impl Cycle<'_> {
         let reaches: Vec<Reach> = reaches.collect();
         let ids = work.tokens.iter().map(|judged| judged.token.id.clone()).collect();
         let known = stored("read what windows hold", self.deps.store.entries(ids, reaches)).await?;
-        let restless: Vec<_> =
-            rules.on(On::Token).chain(rules.on(On::Portfolio)).filter(|rule| rule.is_clock_dependent).collect();
+        let rest = |token: &Token| {
+            let mut concerned = rules.on(On::Token).chain(rules.on(On::Portfolio)).filter(|rule| rule.lets_in(token)).peekable();
+            match (concerned.peek().is_some(), concerned.any(|rule| rule.is_clock_dependent)) {
+                (false, _) => Rest::Longest,
+                (true, false) => Rest::UntilChange,
+                (true, true) => Rest::None,
+            }
+        };
         let book = self.deps.book();
         let worked = work.tokens.iter().zip(known).map(|(judged, entries)| {
             let mut feeds = entries.feeds;
@@ -742,7 +748,7 @@ impl Cycle<'_> {
             let older = entries.records.iter().filter(|tracked| !judged.resources.contains(&tracked.record.resource()));
             let ledger =
                 Ledger::of(older.chain(&judged.records), |resource| aggregate::is_known(resource, &feeds, &judged.token.item));
-            book.work_out(&judged.token, &ledger, restless.iter().any(|rule| rule.lets_in(&judged.token)), self.now)
+            book.work_out(&judged.token, &ledger, rest(&judged.token), self.now)
         });
         Ok(worked.collect())
     }

@@ -69,7 +69,8 @@ pub fn run() -> anyhow::Result<()> {
         let mut held = 0;
         for (token, records) in &known {
             for record in records {
-                let scope = Scope { token: Some(token), record: Some(record), change: None, source: None, lead: None, now };
+                let scope =
+                    Scope { token: Some(token), record: Some(record), change: None, source: None, totals: None, lead: None, now };
                 held += quiet.rules.iter().filter(|rule| matches!(rule.holds(&scope), Truth::True)).count();
             }
         }

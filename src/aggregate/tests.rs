@@ -127,7 +127,7 @@ fn a_group_is_the_sum_of_its_tokens_and_unknown_where_one_is() {
     let mut book = Book::default();
     book.reset(Arc::from([window(Flow::Burned, 30)]), Vec::new(), true);
     let put = |book: &mut Book, token: &Token, is_known: bool| {
-        let worked = book.work_out(token, &Ledger::of(&burn, |_| is_known), false, at(NOW));
+        let worked = book.work_out(token, &Ledger::of(&burn, |_| is_known), Rest::UntilChange, at(NOW));
         let shares = worked.totals().shares.clone();
         book.keep(worked);
         shares
@@ -199,7 +199,7 @@ proptest! {
         book.reset(windows.clone(), since.to_vec(), false);
         let mut now = at(NOW);
         let fresh = |now| Totals::of(&token, &ledger, &windows, now);
-        let mut kept = book.work_out(&token, &ledger, false, now);
+        let mut kept = book.work_out(&token, &ledger, Rest::UntilChange, now);
         for step in minutes {
             book.keep(kept);
             now += TimeDelta::minutes(step);
@@ -212,7 +212,7 @@ proptest! {
                 let is_old = |at: Timestamp| totals.last_burn.is_some_and(|last| last.days_since(at) >= 35.0);
                 prop_assert_eq!(is_old(now), is_old(book.pages[&token.id].at));
             }
-            kept = book.work_out(&token, &ledger, false, now);
+            kept = book.work_out(&token, &ledger, Rest::UntilChange, now);
         }
     }
 }

@@ -23,12 +23,12 @@ use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
 use super::{Config, Receiver, Route};
-pub use schema::config as schema;
 use crate::{
     diagnostic::{Diagnostic, Severity, SourceText},
     route::{Problem, RouteTree},
 };
 use check::Check;
+pub use schema::config as schema;
 use tree::Node;
 
 /// The defaults, commented.

@@ -65,16 +65,18 @@ pub fn rules() -> Value {
 fn key(name: &str, on: &[String]) -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let span = |description: &str| json!({ "$ref": "#/$defs/span", "description": description });
-    let texts = |description: &str| {
-        json!({ "type": "array", "items": { "type": "string", "minLength": 1 }, "minItems": 1, "description": description })
-    };
+    let texts = |description: &str| json!({ "type": "array", "items": { "type": "string", "minLength": 1 }, "minItems": 1, "description": description });
     match name {
-        "alert" => json!({ "type": "string", "minLength": 1, "maxLength": 200, "description": "The alert's name: label `alertname`." }),
+        "alert" => {
+            json!({ "type": "string", "minLength": 1, "maxLength": 200, "description": "The alert's name: label `alertname`." })
+        }
         "id" => json!({
             "type": "string", "minLength": 1, "maxLength": 200,
             "description": "What the rule is known by. With it, a renamed rule keeps its alerts; without it, `alert` is the id.",
         }),
-        "on" => json!({ "enum": on, "description": "What the rule listens to: records, changes of them (`unlock.rescheduled`, `unlock.*`), a token or a group as a whole, or trouble with the source." }),
+        "on" => {
+            json!({ "enum": on, "description": "What the rule listens to: records, changes of them (`unlock.rescheduled`, `unlock.*`), a token or a group as a whole, or trouble with the source." })
+        }
         "when" => text("When it fires: CEL over the record's fields, such as `cliffValue >= 5000000 || valueToMarketCap >= 2`."),
         "clear_when" => text("When a firing alert ends; where it is missing, when `when` no longer holds."),
         "within" => json!({
@@ -84,18 +86,26 @@ fn key(name: &str, on: &[String]) -> Value {
         "since" => span("How old a newly seen burn, buyback or round may be. Default `7d`."),
         "for" => span("How long the condition must hold before the alert fires."),
         "keep_firing_for" => span("How long a firing alert goes on after its condition no longer holds."),
-        "missing" => json!({ "enum": ["ignore", "fire"], "description": "What a comparison with a missing field makes of the rule. Default `ignore`: it does not fire." }),
+        "missing" => {
+            json!({ "enum": ["ignore", "fire"], "description": "What a comparison with a missing field makes of the rule. Default `ignore`: it does not fire." })
+        }
         "tokens" => texts("Tokens by slug, glob (`apt*`) or group (`@portfolio`). Default: every watched token."),
         "listed_methods" => texts("How the source lists the token: `INTERNAL`, `AI`, `EXTERNAL`; globs."),
         "allocations" => texts("Recipients by name or category; globs."),
-        "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 100_000, "description": "At most so many alerts from one cycle; what is left out is counted in one summary." }),
+        "limit" => {
+            json!({ "type": "integer", "minimum": 1, "maximum": 100_000, "description": "At most so many alerts from one cycle; what is left out is counted in one summary." })
+        }
         "labels" => json!({ "$ref": "#/$defs/texts", "description": "Labels: templates over the record; they route the alert." }),
-        "annotations" => json!({ "$ref": "#/$defs/texts", "description": "Texts: templates over the record. `summary` is the first line of every message." }),
+        "annotations" => {
+            json!({ "$ref": "#/$defs/texts", "description": "Texts: templates over the record. `summary` is the first line of every message." })
+        }
         "receivers" => texts("Receivers by name, past the routes."),
         "enabled" => json!({ "type": "boolean", "description": "`false` rests the rule. Default `true`." }),
         "owner" => text("Who answers for the rule."),
         "expires" => json!({ "description": "The rule rests from then on: a date, or a text such as \"2026-12-31\"." }),
-        "level" => json!({ "type": "array", "items": { "$ref": "#/$defs/level" }, "maxItems": 64, "description": "Levels: the last one that holds sets labels and texts." }),
+        "level" => {
+            json!({ "type": "array", "items": { "$ref": "#/$defs/level" }, "maxItems": 64, "description": "Levels: the last one that holds sets labels and texts." })
+        }
         _ => json!({}),
     }
 }

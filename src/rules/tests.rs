@@ -644,15 +644,32 @@ fn arithmetic() -> impl Strategy<Value = String> {
     })
 }
 
+/// A condition over the items of a list.
+fn over_items() -> impl Strategy<Value = String> {
+    let item = prop_oneof![Just("a.cliffAmount"), Just("a.cliffValue")];
+    let test = (item, prop_oneof![Just("<"), Just(">="), Just("==")], -20..20_i32)
+        .prop_map(|(item, op, number)| format!("{item} {op} {number}.0"));
+    let both = (test.clone(), prop_oneof![Just("&&"), Just("||")], test.clone());
+    let test = prop_oneof![test.clone(), both.prop_map(|(a, op, b)| format!("({a} {op} !({b}))"))];
+    (prop_oneof![Just("exists"), Just("all"), Just("filter")], test, 0..4_u8).prop_map(|(what, test, size)| match what {
+        "filter" => format!("allocations.filter(a, {test}).size() == {size}"),
+        what => format!("allocations.{what}(a, {test})"),
+    })
+}
+
 fn predicate() -> impl Strategy<Value = String> {
     let compare = (arithmetic(), prop_oneof![Just("<"), Just("<="), Just(">"), Just(">="), Just("=="), Just("!=")], arithmetic())
         .prop_map(|(a, op, b)| format!("{a} {op} {b}"));
     let text = prop_oneof![
         Just("tokenName == \"abc\"".to_owned()),
         Just("tokenName.startsWith(\"a\")".to_owned()),
+        Just("tokenName.endsWith(\"b\") || tokenName.contains(\"ca\")".to_owned()),
+        Just("tokenName < \"b\" || tokenName >= \"c\"".to_owned()),
+        Just("size(tokenName) > 1".to_owned()),
+        Just("cliffAmount in [1.0, 2.0, -3.0]".to_owned()),
         Just("tokenName in [\"abc\", \"x\"]".to_owned())
     ];
-    prop_oneof![4 => compare, 1 => text].prop_recursive(3, 12, 3, |inner| {
+    prop_oneof![4 => compare, 1 => text, 2 => over_items()].prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
             (inner.clone(), prop_oneof![Just("&&"), Just("||")], inner.clone()).prop_map(|(a, op, b)| format!("({a} {op} {b})")),
             inner.clone().prop_map(|a| format!("!({a})")),
@@ -665,7 +682,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn lowered_conditions_agree_with_the_interpreter(when in predicate(), value in -1e9..1e9_f64, amount in -50..50_i32, ratio in 0..10_i32, name in "[abc]{0,3}") {
+    fn lowered_conditions_agree_with_the_interpreter(when in predicate(), value in -1e9..1e9_f64, amount in -50..50_i32, ratio in 0..10_i32, name in "[abc]{0,3}",
+        parts in prop::collection::vec((-20..20_i32, -20..20_i32), 0..4)) {
         prop_assume!(when.len() <= lint::MAX_CONDITION);
         let (condition, findings) = condition::compile(&when, On::Record(Resource::Unlock));
         let Some(condition) = condition else {
@@ -673,7 +691,10 @@ proptest! {
             return Ok(());
         };
         let (amount, ratio) = (f64::from(amount), f64::from(ratio));
-        let json = serde_json::json!({"tokenName": name, "cliffUnlocks": {"cliffValue": value, "cliffAmount": amount, "valueToMarketCap": ratio}});
+        let parts: Vec<BTreeMap<&str, f64>> =
+            parts.iter().map(|(a, b)| BTreeMap::from([("cliffAmount", f64::from(*a)), ("cliffValue", f64::from(*b))])).collect();
+        let json = serde_json::json!({"tokenName": name, "cliffUnlocks": {
+            "cliffValue": value, "cliffAmount": amount, "valueToMarketCap": ratio, "allocationBreakdown": parts}});
         let (token, record) = (arb(), record(Resource::Unlock, &json.to_string()));
         let ours = condition.test(&scope(&token, &record));
 
@@ -683,6 +704,9 @@ proptest! {
         context.add_variable("cliffAmount", amount).expect("a variable");
         context.add_variable("valueToMarketCap", ratio).expect("a variable");
         context.add_variable("tokenName", name).expect("a variable");
+        let items: Vec<std::collections::HashMap<String, f64>> =
+            parts.iter().map(|part| part.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()).collect();
+        context.add_variable("allocations", cel::Value::from(items)).expect("a variable");
         match (ours, program.execute(&context)) {
             (Truth::True, Ok(theirs)) => prop_assert_eq!(theirs, cel::Value::Bool(true), "{}", when),
             (Truth::False, Ok(theirs)) => prop_assert_eq!(theirs, cel::Value::Bool(false), "{}", when),
@@ -704,8 +728,9 @@ proptest! {
     fn no_soup_of_tokens_as_a_condition_panics(tokens in prop::collection::vec(prop::sample::select(vec![
         "cliffValue", "allocations", "token", ".", "(", ")", "[", "]", "{", "}", "&&", "||", "!", "-", "?", ":", ",", "exists", "map", "sum", "filter", "has", "a", "a.cliffAmount",
         "1", "2.5", "\"x\"", "'", "in", "==", ">", "%", "timestamp", "duration", "\"7d\"", "null", "true", "change.from", "old", "new.unlockDate", "now", "ü", "\n", "//", "1e999", "99999999999999999999",
+        "ahead", "burned(\"30d\").value", "ahead('7d')", "lastBurn.daysSince", "share", "tokens", "t", "t.share", "t.ahead(\"7d\").count", "marketCap", "group",
     ]), 0..40)) {
-        for on in [On::Record(Resource::Unlock), On::Change(Resource::Unlock, None)] {
+        for on in [On::Record(Resource::Unlock), On::Change(Resource::Unlock, None), On::Token, On::Portfolio, On::Source] {
             let (condition, findings) = condition::compile(&tokens.join(" "), on);
             prop_assert!(condition.is_some() || findings.iter().any(|finding| finding.is_error));
         }
@@ -769,4 +794,22 @@ fn deep_templates_and_files_are_refused_politely() {
     }
     assert!(!load_text(&format!("{}x = 1\n", "a.".repeat(10_000))).is_usable());
     assert!(!load_text(&format!("[{}x]\n", "a.".repeat(10_000))).is_usable());
+}
+
+#[test]
+fn giant_files_are_refused_politely() {
+    let rules = "[[rule]]\nalert = \"A\"\non = \"burn\"\n".repeat(5_100);
+    let loaded = load_text(&rules);
+    assert!(!loaded.is_usable());
+    assert_eq!(loaded.set.rules.len(), 1, "all of one name");
+    let many: String = (0..5_100).map(|n| format!("[[rule]]\nalert = \"A{n}\"\non = \"burn\"\n")).collect();
+    let loaded = load_text(&many);
+    assert_eq!(loaded.set.rules.len(), 5_000);
+    assert!(loaded.diagnostics.iter().any(|problem| problem.message == "there are more than 5000 rules"));
+    let labels: String = (0..500).map(|n| format!("l{n} = \"x\"\n")).collect();
+    let loaded = load_text(&format!("[[rule]]\nalert = \"A\"\non = \"burn\"\n[rule.labels]\n{labels}"));
+    assert!(loaded.diagnostics.iter().any(|problem| problem.message == "`labels` has more than 64 entries"));
+    let levels = "[[rule.level]]\nwhen = \"value > 1\"\n".repeat(100);
+    let loaded = load_text(&format!("[[rule]]\nalert = \"A\"\non = \"burn\"\n{levels}"));
+    assert!(loaded.diagnostics.iter().any(|problem| problem.message == "there are more than 64 levels"));
 }

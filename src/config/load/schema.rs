@@ -7,8 +7,7 @@ use super::keys::{Key, Kind, RECEIVER, ROUTE, SECTIONS};
 /// The schema of the config.
 #[must_use]
 pub fn config() -> Value {
-    let mut properties: Map<String, Value> =
-        SECTIONS.iter().map(|(name, keys)| ((*name).to_owned(), table(keys, &[]))).collect();
+    let mut properties: Map<String, Value> = SECTIONS.iter().map(|(name, keys)| ((*name).to_owned(), table(keys, &[]))).collect();
     properties.insert("receiver".to_owned(), json!({ "type": "array", "items": table(RECEIVER, &["name", "type"]) }));
     properties.insert("route".to_owned(), json!({ "$ref": "#/$defs/route" }));
     json!({

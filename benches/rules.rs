@@ -1,0 +1,223 @@
+//! Rules: native predicates against the interpreter, and a tick over ten thousand tokens and two hundred rules.
+//!
+//! `cargo bench --bench rules` prints ratios and rates. The interpreter is the `cel` crate's own, with its program compiled and its
+//! variables bound beforehand, which is more than it could have in the daemon. A full evaluation looks at every record of every
+//! token by every rule; an incremental one at what a tick finds moved.
+
+use std::{
+    collections::BTreeMap,
+    hint::black_box,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::ensure;
+use cliffwatch::{
+    aggregate::{Book, Ledger, Rest},
+    config::load::{Environment, load_text},
+    diagnostic::SourceText,
+    evaluate::{self, Context, Limits, TokenFacts, TokenTotals},
+    route::RouteTree,
+    rules::{self, RuleSet, Scope, Surroundings, Truth},
+    supply::{Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
+};
+
+const TOKENS: usize = 10_000;
+const UNLOCKS: usize = 20;
+/// Tokens of which something moved in a tick.
+const MOVED: usize = 50;
+/// Tokens that are judged together, as a cycle does.
+const BATCH: usize = 256;
+const ROUNDS: u32 = 5;
+
+fn best(mut run: impl FnMut()) -> Duration {
+    (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed()
+        })
+        .min()
+        .unwrap_or_default()
+}
+
+fn load(text: String, now: Timestamp) -> anyhow::Result<RuleSet> {
+    let (names, groups) = (["ops".to_owned()], BTreeMap::new());
+    let loaded =
+        rules::load(&[SourceText { file: "bench.toml".into(), text }], &Surroundings { receivers: &names, groups: &groups, now });
+    ensure!(loaded.is_usable(), "{:?}", loaded.diagnostics);
+    Ok(loaded.set)
+}
+
+/// Conditions as operators write them.
+const CONDITIONS: [&str; 5] = [
+    "cliffValue >= 5000000.0 || valueToMarketCap >= 2.0",
+    "cliffValue >= 1e9 && valueToMarketCap >= 0.5 && cliffAmount > 0.0",
+    "(cliffValue > 25000000.0 ? 2.0 : 5.0) <= valueToMarketCap",
+    "cliffValue / 1000000.0 * 2.0 - 3.0 > valueToMarketCap + 60.0 || cliffAmount == 7.0",
+    "tokenSymbol in [\"ARB\", \"APT\", \"OP\"] && !tokenSymbol.startsWith(\"A\")",
+];
+
+fn against_the_interpreter(now: Timestamp) -> anyhow::Result<()> {
+    let token = Token::unknown(TokenId::from("arbitrum"));
+    let record = Tracked {
+        key: RecordKey::from("k"),
+        record: Record::from_json(
+            Resource::Unlock,
+            r#"{"unlockDate":"2026-03-16T00:00:00Z","tokenSymbol":"ARB","cliffUnlocks":{"cliffAmount":92650000,"cliffValue":33150000,"valueToMarketCap":2.77}}"#,
+        )?,
+    };
+    let scope = Scope { token: Some(&token), record: Some(&record), change: None, source: None, totals: None, lead: None, now };
+    let mut bound = cel::Context::default();
+    for (name, value) in [("cliffAmount", 92_650_000.0), ("cliffValue", 33_150_000.0), ("valueToMarketCap", 2.77)] {
+        bound.add_variable(name, value).map_err(|error| anyhow::anyhow!("{error}"))?;
+    }
+    bound.add_variable("tokenSymbol", "ARB").map_err(|error| anyhow::anyhow!("{error}"))?;
+    println!("native predicates against the interpreter");
+    let (mut native_all, mut interpreted_all) = (0.0, 0.0);
+    for when in CONDITIONS {
+        let set = load(format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = '''{when}'''\n"), now)?;
+        let Some(rule) = set.rules.first() else { anyhow::bail!("no rule") };
+        let program = cel::Env::stdlib().compile(when).map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        let ours = rule.holds(&scope) == Truth::True;
+        let theirs = program.execute(&bound).map_err(|error| anyhow::anyhow!("{error}"))?;
+        ensure!(theirs == cel::Value::Bool(ours), "{when}: {ours} here, {theirs:?} there");
+        let (many, few) = (200_000_u32, 5_000_u32);
+        let native = best(|| (0..many).for_each(|_| drop(black_box(rule.holds(black_box(&scope)))))) / many;
+        let interpreted = best(|| (0..few).for_each(|_| drop(black_box(program.execute(black_box(&bound)))))) / few;
+        let ratio = interpreted.as_nanos() as f64 / native.as_nanos().max(1) as f64;
+        println!("  {ratio:>6.0}×  {:>5} ns, {:>6} ns  {when}", native.as_nanos(), interpreted.as_nanos());
+        native_all += native.as_nanos() as f64;
+        interpreted_all += interpreted.as_nanos() as f64;
+    }
+    println!("  {:>6.0}×  over all of them", interpreted_all / native_all);
+    Ok(())
+}
+
+/// Two hundred rules: most on unlocks, some on what happens, some on tokens as a whole. No threshold is reached, so that looking is
+/// measured and not telling.
+fn two_hundred_rules() -> String {
+    let mut text = String::new();
+    for number in 0..200 {
+        let (on, when) = match number % 10 {
+            0..=4 => ("unlock", format!("cliffValue >= {}e15 || valueToMarketCap >= {}", number + 1, 9000 + number)),
+            5 => ("unlock", format!("cliffAmount >= token.circulatingSupply * {}.0 && daysUntil <= 30", 100 + number)),
+            6 => ("burn", format!("value >= {}e15", number + 1)),
+            7 => ("unlock.*", format!("change.ratio >= {}", 900 + number)),
+            8 => ("token", format!("ahead(\"30d\").value > 1e15 + {number}.0 * burned(\"30d\").value")),
+            _ => ("token", format!("lastBurn.daysSince >= {} || ahead(\"7d\").value > 1e15", 3000 + number)),
+        };
+        text.push_str(&format!("[[rule]]\nalert = \"Rule{number}\"\non = \"{on}\"\nwhen = '''{when}'''\n"));
+    }
+    text
+}
+
+struct Known {
+    token: Token,
+    unlocks: Vec<Tracked>,
+    burns: Vec<Tracked>,
+}
+
+fn made(now: Timestamp) -> anyhow::Result<Vec<Known>> {
+    let day = |days: i64| (now + chrono::TimeDelta::days(days)).to_rfc3339();
+    (0..TOKENS)
+        .map(|number| {
+            let id = format!("token-{number}");
+            let mut token = Token::unknown(TokenId::from(id.as_str()));
+            token.item = serde_json::from_str(&format!(
+                r#"{{"id":"{id}","symbol":"T{number}","marketCap":1e8,"circulatingSupply":1e9,"maxSupply":2e9}}"#
+            ))?;
+            let unlocks = (0..UNLOCKS).map(|index| {
+                let at = day(index as i64 * 30 - 90 + (number % 30) as i64);
+                let json = format!(
+                    r#"{{"unlockDate":"{at}","cliffUnlocks":{{"cliffAmount":{},"cliffValue":{},"valueToMarketCap":1.5}}}}"#,
+                    1_000_000 + index,
+                    500_000 + number
+                );
+                let record = Record::from_json(Resource::Unlock, &json)?;
+                Ok(Tracked { key: RecordKey::from(at), record })
+            });
+            let unlocks = unlocks.collect::<anyhow::Result<Vec<_>>>()?;
+            let burn = format!(r#"{{"burnDate":"{}","amount":1000,"value":500}}"#, day(-((number % 40) as i64)));
+            let burns = vec![Tracked { key: RecordKey::from("b"), record: Record::from_json(Resource::Burn, &burn)? }];
+            Ok(Known { token, unlocks, burns })
+        })
+        .collect()
+}
+
+/// Judges these tokens as a cycle does: by the rules on records, and as a whole.
+fn judge(known: &[&Known], book: &mut Book, context: &Context<'_>) -> usize {
+    let mut told = 0;
+    for batch in known.chunks(BATCH) {
+        let facts: Vec<TokenFacts<'_>> = batch
+            .iter()
+            .map(|known| TokenFacts {
+                token: &known.token,
+                is_watched: true,
+                records: &known.unlocks,
+                resources: &[Resource::Unlock],
+                changes: &[],
+                added: &[],
+                alerts: &[],
+                polled_at: &[],
+            })
+            .collect();
+        let worked: Vec<_> = batch
+            .iter()
+            .map(|known| {
+                let ledger = Ledger::of(known.unlocks.iter().chain(&known.burns), |_| true);
+                book.work_out(&known.token, &ledger, Rest::UntilChange, context.now)
+            })
+            .collect();
+        let wholes: Vec<TokenTotals<'_>> = batch
+            .iter()
+            .zip(&worked)
+            .map(|(known, worked)| TokenTotals {
+                token: &known.token,
+                is_watched: true,
+                totals: worked.totals(),
+                alerts: &[],
+                polled_at: &[],
+            })
+            .collect();
+        let mut limits = Limits::default();
+        told += evaluate::evaluate(&facts, context, &mut limits).openings().len();
+        told += evaluate::tokens(&wholes, context, &mut limits).openings().len();
+        worked.into_iter().for_each(|worked| book.keep(worked));
+    }
+    told
+}
+
+fn a_tick_over_many(now: Timestamp) -> anyhow::Result<()> {
+    let set = load(two_hundred_rules(), now)?;
+    let environment = Environment::default();
+    let loaded = load_text(None, include_str!("speed/quiet.toml"), &environment);
+    let config = loaded.config.ok_or_else(|| anyhow::anyhow!("{:?}", loaded.diagnostics))?;
+    let routes = RouteTree::build(&config.route, &config.receivers).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
+    let context = Context { rules: &set, routes: &routes, now };
+    let known = made(now)?;
+    let mut book = Book::default();
+    book.reset(Arc::clone(&set.windows), set.since.clone(), false);
+    let all: Vec<&Known> = known.iter().collect();
+    let moved: Vec<&Known> = known.iter().step_by(TOKENS / MOVED).collect();
+    let pairs = TOKENS * (UNLOCKS * 120 + 40);
+    ensure!(judge(&all, &mut book, &context) == 0, "a rule fired that should not");
+    let full = best(|| _ = black_box(judge(&all, &mut book, &context)));
+    let part = best(|| _ = black_box(judge(&moved, &mut book, &context)));
+    let idle = best(|| drop(black_box(book.due(now))));
+    println!("\n{TOKENS} tokens of {UNLOCKS} unlocks, {} rules", set.rules.len());
+    println!("  everything         {:>9.2} ms, {:.1} M pairs/s", ms(full), pairs as f64 / full.as_secs_f64() / 1e6);
+    println!("  {MOVED} tokens moved    {:>9.2} ms, {:.0}× less", ms(part), full.as_secs_f64() / part.as_secs_f64());
+    println!("  nothing moved      {:>9.4} ms", ms(idle));
+    Ok(())
+}
+
+fn ms(took: Duration) -> f64 {
+    took.as_secs_f64() * 1e3
+}
+
+fn main() -> anyhow::Result<()> {
+    let now: Timestamp = "2026-03-09T00:00:00Z".parse()?;
+    against_the_interpreter(now)?;
+    a_tick_over_many(now)
+}
