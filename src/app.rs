@@ -443,6 +443,7 @@ impl App {
                 created_at: now,
                 due_at: now,
                 notices: vec![notice.clone()],
+                bundle: crate::store::model::Bundle::default(),
             };
             let (outcome, attempt) = self.receivers.send(&receiver, &delivery, now).await;
             tracing::warn!(%receiver, outcome = ?outcome, answer = attempt.answer, "sent past the outbox, since the database cannot be written");

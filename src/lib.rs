@@ -27,6 +27,7 @@ pub mod cycle;
 pub mod demo;
 pub mod diagnostic;
 pub mod diff;
+pub mod digest;
 pub mod evaluate;
 pub mod failpoint;
 pub mod format;

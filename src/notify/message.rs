@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     alert::{AlertBody, Labels, Notice, NoticeKind, SourceBody, alert_id, notice_id},
-    store::model::DueDelivery,
+    store::model::{Bundle, DueDelivery},
     supply::{DeliveryId, ReceiverName, RuleId, Timestamp},
 };
 
@@ -117,6 +117,7 @@ pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
         created_at: now,
         due_at: now,
         notices: vec![notice],
+        bundle: Bundle::default(),
     }
 }
 

@@ -187,5 +187,6 @@ pub(crate) fn due(id: i64, receiver: &str, notices: Vec<Notice>) -> DueDelivery 
         created_at: at,
         due_at: at,
         notices,
+        bundle: crate::store::model::Bundle::default(),
     }
 }

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    alert::{Alert, AlertState, Notice},
+    alert::{Alert, AlertState, Labels, Notice},
     change::{Change, ChangeKind},
     supply::{
         ContentHash, DeliveryId, Endpoint, FeedId, FeedState, NoticeId, ReceiverName, Record, RecordKey, Resource, RuleId,
@@ -227,6 +227,64 @@ pub struct DueDelivery {
     pub due_at: Timestamp,
     /// What it tells, in the order in which it was decided. One notice, unless several were grouped.
     pub notices: Vec<Notice>,
+    /// What it stands for beside its notices.
+    pub bundle: Bundle,
+}
+
+/// What a delivery stands for beside its notices: the group that it tells of, and what it counts rather than tells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Bundle {
+    /// How it came to be.
+    pub shape: Shape,
+    /// The group, such as `{}/{severity="critical"}:{token="arbitrum"}`: the same for all its messages. None where the alert is told
+    /// by itself.
+    pub group_key: Option<String>,
+    /// The labels by which the group was made.
+    pub group_labels: Labels,
+    /// Alerts of the group that were told before and still fire: counted, not repeated.
+    pub told_before: u32,
+    /// Alerts that the message stands for beyond its notices: recorded and counted, not told one by one.
+    pub truncated: u32,
+    /// A line to stand above the alerts, plain text: why many were put into one message.
+    pub note: Option<String>,
+}
+
+/// How a delivery came to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// One notice, told by itself.
+    #[default]
+    Single,
+    /// What is new in a group.
+    Group,
+    /// What still fires in a group, after `repeat_interval`.
+    Repeat,
+    /// Many alerts at once that no route groups, put together by rule.
+    Fold,
+    /// All that came above the messages which a receiver gets in an hour.
+    Summary,
+    /// The digest of a receiver.
+    Digest,
+}
+
+impl Shape {
+    /// All of them.
+    pub const ALL: [Shape; 6] = [Shape::Single, Shape::Group, Shape::Repeat, Shape::Fold, Shape::Summary, Shape::Digest];
+
+    /// The word in the database and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Shape::Single => "single",
+            Shape::Group => "group",
+            Shape::Repeat => "repeat",
+            Shape::Fold => "fold",
+            Shape::Summary => "summary",
+            Shape::Digest => "digest",
+        }
+    }
 }
 
 /// Where a delivery stands.

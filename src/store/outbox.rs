@@ -6,7 +6,7 @@ use super::{
     codec::{Conditions, Millis, all, count, counted, from_json, list, millis, one, small, time, word},
     commit::Scribe,
     error::Fault,
-    model::{Attempt, AttemptRecord, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, Saved},
+    model::{Attempt, AttemptRecord, Bundle, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, Saved},
 };
 use crate::{
     alert::{AlertBody, Notice, NoticeKind},
@@ -59,6 +59,7 @@ pub(super) fn due(
             created_at: row.get::<_, Millis>(4)?.0,
             due_at: row.get::<_, Millis>(5)?.0,
             notices: Vec::new(),
+            bundle: Bundle::default(),
         })
     })?;
     for delivery in &mut deliveries {
