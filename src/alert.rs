@@ -267,9 +267,19 @@ pub struct AlertBody {
     pub when: Option<String>,
     /// The lead time told.
     pub lead: Option<String>,
+    /// What it is about, the same for every rule and while the record moves or grows: `unlock/arbitrum/…`. None where it is about
+    /// no record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// For an unlock: the schedule around it, dates with tokens, by date; at most [`MAX_SERIES`] of them, its own among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<(Timestamp, f64)>,
     /// Where the facts come from.
     pub source: SourceBody,
 }
+
+/// Most points of [`AlertBody::series`].
+pub const MAX_SERIES: usize = 60;
 
 /// Something to tell of an alert, with those who are to hear it.
 #[derive(Clone, Debug, PartialEq)]

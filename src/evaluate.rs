@@ -20,6 +20,7 @@
 mod draft;
 mod limit;
 mod whole;
+mod series;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -418,6 +419,10 @@ impl<'a> About<'a> {
             days_until: interval.map(|interval| interval.days_until(now)),
             when: interval.as_ref().map(format::when),
             lead: self.lead.map(|lead| lead.text.clone()),
+            event: self.record.map(|tracked| {
+                format!("{}/{}/{}", tracked.record.resource().as_str(), self.facts.token.id, tracked.key.as_str())
+            }),
+            series: self.record.map(|tracked| series::around(tracked, self.facts.records)).unwrap_or_default(),
             source: self.source(alert.resource),
         }
     }
@@ -823,6 +828,8 @@ pub(crate) fn plain_body(alert: &Alert, status: &str, reason: &str, now: Timesta
         days_until: None,
         when: None,
         lead: None,
+        event: None,
+        series: Vec::new(),
         source: SourceBody::default(),
     }
 }

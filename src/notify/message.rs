@@ -151,6 +151,8 @@ pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notice {
             days_until: None,
             when: None,
             lead: None,
+            event: None,
+            series: Vec::new(),
             source: SourceBody::default(),
         },
     }

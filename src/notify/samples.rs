@@ -29,6 +29,15 @@ pub(crate) fn delivery_config() -> config::Delivery {
     }
 }
 
+/// A tranche a month, five before the one of [`unlock`] and seven after it; the last are smaller.
+fn schedule() -> Vec<(Timestamp, f64)> {
+    let months = ["2025-10", "2025-11", "2025-12", "2026-01", "2026-02", "2026-03", "2026-04", "2026-05", "2026-06", "2026-07"];
+    let tail =
+        [("2026-08-16T13:00:00Z", 56_130_000.0), ("2026-09-16T13:00:00Z", 56_130_000.0), ("2027-03-16T13:00:00Z", 12_000_000.0)];
+    let monthly = months.iter().map(|month| (time(&format!("{month}-16T13:00:00Z")), 92_650_000.0));
+    monthly.chain(tail.map(|(at, amount)| (time(at), amount))).collect()
+}
+
 /// A big cliff in seven days.
 pub(crate) fn unlock() -> Notice {
     let rule = RuleId::from("BigCliffAhead");
@@ -79,6 +88,8 @@ pub(crate) fn unlock() -> Notice {
             days_until: Some(7.0),
             when: Some("on 16 Mar 2026, 13:00 UTC".into()),
             lead: Some("7d".into()),
+            event: Some("unlock/arbitrum/2026-03-16T13:00:00Z".into()),
+            series: schedule(),
             source: SourceBody {
                 polled_at: Some(time("2026-03-09T12:10:04Z")),
                 listed_method: Some("INTERNAL".into()),
@@ -143,6 +154,8 @@ pub(crate) fn moved() -> Notice {
             change: Some(change),
             days_until: Some(64.0),
             when: Some("on 12 May 2026".into()),
+            event: Some("unlock/aptos/2026-04-12".into()),
+            series: Vec::new(),
             lead: None,
             ..firing.body
         },

@@ -155,6 +155,8 @@ fn notice(alert: &Alert, transition: &str, receivers: &[&str]) -> Notice {
             days_until: Some(7.0),
             when: Some("on 16 Mar 2026".into()),
             lead: Some("7d".into()),
+            event: None,
+            series: Vec::new(),
             source: SourceBody { polled_at: Some(now()), ..SourceBody::default() },
         },
     }
