@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     change::Change,
-    supply::{AlertId, Interval, NoticeId, ReceiverName, RecordKey, Resource, RuleId, Timestamp, TokenId},
+    supply::{AlertId, Interval, NoticeId, Precision, ReceiverName, RecordKey, Resource, RuleId, Timestamp, TokenId},
 };
 
 /// Labels of an alert, by name.
@@ -271,15 +271,26 @@ pub struct AlertBody {
     /// no record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// For an unlock: the schedule around it, dates with tokens, by date; at most [`MAX_SERIES`] of them, its own among them.
+    /// For an unlock: the schedule around it, by date; at most [`MAX_SERIES`] points, its own among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub series: Vec<(Timestamp, f64)>,
+    pub series: Vec<SeriesPoint>,
     /// Where the facts come from.
     pub source: SourceBody,
 }
 
 /// Most points of [`AlertBody::series`].
 pub const MAX_SERIES: usize = 60;
+
+/// One unlock of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeriesPoint {
+    /// Its date.
+    pub at: Timestamp,
+    /// How exact that is.
+    pub precision: Precision,
+    /// Tokens that unlock at once.
+    pub amount: f64,
+}
 
 /// Something to tell of an alert, with those who are to hear it.
 #[derive(Clone, Debug, PartialEq)]

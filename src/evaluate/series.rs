@@ -1,20 +1,20 @@
 //! The schedule around one unlock, for those who draw it.
 
 use crate::{
-    alert::MAX_SERIES,
-    supply::{Record, Timestamp, Tracked},
+    alert::{MAX_SERIES, SeriesPoint},
+    supply::{Record, Tracked},
 };
 
 /// Most points before the unlock itself: what comes matters more.
 const MAX_BEFORE: usize = MAX_SERIES / 3;
 
-/// The dated cliffs around `own`, dates with tokens, by date: its own point among them, before it at most a third. Empty where `own`
-/// is no dated unlock.
-pub(super) fn around(own: &Tracked, records: &[Tracked]) -> Vec<(Timestamp, f64)> {
+/// The dated cliffs around `own`, by date: its own among them, before it a third of the room unless little comes after it. Empty where
+/// `own` is no dated unlock.
+pub(super) fn around(own: &Tracked, records: &[Tracked]) -> Vec<SeriesPoint> {
     let Some(mine) = point(own) else { return Vec::new() };
-    let others = records.iter().filter(|tracked| tracked.key != own.key).filter_map(point).filter(|(_, amount)| *amount > 0.0);
-    let mut all: Vec<(Timestamp, f64)> = others.chain([mine]).collect();
-    all.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let others = records.iter().filter(|tracked| tracked.key != own.key).filter_map(point).filter(|point| point.amount > 0.0);
+    let mut all: Vec<SeriesPoint> = others.chain([mine]).collect();
+    all.sort_by(|a, b| a.at.cmp(&b.at).then(a.amount.total_cmp(&b.amount)));
     let at = all.iter().position(|point| *point == mine).unwrap_or_default();
     // Where few come after it, more of what was may stay.
     let after = all.len() - at;
@@ -22,12 +22,12 @@ pub(super) fn around(own: &Tracked, records: &[Tracked]) -> Vec<(Timestamp, f64)
     all.into_iter().skip(at - before).take(MAX_SERIES).collect()
 }
 
-fn point(tracked: &Tracked) -> Option<(Timestamp, f64)> {
+fn point(tracked: &Tracked) -> Option<SeriesPoint> {
     let Record::Unlock(event) = &tracked.record else { return None };
     let amount = event.cliff_amount().filter(|amount| amount.is_finite()).unwrap_or_default();
     // A date that is to be determined has no place on a line.
-    event.interval()?;
-    Some((event.unlock_date.copied()?, amount))
+    let precision = event.interval()?.precision;
+    Some(SeriesPoint { at: event.unlock_date.copied()?, precision, amount })
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
             let own = &all[pick % all.len()];
             let series = around(own, &all);
             prop_assert!(series.len() <= MAX_SERIES);
-            prop_assert!(series.is_sorted_by_key(|(at, _)| *at));
+            prop_assert!(series.is_sorted_by_key(|point| point.at));
             prop_assert!(series.contains(&point(own).expect("dated")));
         }
     }

@@ -15,8 +15,8 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use lettre::{
     Address, Message,
     message::{
-        Mailbox, MultiPart, SinglePart,
-        header::{HeaderName, HeaderValue},
+        Attachment, Mailbox, MultiPart, SinglePart,
+        header::{ContentType, HeaderName, HeaderValue},
     },
     transport::smtp::{
         authentication::{Credentials, Mechanism},
@@ -30,12 +30,15 @@ use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
 use super::{
-    Problem, mail, network,
+    Problem,
+    card::Brief,
+    mail, network,
     retry::Outcome,
     text,
     webhook::{Answer, Scrubber},
 };
 use crate::{
+    alert::Notice,
     config::{self, Secret},
     store::model::DueDelivery,
     supply::Timestamp,
@@ -43,6 +46,9 @@ use crate::{
 
 /// Most recipients of one receiver.
 const MAX_RECIPIENTS: usize = 50;
+
+/// Most threads that one mail belongs to: longer headers are cut by some servers.
+const MAX_THREADS: usize = 10;
 
 /// Bytes of a mail written at once.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -209,8 +215,8 @@ impl Email {
 
     /// The mail, as it goes over the wire.
     fn message(&self, delivery: &DueDelivery, now: Timestamp) -> Result<Vec<u8>, String> {
-        let mail = mail::compose(&delivery.notices, &self.name, self.external_url.as_deref(), now)
-            .ok_or("the delivery holds no notice")?;
+        let brief = Brief { delivery, external_url: self.external_url.as_deref(), now };
+        let mail = mail::compose(&brief).ok_or("the delivery holds no notice")?;
         let domain = format!("cliffwatch.{}", self.from.email.domain());
         let mut builder = Message::builder()
             .from(self.from.clone())
@@ -220,10 +226,16 @@ impl Email {
         for to in &self.to {
             builder = builder.to(to.clone());
         }
-        // One thread for all that is told of an alert: all refer to a root that was never sent.
-        if let Some(first) = delivery.notices.first() {
-            let root = message_id(first.alert.as_str(), &domain);
-            builder = builder.in_reply_to(root.clone()).references(root);
+        // One thread for all that is told of an event, by whichever rule: all refer to a root that was never sent.
+        let mut roots: Vec<String> = Vec::new();
+        for notice in &delivery.notices {
+            let root = message_id(&thread_of(notice), &domain);
+            if roots.len() < MAX_THREADS && !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+        if let Some(first) = roots.first() {
+            builder = builder.in_reply_to(first.clone()).references(roots.join(" "));
         }
         let list = format!("<{}.{domain}>", header_atom(&self.name));
         for (name, value) in
@@ -233,7 +245,16 @@ impl Email {
             builder = builder.raw_header(HeaderValue::new(name, value.to_owned()));
         }
         let message = match mail.html {
-            Some(html) => builder.multipart(MultiPart::alternative_plain_html(mail.text, html)),
+            Some(html) if mail.pictures.is_empty() => builder.multipart(MultiPart::alternative_plain_html(mail.text, html)),
+            Some(html) => {
+                let png: ContentType = "image/png".parse().map_err(|_| "PNG has no content type".to_owned())?;
+                let mut related = MultiPart::related().singlepart(SinglePart::html(html));
+                for (at, picture) in (1..).zip(mail.pictures) {
+                    let cid = format!("schedule-{at}");
+                    related = related.singlepart(Attachment::new_inline(cid).body(picture, png.clone()));
+                }
+                builder.multipart(MultiPart::alternative().singlepart(SinglePart::plain(mail.text)).multipart(related))
+            }
             None => builder.singlepart(SinglePart::plain(mail.text)),
         };
         message.map(|message| message.formatted()).map_err(|error| format!("cannot build the mail: {error}"))
@@ -387,6 +408,21 @@ fn list(refused: &[(&Address, Failed)]) -> String {
     let each: Vec<String> =
         refused.iter().map(|(address, failed)| format!("{address} ({})", text::line(&failed.text, 200))).collect();
     each.join(", ")
+}
+
+/// What a message belongs to: the event that it is about, else the alert.
+fn thread_of(notice: &Notice) -> String {
+    match &notice.body.event {
+        // Names of the source are no message ids: their digest is.
+        Some(event) => format!("ev_{}", digest(event)),
+        None => notice.alert.as_str().to_owned(),
+    }
+}
+
+/// 80 bits of SHA-256, in hexadecimal.
+fn digest(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    digest.as_ref().iter().take(10).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// `<id@domain>`, whatever the id holds.

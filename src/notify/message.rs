@@ -35,6 +35,8 @@ struct WebhookData<'a> {
     group_key: String,
     status: &'static str,
     truncated_alerts: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
     #[serde(rename = "externalURL")]
     external_url: Option<&'a str>,
     alerts: Vec<&'a AlertBody>,
@@ -44,21 +46,19 @@ struct WebhookData<'a> {
 ///
 /// # Errors
 /// Where a notice cannot be written as JSON.
-pub fn webhook_body(
-    notices: &[Notice],
-    receiver: &ReceiverName,
-    external_url: Option<&str>,
-) -> Result<Option<Vec<u8>>, serde_json::Error> {
+pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Result<Option<Vec<u8>>, serde_json::Error> {
+    let notices = &delivery.notices;
     let Some(first) = notices.first() else { return Ok(None) };
     let write = |alerts: Vec<&AlertBody>| {
         serde_json::to_vec(&WebhookBody {
             kind: first.kind,
             timestamp: first.at,
             data: WebhookData {
-                receiver: receiver.as_str(),
-                group_key: group_key(notices),
+                receiver: delivery.receiver.as_str(),
+                group_key: group_key(delivery),
                 status: status(notices),
-                truncated_alerts: notices.len() - alerts.len(),
+                truncated_alerts: notices.len() - alerts.len() + delivery.bundle.truncated as usize,
+                note: delivery.bundle.note.as_deref(),
                 external_url,
                 alerts,
             },
@@ -71,7 +71,7 @@ pub fn webhook_body(
     }
     // A schedule of thousands of allocations: the facts that people read (labels, annotations, dates) stay.
     let lean: Vec<AlertBody> =
-        told.iter().map(|notice| AlertBody { record: None, change: None, ..notice.body.clone() }).collect();
+        told.iter().map(|notice| AlertBody { record: None, change: None, series: Vec::new(), ..notice.body.clone() }).collect();
     let mut count = lean.len();
     loop {
         let bytes = write(lean.iter().take(count).collect())?;
@@ -83,13 +83,17 @@ pub fn webhook_body(
 }
 
 /// `firing` while anything in it fires.
-fn status(notices: &[Notice]) -> &'static str {
+pub(super) fn status(notices: &[Notice]) -> &'static str {
     if notices.iter().all(|notice| notice.body.status == "resolved") { "resolved" } else { "firing" }
 }
 
-/// What the alerts of a message have in common, as text: the same for a firing, a reminder and the end of one alert.
+/// The group of a message, else what its alerts have in common, as text: the same for a firing, a reminder and the end of one alert.
 #[must_use]
-pub fn group_key(notices: &[Notice]) -> String {
+pub fn group_key(delivery: &DueDelivery) -> String {
+    if let Some(key) = &delivery.bundle.group_key {
+        return key.clone();
+    }
+    let notices = &delivery.notices;
     let shared = |part: fn(&Notice) -> Option<&str>| {
         let first = part(notices.first()?)?;
         notices.iter().all(|notice| part(notice) == Some(first)).then_some(first)

@@ -7,10 +7,12 @@
 //! The promise: an attempt ends within `[delivery] timeout` and a little, whatever the other side does; what it came to is never
 //! guessed ([`retry::Outcome::Uncertain`] says so where it cannot be known); and no secret is in any text that comes back.
 
+pub mod card;
 pub mod email;
 pub mod mail;
 pub mod message;
 pub mod network;
+pub mod picture;
 pub mod retry;
 #[cfg(test)]
 pub(crate) mod samples;

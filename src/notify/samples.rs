@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 
 use crate::{
-    alert::{AlertBody, Labels, Notice, NoticeKind, SourceBody, TokenBody, alert_id, notice_id},
+    alert::{AlertBody, Labels, Notice, NoticeKind, SeriesPoint, SourceBody, TokenBody, alert_id, notice_id},
     change::{AllocationChange, Change, ChangeKind, Fact},
     config::{self, Percent, Span},
     store::model::DueDelivery,
-    supply::{DeliveryId, Resource, RuleId, Timestamp, TokenId},
+    supply::{DeliveryId, Precision, Resource, RuleId, Timestamp, TokenId},
     wire,
 };
 
@@ -30,12 +30,13 @@ pub(crate) fn delivery_config() -> config::Delivery {
 }
 
 /// A tranche a month, five before the one of [`unlock`] and seven after it; the last are smaller.
-fn schedule() -> Vec<(Timestamp, f64)> {
+fn schedule() -> Vec<SeriesPoint> {
     let months = ["2025-10", "2025-11", "2025-12", "2026-01", "2026-02", "2026-03", "2026-04", "2026-05", "2026-06", "2026-07"];
     let tail =
         [("2026-08-16T13:00:00Z", 56_130_000.0), ("2026-09-16T13:00:00Z", 56_130_000.0), ("2027-03-16T13:00:00Z", 12_000_000.0)];
     let monthly = months.iter().map(|month| (time(&format!("{month}-16T13:00:00Z")), 92_650_000.0));
-    monthly.chain(tail.map(|(at, amount)| (time(at), amount))).collect()
+    let point = |(at, amount)| SeriesPoint { at, precision: Precision::Second, amount };
+    monthly.chain(tail.map(|(at, amount)| (time(at), amount))).map(point).collect()
 }
 
 /// A big cliff in seven days.

@@ -9,6 +9,9 @@ pub const MAX_LINE_CHARS: usize = 300;
 /// Longest free text shown, characters.
 pub const MAX_PARAGRAPH_CHARS: usize = 4_000;
 
+/// Longest text of a digest, characters.
+pub const MAX_DIGEST_CHARS: usize = 60_000;
+
 /// One line: no control characters, no marks that reorder or hide text, blanks collapsed, at most `max_chars` characters.
 #[must_use]
 pub fn line(text: &str, max_chars: usize) -> String {
@@ -43,11 +46,11 @@ pub fn line(text: &str, max_chars: usize) -> String {
     out
 }
 
-/// Several lines: line breaks stay, everything else as [`line`]; at most [`MAX_PARAGRAPH_CHARS`] characters.
+/// Several lines: line breaks stay, everything else as [`line`]; at most `max_chars` characters.
 #[must_use]
-pub fn paragraph(text: &str) -> String {
-    let text: String = text.chars().take(MAX_PARAGRAPH_CHARS).collect();
-    let lines: Vec<String> = text.lines().map(|each| line(each, MAX_PARAGRAPH_CHARS)).collect();
+pub fn paragraph(text: &str, max_chars: usize) -> String {
+    let text: String = text.chars().take(max_chars).collect();
+    let lines: Vec<String> = text.lines().map(|each| line(each, max_chars)).collect();
     lines.join("\n").trim().to_owned()
 }
 

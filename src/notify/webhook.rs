@@ -218,7 +218,7 @@ impl Webhook {
             Err(message) => return Answer::later(message),
         };
         let body = match self.format {
-            Format::Cliffwatch => message::webhook_body(&delivery.notices, &self.name, self.external_url.as_deref()),
+            Format::Cliffwatch => message::webhook_body(delivery, self.external_url.as_deref()),
         };
         let body = match body {
             Ok(Some(body)) => body,

@@ -1,9 +1,19 @@
 use super::*;
-use crate::notify::samples::{HOSTILE, hostile, moved, resolved, time, unlock};
+use crate::{
+    alert::Notice,
+    notify::card::{nearness, web_address},
+    supply::Timestamp,
+};
+use crate::notify::samples::{HOSTILE, due, hostile, moved, resolved, time, unlock};
 
 fn compose_one(notice: Notice) -> Mail {
     let now = notice.at;
-    compose(&[notice], "desk", Some("https://cliffwatch.example.com"), now).expect("a mail")
+    compose_at(&[notice], now).expect("a mail")
+}
+
+fn compose_at(notices: &[Notice], now: Timestamp) -> Option<Mail> {
+    let external_url = Some("https://cliffwatch.example.com");
+    compose(&Brief { delivery: &due(1, "desk", notices.to_vec()), external_url, now })
 }
 
 #[test]
@@ -15,9 +25,9 @@ fn the_subject_tells_token_size_share_and_when() {
     assert_eq!(compose_one(plain).subject, "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC · in 7 days");
     assert_eq!(compose_one(resolved()).subject, "[RESOLVED] ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC · passed");
     assert_eq!(compose_one(moved()).subject, "[CRITICAL] APT: unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days)");
-    let several = compose(&[unlock(), moved()], "desk", None, time("2026-03-09T13:00:05Z")).expect("a mail");
+    let several = compose_at(&[unlock(), moved()], time("2026-03-09T13:00:05Z")).expect("a mail");
     assert!(several.subject.starts_with("2 alerts: ARB: $33.15M"), "{}", several.subject);
-    assert_eq!(compose(&[], "desk", None, time("2026-03-09T13:00:05Z")), None);
+    assert_eq!(compose_at(&[], time("2026-03-09T13:00:05Z")), None);
 }
 
 #[test]
@@ -49,7 +59,7 @@ fn nearness_never_claims_more_than_the_date_does() {
 
 #[test]
 fn a_mail_that_was_held_up_says_so_and_counts_from_today() {
-    let late = |now: &str| compose(&[unlock()], "desk", None, time(now)).expect("a mail");
+    let late = |now: &str| compose_at(&[unlock()], time(now)).expect("a mail");
     let mail = late("2026-03-11T13:00:00Z");
     assert!(mail.subject.ends_with(" · in 5 days"), "{}", mail.subject);
     assert!(mail.text.contains("Sent: 11 Mar 2026, 13:00 UTC, 2 days late"), "{}", mail.text);
@@ -63,7 +73,7 @@ fn the_text_part_is_complete_on_its_own() {
     insta::assert_snapshot!("text_unlock", compose_one(unlock()).text);
     insta::assert_snapshot!(
         "text_moved_and_resolved",
-        compose(&[moved(), resolved()], "desk", None, time("2026-03-09T13:00:05Z")).expect("a mail").text
+        compose_at(&[moved(), resolved()], time("2026-03-09T13:00:05Z")).expect("a mail").text
     );
 }
 
@@ -88,7 +98,7 @@ fn the_html_part_shows_the_same_facts() {
 #[test]
 fn a_hostile_name_stays_text() {
     let mail = compose_one(hostile());
-    assert!(mail.subject.chars().count() <= MAX_SUBJECT_CHARS);
+    assert!(mail.subject.chars().count() <= MAX_TITLE_CHARS);
     let html = mail.html.expect("the template works");
     for part in [&mail.subject, &mail.text, &html] {
         assert!(part.chars().all(|c| c == '\n' || !c.is_control()), "a control character in {part:?}");
@@ -107,8 +117,8 @@ fn a_hostile_name_stays_text() {
 #[test]
 fn a_mail_of_many_alerts_has_bounds_and_counts_the_rest() {
     let many: Vec<Notice> = (0..500).map(|_| unlock()).collect();
-    let mail = compose(&many, "desk", None, time("2026-03-09T13:00:05Z")).expect("a mail");
-    assert!(mail.text.contains("480 more alerts are not shown here"));
+    let mail = compose_at(&many, time("2026-03-09T13:00:05Z")).expect("a mail");
+    assert!(mail.text.contains("480 more alerts not shown here"));
     assert!(mail.html.expect("the template works").len() < 400_000);
 }
 

@@ -322,33 +322,33 @@ async fn the_address_is_read_at_each_use() {
 #[test]
 fn the_body_is_the_one_that_receivers_rely_on() {
     let body =
-        message::webhook_body(&[unlock()], &"ops".into(), Some("https://cliffwatch.example.com")).expect("JSON").expect("a body");
+        message::webhook_body(&due(1, "ops", vec![unlock()]), Some("https://cliffwatch.example.com")).expect("JSON").expect("a body");
     let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     insta::assert_json_snapshot!("body_firing", value);
-    let body = message::webhook_body(&[moved(), resolved()], &"ops".into(), None).expect("JSON").expect("a body");
+    let body = message::webhook_body(&due(1, "ops", vec![moved(), resolved()]), None).expect("JSON").expect("a body");
     let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     insta::assert_json_snapshot!("body_of_two", value);
-    assert_eq!(message::webhook_body(&[], &"ops".into(), None).expect("JSON"), None);
+    assert_eq!(message::webhook_body(&due(1, "ops", vec![]), None).expect("JSON"), None);
 }
 
 #[test]
 fn the_group_key_is_the_same_from_firing_to_end() {
-    assert_eq!(message::group_key(&[unlock()]), message::group_key(&[resolved()]));
-    assert_ne!(message::group_key(&[unlock()]), message::group_key(&[moved()]));
-    assert_eq!(message::group_key(&[unlock(), moved()]), "{}");
+    assert_eq!(message::group_key(&due(1, "ops", vec![unlock()])), message::group_key(&due(1, "ops", vec![resolved()])));
+    assert_ne!(message::group_key(&due(1, "ops", vec![unlock()])), message::group_key(&due(1, "ops", vec![moved()])));
+    assert_eq!(message::group_key(&due(1, "ops", vec![unlock(), moved()])), "{}");
 }
 
 #[test]
 fn a_body_has_bounds_and_says_what_it_left_out() {
     let many: Vec<_> = (0..250).map(|_| unlock()).collect();
-    let body = message::webhook_body(&many, &"ops".into(), None).expect("JSON").expect("a body");
+    let body = message::webhook_body(&due(1, "ops", many), None).expect("JSON").expect("a body");
     let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     assert_eq!(value["data"]["alerts"].as_array().map(Vec::len), Some(message::MAX_ALERTS));
     assert_eq!(value["data"]["truncatedAlerts"], 150);
 
     let mut large = unlock();
     large.body.record = Some(serde_json::Value::from("x".repeat(2 * message::MAX_BODY_BYTES)));
-    let body = message::webhook_body(&[large, unlock()], &"ops".into(), None).expect("JSON").expect("a body");
+    let body = message::webhook_body(&due(1, "ops", vec![large, unlock()]), None).expect("JSON").expect("a body");
     assert!(body.len() <= message::MAX_BODY_BYTES);
     let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     assert_eq!(value["data"]["alerts"].as_array().map(Vec::len), Some(2));

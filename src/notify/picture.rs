@@ -1,0 +1,213 @@
+//! A small picture of a schedule for mail: a bar for each unlock, past and coming, the one in question marked. Pure.
+//!
+//! It holds no letters, so that no font is needed and every word in a mail can be read aloud, searched and turned light on dark; the
+//! background is clear, and the colours stand out on white and on black. The one in question differs by a mark, not by colour alone.
+
+use chrono::TimeDelta;
+use serde::Serialize;
+use tiny_skia::{Color, FillRule, Paint, PathBuilder, Pixmap, Rect, Transform};
+
+use super::card::{self, Tone};
+use crate::{
+    alert::{AlertBody, SeriesPoint},
+    format,
+    supply::Timestamp,
+};
+
+/// Size in pixels: twice that in which it is shown, for sharp screens.
+const WIDTH: u32 = 1120;
+const HEIGHT: u32 = 220;
+
+/// Room above the bars for the mark, and beside them, pixels.
+const TOP: f32 = 34.0;
+const SIDE: f32 = 14.0;
+
+/// Bars, pixels.
+const WIDEST_BAR: f32 = 36.0;
+const NARROWEST_BAR: f32 = 5.0;
+const LOWEST_BAR: f32 = 4.0;
+
+/// Fewest unlocks that make a picture.
+const MIN_POINTS: usize = 3;
+
+/// Largest file, bytes; a larger one is left out.
+const MAX_PNG_BYTES: usize = 64 * 1024;
+
+const PAST: u32 = 0x8b_98_a5;
+const COMING: u32 = 0x3b_82_f6;
+
+/// A picture, with the words that belong to it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Picture {
+    /// Name within its mail.
+    pub cid: String,
+    /// The file.
+    #[serde(skip)]
+    pub png: Vec<u8>,
+    /// What it shows, for those who do not see it.
+    pub alt: String,
+    /// First and last date.
+    pub from: String,
+    /// Last date.
+    pub to: String,
+    /// Colours of the past, the coming and the one in question, as CSS writes them.
+    pub colors: [String; 3],
+}
+
+/// Draws the schedule around the unlock that `body` tells. None where it is about no unlock, or too little is known.
+#[must_use]
+pub fn draw(body: &AlertBody, tone: Tone, now: Timestamp) -> Option<Picture> {
+    let own = card::own_date(body)?;
+    let series: Vec<SeriesPoint> = body.series.iter().filter(|point| point.amount.is_finite()).copied().collect();
+    let (first, last) = (series.first()?, series.last()?);
+    if series.len() < MIN_POINTS || first.at >= last.at {
+        return None;
+    }
+    let mark = match tone {
+        Tone::Good => 0x22_9a_5f,
+        Tone::Critical => 0xe5_48_4d,
+        Tone::Info | Tone::Warning => 0xf0_7d_1c,
+    };
+    let png = paint(&series, own, now, mark)?;
+    let mine = series.iter().find(|point| point.at == own)?;
+    let (from, to) = (card::date_of(first), card::date_of(last));
+    Some(Picture {
+        cid: String::new(),
+        png,
+        alt: format!(
+            "The schedule from {from} to {to}: {}; marked is {} tokens, {}.",
+            format::count(series.len(), "unlock"),
+            format::amount(mine.amount),
+            card::date_of(mine)
+        ),
+        from,
+        to,
+        colors: [PAST, COMING, mark].map(|color| format!("#{color:06x}")),
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "pixels and seconds of some decades; a picture needs no more")]
+fn paint(series: &[SeriesPoint], own: Timestamp, now: Timestamp, mark: u32) -> Option<Vec<u8>> {
+    let (first, last) = (series.first()?.at, series.last()?.at);
+    let most = series.iter().map(|point| point.amount).fold(0.0, f64::max);
+    let (width, height) = (WIDTH as f32, HEIGHT as f32);
+    let bar = bar_width(series);
+    let span = (last - first).num_seconds().max(1) as f32;
+    let place = |at: Timestamp| SIDE + bar / 2.0 + (at - first).num_seconds() as f32 / span * (width - 2.0 * SIDE - bar);
+    let mut picture = Pixmap::new(WIDTH, HEIGHT)?;
+    let mut block = |color: u32, x: f32, y: f32, w: f32, h: f32| {
+        if let Some(rect) = Rect::from_xywh(x, y, w, h) {
+            picture.fill_rect(rect, &paint_of(color), Transform::identity(), None);
+        }
+    };
+    let floor = height - 6.0;
+    block(PAST, 0.0, floor, width, 2.0);
+    // The one in question last, so that no neighbour covers it.
+    let (mine, others): (Vec<&SeriesPoint>, Vec<&SeriesPoint>) = series.iter().partition(|point| point.at == own);
+    for point in others.into_iter().chain(mine) {
+        #[expect(clippy::cast_possible_truncation, reason = "a share of one")]
+        let share = if most > 0.0 { (point.amount / most).clamp(0.0, 1.0) as f32 } else { 0.0 };
+        let tall = (share * (floor - TOP)).max(LOWEST_BAR);
+        let color = match () {
+            () if point.at == own => mark,
+            () if point.at <= now => PAST,
+            () => COMING,
+        };
+        block(color, place(point.at) - bar / 2.0, floor - tall, bar, tall);
+    }
+    if (first..=last).contains(&now) {
+        let x = place(now);
+        let mut y = TOP;
+        while y < floor {
+            block(PAST, x - 1.0, y, 2.0, 8.0);
+            y += 16.0;
+        }
+    }
+    // A wedge that points down at the one in question.
+    let x = place(own);
+    let mut wedge = PathBuilder::new();
+    wedge.move_to(x - 14.0, 4.0);
+    wedge.line_to(x + 14.0, 4.0);
+    wedge.line_to(x, 26.0);
+    wedge.close();
+    picture.fill_path(&wedge.finish()?, &paint_of(mark), FillRule::Winding, Transform::identity(), None);
+    picture.encode_png().ok().filter(|png| png.len() <= MAX_PNG_BYTES)
+}
+
+/// Bars as wide as the closest neighbours allow.
+#[expect(clippy::cast_precision_loss, reason = "as in `paint`")]
+fn bar_width(series: &[SeriesPoint]) -> f32 {
+    let span = series.last().zip(series.first()).map_or(TimeDelta::zero(), |(last, first)| last.at - first.at).num_seconds().max(1);
+    let gap = series.windows(2).filter_map(|pair| match pair {
+        [a, b] => Some((b.at - a.at).num_seconds()).filter(|gap| *gap > 0),
+        _ => None,
+    });
+    let closest = gap.min().unwrap_or(span) as f32 / span as f32 * (WIDTH as f32 - 2.0 * SIDE);
+    (closest * 0.7).clamp(NARROWEST_BAR, WIDEST_BAR)
+}
+
+fn paint_of(color: u32) -> Paint<'static> {
+    let [_, red, green, blue] = color.to_be_bytes();
+    let mut paint = Paint::default();
+    paint.set_color(Color::from_rgba8(red, green, blue, 255));
+    paint.anti_alias = true;
+    paint
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notify::samples::{moved, time, unlock};
+
+    /// The pixel at a place, as `0xRRGGBB`; None where it is clear.
+    fn pixel(picture: &Pixmap, x: f32, y: f32) -> Option<u32> {
+        let pixel = picture.pixel(x as u32, y as u32).expect("within the picture").demultiply();
+        (pixel.alpha() > 0).then(|| u32::from_be_bytes([0, pixel.red(), pixel.green(), pixel.blue()]))
+    }
+
+    #[test]
+    fn past_and_coming_differ_and_the_one_in_question_is_marked() {
+        let now = time("2026-03-09T13:00:00Z");
+        let drawn = draw(&unlock().body, Tone::Warning, now).expect("a picture");
+        assert!(drawn.png.len() < 20_000, "{} bytes", drawn.png.len());
+        let picture = Pixmap::decode_png(&drawn.png).expect("a PNG");
+        assert_eq!((picture.width(), picture.height()), (WIDTH, HEIGHT));
+        let floor = HEIGHT as f32 - 10.0;
+        let mut seen: Vec<u32> = (0..WIDTH).filter_map(|x| pixel(&picture, x as f32, floor)).collect();
+        seen.dedup();
+        // Five that are gone, today's line, the one in question, seven to come.
+        let count = |color| seen.iter().filter(|each| **each == color).count();
+        assert_eq!((count(0xf0_7d_1c), count(COMING)), (1, 7), "{seen:x?}");
+        assert!(count(PAST) >= 1);
+        let marked: Vec<u32> = (0..WIDTH).filter(|x| pixel(&picture, *x as f32, 8.0) == Some(0xf0_7d_1c)).collect();
+        assert!((20..32).contains(&marked.len()), "one wedge: {marked:?}");
+        assert_eq!(pixel(&picture, 2.0, 2.0), None, "the background is clear");
+        assert_eq!(
+            drawn.alt,
+            "The schedule from 16 Oct 2025 to 16 Mar 2027: 13 unlocks; marked is 92.65M tokens, 16 Mar 2026."
+        );
+    }
+
+    #[test]
+    fn without_a_schedule_there_is_no_picture() {
+        let now = time("2026-03-09T13:00:00Z");
+        assert_eq!(draw(&moved().body, Tone::Info, now), None);
+        let mut short = unlock().body;
+        short.series.truncate(2);
+        assert_eq!(draw(&short, Tone::Info, now), None);
+    }
+
+    #[test]
+    fn amounts_out_of_all_bounds_draw_something_or_nothing() {
+        let mut body = unlock().body;
+        for (amount, point) in [f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, -1.0, 0.0].into_iter().cycle().zip(&mut body.series) {
+            point.amount = amount;
+        }
+        let now = time("2026-03-09T13:00:00Z");
+        assert!(draw(&body, Tone::Info, now).is_none_or(|drawn| Pixmap::decode_png(&drawn.png).is_ok()));
+        for point in &mut body.series {
+            (point.amount, point.at) = (0.0, now);
+        }
+        assert_eq!(draw(&body, Tone::Info, now), None);
+    }
+}
