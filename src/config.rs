@@ -244,6 +244,33 @@ pub struct Receiver {
     pub secret: Option<SecretText>,
     /// Webhook: file with the secret; several lines sign with each, for rotation.
     pub secret_file: Option<PathBuf>,
+    /// Webhook: token of a Telegram bot, or bearer token.
+    pub token: Option<SecretText>,
+    /// Webhook: file with the token.
+    pub token_file: Option<PathBuf>,
+    /// PagerDuty: integration key.
+    pub routing_key: Option<SecretText>,
+    /// PagerDuty: file with the integration key.
+    pub routing_key_file: Option<PathBuf>,
+    /// Opsgenie: key of the API integration.
+    pub api_key: Option<SecretText>,
+    /// Opsgenie: file with the key.
+    pub api_key_file: Option<PathBuf>,
+    /// ntfy: topic. A secret where topics are not protected: those who know it can read it.
+    pub topic: Option<SecretText>,
+    /// ntfy: file with the topic.
+    pub topic_file: Option<PathBuf>,
+    /// Telegram: chat, `-1001234567890` or `@channel`.
+    #[serde(deserialize_with = "text_or_number")]
+    pub chat_id: Option<String>,
+    /// Telegram: topic within the chat.
+    pub thread_id: Option<i64>,
+    /// Template: the body, a template over the facts of our own.
+    pub template: Option<String>,
+    /// Template: file with it.
+    pub template_file: Option<PathBuf>,
+    /// Template: type of the body; `application/json` if not given.
+    pub content_type: Option<String>,
     /// Webhook: networks (CIDR) that may be reached although private.
     pub allow_networks: Vec<String>,
     /// Email: `smtp://host:port` (STARTTLS required off loopback) or `smtps://host:port`.
@@ -394,6 +421,20 @@ impl<'de> Deserialize<'de> for SecretText {
     }
 }
 
+/// A text that looks like a number to TOML or the environment.
+fn text_or_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Lax {
+        Text(String),
+        Whole(i64),
+    }
+    Ok(Option::<Lax>::deserialize(deserializer)?.map(|lax| match lax {
+        Lax::Text(text) => text,
+        Lax::Whole(number) => number.to_string(),
+    }))
+}
+
 /// A secret that may be given inline, as a file, or as a systemd credential: resolved at each use, so that it can rotate.
 #[derive(Clone, Debug)]
 pub struct Secret {
@@ -505,6 +546,19 @@ impl Receiver {
     #[must_use]
     pub fn signing(&self) -> Secret {
         self.secret_of("secret", self.secret.as_ref(), self.secret_file.as_ref())
+    }
+
+    /// A secret that the webhook's format needs: `token`, `routing_key`, `api_key` or `topic`.
+    #[must_use]
+    pub fn means(&self, word: &str) -> Secret {
+        let (inline, file) = match word {
+            "token" => (&self.token, &self.token_file),
+            "routing_key" => (&self.routing_key, &self.routing_key_file),
+            "api_key" => (&self.api_key, &self.api_key_file),
+            "topic" => (&self.topic, &self.topic_file),
+            _ => (&None, &None),
+        };
+        self.secret_of(word, inline.as_ref(), file.as_ref())
     }
 
     /// The password of the mail server.

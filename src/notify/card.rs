@@ -55,6 +55,12 @@ impl<'a> Brief<'a> {
         self.delivery.notices.len() + self.delivery.bundle.truncated as usize
     }
 
+    /// Whether it tells one alert and nothing else: then there is room for all of it.
+    #[must_use]
+    pub fn is_single(&self) -> bool {
+        self.count() == 1 && self.delivery.bundle.told_before == 0
+    }
+
     /// A line to stand above the alerts; empty where there is none.
     #[must_use]
     pub fn note(&self) -> String {
@@ -87,6 +93,18 @@ impl<'a> Brief<'a> {
     pub fn title(&self, share: Share, max_chars: usize) -> String {
         let Some(first) = self.notices().first() else { return String::new() };
         title(first, self.count(), share, self.now, max_chars)
+    }
+
+    /// What one of its alerts tells, in one line, as [`title`](Self::title).
+    #[must_use]
+    pub fn line(&self, notice: &Notice, share: Share, max_chars: usize) -> String {
+        title(notice, 1, share, self.now, max_chars)
+    }
+
+    /// Token, size, share of the market cap and when, for one of its alerts; nothing that changes as time passes.
+    #[must_use]
+    pub fn headline(&self, notice: &Notice) -> String {
+        headline(&notice.body, Share::Long)
     }
 
     /// The address of our own pages, if it may be shown as a link.
@@ -176,6 +194,58 @@ pub struct Card {
     pub runbook: Option<String>,
     /// Where it comes from and why it is told.
     pub origin: Vec<(&'static str, String)>,
+}
+
+impl Card {
+    /// What matters most, as name and value: what changed, the facts, and the `max_shares` largest shares.
+    #[must_use]
+    pub fn rows(&self, max_shares: usize) -> Vec<(String, String)> {
+        let changes = self.changes.iter().map(|(what, from, to)| (what.clone(), format!("{from} → {to}")));
+        let facts = self.facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let shares = self.shares.iter().take(max_shares).map(|(name, amount, value)| match (amount.as_str(), value.as_str()) {
+            (amount, "") => (name.clone(), amount.to_owned()),
+            ("", value) => (name.clone(), value.to_owned()),
+            (amount, value) => (name.clone(), format!("{amount} ({value})")),
+        });
+        let mut rows: Vec<_> = changes.chain(facts).chain(shares).collect();
+        let hidden = self.shares.len().saturating_sub(max_shares) + self.more;
+        if hidden > 0 {
+            rows.push(("And".to_owned(), format!("{hidden} more")));
+        }
+        rows
+    }
+
+    /// Why it is told and how old the facts are, in a line: `BigCliffAhead · lead 7d · polled 9 Mar 2026, 12:10 UTC`.
+    #[must_use]
+    pub fn footer(&self) -> String {
+        let of = |name: &str| self.origin.iter().find(|(label, _)| *label == name).map(|(_, value)| value.as_str());
+        let parts = [
+            of("Rule").map(str::to_owned),
+            of("Told because").map(str::to_owned),
+            of("Polled").map(|at| format!("polled {at}")),
+            of("Sent").map(|at| format!("sent {at}")),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Everything of it as plain lines, for services that show text alone: the rule's words, rows, footer.
+    #[must_use]
+    pub fn lines(&self, max_shares: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.summary.is_empty() {
+            lines.push(self.summary.clone());
+        }
+        lines.extend(self.description.lines().map(str::to_owned));
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(self.rows(max_shares).into_iter().map(|(name, value)| format!("{name}: {value}")));
+        if let Some(runbook) = &self.runbook {
+            lines.push(format!("Runbook: {runbook}"));
+        }
+        lines.extend([String::new(), self.footer()]);
+        lines
+    }
 }
 
 /// The title of a message that tells `count` alerts, of which `notice` is the first.

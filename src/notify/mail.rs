@@ -78,11 +78,7 @@ pub fn compose(brief: &Brief<'_>) -> Option<Mail> {
     let page = Page {
         subject: &subject,
         preview: cards.first().map_or("", |card| if card.summary.is_empty() { &card.token } else { &card.summary }),
-        cards: cards
-            .iter()
-            .zip(&at)
-            .map(|(card, at)| Shown { card, picture: at.and_then(|at| pictures.get(at)) })
-            .collect(),
+        cards: cards.iter().zip(&at).map(|(card, at)| Shown { card, picture: at.and_then(|at| pictures.get(at)) }).collect(),
         note: &note,
         rest: &rest,
         external_url: external_url.as_deref(),
@@ -176,7 +172,6 @@ fn section(lines: &mut Vec<String>, title: &str, rows: impl Iterator<Item = Stri
     }
     lines.extend(rows.map(|row| format!("  {row}")));
 }
-
 
 #[cfg(test)]
 mod tests;

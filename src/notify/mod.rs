@@ -1,8 +1,9 @@
 //! Telling people: the receivers of the config, ready to be sent to.
 //!
-//! The cast: [`retry`] (what an attempt came to and what follows), [`message`] and [`mail`] (from notices to what is sent; all three
-//! pure), [`webhook`] and [`email`] (the wire), [`network`] (which addresses may be reached), [`text`] (making text from outside
-//! harmless). [`Receivers::send`] is one attempt; when to make one is the outbox's business.
+//! The cast: [`retry`] (what an attempt came to and what follows), [`card`] (what is shown of an alert), [`message`], [`service`],
+//! [`mail`] and [`picture`] (from there to what is sent; all of these pure), [`webhook`] and [`email`] (the wire), [`pace`] (how fast
+//! a service is asked), [`network`] (which addresses may be reached), [`text`] (making text from outside harmless).
+//! [`Receivers::send`] is one attempt; when to make one is the outbox's business.
 //!
 //! The promise: an attempt ends within `[delivery] timeout` and a little, whatever the other side does; what it came to is never
 //! guessed ([`retry::Outcome::Uncertain`] says so where it cannot be known); and no secret is in any text that comes back.
@@ -12,10 +13,12 @@ pub mod email;
 pub mod mail;
 pub mod message;
 pub mod network;
+pub mod pace;
 pub mod picture;
 pub mod retry;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod service;
 pub mod text;
 pub mod webhook;
 
@@ -126,6 +129,15 @@ impl Receivers {
     #[must_use]
     pub fn sends_resolved(&self, receiver: &ReceiverName) -> bool {
         self.by_name.get(receiver).is_some_and(|receiver| receiver.send_resolved)
+    }
+
+    /// How often a receiver's template failed, and the built-in message went out, since this was last asked.
+    pub fn take_template_failures(&self) -> u64 {
+        let failures = self.by_name.values().map(|receiver| match &receiver.wire {
+            Wire::Webhook(webhook) => webhook.take_template_failures(),
+            Wire::Email(_) => 0,
+        });
+        failures.sum()
     }
 
     /// One attempt: sends the delivery and says what came of it. Ends within the timeout of the config and a little.

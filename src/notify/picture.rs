@@ -137,7 +137,8 @@ fn paint(series: &[SeriesPoint], own: Timestamp, now: Timestamp, mark: u32) -> O
 /// Bars as wide as the closest neighbours allow.
 #[expect(clippy::cast_precision_loss, reason = "as in `paint`")]
 fn bar_width(series: &[SeriesPoint]) -> f32 {
-    let span = series.last().zip(series.first()).map_or(TimeDelta::zero(), |(last, first)| last.at - first.at).num_seconds().max(1);
+    let span =
+        series.last().zip(series.first()).map_or(TimeDelta::zero(), |(last, first)| last.at - first.at).num_seconds().max(1);
     let gap = series.windows(2).filter_map(|pair| match pair {
         [a, b] => Some((b.at - a.at).num_seconds()).filter(|gap| *gap > 0),
         _ => None,
@@ -182,10 +183,7 @@ mod tests {
         let marked: Vec<u32> = (0..WIDTH).filter(|x| pixel(&picture, *x as f32, 8.0) == Some(0xf0_7d_1c)).collect();
         assert!((20..32).contains(&marked.len()), "one wedge: {marked:?}");
         assert_eq!(pixel(&picture, 2.0, 2.0), None, "the background is clear");
-        assert_eq!(
-            drawn.alt,
-            "The schedule from 16 Oct 2025 to 16 Mar 2027: 13 unlocks; marked is 92.65M tokens, 16 Mar 2026."
-        );
+        assert_eq!(drawn.alt, "The schedule from 16 Oct 2025 to 16 Mar 2027: 13 unlocks; marked is 92.65M tokens, 16 Mar 2026.");
     }
 
     #[test]
@@ -200,7 +198,8 @@ mod tests {
     #[test]
     fn amounts_out_of_all_bounds_draw_something_or_nothing() {
         let mut body = unlock().body;
-        for (amount, point) in [f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, -1.0, 0.0].into_iter().cycle().zip(&mut body.series) {
+        for (amount, point) in [f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, -1.0, 0.0].into_iter().cycle().zip(&mut body.series)
+        {
             point.amount = amount;
         }
         let now = time("2026-03-09T13:00:00Z");

@@ -164,6 +164,105 @@ pub(crate) fn moved() -> Notice {
     }
 }
 
+/// Many alerts at once: as [`unlock`], each of a token of its own, without words of a rule.
+pub(crate) fn group(count: usize) -> Vec<Notice> {
+    let of = |n: usize| {
+        let mut notice = unlock();
+        let id = format!("token-{n:02}");
+        notice.alert = alert_id(&RuleId::from("BigCliffAhead"), &format!("unlock/{id}"), 1);
+        notice.id = notice_id(&notice.alert, "firing");
+        notice.body.id = notice.alert.clone();
+        notice.body.annotations.clear();
+        notice.body.labels.insert("token".into(), id.clone());
+        notice.body.token = Some(TokenBody { id: id.clone(), name: format!("Token {n}"), symbol: format!("T{n:02}") });
+        notice.body.event = Some(format!("unlock/{id}/1"));
+        notice
+    };
+    (1..=count).map(of).collect()
+}
+
+/// Trouble with the source.
+pub(crate) fn source_trouble() -> Notice {
+    let rule = RuleId::from("SourceTrouble");
+    let alert = alert_id(&rule, "source/unauthorized", 1);
+    let firing = unlock();
+    let words = |text: &str| text.to_owned();
+    Notice {
+        id: notice_id(&alert, "firing"),
+        alert: alert.clone(),
+        kind: NoticeKind::Source,
+        body: AlertBody {
+            id: alert,
+            rule: "SourceTrouble".into(),
+            reason: "firing".into(),
+            labels: Labels::from(
+                [("alertname", "SourceTrouble"), ("kind", "unauthorized"), ("severity", "warning")]
+                    .map(|(a, b)| (words(a), words(b))),
+            ),
+            annotations: BTreeMap::from([
+                (
+                    words("summary"),
+                    words("The source refuses the API key (401): nothing new is known since 9 Mar 2026, 12:10 UTC"),
+                ),
+                (words("description"), words("Put a valid key into the file of `api_key_file`; it is read at each use.")),
+            ]),
+            token: None,
+            resource: None,
+            record: None,
+            days_until: None,
+            when: None,
+            lead: None,
+            event: None,
+            series: Vec::new(),
+            source: SourceBody::default(),
+            ..firing.body
+        },
+        ..firing
+    }
+}
+
+/// A digest of a receiver.
+pub(crate) fn digest() -> Notice {
+    let rule = RuleId::from("Digest");
+    let alert = alert_id(&rule, "digest/desk", 1);
+    let ahead = |symbol: &str, at: &str, when: &str, value: f64, share: f64| json!({"token": symbol.to_lowercase(), "symbol": symbol, "at": at, "when": when, "value": value, "amount": value / 2.0, "share": share});
+    let trouble = source_trouble();
+    Notice {
+        id: notice_id(&alert, "2026-03-09"),
+        alert: alert.clone(),
+        kind: NoticeKind::Digest,
+        body: AlertBody {
+            id: alert,
+            rule: "Digest".into(),
+            reason: "daily".into(),
+            labels: Labels::from([("alertname".into(), "Digest".into())]),
+            annotations: BTreeMap::from([
+                ("summary".into(), "Digest: 2 unlocks ahead worth $94.55M, 1 change since yesterday".into()),
+                (
+                    "description".into(),
+                    "Ahead until 16 Mar 2026:\n  ARB: $33.15M (2.77%) on 16 Mar 2026, 13:00 UTC\n  APT: $61.4M (1.1%) in March 2026\n\n\
+                     Changed:\n  APT: unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days)\n\nAll is well."
+                        .into(),
+                ),
+            ]),
+            record: Some(json!({
+                "since": "2026-03-08T08:00:00Z", "at": "2026-03-09T08:00:00Z", "until": "2026-03-16T08:00:00Z",
+                "ahead": [
+                    ahead("ARB", "2026-03-16T13:00:00Z", "on 16 Mar 2026, 13:00 UTC", 33_150_000.0, 2.77),
+                    ahead("APT", "2026-03-01T00:00:00Z", "in March 2026", 61_400_000.0, 1.1),
+                ],
+                "aheadLeftOut": 3,
+                "changes": [{"at": "2026-03-09T06:00:00Z", "token": "aptos", "symbol": "APT", "text": "unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days)"}],
+                "changesLeftOut": 0,
+                "heldBack": [{"state": "silenced", "rule": "BigCliffAhead", "summary": "SUI: $120M (3.4%) unlocks on 1 Apr 2026"}],
+                "heldBackLeftOut": 0, "firing": 4, "trouble": [],
+            })),
+            ..trouble.body
+        },
+        ..trouble
+    }
+}
+
 /// Text that tries everything: markup, header lines, marks that reorder, and length.
 pub(crate) const HOSTILE: &str =
     "<script>alert(1)</script>\r\nBcc: thief@example.com\r\n\r\n<!channel> \"'&\u{202E}gpj.exe\u{200B}\u{0000}{{ 7*7 }}";

@@ -1,27 +1,45 @@
 //! A receiver that takes a POST. The bytes that are signed are the bytes that are sent.
 //!
-//! Headers are those of Standard Webhooks 1.0. No redirect is followed, no proxy of the environment is used (the address that is
+//! What is sent, and what an answer means, is [`service`]'s business; this is the way there. Headers are those of Standard Webhooks
+//! 1.0, where the receiver is one's own. No redirect is followed, no proxy of the environment is used (the address that is
 //! checked is the one connected to), answers are read up to 4 KiB and never decompressed. The address and the signing secrets are
 //! read at each use, and removed from everything that is recorded.
 
-use std::{error::Error as _, net::IpAddr, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    error::Error as _,
+    io::Read,
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use ring::hmac;
+use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::{
-    Problem, message,
+    Problem,
+    card::Brief,
     network::{self, Forbidden, Guard},
+    pace::Pace,
     retry::{Outcome, parse_retry_after},
+    service::{
+        self, Format, Means, Need, Post,
+        template::{BodyTemplate, MAX_TEMPLATE_BYTES},
+    },
     text,
 };
 use crate::{
-    config::{self, Secret},
+    config::{self, Secret, SecretError, SecretText},
     diagnostic,
     store::model::DueDelivery,
-    supply::{ReceiverName, Timestamp},
+    supply::Timestamp,
 };
 
 /// Longest answer that is kept, bytes.
@@ -42,47 +60,54 @@ const MAX_SECRETS: usize = 8;
 /// Shortest piece of an address that is taken for a secret of its own.
 const MIN_SECRET_PIECE: usize = 8;
 
-/// Shape of the body.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Our own.
-    #[default]
-    Cliffwatch,
-}
-
-impl Format {
-    /// All of them.
-    pub const ALL: [Format; 1] = [Format::Cliffwatch];
-
-    /// The word in the config.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Format::Cliffwatch => "cliffwatch",
-        }
-    }
-
-    /// The format of a word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.as_str() == word)
-    }
-}
-
 /// Shortest beginning of a secret that is looked for at the end of an answer that may be cut, bytes.
 const MIN_CUT_PIECE: usize = 4;
+
+/// Most deliveries of which is remembered what was taken already.
+const MAX_PROGRESS: usize = 256;
 
 /// A webhook receiver, checked.
 #[derive(Debug)]
 pub struct Webhook {
-    name: ReceiverName,
     format: Format,
     address: Secret,
     signing: Secret,
+    needs: Needs,
     guard: Guard,
     client: reqwest::Client,
     timeout: Duration,
     external_url: Option<String>,
+    pace: Option<Pace>,
+    /// Of deliveries that take several requests: those that were taken, so that another attempt goes on where this one ended. Lost
+    /// with the process, which costs repeats that the service knows by their key.
+    progress: Mutex<BTreeMap<String, BTreeSet<String>>>,
+    template_failures: AtomicU64,
+}
+
+/// What is read at each use beside the address.
+#[derive(Debug)]
+struct Needs {
+    token: Secret,
+    routing_key: Secret,
+    api_key: Secret,
+    topic: Secret,
+    chat_id: Option<String>,
+    thread_id: Option<i64>,
+    template: Option<Arc<BodyTemplate>>,
+}
+
+impl Needs {
+    fn read(&self) -> Result<Means, SecretError> {
+        Ok(Means {
+            token: self.token.resolve()?,
+            routing_key: self.routing_key.resolve()?,
+            api_key: self.api_key.resolve()?,
+            topic: self.topic.resolve()?,
+            chat_id: self.chat_id.clone(),
+            thread_id: self.thread_id,
+            template: self.template.clone(),
+        })
+    }
 }
 
 /// Why an address cannot be used. Says nothing of the address itself.
@@ -137,8 +162,7 @@ impl Webhook {
         let format = match receiver.format.as_deref() {
             None => Format::default(),
             Some(word) => Format::parse(word).unwrap_or_else(|| {
-                let words = Format::ALL.map(Format::as_str);
-                let meant = diagnostic::closest(word, words).unwrap_or(words[0]);
+                let meant = diagnostic::closest(word, Format::WORDS).unwrap_or(Format::default().as_str());
                 problem("format", format!("{word:?} is no format: did you mean \"{meant}\"?"));
                 Format::default()
             }),
@@ -155,10 +179,50 @@ impl Webhook {
         let address_key = if receiver.url.is_none() && receiver.url_file.is_some() { "url_file" } else { "url" };
         match address.resolve() {
             Err(error) => problem(address_key, super::chain(&error)),
+            Ok(None) if format.address().is_some() => {}
             Ok(None) => problem("url", "a webhook needs its address: give `url`, or `url_file`".into()),
             Ok(Some(text)) => {
                 if let Err(error) = check_address(text.expose(), &guard) {
                     problem(address_key, error.to_string());
+                }
+            }
+        }
+        let template = match read_template(receiver) {
+            Ok(template) => template,
+            Err((key, message)) => {
+                problem(key, message);
+                None
+            }
+        };
+        let needs = Needs {
+            token: receiver.means("token"),
+            routing_key: receiver.means("routing_key"),
+            api_key: receiver.means("api_key"),
+            topic: receiver.means("topic"),
+            chat_id: receiver.chat_id.clone(),
+            thread_id: receiver.thread_id,
+            template,
+        };
+        match needs.read() {
+            Err(error) => problem(format.needs().first().map_or("token", |need| need.key()), super::chain(&error)),
+            Ok(means) => {
+                for need in format.needs() {
+                    let is_there = match need {
+                        Need::Token => means.token.is_some(),
+                        Need::RoutingKey => means.routing_key.is_some(),
+                        Need::ApiKey => means.api_key.is_some(),
+                        Need::Topic => means.topic.is_some(),
+                        Need::ChatId => means.chat_id.is_some(),
+                        // Its own trouble is told above.
+                        Need::Template => receiver.template.is_some() || receiver.template_file.is_some(),
+                    };
+                    if !is_there {
+                        problem(need.key(), format!("a receiver of format {:?} needs `{}`", format.as_str(), need.key()));
+                    }
+                }
+                if let Some(bad) = means.secrets().find(|text| text.is_empty() || text.chars().any(char::is_control)) {
+                    let why = if bad.is_empty() { "is empty" } else { "holds a line break or another control character" };
+                    problem(format.needs().first().map_or("token", |need| need.key()), format!("a secret of the receiver {why}"));
                 }
             }
         }
@@ -191,25 +255,34 @@ impl Webhook {
             return None;
         }
         Some(Self {
-            name: receiver.name.as_str().into(),
             format,
             address,
             signing,
+            needs,
             guard,
             client: client?,
             timeout: delivery.timeout.0,
             external_url: external_url.map(str::to_owned),
+            pace: format.pace().map(|(burst, pause)| Pace::new(burst, pause)),
+            progress: Mutex::new(BTreeMap::new()),
+            template_failures: AtomicU64::new(0),
         })
     }
 
-    /// One attempt.
+    /// How often its template failed since this was last asked.
+    pub(super) fn take_template_failures(&self) -> u64 {
+        self.template_failures.swap(0, Ordering::Relaxed)
+    }
+
+    /// One attempt: all requests of the delivery, in their order, until one is not taken.
     pub async fn send(&self, delivery: &DueDelivery, now: Timestamp) -> Answer {
-        let (address, secrets) = match (self.address.resolve(), self.signing.resolve()) {
-            (Ok(Some(address)), Ok(secrets)) => (address, secrets),
-            (Ok(None), _) => return Answer::later("the receiver has no address: give `url`, or `url_file`"),
-            (Err(error), _) | (_, Err(error)) => return Answer::later(super::chain(&error)),
+        let (address, secrets, means) = match (self.address.resolve(), self.signing.resolve(), self.needs.read()) {
+            (Ok(address), Ok(secrets), Ok(means)) => (address, secrets, means),
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return Answer::later(super::chain(&error)),
         };
-        let url = match check_address(address.expose(), &self.guard) {
+        let address = address.as_ref().map(SecretText::expose).or(self.format.address());
+        let Some(address) = address else { return Answer::later("the receiver has no address: give `url`, or `url_file`") };
+        let url = match check_address(address, &self.guard) {
             Ok(url) => url,
             Err(error) => return Answer::later(error.to_string()),
         };
@@ -217,38 +290,81 @@ impl Webhook {
             Ok(keys) => keys.unwrap_or_default(),
             Err(message) => return Answer::later(message),
         };
-        let body = match self.format {
-            Format::Cliffwatch => message::webhook_body(delivery, self.external_url.as_deref()),
+        let brief = Brief { delivery, external_url: self.external_url.as_deref(), now };
+        let posts = match service::posts(self.format, &brief, &means, url.path().len() > 1) {
+            Ok(posts) => posts,
+            Err(error) if error.is_transient() => return Answer::later(super::chain(&error)),
+            Err(error) => return Answer { outcome: Outcome::Refused, status: None, text: super::chain(&error) },
         };
-        let body = match body {
-            Ok(Some(body)) => body,
-            Ok(None) => {
-                return Answer { outcome: Outcome::Refused, status: None, text: "the delivery holds no notice".into() };
+        let scrub = Scrubber::new(address, &url, secrets.as_ref().map(SecretText::expose), means.secrets());
+        let route = Route { url: &url, keys: &keys, scrub: &scrub, deadline: Instant::now() + self.timeout };
+        let taken = self.taken(&delivery.webhook_id);
+        let (count, mut done) = (posts.len(), taken.len());
+        let mut last = None;
+        for post in posts.into_iter().filter(|post| !taken.contains(&post.key)) {
+            if let Some(error) = &post.template_error {
+                self.template_failures.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(receiver = %delivery.receiver, error, "a receiver's template failed: the built-in message goes out");
             }
-            Err(error) => {
-                return Answer {
-                    outcome: Outcome::Refused,
-                    status: None,
-                    text: format!("cannot write the message as JSON: {error}"),
-                };
+            let key = post.key.clone();
+            let answer = self.post(&route, post, &delivery.webhook_id, now).await;
+            if answer.outcome != Outcome::Accepted {
+                let text = if count > 1 { format!("{done} of {count} were taken; then: {}", answer.text) } else { answer.text };
+                return Answer { text, ..answer };
             }
-        };
-        let scrub = Scrubber::new(address.expose(), &url, secrets.as_ref().map(config::SecretText::expose));
-
-        let timestamp = now.timestamp();
-        let mut request = self.client.post(url).header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let Ok(id) = HeaderValue::from_str(&delivery.webhook_id) else {
-            return Answer { outcome: Outcome::Refused, status: None, text: "the delivery's id is no header value".into() };
-        };
-        request = request
-            .header(HeaderName::from_static("webhook-id"), id)
-            .header(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(timestamp));
-        if let Some(signature) = signatures(&keys, &delivery.webhook_id, timestamp, &body) {
-            request = request.header(HeaderName::from_static("webhook-signature"), signature);
+            done += 1;
+            if count > 1 {
+                self.remember(&delivery.webhook_id, key);
+            }
+            last = Some(answer);
         }
-        let response = match tokio::time::timeout(self.timeout, request.body(body).send()).await {
+        self.forget(&delivery.webhook_id);
+        // None: all of it was taken by earlier attempts, the last of which did not come to its end.
+        last.unwrap_or_else(|| Answer {
+            outcome: Outcome::Accepted,
+            status: None,
+            text: format!("all {count} were taken before"),
+        })
+    }
+
+    /// One request.
+    async fn post(&self, route: &Route<'_>, post: Post, webhook_id: &str, now: Timestamp) -> Answer {
+        if let Some(pace) = &self.pace {
+            match pace.take(Instant::now(), route.deadline) {
+                Ok(at) => tokio::time::sleep_until(at).await,
+                Err(wait) => {
+                    let retry_after = chrono::TimeDelta::from_std(wait).ok();
+                    let text = "not sent yet: more at once than the service takes".to_owned();
+                    return Answer { outcome: Outcome::Later { retry_after }, status: None, text };
+                }
+            }
+        }
+        let refused = |text: &str| Answer { outcome: Outcome::Refused, status: None, text: text.to_owned() };
+        let Ok(content_type) = HeaderValue::from_str(&post.content_type) else {
+            return refused("the content type is no header value");
+        };
+        let Some(url) = extended(route.url, &post) else { return refused("the receiver's address takes no path") };
+        let mut request = self.client.post(url).header(CONTENT_TYPE, content_type);
+        if let Some(authorization) = &post.authorization {
+            let Ok(mut value) = HeaderValue::from_str(authorization.expose()) else {
+                return refused("the receiver's token or key holds what no header may hold");
+            };
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        if self.format.is_signed() {
+            let timestamp = now.timestamp();
+            let Ok(id) = HeaderValue::from_str(webhook_id) else { return refused("the delivery's id is no header value") };
+            request = request
+                .header(HeaderName::from_static("webhook-id"), id)
+                .header(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(timestamp));
+            if let Some(signature) = signatures(route.keys, webhook_id, timestamp, &post.body) {
+                request = request.header(HeaderName::from_static("webhook-signature"), signature);
+            }
+        }
+        let response = match tokio::time::timeout_at(route.deadline, request.body(post.body).send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Answer::later(scrub.clean(&describe(error.without_url(), self.timeout))),
+            Ok(Err(error)) => return Answer::later(route.scrub.clean(&describe(error.without_url(), self.timeout))),
             Err(_) => return Answer::later(format!("no answer within {:?}", self.timeout)),
         };
         let status = response.status().as_u16();
@@ -257,15 +373,70 @@ impl Webhook {
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok())
             .and_then(|text| parse_retry_after(text, now));
-        let outcome = Outcome::of_http_status(status, retry_after);
-        let text = scrub.clean(&read_answer(response).await);
+        let body = read_answer(response).await;
+        let (outcome, note) = service::judge(self.format, status, retry_after, &body);
+        let text = route.scrub.clean(&body);
         let text = match (status, text.is_empty()) {
             (300..=399, _) => format!("answered with a redirect ({status}), which is never followed: give the final address"),
             (_, true) => format!("answered {status} without a text"),
             (_, false) => text,
         };
+        let text = note.map_or(text.clone(), |note| format!("{note}: {text}"));
         Answer { outcome, status: Some(status), text }
     }
+
+    fn taken(&self, webhook_id: &str) -> BTreeSet<String> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).get(webhook_id).cloned().unwrap_or_default()
+    }
+
+    fn remember(&self, webhook_id: &str, key: String) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if progress.len() >= MAX_PROGRESS && !progress.contains_key(webhook_id) {
+            progress.pop_first();
+        }
+        progress.entry(webhook_id.to_owned()).or_default().insert(key);
+    }
+
+    fn forget(&self, webhook_id: &str) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(webhook_id);
+    }
+}
+
+/// What all requests of an attempt share.
+struct Route<'a> {
+    url: &'a Url,
+    keys: &'a [hmac::Key],
+    scrub: &'a Scrubber,
+    deadline: Instant,
+}
+
+/// The address of one request.
+fn extended(url: &Url, post: &Post) -> Option<Url> {
+    let mut url = url.clone();
+    if !post.path.is_empty() {
+        url.path_segments_mut().ok()?.pop_if_empty().extend(&post.path);
+    }
+    if let Some((name, value)) = post.query {
+        url.query_pairs_mut().append_pair(name, value);
+    }
+    Some(url)
+}
+
+/// The operator's own body, from the config or its file. What is wrong comes back with its key.
+fn read_template(receiver: &config::Receiver) -> Result<Option<Arc<BodyTemplate>>, (&'static str, String)> {
+    let content_type = receiver.content_type.as_deref();
+    let (key, source) = match (&receiver.template, &receiver.template_file) {
+        (Some(template), _) => ("template", template.clone()),
+        (None, Some(path)) => {
+            let mut source = String::new();
+            std::fs::File::open(path)
+                .and_then(|file| file.take(MAX_TEMPLATE_BYTES as u64 + 1).read_to_string(&mut source))
+                .map_err(|error| ("template_file", format!("cannot read {}: {error}", path.display())))?;
+            ("template_file", source)
+        }
+        (None, None) => return Ok(None),
+    };
+    BodyTemplate::new(&source, content_type).map(|template| Some(Arc::new(template))).map_err(|error| (key, error.to_string()))
 }
 
 /// A client that goes nowhere but where it is told.
@@ -383,9 +554,10 @@ pub(super) struct Scrubber {
 }
 
 impl Scrubber {
-    /// For a webhook: its address, the pieces of it that could be secrets of their own, and the signing secrets.
-    fn new(address: &str, url: &Url, signing: Option<&str>) -> Self {
+    /// For a webhook: its address, the pieces of it that could be secrets of their own, the signing secrets, and others.
+    fn new<'a>(address: &str, url: &Url, signing: Option<&str>, others: impl Iterator<Item = &'a str>) -> Self {
         let mut secrets = vec![address.trim().to_owned(), url.to_string()];
+        secrets.extend(others.map(str::to_owned));
         let path = url.path();
         if path.len() > 1 {
             secrets.push(path.to_owned());
@@ -441,4 +613,4 @@ impl Scrubber {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,7 +6,9 @@ use super::{
     codec::{Conditions, Millis, all, count, counted, from_json, list, millis, one, small, time, word},
     commit::Scribe,
     error::Fault,
-    model::{Attempt, AttemptRecord, Bundle, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, Saved},
+    model::{
+        Attempt, AttemptRecord, Bundle, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, Saved,
+    },
 };
 use crate::{
     alert::{AlertBody, Notice, NoticeKind},

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     config::{ByteSize, Percent, ReceiverKind, Span},
     diagnostic::{Diagnostic, closest},
+    notify::service::{Format, Need, template::BodyTemplate},
 };
 
 /// Receivers, routes below routes, groups: more than this is a mistake, or an attack.
@@ -181,6 +182,7 @@ impl Check<'_> {
                 _ => self.wrong_type(name, node, "a number", None),
             },
             Kind::Groups => self.groups(name, node),
+            Kind::TextOrNumber if matches!(node.value, Value::Text(_) | Value::Integer(_)) => {}
             Kind::Routes => {}
             kind if kind.is_list() => self.texts(name, kind, node),
             kind => match &node.value {
@@ -595,7 +597,7 @@ impl Check<'_> {
             }
         }
         match kind {
-            ReceiverKind::Webhook => self.needs_secret(node, name, "url"),
+            ReceiverKind::Webhook => self.webhook(node, name),
             ReceiverKind::Email => {
                 for key in ["smtp", "from", "to"] {
                     let is_there = node
@@ -617,6 +619,57 @@ impl Check<'_> {
                     self.error(&entry.key_place, format!("`{}` without `username` logs nobody in", entry.key));
                 }
             }
+        }
+    }
+
+    /// A webhook has what its format needs, and nothing that means nothing to it.
+    fn webhook(&mut self, node: &Node, name: &str) {
+        let word = node.get("format").map(|entry| entry.node.text());
+        let format = match word {
+            None => Format::default(),
+            Some(word) => match word.and_then(Format::parse) {
+                Some(format) => format,
+                // Told already.
+                None => return,
+            },
+        };
+        if format.address().is_none() {
+            self.needs_secret(node, name, "url");
+        }
+        for need in format.needs() {
+            match need {
+                Need::ChatId if node.get("chat_id").is_none() => {
+                    self.error(&node.place, "this receiver has no `chat_id`").help =
+                        Some("add `chat_id = \"-1001234567890\"`, or `\"@channel\"` for a public channel".into());
+                }
+                Need::ChatId => {}
+                Need::Template if node.get("template").is_none() && node.get("template_file").is_none() => {
+                    self.error(&node.place, "this receiver has no `template`").help =
+                        Some("add `template = '{\"text\": {{ title }}}'`, or `template_file`".into());
+                }
+                Need::Template => {}
+                secret => self.needs_secret(node, name, secret.key()),
+            }
+        }
+        for entry in node.table().iter().filter(|entry| !format.takes(&entry.key)) {
+            let theirs: Vec<String> = Format::ALL
+                .into_iter()
+                .filter(|other| other.takes(&entry.key))
+                .map(|other| format!("{:?}", other.as_str()))
+                .collect();
+            let message = format!("`{}` means nothing to the format {:?}", entry.key, format.as_str());
+            self.error(&entry.key_place, message).help =
+                Some(format!("it is for {}: take it out, or give the `format` that is meant", theirs.join(", ")));
+        }
+        if let (Some(_), Some(twin)) = (node.get("template"), node.get("template_file")) {
+            self.error(&twin.key_place, "both `template` and `template_file` are given").help = Some("keep one".into());
+        }
+        let content_type = node.get("content_type").and_then(|entry| entry.node.text());
+        if let Some((entry, text)) = node.get("template").and_then(|entry| Some((entry, entry.node.text()?)))
+            && format == Format::Template
+            && let Err(error) = BodyTemplate::new(text, content_type)
+        {
+            self.error(&entry.node.place, error.to_string());
         }
     }
 

@@ -1,12 +1,14 @@
 //! The table of keys: which there are, and what each may hold. A test holds it against the structs of [`crate::config`].
 
-use crate::config::ReceiverKind;
+use crate::{config::ReceiverKind, notify::service::Format};
 
 /// What a key may hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     /// Any text.
     Text,
+    /// A text, or a whole number that is one.
+    TextOrNumber,
     /// A text that is never shown.
     Secret,
     /// A secret address, https unless loopback.
@@ -198,9 +200,22 @@ pub(super) const RECEIVER: &[Key] = &[
     key("type", Kind::Choice(&["email", "webhook"])),
     key("url", Kind::SecretUrl),
     key("url_file", Kind::File),
-    key("format", Kind::Choice(&["cliffwatch"])),
+    key("format", Kind::Choice(&Format::WORDS)),
     key("secret", Kind::Secret),
     key("secret_file", Kind::File),
+    key("token", Kind::Secret),
+    key("token_file", Kind::File),
+    key("routing_key", Kind::Secret),
+    key("routing_key_file", Kind::File),
+    key("api_key", Kind::Secret),
+    key("api_key_file", Kind::File),
+    key("topic", Kind::Secret),
+    key("topic_file", Kind::File),
+    key("chat_id", Kind::TextOrNumber),
+    key("thread_id", count(1, i64::MAX)),
+    key("template", Kind::Text),
+    key("template_file", Kind::File),
+    key("content_type", Kind::Text),
     key("allow_networks", Kind::Networks),
     key("smtp", Kind::Smtp),
     key("username", Kind::Text),
@@ -248,7 +263,9 @@ pub(super) fn section_names() -> impl Iterator<Item = &'static str> {
 /// Which type of receiver a key is for; none where it is for both.
 pub(super) fn receiver_kind(name: &str) -> Option<ReceiverKind> {
     match name {
-        "url" | "url_file" | "format" | "secret" | "secret_file" | "allow_networks" => Some(ReceiverKind::Webhook),
+        "url" | "url_file" | "format" | "secret" | "secret_file" | "allow_networks" | "token" | "token_file" | "routing_key"
+        | "routing_key_file" | "api_key" | "api_key_file" | "topic" | "topic_file" | "chat_id" | "thread_id" | "template"
+        | "template_file" | "content_type" => Some(ReceiverKind::Webhook),
         "smtp" | "username" | "password" | "password_file" | "from" | "to" => Some(ReceiverKind::Email),
         _ => None,
     }

@@ -1,10 +1,10 @@
 use super::*;
+use crate::notify::samples::{HOSTILE, due, hostile, moved, resolved, time, unlock};
 use crate::{
     alert::Notice,
     notify::card::{nearness, web_address},
     supply::Timestamp,
 };
-use crate::notify::samples::{HOSTILE, due, hostile, moved, resolved, time, unlock};
 
 fn compose_one(notice: Notice) -> Mail {
     let now = notice.at;

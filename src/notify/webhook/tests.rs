@@ -9,20 +9,20 @@ use super::*;
 use crate::{
     config::{SecretText, Span},
     notify::{
-        Receivers,
+        Receivers, message,
         samples::{HOSTILE, delivery_config, due, hostile, moved, resolved, time, unlock},
     },
 };
 
 /// What a request looked like.
 #[derive(Clone, Debug, Default)]
-struct Seen {
-    head: String,
-    body: Vec<u8>,
+pub(crate) struct Seen {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Seen {
-    fn header(&self, name: &str) -> Option<String> {
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
             key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
@@ -31,7 +31,7 @@ impl Seen {
 }
 
 /// A server that gives `answer` to each request, byte for byte; with `None` it says nothing.
-async fn server(answer: Option<&str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
+pub(crate) async fn server(answer: Option<&str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -69,7 +69,7 @@ async fn server(answer: Option<&str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
     (format!("http://{address}"), seen)
 }
 
-fn ok(status: &str, headers: &str, body: &str) -> String {
+pub(crate) fn ok(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
 }
 
@@ -321,8 +321,9 @@ async fn the_address_is_read_at_each_use() {
 
 #[test]
 fn the_body_is_the_one_that_receivers_rely_on() {
-    let body =
-        message::webhook_body(&due(1, "ops", vec![unlock()]), Some("https://cliffwatch.example.com")).expect("JSON").expect("a body");
+    let body = message::webhook_body(&due(1, "ops", vec![unlock()]), Some("https://cliffwatch.example.com"))
+        .expect("JSON")
+        .expect("a body");
     let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     insta::assert_json_snapshot!("body_firing", value);
     let body = message::webhook_body(&due(1, "ops", vec![moved(), resolved()]), None).expect("JSON").expect("a body");

@@ -1,0 +1,68 @@
+//! How fast a service is asked: so many requests at once, and one more after each pause. Above that it would answer 429, and may
+//! shut us out for longer.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// The pace towards one receiver, shared by all of its deliveries.
+#[derive(Debug)]
+pub struct Pace {
+    burst: u32,
+    pause: Duration,
+    /// When the service will have forgotten all requests so far.
+    rested_at: Mutex<Option<Instant>>,
+}
+
+impl Pace {
+    /// `burst` requests at once, one more after each `pause`.
+    #[must_use]
+    pub fn new(burst: u32, pause: Duration) -> Self {
+        Self { burst, pause, rested_at: Mutex::new(None) }
+    }
+
+    /// Takes a place in the row, and says when it comes; later than `deadline`, none is taken and the wait is the error.
+    ///
+    /// # Errors
+    /// How long to wait before there is a place.
+    pub fn take(&self, now: Instant, deadline: Instant) -> Result<Instant, Duration> {
+        let mut rested_at = self.rested_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let rested = rested_at.map_or(now, |at| at.max(now));
+        // What is still remembered may be as much as a burst, less this request.
+        let at = rested.checked_sub(self.pause * self.burst.saturating_sub(1)).unwrap_or(now).max(now);
+        if at > deadline {
+            return Err(at - now);
+        }
+        *rested_at = Some(rested + self.pause);
+        Ok(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_goes_at_once_and_the_rest_in_step() {
+        let pace = Pace::new(3, Duration::from_secs(2));
+        let now = Instant::now();
+        let far = now + Duration::from_secs(100);
+        let waits: Vec<u64> = (0..6).map(|_| (pace.take(now, far).expect("a place") - now).as_secs()).collect();
+        assert_eq!(waits, [0, 0, 0, 2, 4, 6]);
+        let later = now + Duration::from_secs(60);
+        assert_eq!(pace.take(later, far), Ok(later), "a rest is forgiven");
+    }
+
+    #[test]
+    fn no_place_is_taken_beyond_the_deadline() {
+        let pace = Pace::new(1, Duration::from_secs(10));
+        let now = Instant::now();
+        let deadline = now + Duration::from_secs(5);
+        assert_eq!(pace.take(now, deadline), Ok(now));
+        assert_eq!(pace.take(now, deadline), Err(Duration::from_secs(10)));
+        assert_eq!(pace.take(now, deadline), Err(Duration::from_secs(10)));
+    }
+}

@@ -1,0 +1,80 @@
+//! PagerDuty: Events API v2. An incident is opened, told again and resolved under the alert's id as its `dedup_key`.
+//!
+//! Limits: a summary of 1,024 characters, a key of 255, 512 KB for the whole event.
+
+use serde_json::{Map, Value, json};
+
+use super::About;
+use crate::{
+    alert::NoticeKind,
+    notify::{
+        card::{Brief, Tone},
+        text,
+    },
+};
+
+const MAX_SUMMARY_CHARS: usize = 1_000;
+const MAX_DETAIL_CHARS: usize = 1_000;
+
+/// Shares shown of one unlock.
+const MAX_SHARES: usize = 12;
+
+/// The event that tells `about`.
+pub(super) fn body(brief: &Brief<'_>, about: &About<'_>, routing_key: &str) -> Value {
+    let source = brief.link().unwrap_or_else(|| "cliffwatch".to_owned());
+    let mut event = json!({
+        "routing_key": routing_key,
+        "event_action": if about.is_resolved() { "resolve" } else { "trigger" },
+        "dedup_key": about.key(),
+        "client": "Cliffwatch",
+    });
+    let Some(fields) = event.as_object_mut() else { return event };
+    if let Some(url) = brief.link() {
+        fields.insert("client_url".into(), url.into());
+    }
+    let (notice, card) = match about {
+        About::Alert(notice, card) => (notice, card),
+        About::Rest(line, _) => {
+            let at = brief.notices().first().map(|notice| notice.at);
+            fields.insert("payload".into(), json!({"summary": line, "source": source, "severity": "info", "timestamp": at}));
+            return event;
+        }
+    };
+    let severity = match card.tone {
+        Tone::Critical => "critical",
+        Tone::Warning => "warning",
+        Tone::Good | Tone::Info => "info",
+    };
+    let mut details = Map::new();
+    if !card.summary.is_empty() {
+        details.insert("summary".into(), card.summary.clone().into());
+    }
+    if !card.description.is_empty() {
+        details.insert("description".into(), card.description.clone().into());
+    }
+    for (name, value) in card.rows(MAX_SHARES) {
+        details.insert(text::line(&name, 80), text::line(&value, MAX_DETAIL_CHARS).into());
+    }
+    details.insert("Why".into(), card.footer().into());
+    let labels: Map<String, Value> =
+        notice.body.labels.iter().take(30).map(|(name, value)| (text::line(name, 80), text::line(value, 300).into())).collect();
+    details.insert("labels".into(), labels.into());
+    let class = if notice.kind == NoticeKind::Test { "test".to_owned() } else { text::line(&notice.body.rule, 120) };
+    let component = notice.body.token.as_ref().map_or_else(|| "cliffwatch".to_owned(), |token| text::line(&token.id, 120));
+    fields.insert(
+        "payload".into(),
+        json!({
+            "summary": text::line(&card.first_line, MAX_SUMMARY_CHARS),
+            "source": source,
+            "severity": severity,
+            "timestamp": notice.at,
+            "component": component,
+            "class": class,
+            "custom_details": details,
+        }),
+    );
+    if let Some(runbook) = &card.runbook {
+        fields.insert("links".into(), json!([{"href": runbook, "text": "Runbook"}]));
+    }
+    event
+}
