@@ -268,7 +268,17 @@ fn resolve_paths(config: &mut Config, base: &Path) {
         path.iter_mut().for_each(resolve);
     }
     for receiver in &mut config.receivers {
-        for path in [&mut receiver.url_file, &mut receiver.secret_file, &mut receiver.password_file, &mut receiver.tls_ca_file] {
+        for path in [
+            &mut receiver.url_file,
+            &mut receiver.secret_file,
+            &mut receiver.token_file,
+            &mut receiver.routing_key_file,
+            &mut receiver.api_key_file,
+            &mut receiver.topic_file,
+            &mut receiver.template_file,
+            &mut receiver.password_file,
+            &mut receiver.tls_ca_file,
+        ] {
             path.iter_mut().for_each(resolve);
         }
     }
@@ -293,6 +303,11 @@ fn missing_files(file: &Path, tree: &Node, config: &Config) -> Vec<Diagnostic> {
         named.extend([
             (format!("receiver[{index}].url_file"), &receiver.url_file),
             (format!("receiver[{index}].secret_file"), &receiver.secret_file),
+            (format!("receiver[{index}].token_file"), &receiver.token_file),
+            (format!("receiver[{index}].routing_key_file"), &receiver.routing_key_file),
+            (format!("receiver[{index}].api_key_file"), &receiver.api_key_file),
+            (format!("receiver[{index}].topic_file"), &receiver.topic_file),
+            (format!("receiver[{index}].template_file"), &receiver.template_file),
             (format!("receiver[{index}].password_file"), &receiver.password_file),
             (format!("receiver[{index}].tls_ca_file"), &receiver.tls_ca_file),
         ]);

@@ -223,23 +223,28 @@ impl Card {
             of("Rule").map(str::to_owned),
             of("Told because").map(str::to_owned),
             of("Polled").map(|at| format!("polled {at}")),
+            of("Rule").is_none().then(|| of("Decided")).flatten().map(str::to_owned),
             of("Sent").map(|at| format!("sent {at}")),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
+    /// The rule's own words: summary and description, line by line.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let summary = Some(&self.summary).filter(|summary| !summary.is_empty()).cloned();
+        summary.into_iter().chain(self.description.lines().map(str::to_owned)).collect()
+    }
+
     /// Everything of it as plain lines, for services that show text alone: the rule's words, rows, footer.
     #[must_use]
     pub fn lines(&self, max_shares: usize) -> Vec<String> {
-        let mut lines = Vec::new();
-        if !self.summary.is_empty() {
-            lines.push(self.summary.clone());
-        }
-        lines.extend(self.description.lines().map(str::to_owned));
-        if !lines.is_empty() {
+        let mut lines = self.words();
+        let rows = self.rows(max_shares);
+        if !lines.is_empty() && !rows.is_empty() {
             lines.push(String::new());
         }
-        lines.extend(self.rows(max_shares).into_iter().map(|(name, value)| format!("{name}: {value}")));
+        lines.extend(rows.into_iter().map(|(name, value)| format!("{name}: {value}")));
         if let Some(runbook) = &self.runbook {
             lines.push(format!("Runbook: {runbook}"));
         }
@@ -407,6 +412,10 @@ fn card(notice: &Notice, now: Timestamp) -> Card {
     let more = total_shares - shares.len() + changes.len().saturating_sub(MAX_ROWS);
     changes.truncate(MAX_ROWS);
     shares.truncate(MAX_ROWS);
+    let mut facts = facts(notice, record, now);
+    if changes.iter().any(|(what, ..)| what == "Date") {
+        facts.retain(|(name, _)| *name != "Date");
+    }
     let annotation = |name: &str| body.annotations.get(name).map(String::as_str).unwrap_or_default();
     let headline = headline(body, Share::Short);
     let summary = summary(body);
@@ -425,7 +434,7 @@ fn card(notice: &Notice, now: Timestamp) -> Card {
             NoticeKind::Digest => text::paragraph(annotation("description"), text::MAX_DIGEST_CHARS),
             _ => text::paragraph(annotation("description"), text::MAX_PARAGRAPH_CHARS),
         },
-        facts: facts(notice, record, now),
+        facts,
         changes,
         shares,
         more,
@@ -645,6 +654,13 @@ fn moment(at: Timestamp) -> String {
 fn origin(notice: &Notice, now: Timestamp) -> Vec<(&'static str, String)> {
     let body = &notice.body;
     let source = &body.source;
+    let late = now - notice.at;
+    let sent = || ("Sent", format!("{}, {} late", format::instant(now), describe(late)));
+    // A digest is no alert: only its time says something.
+    if notice.kind == NoticeKind::Digest {
+        let rows = [Some(("Decided", format::instant(notice.at))), (late >= LATE).then(sent)];
+        return rows.into_iter().flatten().collect();
+    }
     let mut rows = vec![("Rule", text::line(&body.rule, 120))];
     if !body.reason.is_empty() {
         rows.push(("Told because", text::line(&body.reason, 120)));
@@ -676,9 +692,8 @@ fn origin(notice: &Notice, now: Timestamp) -> Vec<(&'static str, String)> {
         rows.push(("Polled", format::instant(at)));
     }
     rows.push(("Decided", format::instant(notice.at)));
-    let late = now - notice.at;
     if late >= LATE {
-        rows.push(("Sent", format!("{}, {} late", format::instant(now), describe(late))));
+        rows.push(sent());
     }
     rows.push(("Alert", text::line(notice.alert.as_str(), 80)));
     rows

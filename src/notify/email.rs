@@ -1,13 +1,17 @@
 //! A receiver that takes mail by SMTP.
 //!
-//! The session is driven step by step on a connection of its own, so that it is known at every instant whether the server can have
+//! The session is driven step by step, so that it is known at every instant whether the server can have
 //! the mail: before the final dot it cannot ([`Outcome::Later`]), after it only its answer tells ([`Outcome::Uncertain`] without
-//! one). Every step ends with the attempt's deadline; a connection on which anything failed is dropped, never used again.
+//! one). Every step ends with the attempt's deadline. A connection over which a mail was accepted waits a while for the next one; one
+//! on which anything failed is dropped, never used again, since an answer that comes late would be taken for the next one's.
 
 use std::{
     fmt,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -53,6 +57,16 @@ const MAX_THREADS: usize = 10;
 /// Bytes of a mail written at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
+/// How long a connection waits for the next mail; servers drop theirs after minutes.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Most connections that wait, and most mails over one: servers count both.
+const MAX_IDLE: usize = 4;
+const MAX_MAILS: u32 = 50;
+
+/// Longest wait for a connection that waited to show that it still works.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Longest wait for a polite end, after the mail was accepted.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -75,6 +89,7 @@ pub struct Email {
     to: Vec<Mailbox>,
     timeout: Duration,
     external_url: Option<String>,
+    idle: Idle,
 }
 
 /// How the mail server is reached.
@@ -101,6 +116,58 @@ impl fmt::Debug for Security {
             Security::StartTls(_) => "StartTls",
             Security::Implicit(_) => "Implicit",
         })
+    }
+}
+
+/// User name and password.
+type Login = (String, String);
+
+/// A connection after a mail, or before the next.
+struct Open {
+    connection: AsyncSmtpConnection,
+    /// As whom: a password that was changed takes a new connection.
+    login: Option<Login>,
+    /// Mails that went over it.
+    mails: u32,
+}
+
+/// Connections that wait for the next mail. One is put here only after the server took a mail, so that no answer is outstanding.
+#[derive(Clone, Default)]
+struct Idle(Arc<Mutex<Vec<(Instant, Open)>>>);
+
+impl fmt::Debug for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Idle")
+    }
+}
+
+impl Idle {
+    /// The one that was used last, if it belongs to this login.
+    fn take(&self, login: &Option<Login>) -> Option<Open> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = waiting.iter().rposition(|(since, open)| open.login == *login && since.elapsed() < IDLE_TIMEOUT)?;
+        Some(waiting.remove(at).1)
+    }
+
+    /// Keeps one for the next mail, and sees to it that it ends where none comes.
+    fn keep(&self, open: Open) {
+        if open.mails >= MAX_MAILS {
+            return hang_up(open.connection);
+        }
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push((Instant::now(), open));
+        if waiting.len() > MAX_IDLE {
+            hang_up(waiting.remove(0).1.connection);
+        }
+        drop(waiting);
+        let idle = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(IDLE_TIMEOUT).await;
+            let mut waiting = idle.0.lock().unwrap_or_else(PoisonError::into_inner);
+            for (_, open) in waiting.extract_if(.., |(since, _)| since.elapsed() >= IDLE_TIMEOUT) {
+                hang_up(open.connection);
+            }
+        });
     }
 }
 
@@ -178,6 +245,7 @@ impl Email {
             to,
             timeout: delivery.timeout.0,
             external_url: external_url.map(str::to_owned),
+            idle: Idle::default(),
         })
     }
 
@@ -261,37 +329,24 @@ impl Email {
     }
 
     /// From the connection to the answer after the final dot.
-    async fn session(
-        &self,
-        deadline: Instant,
-        credentials: Option<(String, String)>,
-        message: &[u8],
-        tries: u32,
-    ) -> Result<Answer, Failed> {
-        let mut connection = self.connect(deadline).await?;
-        if let Some((username, password)) = credentials {
-            let credentials = Credentials::new(username, password);
-            step(deadline, "the login", connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials)).await?;
-        }
-        let sender = Mail::new(Some(self.from.email.clone()), Vec::new());
-        step(deadline, "the sender", connection.command(sender)).await?;
-
-        let mut accepted = 0_usize;
+    async fn session(&self, deadline: Instant, credentials: Option<Login>, message: &[u8], tries: u32) -> Result<Answer, Failed> {
+        let Open { mut connection, login, mails } = self.open(deadline, credentials).await?;
+        let mut accepted: Vec<&Address> = Vec::new();
         let mut refused: Vec<(&Address, Failed)> = Vec::new();
         for Mailbox { email, .. } in &self.to {
             let asked = step(deadline, "a recipient", connection.command(Rcpt::new(email.clone(), Vec::new()))).await;
             match asked {
-                Ok(_) => accepted += 1,
+                Ok(_) => accepted.push(email),
                 // Only a reply is about this recipient; anything else is the end of the connection.
                 Err(failed) if failed.code.is_some() => refused.push((email, failed)),
                 Err(failed) => return Err(failed),
             }
         }
         let is_postponed = refused.iter().any(|(_, failed)| failed.outcome != Outcome::Refused);
-        if accepted == 0 || (is_postponed && tries < PATIENT_TRIES) {
+        if accepted.is_empty() || (is_postponed && tries < PATIENT_TRIES) {
             let code = refused.iter().map(|(_, failed)| failed.code).find(Option::is_some).flatten();
             let outcome = if is_postponed { Outcome::LATER } else { Outcome::Refused };
-            let nobody = if accepted == 0 { "no recipient was accepted" } else { "not all recipients were accepted yet" };
+            let nobody = if accepted.is_empty() { "no recipient was accepted" } else { "not all recipients were accepted yet" };
             hang_up(connection);
             return Err(Failed { outcome, code, text: format!("{nobody}: {}", list(&refused)) });
         }
@@ -314,18 +369,39 @@ impl Email {
         if !response.has_code(250) {
             return Err(uncertain(&format!("the server answered {}", said(&response))));
         }
-        hang_up(connection);
-        let text = match refused.is_empty() {
-            true => said(&response),
-            false => {
-                tracing::warn!(receiver = %self.name, refused = refused.len(), "some recipients of a mail were refused, the others have it");
-                format!("{}; not delivered to: {}", said(&response), list(&refused))
-            }
-        };
+        self.idle.keep(Open { connection, login, mails: mails + 1 });
+        let mut text = said(&response);
+        if self.to.len() > 1 {
+            let names: Vec<String> = accepted.iter().map(ToString::to_string).collect();
+            text = format!("{text}; taken for: {}", names.join(", "));
+        }
+        if !refused.is_empty() {
+            tracing::warn!(receiver = %self.name, refused = refused.len(), "some recipients of a mail were refused, the others have it");
+            text = format!("{text}; not delivered to: {}", list(&refused));
+        }
         Ok(Answer { outcome: Outcome::Accepted, status: Some(250), text })
     }
 
-    /// A connection on which mail may be sent: greeted, and encrypted where that is asked for.
+    /// A connection on which the sender was accepted: one that is still open, else a new one.
+    async fn open(&self, deadline: Instant, login: Option<Login>) -> Result<Open, Failed> {
+        let sender = || Mail::new(Some(self.from.email.clone()), Vec::new());
+        while let Some(mut open) = self.idle.take(&login) {
+            // Servers end connections as they like: what does not take the sender now is let go, and nothing is lost.
+            let soon = deadline.min(Instant::now() + PROBE_TIMEOUT);
+            if step(soon, "the sender", open.connection.command(sender())).await.is_ok() {
+                return Ok(open);
+            }
+        }
+        let mut connection = self.connect(deadline).await?;
+        if let Some((username, password)) = &login {
+            let credentials = Credentials::new(username.clone(), password.clone());
+            step(deadline, "the login", connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials)).await?;
+        }
+        step(deadline, "the sender", connection.command(sender())).await?;
+        Ok(Open { connection, login, mails: 0 })
+    }
+
+    /// A new connection on which mail may be sent: greeted, and encrypted where that is asked for.
     async fn connect(&self, deadline: Instant) -> Result<AsyncSmtpConnection, Failed> {
         let Server { host, port, security } = &self.server;
         let hello = ClientId::default();

@@ -13,12 +13,20 @@ use super::{
     picture::{self, Picture},
     text,
 };
+use crate::{
+    alert::{Notice, NoticeKind},
+    digest::Digest,
+    format,
+};
 
 /// Most alerts shown in full in one mail; the rest is counted.
 const MAX_CARDS: usize = 20;
 
 /// Most pictures in one mail.
 const MAX_PICTURES: usize = 5;
+
+/// Most rows of each table of a digest.
+const MAX_DIGEST_ROWS: usize = 100;
 
 /// Steps that a template may take.
 const TEMPLATE_FUEL: u64 = 500_000;
@@ -53,6 +61,14 @@ struct Shown<'a> {
     #[serde(flatten)]
     card: &'a Card,
     picture: Option<&'a Picture>,
+    digest: Option<DigestTables>,
+}
+
+/// A digest as tables, where its facts are known: title, rows (name, value, note) and how many more there are; then sentences.
+#[derive(Serialize)]
+struct DigestTables {
+    parts: Vec<(&'static str, Vec<(String, String, String)>, u32)>,
+    sentences: Vec<String>,
 }
 
 /// Writes the mail that tells `brief`. None where there is nothing to tell.
@@ -78,7 +94,12 @@ pub fn compose(brief: &Brief<'_>) -> Option<Mail> {
     let page = Page {
         subject: &subject,
         preview: cards.first().map_or("", |card| if card.summary.is_empty() { &card.token } else { &card.summary }),
-        cards: cards.iter().zip(&at).map(|(card, at)| Shown { card, picture: at.and_then(|at| pictures.get(at)) }).collect(),
+        cards: cards
+            .iter()
+            .zip(&at)
+            .zip(brief.notices())
+            .map(|((card, at), notice)| Shown { card, picture: at.and_then(|at| pictures.get(at)), digest: tables(notice) })
+            .collect(),
         note: &note,
         rest: &rest,
         external_url: external_url.as_deref(),
@@ -87,6 +108,58 @@ pub fn compose(brief: &Brief<'_>) -> Option<Mail> {
     let html = render(&page);
     let pictures = if html.is_some() { pictures.into_iter().map(|picture| picture.png).collect() } else { Vec::new() };
     Some(Mail { subject, text, html, pictures })
+}
+
+/// The tables of a digest. None where the notice is none, or its facts cannot be read: then its text is shown.
+fn tables(notice: &Notice) -> Option<DigestTables> {
+    if notice.kind != NoticeKind::Digest {
+        return None;
+    }
+    let digest: Digest = serde_json::from_value(notice.body.record.clone()?).ok()?;
+    let line = |line: &str| text::line(line, text::MAX_LINE_CHARS);
+    let ahead = digest.ahead.iter().take(MAX_DIGEST_ROWS).map(|ahead| {
+        let amount = || ahead.amount.map(|amount| format!("{} tokens", format::amount(amount)));
+        let size = ahead.value.map(format::usd).or_else(amount);
+        let share = ahead.share.map(|share| format!("{} of market cap", format::percent(share)));
+        let size: Vec<String> = [size, share].into_iter().flatten().collect();
+        let when = line(&ahead.when);
+        (
+            line(&ahead.symbol),
+            if size.is_empty() { when.clone() } else { size.join(", ") },
+            if size.is_empty() { String::new() } else { when },
+        )
+    });
+    let changes = digest.changes.iter().take(MAX_DIGEST_ROWS);
+    let changes =
+        changes.map(|changed| (line(&changed.symbol), line(&changed.text), format!("seen {}", format::instant(changed.at))));
+    let held = digest.held_back.iter().take(MAX_DIGEST_ROWS);
+    let held = held.map(|held| (line(&held.state), line(&held.summary), line(&held.rule)));
+    let cut = |all: usize, left_out: u32| {
+        left_out.saturating_add(u32::try_from(all.saturating_sub(MAX_DIGEST_ROWS)).unwrap_or(u32::MAX))
+    };
+    let mut parts = vec![
+        ("Ahead", ahead.collect(), cut(digest.ahead.len(), digest.ahead_left_out)),
+        ("Changed", changes.collect(), cut(digest.changes.len(), digest.changes_left_out)),
+        ("Held back", held.collect(), cut(digest.held_back.len(), digest.held_back_left_out)),
+    ];
+    parts.retain(|(_, rows, _): &(_, Vec<_>, _)| !rows.is_empty());
+    let mut sentences = Vec::new();
+    if digest.ahead.is_empty() {
+        sentences.push(format!("Nothing unlocks until {}.", format::day(digest.until)));
+    }
+    if digest.changes.is_empty() {
+        sentences.push(format!("Nothing changed since {}.", format::instant(digest.since)));
+    }
+    sentences.push(match digest.firing {
+        0 => "No alert fires.".to_owned(),
+        1 => "1 alert fires.".to_owned(),
+        many => format!("{many} alerts fire."),
+    });
+    if digest.trouble.is_empty() {
+        sentences.push("Source, receivers and database are well.".to_owned());
+    }
+    sentences.extend(digest.trouble.iter().take(MAX_DIGEST_ROWS).map(|sentence| line(sentence)));
+    Some(DigestTables { parts, sentences })
 }
 
 /// The HTML part.
@@ -124,7 +197,7 @@ fn plain(cards: &[Card], note: &str, rest: &str, external_url: Option<&str>, rec
         if !card.description.is_empty() {
             // Set in, so that no text from outside passes for a heading or a signature of ours.
             lines.push(String::new());
-            lines.extend(card.description.lines().map(|line| format!("  {line}")));
+            lines.extend(card.description.lines().map(|line| format!("  {line}").trim_end().to_owned()));
         }
         section(&mut lines, "What changed", card.changes.iter().map(|(what, from, to)| format!("{what}: {from} -> {to}")));
         section(&mut lines, "", card.facts.iter().map(|(name, value)| format!("{name}: {value}")));

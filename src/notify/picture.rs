@@ -96,12 +96,21 @@ fn paint(series: &[SeriesPoint], own: Timestamp, now: Timestamp, mark: u32) -> O
     let place = |at: Timestamp| SIDE + bar / 2.0 + (at - first).num_seconds() as f32 / span * (width - 2.0 * SIDE - bar);
     let mut picture = Pixmap::new(WIDTH, HEIGHT)?;
     let mut block = |color: u32, x: f32, y: f32, w: f32, h: f32| {
-        if let Some(rect) = Rect::from_xywh(x, y, w, h) {
+        // Whole pixels: crisp, and small as a file.
+        if let Some(rect) = Rect::from_xywh(x.round(), y.round(), w.round().max(1.0), h.round().max(1.0)) {
             picture.fill_rect(rect, &paint_of(color), Transform::identity(), None);
         }
     };
     let floor = height - 6.0;
     block(PAST, 0.0, floor, width, 2.0);
+    if (first..=last).contains(&now) {
+        let x = place(now);
+        let mut y = TOP;
+        while y < floor {
+            block(PAST, x - 1.0, y, 2.0, 8.0);
+            y += 16.0;
+        }
+    }
     // The one in question last, so that no neighbour covers it.
     let (mine, others): (Vec<&SeriesPoint>, Vec<&SeriesPoint>) = series.iter().partition(|point| point.at == own);
     for point in others.into_iter().chain(mine) {
@@ -114,14 +123,6 @@ fn paint(series: &[SeriesPoint], own: Timestamp, now: Timestamp, mark: u32) -> O
             () => COMING,
         };
         block(color, place(point.at) - bar / 2.0, floor - tall, bar, tall);
-    }
-    if (first..=last).contains(&now) {
-        let x = place(now);
-        let mut y = TOP;
-        while y < floor {
-            block(PAST, x - 1.0, y, 2.0, 8.0);
-            y += 16.0;
-        }
     }
     // A wedge that points down at the one in question.
     let x = place(own);
@@ -174,12 +175,12 @@ mod tests {
         let picture = Pixmap::decode_png(&drawn.png).expect("a PNG");
         assert_eq!((picture.width(), picture.height()), (WIDTH, HEIGHT));
         let floor = HEIGHT as f32 - 10.0;
-        let mut seen: Vec<u32> = (0..WIDTH).filter_map(|x| pixel(&picture, x as f32, floor)).collect();
+        // A run of one colour is a bar.
+        let mut seen: Vec<Option<u32>> = (0..WIDTH).map(|x| pixel(&picture, x as f32, floor)).collect();
         seen.dedup();
-        // Five that are gone, today's line, the one in question, seven to come.
-        let count = |color| seen.iter().filter(|each| **each == color).count();
-        assert_eq!((count(0xf0_7d_1c), count(COMING)), (1, 7), "{seen:x?}");
-        assert!(count(PAST) >= 1);
+        // Five that are gone, the one in question (today is behind it), seven to come.
+        let count = |color| seen.iter().filter(|each| **each == Some(color)).count();
+        assert_eq!((count(PAST), count(0xf0_7d_1c), count(COMING)), (5, 1, 7), "{seen:x?}");
         let marked: Vec<u32> = (0..WIDTH).filter(|x| pixel(&picture, *x as f32, 8.0) == Some(0xf0_7d_1c)).collect();
         assert!((20..32).contains(&marked.len()), "one wedge: {marked:?}");
         assert_eq!(pixel(&picture, 2.0, 2.0), None, "the background is clear");

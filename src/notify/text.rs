@@ -9,6 +9,9 @@ pub const MAX_LINE_CHARS: usize = 300;
 /// Longest free text shown, characters.
 pub const MAX_PARAGRAPH_CHARS: usize = 4_000;
 
+/// Most blanks in front of a line of free text.
+pub const MAX_INDENT: usize = 8;
+
 /// Longest text of a digest, characters.
 pub const MAX_DIGEST_CHARS: usize = 60_000;
 
@@ -46,12 +49,28 @@ pub fn line(text: &str, max_chars: usize) -> String {
     out
 }
 
-/// Several lines: line breaks stay, everything else as [`line`]; at most `max_chars` characters.
+/// Several lines: line breaks stay, and so does how far a line is set in (up to [`MAX_INDENT`]); everything else as [`line`]; at most
+/// `max_chars` characters.
 #[must_use]
 pub fn paragraph(text: &str, max_chars: usize) -> String {
     let text: String = text.chars().take(max_chars).collect();
-    let lines: Vec<String> = text.lines().map(|each| line(each, max_chars)).collect();
-    lines.join("\n").trim().to_owned()
+    let mut out = String::with_capacity(text.len());
+    let mut blank = 0;
+    for each in text.lines() {
+        let indent = each.chars().take_while(|c| *c == ' ').take(MAX_INDENT).count();
+        let line = line(each, max_chars);
+        if line.is_empty() {
+            blank += 1;
+            continue;
+        }
+        if !out.is_empty() {
+            out.push_str(if blank > 0 { "\n\n" } else { "\n" });
+            out.extend(std::iter::repeat_n(' ', indent));
+        }
+        out.push_str(&line);
+        blank = 0;
+    }
+    out
 }
 
 /// An answer of a receiver, for the record: line breaks and tabs stay, other control characters and hidden marks go, at most
@@ -100,6 +119,13 @@ mod tests {
         }
         assert_eq!(line("one two", 7), "one two");
         assert_eq!(line(&"x".repeat(10_000), 200).chars().count(), 200);
+    }
+
+    #[test]
+    fn a_paragraph_keeps_its_shape_and_nothing_else() {
+        assert_eq!(paragraph("\n\n  a\u{200B} b\r\n    - c \n\n\n\nd\n\n", 100), "a b\n    - c\n\nd");
+        assert_eq!(paragraph(&format!("x\n{}y", " ".repeat(50)), 100), format!("x\n{}y", " ".repeat(MAX_INDENT)));
+        assert_eq!(paragraph("abcdef", 3), "abc");
     }
 
     #[test]

@@ -132,7 +132,14 @@ async fn send(script: Script, tries: u32) -> (Answer, Heard) {
 #[tokio::test]
 async fn an_accepted_mail_is_accepted_by_code_250_after_the_dot() {
     let (answer, heard) = send(Script::default(), 0).await;
-    assert_eq!(answer, Answer { outcome: Outcome::Accepted, status: Some(250), text: "250 2.0.0 queued as 12345".into() });
+    assert_eq!(
+        answer,
+        Answer {
+            outcome: Outcome::Accepted,
+            status: Some(250),
+            text: "250 2.0.0 queued as 12345; taken for: desk@example.com, risk@example.com".into()
+        }
+    );
     assert_eq!(heard.mails.len(), 1);
     assert!(heard.commands.contains(&"MAIL FROM:<alerts@example.com>".to_owned()), "{:?}", heard.commands);
     assert!(heard.commands.contains(&"RCPT TO:<risk@example.com>".to_owned()), "{:?}", heard.commands);
@@ -187,8 +194,8 @@ async fn an_uncertain_mail_is_sent_again_under_the_same_id() {
     assert_eq!(header(&mails[0], "Message-ID: "), "Message-ID: <msg_0001@cliffwatch.example.com>");
     assert_eq!(header(&mails[1], "Message-ID: "), header(&mails[0], "Message-ID: "));
     assert_ne!(header(&mails[2], "Message-ID: "), header(&mails[0], "Message-ID: "));
-    // One thread from the first message to the end of the alert.
-    assert!(header(&mails[0], "References: ").starts_with("References: <al_"));
+    // One thread for all that is told of the event, from the first message to the end.
+    assert!(header(&mails[0], "References: ").starts_with("References: <ev_"));
     assert_eq!(header(&mails[2], "References: "), header(&mails[0], "References: "));
     assert_eq!(header(&mails[0], "Auto-Submitted: "), "Auto-Submitted: auto-generated");
     assert_eq!(header(&mails[0], "List-Id: "), "List-Id: <desk.cliffwatch.example.com>");
@@ -306,4 +313,39 @@ fn a_wrong_config_is_answered_with_every_problem() {
     let mut no_file = receiver("smtps://mail.example.com");
     no_file.tls_ca_file = Some("/does/not/exist.pem".into());
     assert_eq!(build(&no_file).expect_err("no file")[0].key, "tls_ca_file");
+}
+
+#[tokio::test]
+async fn a_connection_serves_several_mails_and_a_dead_one_costs_nothing() {
+    let (smtp, heard) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("it is well configured");
+    let count = |verb: &str| heard.lock().expect("a lock").commands.iter().filter(|said| said.starts_with(verb)).count();
+    for id in 1..=3 {
+        let answer = email.send(&due(id, "desk", vec![unlock()]), time(NOW)).await;
+        assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
+    }
+    assert_eq!((count("EHLO"), count("MAIL")), (1, 3));
+    // Another password is another login.
+    assert!(email.idle.take(&Some(("alerts".into(), "other".into()))).is_none());
+    // A server that ends a connection while it waits: the next mail takes a new one, and is lost by no means.
+    let (smtp, heard) = server(Script(vec![("QUIT", Act::Drop)])).await;
+    let email = build(&receiver(&smtp)).expect("it is well configured");
+    email.send(&due(1, "desk", vec![unlock()]), time(NOW)).await;
+    let mut open = email.idle.take(&None).expect("it waits");
+    open.connection.quit().await.expect_err("the server drops it");
+    email.idle.keep(open);
+    let answer = email.send(&due(2, "desk", vec![unlock()]), time(NOW)).await;
+    assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
+    assert_eq!(heard.lock().expect("a lock").mails.len(), 2);
+}
+
+#[tokio::test]
+async fn the_picture_of_the_schedule_is_part_of_the_mail() {
+    let (smtp, heard) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("it is well configured");
+    email.send(&due(1, "desk", vec![unlock()]), time(NOW)).await;
+    let mail = heard.lock().expect("a lock").mails[0].clone();
+    assert!(mail.contains("multipart/alternative") && mail.contains("multipart/related"), "{mail}");
+    assert!(mail.contains("Content-ID: <schedule-1>") && mail.contains("Content-Type: image/png"), "{mail}");
+    assert!(mail.contains("cid:schedule-1"), "{mail}");
 }

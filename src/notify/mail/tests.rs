@@ -1,5 +1,5 @@
 use super::*;
-use crate::notify::samples::{HOSTILE, due, hostile, moved, resolved, time, unlock};
+use crate::notify::samples::{HOSTILE, digest, due, hostile, moved, resolved, time, unlock};
 use crate::{
     alert::Notice,
     notify::card::{nearness, web_address},
@@ -24,7 +24,10 @@ fn the_subject_tells_token_size_share_and_when() {
     plain.body.annotations.clear();
     assert_eq!(compose_one(plain).subject, "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC · in 7 days");
     assert_eq!(compose_one(resolved()).subject, "[RESOLVED] ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC · passed");
-    assert_eq!(compose_one(moved()).subject, "[CRITICAL] APT: unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days)");
+    assert_eq!(
+        compose_one(moved()).subject,
+        "[CRITICAL] APT: unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days) · $33.15M (2.77%)"
+    );
     let several = compose_at(&[unlock(), moved()], time("2026-03-09T13:00:05Z")).expect("a mail");
     assert!(several.subject.starts_with("2 alerts: ARB: $33.15M"), "{}", several.subject);
     assert_eq!(compose_at(&[], time("2026-03-09T13:00:05Z")), None);
@@ -129,4 +132,19 @@ fn only_addresses_of_the_web_become_links() {
     {
         assert_eq!(web_address(text), None, "{text}");
     }
+}
+
+#[test]
+fn a_digest_comes_as_tables_and_as_text() {
+    let mail = compose_one(digest());
+    assert_eq!(mail.subject, "Digest: 2 unlocks ahead worth $94.55M, 1 change since yesterday");
+    assert!(mail.text.contains("\n  Ahead until 16 Mar 2026:\n    ARB: $33.15M (2.77%)"), "{}", mail.text);
+    let html = mail.html.expect("the template works");
+    for fact in ["$61.40M, 1.10% of market cap", "in March 2026", "and 3 more", "silenced", "4 alerts fire.", "are well"] {
+        assert!(html.contains(fact), "{fact} is missing");
+    }
+    // What cannot be read as facts is still told as text.
+    let mut strange = digest();
+    strange.body.record = None;
+    assert!(compose_one(strange).html.expect("the template works").contains("Ahead until 16 Mar 2026:"));
 }

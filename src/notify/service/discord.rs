@@ -43,8 +43,7 @@ pub(super) fn body(brief: &Brief<'_>) -> Value {
     let mut shown = cards.len();
     let description = match cards.as_slice() {
         [card] if brief.is_single() => {
-            let words = std::iter::once(card.summary.as_str()).chain(card.description.lines());
-            lines.extend(words.filter(|line| !line.is_empty()).map(escape));
+            lines.extend(card.words().iter().map(|line| escape(line)));
             if let Some(runbook) = &card.runbook {
                 // Angle brackets end the address, so that no bracket within it does.
                 lines.push(format!("[Runbook](<{}>)", runbook.replace('>', "%3E")));

@@ -53,7 +53,11 @@ pub(super) fn body(brief: &Brief<'_>, about: &About<'_>, routing_key: &str) -> V
         details.insert("description".into(), card.description.clone().into());
     }
     for (name, value) in card.rows(MAX_SHARES) {
-        details.insert(text::line(&name, 80), text::line(&value, MAX_DETAIL_CHARS).into());
+        let value = text::line(&value, MAX_DETAIL_CHARS);
+        // What changed for an allocation and what it gets now stand under one name.
+        let entry = details.entry(text::line(&name, 80)).or_insert_with(|| String::new().into());
+        let told = entry.as_str().filter(|told| !told.is_empty()).map(|told| format!("{told}; {value}"));
+        *entry = told.unwrap_or(value).into();
     }
     details.insert("Why".into(), card.footer().into());
     let labels: Map<String, Value> =

@@ -30,8 +30,8 @@ const LATER: [&str; 7] =
 /// The body that tells `brief`.
 pub(super) fn body(brief: &Brief<'_>) -> Value {
     let title = brief.title(Share::Long, MAX_HEADER_CHARS);
-    // Cut before it is escaped: the limit is for what is read.
-    let mut blocks = vec![json!({"type": "header", "text": {"type": "plain_text", "text": escape(&title), "emoji": false}})];
+    let header = clip(&escape(&title), MAX_HEADER_CHARS);
+    let mut blocks = vec![json!({"type": "header", "text": {"type": "plain_text", "text": header, "emoji": false}})];
     let note = brief.note();
     if !note.is_empty() {
         blocks.push(section(&escape(&note)));
@@ -39,11 +39,7 @@ pub(super) fn body(brief: &Brief<'_>) -> Value {
     let cards = brief.cards(MAX_LINES);
     match cards.as_slice() {
         [card] if brief.is_single() => {
-            let words: Vec<String> = std::iter::once(card.summary.as_str())
-                .chain(card.description.lines())
-                .filter(|line| !line.is_empty())
-                .map(escape)
-                .collect();
+            let words: Vec<String> = card.words().iter().map(|line| escape(line)).collect();
             let (words, _) = fit(&words, MAX_SECTION_CHARS, chars);
             if !words.is_empty() {
                 blocks.push(section(&words));

@@ -89,8 +89,9 @@ fn message(brief: &Brief<'_>, rows: &[Value], told: usize, first: Option<&Card>)
 }
 
 fn detail(card: &Card) -> Vec<Value> {
-    let words = std::iter::once(card.summary.as_str()).chain(card.description.lines()).filter(|text| !text.is_empty());
-    let mut rows: Vec<Value> = words.take(MAX_DESCRIPTION_LINES).map(|text| line(vec![run(text, false)])).collect();
+    let words = card.words();
+    let words = words.iter().filter(|text| !text.is_empty()).take(MAX_DESCRIPTION_LINES);
+    let mut rows: Vec<Value> = words.map(|text| line(vec![run(text, false)])).collect();
     rows.extend(card.rows(MAX_SHARES).iter().map(|(name, value)| line(vec![run(&format!("{name}: "), false), run(value, true)])));
     rows.push(line(vec![subtle(&card.footer())]));
     rows

@@ -33,10 +33,12 @@ pub(super) fn body(brief: &Brief<'_>, chat: &str, thread: Option<i64>) -> Value 
     let mut shown = cards.len();
     match cards.as_slice() {
         [card] if brief.is_single() => {
-            let words = std::iter::once(card.summary.as_str()).chain(card.description.lines());
-            lines.extend(words.filter(|line| !line.is_empty()).map(escape));
-            lines.push(String::new());
-            lines.extend(card.rows(MAX_SHARES).iter().map(|(name, value)| format!("{}: <b>{}</b>", escape(name), escape(value))));
+            lines.extend(card.words().iter().map(|line| escape(line)));
+            let rows = card.rows(MAX_SHARES);
+            if !lines.is_empty() && !rows.is_empty() {
+                lines.push(String::new());
+            }
+            lines.extend(rows.iter().map(|(name, value)| format!("{}: <b>{}</b>", escape(name), escape(value))));
             lines.extend(card.runbook.iter().map(|runbook| link(runbook, "Runbook")));
             lines.extend([String::new(), format!("<i>{}</i>", escape(&card.footer()))]);
         }
