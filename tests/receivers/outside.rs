@@ -1,0 +1,198 @@
+//! Foreign programs as children that end with the test, alerts to send them, and waiting for a condition.
+
+use std::{
+    ffi::OsString,
+    future::Future,
+    io::{BufRead, BufReader, Write},
+    path::PathBuf,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    time::Duration,
+};
+
+use chrono::TimeDelta;
+use cliffwatch::{
+    alert::{AlertBody, Notice, NoticeKind, SeriesPoint, TokenBody, alert_id, notice_id},
+    clock::Clock,
+    config,
+    notify::{Outcome, Receivers, message},
+    store::model::{Attempt, DueDelivery},
+    supply::{Precision, ReceiverName, Resource, RuleId, Timestamp},
+};
+use serde_json::{Value, json};
+
+/// Longest wait for anything.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether tests with foreign software are to be left out.
+pub fn is_left_out() -> bool {
+    std::env::var_os("CLIFFWATCH_TEST_SKIP_EXTERNAL").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// The interpreter, once it has shown that it has `module`.
+pub fn python(module: &str) -> OsString {
+    let python = std::env::var_os("CLIFFWATCH_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let has = Command::new(&python).args(["-c", &format!("import {module}")]).stderr(Stdio::null()).status();
+    assert!(
+        has.is_ok_and(|status| status.success()),
+        "{} has no module {module}: install it (pip install {module}) and name its interpreter with CLIFFWATCH_TEST_PYTHON, or set \
+         CLIFFWATCH_TEST_SKIP_EXTERNAL=1 to leave out the tests with foreign software",
+        python.to_string_lossy()
+    );
+    python
+}
+
+/// A program that has to be there.
+pub fn program(name: &str, package: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!(
+            "there is no {name}: install the package {package}, or set CLIFFWATCH_TEST_SKIP_EXTERNAL=1 to leave out the tests with \
+             foreign software"
+        )
+    })
+}
+
+/// A script of this folder.
+pub fn script(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/receivers").join(name)
+}
+
+/// A child that ends with the test, and the lines that it prints.
+pub struct Outside {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Outside {
+    pub fn start(command: &mut Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let stdout = child.stdout.take().expect("piped");
+        let stdin = child.stdin.take();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, stdin, lines }
+    }
+
+    /// The next line that it prints.
+    pub fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("the program prints a line in time")
+    }
+
+    /// Tells it something.
+    pub fn say(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().expect("piped"), "{line}").expect("it listens");
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+/// Asks until there is an answer.
+pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "not in time: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+pub fn now() -> Timestamp {
+    Clock::system().now()
+}
+
+/// How deliveries are tried, as the defaults have it.
+pub fn delivery_config() -> config::Delivery {
+    config::load::load_text(None, "", &config::load::Environment::default()).config.expect("the defaults").delivery
+}
+
+/// The receivers of a config's text.
+pub fn receivers(text: &str) -> Receivers {
+    let loaded = config::load::load_text(None, text, &config::load::Environment::default());
+    let problems = cliffwatch::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
+    let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
+    Receivers::build(&config.receivers, &delivery_config(), Some("https://cliffwatch.example.com"))
+        .unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+/// One attempt to the receiver `ops`.
+pub async fn send(receivers: &Receivers, delivery: &DueDelivery) -> (Outcome, Attempt) {
+    receivers.send(&ReceiverName::from("ops"), delivery, now()).await
+}
+
+/// An unlock of `token` that fires now, `days` ahead.
+pub fn unlock(token: &str, days: i64) -> Notice {
+    let rule = RuleId::from("BigCliffAhead");
+    let alert = alert_id(&rule, &format!("unlock/{token}"), 1);
+    let at = now();
+    let date = at + TimeDelta::days(days);
+    let template = message::test_notice(&ReceiverName::from("ops"), at);
+    let month = |n: i64| SeriesPoint { at: date + TimeDelta::days(30 * n), precision: Precision::Second, amount: 92_650_000.0 };
+    Notice {
+        id: notice_id(&alert, "firing"),
+        alert: alert.clone(),
+        kind: NoticeKind::Firing,
+        body: AlertBody {
+            id: alert,
+            rule: "BigCliffAhead".into(),
+            reason: "lead 7d".into(),
+            labels: [("alertname", "BigCliffAhead"), ("severity", "warning"), ("token", token)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            annotations: [("description".to_owned(), "Prüfe die Absicherung – до пятницы. 🚨".to_owned())].into(),
+            token: Some(TokenBody { id: token.into(), name: token.to_uppercase(), symbol: token.to_uppercase() }),
+            resource: Some(Resource::Unlock),
+            record: Some(json!({
+                "unlockDate": date,
+                "cliffUnlocks": {"cliffAmount": 92_650_000.0, "cliffValue": 33_150_000.0, "valueToMarketCap": 2.77},
+            })),
+            #[expect(clippy::cast_precision_loss, reason = "a few days")]
+            days_until: Some(days as f64),
+            when: Some(format!("on {}", cliffwatch::format::day(date))),
+            event: Some(format!("unlock/{token}/1")),
+            series: (-3..6).map(month).collect(),
+            ..template.body
+        },
+        ..template
+    }
+}
+
+/// The end of an alert.
+pub fn resolved(firing: &Notice) -> Notice {
+    let at = now();
+    let body = AlertBody { status: "resolved".into(), reason: "passed".into(), ends_at: Some(at), ..firing.body.clone() };
+    Notice { id: notice_id(&firing.alert, "resolved"), kind: NoticeKind::Resolved, at, body, ..firing.clone() }
+}
+
+/// A delivery of these notices to the receiver `ops`.
+pub fn due(webhook_id: &str, notices: Vec<Notice>) -> DueDelivery {
+    let delivery = message::test_delivery(&ReceiverName::from("ops"), now());
+    DueDelivery { webhook_id: webhook_id.to_owned(), notices, ..delivery }
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port()
+}
+
+/// A line of JSON.
+pub fn parsed(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"))
+}

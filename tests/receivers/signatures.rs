@@ -1,0 +1,64 @@
+//! The Standard Webhooks library of its authors takes our signatures, also while a secret is changed, and nothing else.
+
+use std::process::Command;
+
+use cliffwatch::notify::Outcome;
+
+use crate::outside::{self, Outside, due, parsed, receivers, send, unlock};
+
+const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const NEW: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+
+/// A receiver that verifies with the library and `secret`: 204 where it takes a message, 401 with the reason where not.
+fn verifier(secret: &str) -> (Outside, String) {
+    let child = Outside::start(Command::new(outside::python("standardwebhooks")).arg(outside::script("verify.py")).arg(secret));
+    let port = child.line();
+    (child, format!("http://127.0.0.1:{port}/hook"))
+}
+
+fn signed(url: &str, secrets: &str, format: &str) -> cliffwatch::notify::Receivers {
+    receivers(&format!(
+        "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nformat = \"{format}\"\nurl = \"{url}\"\nsecret = \"\"\"\n{secrets}\n\"\"\"\n"
+    ))
+}
+
+#[tokio::test]
+async fn the_librarys_check_passes_with_either_secret_while_one_replaces_the_other() {
+    if outside::is_left_out() {
+        return;
+    }
+    for held in [OLD, NEW] {
+        let (verifier, url) = verifier(held);
+        let (outcome, attempt) =
+            send(&signed(&url, &format!("{NEW}\n{OLD}"), "cliffwatch"), &due("msg_1", vec![unlock("aptos", 7)])).await;
+        assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(204)), "{}", attempt.answer);
+        let seen = parsed(&verifier.line());
+        assert_eq!(seen["id"], "msg_1");
+        assert_eq!(seen["type"], "alert.firing");
+        assert_eq!(seen["signatures"], 2);
+    }
+}
+
+#[tokio::test]
+async fn the_librarys_check_fails_with_another_secret_and_without_one() {
+    if outside::is_left_out() {
+        return;
+    }
+    let (_verifier, url) = verifier(OLD);
+    let (outcome, attempt) = send(&signed(&url, NEW, "cliffwatch"), &due("msg_1", vec![unlock("aptos", 7)])).await;
+    assert_eq!((outcome, attempt.status), (Outcome::Refused, Some(401)), "{}", attempt.answer);
+    let unsigned = receivers(&format!("[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"{url}\"\n"));
+    let (outcome, _) = send(&unsigned, &due("msg_1", vec![unlock("aptos", 7)])).await;
+    assert_eq!(outcome, Outcome::Refused);
+}
+
+#[tokio::test]
+async fn the_bodies_of_alertmanager_and_of_templates_are_signed_too() {
+    if outside::is_left_out() {
+        return;
+    }
+    let (verifier, url) = verifier(OLD);
+    let (outcome, attempt) = send(&signed(&url, OLD, "alertmanager"), &due("msg_7", vec![unlock("aptos", 7)])).await;
+    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.answer);
+    assert_eq!(parsed(&verifier.line())["id"], "msg_7");
+}
