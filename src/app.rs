@@ -487,6 +487,9 @@ impl App {
     /// Reads the gauges.
     async fn refresh(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
+        for _ in 0..self.receivers.take_template_failures() {
+            self.deps.metrics.template_fallback();
+        }
         let gauges = self.deps.store.gauges().await?;
         let credit = self.deps.store.credit().await?;
         let open = self.deps.store.source_alerts().await?;

@@ -97,6 +97,53 @@ fn environment_wins_over_file_and_file_over_defaults() {
     assert_eq!(config.rules.paths, ["/etc/cliffwatch/rules/*.toml"]);
 }
 
+#[test]
+fn every_format_can_be_configured_with_what_it_needs_and_nothing_else() {
+    let text = r#"
+[[receiver]]
+name = "chat"
+type = "webhook"
+format = "telegram"
+token = "123456:AAbbCC"
+chat_id = -1001234567890
+thread_id = 7
+
+[[receiver]]
+name = "pager"
+type = "webhook"
+format = "pagerduty"
+routing_key_file = "pager-key"
+
+[[receiver]]
+name = "push"
+type = "webhook"
+format = "ntfy"
+url = "https://ntfy.example.com"
+topic = "desk-7f3a"
+token = "tk_x"
+
+[[receiver]]
+name = "own"
+type = "webhook"
+format = "template"
+url = "https://example.com/own"
+template = '{"text": {{ title }}}'
+
+[route]
+receivers = ["chat", "pager", "push", "own"]
+"#;
+    let loaded = load_text(Some(Path::new("/etc/cliffwatch/cliffwatch.toml")), text, &Environment::default());
+    let config = loaded.config.as_ref().unwrap_or_else(|| panic!("{}", page(&loaded)));
+    assert_eq!(config.receivers[0].chat_id.as_deref(), Some("-1001234567890"));
+    assert_eq!(config.receivers[0].thread_id, Some(7));
+    assert_eq!(config.receivers[1].routing_key_file.as_deref(), Some(Path::new("/etc/cliffwatch/pager-key")));
+    let told = page(&loaded);
+    assert!(!told.contains("error") && told.contains("pager-key is not there"), "{told}");
+    for secret in ["AAbbCC", "desk-7f3a", "tk_x"] {
+        assert!(!format!("{config:?}").contains(secret) && !told.contains(secret), "{secret}");
+    }
+}
+
 /// Every kind of typo, with what an operator is told. Read the golden as a page: each answer must name the place and the cure.
 #[test]
 fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
@@ -105,6 +152,18 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
         ("a section", "[wacth]\ntokens = [\"*\"]\n"),
         ("a key in the wrong section", "[source]\nlisten = \"127.0.0.1:1\"\n"),
         ("a key at top level", "api_key_file = \"/run/key\"\n"),
+        (
+            "what formats need and do not take",
+            "[route]\nreceivers = [\"a\"]\n\
+             [[receiver]]\nname = \"a\"\ntype = \"webhook\"\nformat = \"telegram\"\nsecret = \"x\"\n\
+             [[receiver]]\nname = \"b\"\ntype = \"webhook\"\nformat = \"slak\"\nurl = \"https://hooks.example.com/1\"\n\
+             [[receiver]]\nname = \"c\"\ntype = \"webhook\"\nformat = \"slack\"\nchat_id = 5\n\
+             [[receiver]]\nname = \"d\"\ntype = \"webhook\"\nformat = \"pagerduty\"\nrouting_key = \"\"\n\
+             [[receiver]]\nname = \"e\"\ntype = \"email\"\ntopic = \"secret-topic\"\nsmtp = \"smtps://mail.example.com\"\n\
+             from = \"a@example.com\"\nto = [\"b@example.com\"]\n\
+             [[receiver]]\nname = \"f\"\ntype = \"webhook\"\nformat = \"template\"\nurl = \"https://example.com/f\"\n\
+             template = '{\"a\": \"{{ title }}\"}'\n",
+        ),
         ("a type", "[source]\ntimeout = 30\nconcurrency = \"4\"\npage_size = [100]\n"),
         ("a span", "[source]\ntimeout = \"30 secnds\"\nconnect_timeout = \"0s\"\n"),
         ("a share and a size", "[budget]\nreserve = \"110%\"\n[source]\nmax_body = \"16 megs\"\n"),
