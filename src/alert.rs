@@ -279,17 +279,27 @@ pub struct AlertBody {
 }
 
 /// Most points of [`AlertBody::series`].
-pub const MAX_SERIES: usize = 60;
+pub const MAX_SERIES: usize = 36;
 
 /// One unlock of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
     /// Its date.
     pub at: Timestamp,
-    /// How exact that is.
-    pub precision: Precision,
     /// Tokens that unlock at once.
     pub amount: f64,
+    /// How exact its date is; left out of JSON where it is an instant.
+    #[serde(default = "exact", skip_serializing_if = "is_exact")]
+    pub precision: Precision,
+}
+
+fn exact() -> Precision {
+    Precision::Second
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_exact(precision: &Precision) -> bool {
+    *precision == Precision::Second
 }
 
 /// Something to tell of an alert, with those who are to hear it.

@@ -25,6 +25,7 @@ use toml::de::DeTable;
 use super::{Config, Receiver, Route};
 use crate::{
     diagnostic::{Diagnostic, Severity, SourceText},
+    notify::webhook::read_template,
     route::{Problem, RouteTree},
 };
 use check::Check;
@@ -177,7 +178,10 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
                 Ok(mut config) => {
                     resolve_paths(&mut config, &base_dir);
                     diagnostics.extend(missing_files(file, &tree, &config));
-                    return Loaded { config: Some(config), diagnostics, sources, base_dir, path: path.map(Path::to_owned) };
+                    diagnostics.extend(bad_templates(file, &tree, &config));
+                    if !has_errors(&diagnostics) {
+                        return Loaded { config: Some(config), diagnostics, sources, base_dir, path: path.map(Path::to_owned) };
+                    }
                 }
                 Err(error) => diagnostics.extend(error.into_iter().map(|error| assembly_problem(file, &tree, &error))),
             }
@@ -290,6 +294,17 @@ fn resolve_paths(config: &mut Config, base: &Path) {
     }
 }
 
+/// Templates in files of their own that are not there or do not work: an error, since they are read once.
+fn bad_templates(file: &Path, tree: &Node, config: &Config) -> Vec<Diagnostic> {
+    let receivers = config.receivers.iter().enumerate().filter(|(_, receiver)| receiver.template_file.is_some());
+    receivers
+        .filter_map(|(index, receiver)| {
+            let (key, message) = read_template(receiver).err()?;
+            Some(place_problem(file, tree, Problem { path: format!("receiver[{index}].{key}"), message, help: None }))
+        })
+        .collect()
+}
+
 /// Files that are named but not there: a warning, since they are read at use and may come later.
 fn missing_files(file: &Path, tree: &Node, config: &Config) -> Vec<Diagnostic> {
     let (source, http) = (&config.source, &config.http);
@@ -307,7 +322,6 @@ fn missing_files(file: &Path, tree: &Node, config: &Config) -> Vec<Diagnostic> {
             (format!("receiver[{index}].routing_key_file"), &receiver.routing_key_file),
             (format!("receiver[{index}].api_key_file"), &receiver.api_key_file),
             (format!("receiver[{index}].topic_file"), &receiver.topic_file),
-            (format!("receiver[{index}].template_file"), &receiver.template_file),
             (format!("receiver[{index}].password_file"), &receiver.password_file),
             (format!("receiver[{index}].tls_ca_file"), &receiver.tls_ca_file),
         ]);

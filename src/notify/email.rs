@@ -42,7 +42,7 @@ use super::{
     webhook::{Answer, Scrubber},
 };
 use crate::{
-    alert::Notice,
+    alert::{Notice, NoticeKind},
     config::{self, Secret},
     store::model::DueDelivery,
     supply::Timestamp,
@@ -311,6 +311,12 @@ impl Email {
         {
             let name = HeaderName::new_from_ascii(name.to_owned()).map_err(|_| "a header's name is not ASCII".to_owned())?;
             builder = builder.raw_header(HeaderValue::new(name, value.to_owned()));
+        }
+        if delivery.notices.iter().any(|notice| notice.kind == NoticeKind::Digest) {
+            // Who sends the digest stops it; the list's own address is the sender's.
+            let subject: String = url::form_urlencoded::byte_serialize(format!("unsubscribe {}", self.name).as_bytes()).collect();
+            let target = format!("<mailto:{}?subject={}>", self.from.email, subject.replace('+', "%20"));
+            builder = builder.raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("List-Unsubscribe"), target));
         }
         let message = match mail.html {
             Some(html) if mail.pictures.is_empty() => builder.multipart(MultiPart::alternative_plain_html(mail.text, html)),

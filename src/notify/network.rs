@@ -90,7 +90,7 @@ pub fn is_private(address: IpAddr) -> bool {
                 || (a == 198 && (18..20).contains(&b))
         }
         IpAddr::V6(v6) => {
-            let [a, b, ..] = v6.segments();
+            let [a, b, c, ..] = v6.segments();
             v6.is_loopback()
                 || v6.is_unspecified()
                 || v6.is_multicast()
@@ -100,6 +100,9 @@ pub fn is_private(address: IpAddr) -> bool {
                 || (a & 0xffc0) == 0xfec0
                 || (a == 0x2001 && (b == 0x0db8 || b == 0))
                 || a == 0x2002
+                // NAT64 of a network's own choice, which may lead inwards; more documentation.
+                || (a == 0x64 && b == 0xff9b && c == 1)
+                || (a == 0x3fff && b < 0x1000)
         }
     }
 }
@@ -216,6 +219,8 @@ mod tests {
             "2002:0a00:0001::",
             "2001:db8::1",
             "fec0::1",
+            "64:ff9b:1::808:808",
+            "3fff:fff::1",
         ] {
             assert!(is_private(address(text)), "{text} is private");
         }

@@ -422,8 +422,11 @@ fn extended(url: &Url, post: &Post) -> Option<Url> {
     Some(url)
 }
 
-/// The operator's own body, from the config or its file. What is wrong comes back with its key.
-fn read_template(receiver: &config::Receiver) -> Result<Option<Arc<BodyTemplate>>, (&'static str, String)> {
+/// The operator's own body, from the config or its file.
+///
+/// # Errors
+/// What is wrong with it, with the key that it belongs to.
+pub fn read_template(receiver: &config::Receiver) -> Result<Option<Arc<BodyTemplate>>, (&'static str, String)> {
     let content_type = receiver.content_type.as_deref();
     let (key, source) = match (&receiver.template, &receiver.template_file) {
         (Some(template), _) => ("template", template.clone()),

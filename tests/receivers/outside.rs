@@ -3,9 +3,9 @@
 use std::{
     ffi::OsString,
     future::Future,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader},
     path::PathBuf,
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, channel},
     time::Duration,
 };
@@ -62,16 +62,14 @@ pub fn script(name: &str) -> PathBuf {
 /// A child that ends with the test, and the lines that it prints.
 pub struct Outside {
     child: Child,
-    stdin: Option<ChildStdin>,
     lines: Receiver<String>,
 }
 
 impl Outside {
     pub fn start(command: &mut Command) -> Self {
         let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let stdout = child.stdout.take().expect("piped");
-        let stdin = child.stdin.take();
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -80,17 +78,12 @@ impl Outside {
                 }
             }
         });
-        Self { child, stdin, lines }
+        Self { child, lines }
     }
 
     /// The next line that it prints.
     pub fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("the program prints a line in time")
-    }
-
-    /// Tells it something.
-    pub fn say(&mut self, line: &str) {
-        writeln!(self.stdin.as_mut().expect("piped"), "{line}").expect("it listens");
     }
 }
 

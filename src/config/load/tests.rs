@@ -144,6 +144,20 @@ receivers = ["chat", "pager", "push", "own"]
     }
 }
 
+#[test]
+fn a_template_in_a_file_is_tried_before_anything_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "[route]\nreceivers = [\"own\"]\n[[receiver]]\nname = \"own\"\ntype = \"webhook\"\nformat = \"template\"\n\
+                url = \"https://example.com/own\"\ntemplate_file = \"body.json\"\n";
+    let load = || load_text(Some(&folder.path().join("cliffwatch.toml")), text, &Environment::default());
+    assert!(load().config.is_none() && page(&load()).contains("cannot read"), "{}", page(&load()));
+    std::fs::write(folder.path().join("body.json"), "{\n  \"text\": {{ titel }}\n}\n").expect("written");
+    let told = page(&load());
+    assert!(load().config.is_none() && told.contains("line 2 of the template") && told.contains(":8:"), "{told}");
+    std::fs::write(folder.path().join("body.json"), "{\n  \"text\": {{ title }}\n}\n").expect("written");
+    assert!(load().config.is_some(), "{}", page(&load()));
+}
+
 /// Every kind of typo, with what an operator is told. Read the golden as a page: each answer must name the place and the cure.
 #[test]
 fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {

@@ -349,3 +349,14 @@ async fn the_picture_of_the_schedule_is_part_of_the_mail() {
     assert!(mail.contains("Content-ID: <schedule-1>") && mail.contains("Content-Type: image/png"), "{mail}");
     assert!(mail.contains("cid:schedule-1"), "{mail}");
 }
+
+#[tokio::test]
+async fn a_digest_says_how_to_be_rid_of_it_and_an_alert_does_not() {
+    let (smtp, heard) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("it is well configured");
+    email.send(&due(1, "desk", vec![crate::notify::samples::digest()]), time(NOW)).await;
+    email.send(&due(2, "desk", vec![unlock()]), time(NOW)).await;
+    let mails = heard.lock().expect("a lock").mails.clone();
+    assert!(mails[0].contains("List-Unsubscribe: <mailto:alerts@example.com?subject=unsubscribe%20desk>\r\n"), "{}", mails[0]);
+    assert!(!mails[1].contains("List-Unsubscribe"));
+}
