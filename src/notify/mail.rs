@@ -64,12 +64,15 @@ struct Shown<'a> {
     digest: Option<DigestTables>,
 }
 
-/// A digest as tables, where its facts are known: title, rows (name, value, note) and how many more there are; then sentences.
+/// A digest as tables, where its facts are known, with sentences below.
 #[derive(Serialize)]
 struct DigestTables {
-    parts: Vec<(&'static str, Vec<(String, String, String)>, u32)>,
+    parts: Vec<DigestPart>,
     sentences: Vec<String>,
 }
+
+/// Title, rows (name, value, note), and how many more there are.
+type DigestPart = (&'static str, Vec<(String, String, String)>, u32);
 
 /// Writes the mail that tells `brief`. None where there is nothing to tell.
 #[must_use]
@@ -137,12 +140,12 @@ fn tables(notice: &Notice) -> Option<DigestTables> {
     let cut = |all: usize, left_out: u32| {
         left_out.saturating_add(u32::try_from(all.saturating_sub(MAX_DIGEST_ROWS)).unwrap_or(u32::MAX))
     };
-    let mut parts = vec![
+    let mut parts: Vec<DigestPart> = vec![
         ("Ahead", ahead.collect(), cut(digest.ahead.len(), digest.ahead_left_out)),
         ("Changed", changes.collect(), cut(digest.changes.len(), digest.changes_left_out)),
         ("Held back", held.collect(), cut(digest.held_back.len(), digest.held_back_left_out)),
     ];
-    parts.retain(|(_, rows, _): &(_, Vec<_>, _)| !rows.is_empty());
+    parts.retain(|(_, rows, _)| !rows.is_empty());
     let mut sentences = Vec::new();
     if digest.ahead.is_empty() {
         sentences.push(format!("Nothing unlocks until {}.", format::day(digest.until)));
