@@ -28,7 +28,7 @@ use crate::{
     metrics::{Metrics, OutboxLevel},
     notify::Receivers,
     outbox::{Announce, DeliveryReport, Down, Meter, Outbox, OutboxDeps},
-    route::RouteTree,
+    route::{RouteTree, Sections},
     rules::{self, RuleSet},
     schedule::{self, Job, Run, Schedule},
     store::{
@@ -185,7 +185,7 @@ impl App {
             .map_err(|source| AppError::Store { doing: "open the database", source })?;
         let health = Health::starting(now);
         let metrics = Arc::new(Metrics::new());
-        let routes = RouteTree::build(&config.route, &config.receivers).map_err(|problems| {
+        let routes = RouteTree::of(&Sections::from(&*config)).map_err(|problems| {
             AppError::Config(problems.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; "))
         })?;
         let external_url = config.http.external_url.as_deref();

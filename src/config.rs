@@ -36,6 +36,12 @@ pub struct Config {
     /// Who is told what.
     #[serde(default)]
     pub route: Route,
+    /// What goes without saying while something else fires.
+    #[serde(default)]
+    pub inhibit_rules: Vec<InhibitRule>,
+    /// Named times of day and week that routes refer to.
+    #[serde(default)]
+    pub time_intervals: Vec<TimeIntervals>,
 }
 
 /// `[source]`.
@@ -291,6 +297,22 @@ pub struct Receiver {
     pub send_resolved: Option<bool>,
     /// Messages in an hour, instead of `[delivery] max_per_hour`.
     pub max_per_hour: Option<u32>,
+    /// What is ahead and what changed, at a time of the day.
+    pub digest: Option<Digest>,
+}
+
+/// `digest` of a `[[receiver]]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Digest {
+    /// `HH:MM` in `timezone`.
+    pub at: String,
+    /// Days of the week, such as `mon` or `mon:fri`; every day if not given.
+    pub days: Vec<String>,
+    /// IANA zone; UTC if not given.
+    pub timezone: Option<String>,
+    /// How far it looks ahead; a week if not given.
+    pub ahead: Option<Span>,
 }
 
 /// What a receiver is.
@@ -322,11 +344,68 @@ pub struct Route {
     pub group_interval: Option<Span>,
     /// Tell again what still fires.
     pub repeat_interval: Option<Span>,
+    /// Not the root: told only within one of these `time_intervals`, else kept until then.
+    pub active_time_intervals: Vec<String>,
+    /// Not the root: kept until none of these `time_intervals` lasts.
+    pub mute_time_intervals: Vec<String>,
     /// Go on to the next sibling after a match.
     #[serde(rename = "continue")]
     pub continue_: bool,
     /// Children, first match wins unless it says `continue`.
     pub routes: Vec<Route>,
+}
+
+/// One of `[[inhibit_rules]]`: while an alert fires that `source_matchers` take, those that `target_matchers` take are not told, as
+/// far as both have the same values of the labels in `equal`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct InhibitRule {
+    /// For people.
+    pub name: Option<String>,
+    /// What must fire.
+    pub source_matchers: Vec<String>,
+    /// What is then not told.
+    pub target_matchers: Vec<String>,
+    /// Labels that both must share; a missing one counts as empty.
+    pub equal: Vec<String>,
+}
+
+/// One of `[[time_intervals]]`: a name for times.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimeIntervals {
+    /// Unique; routes refer to it.
+    pub name: String,
+    /// It lasts while one of these does.
+    pub time_intervals: Vec<TimeInterval>,
+}
+
+/// A time that comes again: every key that is given must fit.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimeInterval {
+    /// Times of the day.
+    pub times: Vec<TimeRange>,
+    /// `monday`, `sat`, `mon:fri`.
+    pub weekdays: Vec<String>,
+    /// `1`, `1:5`, `-3:-1` (from the end of the month).
+    pub days_of_month: Vec<String>,
+    /// `january`, `3`, `june:august`.
+    pub months: Vec<String>,
+    /// `2026`, `2026:2028`.
+    pub years: Vec<String>,
+    /// IANA zone; UTC if not given.
+    pub location: Option<String>,
+}
+
+/// From `start_time` to `end_time`, which is not part of it; both `HH:MM`, the latter up to `24:00`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimeRange {
+    /// Begin.
+    pub start_time: String,
+    /// End.
+    pub end_time: String,
 }
 
 /// Which version of an endpoint to ask.

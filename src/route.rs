@@ -1,16 +1,32 @@
-//! Who is told: the `[route]` tree, checked and ready.
+//! Who is told: the `[route]` tree with its time intervals and inhibitions, checked and ready.
 //!
 //! The words and their meaning are those of Alertmanager. An alert enters at the root and goes down into the first child whose
 //! matchers all hold, and on to the next sibling where that child says `continue`; the deepest routes that it reaches name its
-//! receivers. A child without receivers takes its parent's. A label that an alert does not have counts as empty.
+//! receivers. A child without receivers takes its parent's, and so it does with `group_by` and the waits. A label that an alert does
+//! not have counts as empty. Three things differ, on purpose. A receiver is told once, by the first route that leads to it.
+//! Without any `group_by` each alert is told by itself and at once. And what still fires is told again only where `repeat_interval` says so,
+//! since lead times remind by themselves.
 //!
-//! [`RouteTree::build`] finds every problem at once; a tree that was built cannot be wrong. Pure: no clock, no I/O.
+//! [`RouteTree::of`] finds every problem at once; a tree that was built cannot be wrong. Pure: no clock, no I/O.
+
+pub mod inhibit;
+pub mod interval;
+pub mod matcher;
 
 use std::collections::BTreeMap;
 
-use regex::{Regex, RegexBuilder};
+use chrono::TimeDelta;
 
-use crate::{alert::Labels, config, diagnostic::closest, supply::ReceiverName};
+pub use inhibit::{Firing, InhibitRule, Inhibitor};
+pub use interval::Interval;
+pub use matcher::{Matcher, MatcherError, all_match};
+
+use crate::{
+    alert::Labels,
+    config,
+    diagnostic::closest,
+    supply::{ReceiverName, Timestamp},
+};
 
 /// How deep routes may be nested.
 pub const MAX_DEPTH: usize = 16;
@@ -18,13 +34,17 @@ pub const MAX_DEPTH: usize = 16;
 /// Routes in the whole tree.
 pub const MAX_ROUTES: usize = 2_000;
 
-/// Bytes of one matcher.
-pub const MAX_MATCHER_BYTES: usize = 1_024;
+/// Inhibitions and intervals.
+pub const MAX_RULES: usize = 1_000;
 
-/// Memory for one compiled pattern, bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
+/// Wait for more before the first message of a group, where a route groups but does not say how long.
+pub const GROUP_WAIT: TimeDelta = TimeDelta::seconds(30);
 
-/// Something wrong in `[route]`, with where: a path such as `route.routes[1].matchers[0]`, from which the loader finds line and caret.
+/// Wait between messages of a group, where a route groups but does not say how long.
+pub const GROUP_INTERVAL: TimeDelta = TimeDelta::minutes(5);
+
+/// Something wrong in `[route]` or beside it, with where: a path such as `route.routes[1].matchers[0]`, from which the loader finds
+/// line and caret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The key: `route.routes[1].receivers[0]`.
@@ -33,6 +53,8 @@ pub struct Problem {
     pub message: String,
     /// What to do.
     pub help: Option<String>,
+    /// Whether the loader, which knows keys and names, finds it by itself.
+    pub is_of_keys: bool,
 }
 
 impl std::fmt::Display for Problem {
@@ -45,6 +67,30 @@ impl std::fmt::Display for Problem {
     }
 }
 
+/// The sections of the config that say who is told what, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Sections<'a> {
+    /// `[route]`.
+    pub route: &'a config::Route,
+    /// `[[receiver]]`.
+    pub receivers: &'a [config::Receiver],
+    /// `[[inhibit_rules]]`.
+    pub inhibit_rules: &'a [config::InhibitRule],
+    /// `[[time_intervals]]`.
+    pub time_intervals: &'a [config::TimeIntervals],
+}
+
+impl<'a> From<&'a config::Config> for Sections<'a> {
+    fn from(config: &'a config::Config) -> Self {
+        Self {
+            route: &config.route,
+            receivers: &config.receivers,
+            inhibit_rules: &config.inhibit_rules,
+            time_intervals: &config.time_intervals,
+        }
+    }
+}
+
 /// The routes of a config, together with what routing must know of its receivers.
 #[derive(Clone, Debug, Default)]
 pub struct RouteTree {
@@ -52,29 +98,119 @@ pub struct RouteTree {
     fallback: Vec<ReceiverName>,
     /// All receivers of the config; whether the end of an alert is told to them.
     known: BTreeMap<ReceiverName, bool>,
+    intervals: Vec<Interval>,
+    inhibit_rules: Vec<InhibitRule>,
 }
 
-/// One route. Its receivers are its own, else those of the nearest route above that has any.
+/// By what alerts are put into one message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GroupBy {
+    /// Not at all: each alert by itself.
+    #[default]
+    Alert,
+    /// By all their labels (`group_by = ["..."]`).
+    AllLabels,
+    /// By these; none: all alerts of the route are one group.
+    Labels(Vec<String>),
+}
+
+/// How a route groups and when it tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grouping {
+    /// By what.
+    pub by: GroupBy,
+    /// From the first alert of a group until it is told.
+    pub wait: TimeDelta,
+    /// At least between messages of a group.
+    pub interval: TimeDelta,
+    /// After which what still fires is told again; none: never.
+    pub repeat: Option<TimeDelta>,
+    /// Indices of the intervals within which alone it tells; empty: always.
+    active: Vec<usize>,
+    /// Indices of the intervals within which it does not tell.
+    mute: Vec<usize>,
+}
+
+/// One route. Its receivers and grouping are its own, else those of the nearest route above that has any.
 #[derive(Clone, Debug, Default)]
 struct Node {
+    /// Its place in the tree, as Alertmanager writes it: `{}/{severity="critical"}`.
+    key: String,
     matchers: Vec<Matcher>,
     receivers: Vec<ReceiverName>,
+    grouping: Grouping,
     goes_on: bool,
     routes: Vec<Node>,
 }
 
+/// A route that an alert reaches.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf<'a> {
+    node: &'a Node,
+}
+
+impl<'a> Leaf<'a> {
+    /// Its place in the tree: `{}/{severity="critical"}`.
+    #[must_use]
+    pub fn key(&self) -> &'a str {
+        &self.node.key
+    }
+
+    /// Who is told there.
+    #[must_use]
+    pub fn receivers(&self) -> &'a [ReceiverName] {
+        &self.node.receivers
+    }
+
+    /// How it groups.
+    #[must_use]
+    pub fn grouping(&self) -> &'a Grouping {
+        &self.node.grouping
+    }
+}
+
+/// One line of the tree as `routes show` prints it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// How deep it stands; the root at 0.
+    pub depth: usize,
+    /// Its matchers.
+    pub matchers: Vec<String>,
+    /// Who is told.
+    pub receivers: Vec<ReceiverName>,
+    /// How it groups.
+    pub grouping: Grouping,
+    /// Whether it goes on to the next sibling.
+    pub goes_on: bool,
+    /// Names of the intervals within which alone it tells.
+    pub active: Vec<String>,
+    /// Names of the intervals within which it does not tell.
+    pub mute: Vec<String>,
+}
+
 impl RouteTree {
-    /// Builds the tree from `[route]` and the `[[receiver]]` sections. A config without any route sends everything to every
-    /// receiver: whoever configures one receiver and nothing else wants to hear.
+    /// Builds the tree from `[route]` and the `[[receiver]]` sections alone: see [`Self::of`].
     ///
     /// # Errors
-    /// All problems of the section: matchers that cannot be read, receivers that do not exist, keys that only the root may have.
+    /// As [`Self::of`].
     pub fn build(route: &config::Route, receivers: &[config::Receiver]) -> Result<Self, Vec<Problem>> {
+        Self::of(&Sections { route, receivers, inhibit_rules: &[], time_intervals: &[] })
+    }
+
+    /// Builds the tree. A config without any route sends everything to every receiver: whoever configures one receiver and nothing
+    /// else wants to hear.
+    ///
+    /// # Errors
+    /// All problems of the sections: matchers that cannot be read, receivers and intervals that do not exist, keys that only the root
+    /// may have.
+    pub fn of(sections: &Sections<'_>) -> Result<Self, Vec<Problem>> {
+        let route = sections.route;
         let mut known = BTreeMap::new();
-        for receiver in receivers {
+        for receiver in sections.receivers {
             known.insert(ReceiverName::from(receiver.name.as_str()), receiver.send_resolved.unwrap_or(true));
         }
-        let mut builder = Builder { known: &known, problems: Vec::new(), routes: 0 };
+        let mut builder = Builder { known: &known, intervals: Vec::new(), problems: Vec::new(), routes: 0 };
+        builder.intervals(sections.time_intervals);
         if !route.matchers.is_empty() {
             builder.problem(
                 "route.matchers",
@@ -85,7 +221,15 @@ impl RouteTree {
         if route.continue_ {
             builder.problem("route.continue", "the root has no sibling to continue to", Some("leave it out"));
         }
-        let mut root = builder.node(route, "route", &[], 0);
+        for (key, names) in
+            [("active_time_intervals", &route.active_time_intervals), ("mute_time_intervals", &route.mute_time_intervals)]
+        {
+            if !names.is_empty() {
+                let advice = Some("move it into a [[route.routes]]");
+                builder.problem(format!("route.{key}"), "the root is always at work and can have no intervals", advice);
+            }
+        }
+        let mut root = builder.node(route, "route", None, 0);
         if root.receivers.is_empty() && !known.is_empty() {
             if route.routes.is_empty() {
                 root.receivers = known.keys().cloned().collect();
@@ -98,15 +242,59 @@ impl RouteTree {
             }
         }
         let fallback = builder.receivers(&route.fallback, "route.fallback");
-        if builder.problems.is_empty() { Ok(Self { root, fallback, known }) } else { Err(builder.problems) }
+        let inhibit_rules = builder.inhibit_rules(sections.inhibit_rules);
+        let Builder { intervals, problems, .. } = builder;
+        if problems.is_empty() { Ok(Self { root, fallback, known, intervals, inhibit_rules }) } else { Err(problems) }
     }
 
     /// Who is told of an alert with these labels, each once, in the order of the tree.
     #[must_use]
     pub fn route(&self, labels: &Labels) -> Vec<ReceiverName> {
-        let mut told = Vec::new();
-        self.root.collect(labels, &mut told);
+        let mut told: Vec<ReceiverName> = Vec::new();
+        for leaf in self.leaves(labels) {
+            for receiver in leaf.receivers() {
+                if !told.contains(receiver) {
+                    told.push(receiver.clone());
+                }
+            }
+        }
         told
+    }
+
+    /// The routes that an alert with these labels reaches, in the order of the tree.
+    #[must_use]
+    pub fn leaves(&self, labels: &Labels) -> Vec<Leaf<'_>> {
+        let mut leaves = Vec::new();
+        self.root.collect(labels, &mut leaves);
+        leaves
+    }
+
+    /// The route by which `receiver` is told of an alert with these labels: the first that names it, else the root, for receivers
+    /// that a rule or the fallback named.
+    #[must_use]
+    pub fn leaf(&self, labels: &Labels, receiver: &ReceiverName) -> Leaf<'_> {
+        let leaf = self.leaves(labels).into_iter().find(|leaf| leaf.receivers().contains(receiver));
+        leaf.unwrap_or(Leaf { node: &self.root })
+    }
+
+    /// Why a route does not tell at `now`: the interval that mutes it, or those of which none lasts. None where it tells.
+    #[must_use]
+    pub fn muted(&self, grouping: &Grouping, now: Timestamp) -> Option<String> {
+        let interval = |index: &usize| self.intervals.get(*index);
+        if let Some(mute) = grouping.mute.iter().filter_map(interval).find(|interval| interval.lasts(now)) {
+            return Some(mute.name.clone());
+        }
+        let mut active = grouping.active.iter().filter_map(interval).peekable();
+        if active.peek().is_none() || active.clone().any(|interval| interval.lasts(now)) {
+            return None;
+        }
+        Some(format!("not {}", active.map(|interval| interval.name.as_str()).collect::<Vec<_>>().join(", ")))
+    }
+
+    /// What inhibits what.
+    #[must_use]
+    pub fn inhibit_rules(&self) -> &[InhibitRule] {
+        &self.inhibit_rules
     }
 
     /// Who is told that `dead` cannot be reached: `[route] fallback`, else the root's receivers; never `dead` itself.
@@ -133,17 +321,25 @@ impl RouteTree {
     pub fn receivers(&self) -> impl Iterator<Item = &ReceiverName> {
         self.known.keys()
     }
+
+    /// The whole tree, a line for each route, from the root down.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        self.root.describe(0, &self.intervals, &mut lines);
+        lines
+    }
 }
 
 impl Node {
-    /// Adds the receivers that `labels` reach below this route; false where its own matchers keep them out.
-    fn collect(&self, labels: &Labels, told: &mut Vec<ReceiverName>) -> bool {
-        if !self.matchers.iter().all(|matcher| matcher.matches(labels)) {
+    /// Adds the routes that `labels` reach from here down; false where its own matchers keep them out.
+    fn collect<'a>(&'a self, labels: &Labels, leaves: &mut Vec<Leaf<'a>>) -> bool {
+        if !all_match(&self.matchers, labels) {
             return false;
         }
         let mut went_down = false;
         for child in &self.routes {
-            if child.collect(labels, told) {
+            if child.collect(labels, leaves) {
                 went_down = true;
                 if !child.goes_on {
                     break;
@@ -151,60 +347,201 @@ impl Node {
             }
         }
         if !went_down {
-            for receiver in &self.receivers {
-                if !told.contains(receiver) {
-                    told.push(receiver.clone());
-                }
-            }
+            leaves.push(Leaf { node: self });
         }
         true
+    }
+
+    fn describe(&self, depth: usize, intervals: &[Interval], lines: &mut Vec<Line>) {
+        let names = |indices: &[usize]| indices.iter().filter_map(|index| Some(intervals.get(*index)?.name.clone())).collect();
+        lines.push(Line {
+            depth,
+            matchers: self.matchers.iter().map(ToString::to_string).collect(),
+            receivers: self.receivers.clone(),
+            grouping: self.grouping.clone(),
+            goes_on: self.goes_on,
+            active: names(&self.grouping.active),
+            mute: names(&self.grouping.mute),
+        });
+        for route in &self.routes {
+            route.describe(depth + 1, intervals, lines);
+        }
     }
 }
 
 struct Builder<'a> {
     known: &'a BTreeMap<ReceiverName, bool>,
+    intervals: Vec<Interval>,
     problems: Vec<Problem>,
     routes: usize,
 }
 
 impl Builder<'_> {
+    /// A problem that the loader finds too, since it knows keys and names.
     fn problem(&mut self, path: impl Into<String>, message: impl Into<String>, help: Option<&str>) {
-        self.problems.push(Problem { path: path.into(), message: message.into(), help: help.map(str::to_owned) });
+        let (path, message, help) = (path.into(), message.into(), help.map(str::to_owned));
+        self.problems.push(Problem { path, message, help, is_of_keys: true });
     }
 
-    fn node(&mut self, route: &config::Route, path: &str, inherited: &[ReceiverName], depth: usize) -> Node {
-        self.routes += 1;
+    /// A problem that shows only here.
+    fn wrong(&mut self, path: String, message: impl Into<String>, help: Option<String>) {
+        self.problems.push(Problem { path, message: message.into(), help, is_of_keys: false });
+    }
+
+    fn matchers(&mut self, texts: &[String], path: &str) -> Vec<Matcher> {
         let mut matchers = Vec::new();
-        for (index, text) in route.matchers.iter().enumerate() {
+        for (index, text) in texts.iter().enumerate() {
             match Matcher::parse(text) {
                 Ok(matcher) => matchers.push(matcher),
-                Err(MatcherError { message, help }) => {
-                    self.problems.push(Problem { path: format!("{path}.matchers[{index}]"), message, help });
-                }
+                Err(MatcherError { message, help }) => self.wrong(format!("{path}[{index}]"), message, help),
             }
         }
+        matchers
+    }
+
+    fn node(&mut self, route: &config::Route, path: &str, above: Option<&Node>, depth: usize) -> Node {
+        self.routes += 1;
+        let matchers = self.matchers(&route.matchers, &format!("{path}.matchers"));
         let own = self.receivers(&route.receivers, &format!("{path}.receivers"));
         if depth > 0 && !route.fallback.is_empty() {
             self.problem(format!("{path}.fallback"), "only the root has a fallback", Some("move it to [route]"));
         }
-        let receivers = if route.receivers.is_empty() { inherited.to_vec() } else { own };
-        let mut routes = Vec::new();
+        let inherited = above.map(|above| above.receivers.clone()).unwrap_or_default();
+        let receivers = if route.receivers.is_empty() { inherited } else { own };
+        let texts: Vec<String> = matchers.iter().map(ToString::to_string).collect();
+        let key = match above {
+            None => "{}".to_owned(),
+            Some(above) => format!("{}/{{{}}}", above.key, texts.join(",")),
+        };
+        let grouping = self.grouping(route, path, above.map(|above| &above.grouping));
+        let mut node = Node { key, matchers, receivers, grouping, goes_on: route.continue_, routes: Vec::new() };
         if depth == MAX_DEPTH && !route.routes.is_empty() {
             self.problem(
                 format!("{path}.routes"),
                 format!("routes are nested deeper than {MAX_DEPTH} levels"),
                 Some("flatten them"),
             );
-        } else {
-            for (index, child) in route.routes.iter().enumerate() {
-                if self.routes >= MAX_ROUTES {
-                    self.problem(format!("{path}.routes[{index}]"), format!("there are more than {MAX_ROUTES} routes"), None);
-                    break;
-                }
-                routes.push(self.node(child, &format!("{path}.routes[{index}]"), &receivers, depth + 1));
+            return node;
+        }
+        for (index, child) in route.routes.iter().enumerate() {
+            if self.routes >= MAX_ROUTES {
+                self.wrong(format!("{path}.routes[{index}]"), format!("there are more than {MAX_ROUTES} routes"), None);
+                break;
+            }
+            let child = self.node(child, &format!("{path}.routes[{index}]"), Some(&node), depth + 1);
+            node.routes.push(child);
+        }
+        node
+    }
+
+    fn grouping(&mut self, route: &config::Route, path: &str, above: Option<&Grouping>) -> Grouping {
+        let mut grouping = above.cloned().unwrap_or_default();
+        // Intervals are of a route alone.
+        grouping.active = self.named_intervals(&route.active_time_intervals, &format!("{path}.active_time_intervals"));
+        grouping.mute = self.named_intervals(&route.mute_time_intervals, &format!("{path}.mute_time_intervals"));
+        if let Some(labels) = &route.group_by {
+            let begins = grouping.by == GroupBy::Alert;
+            grouping.by = self.group_by(labels, &format!("{path}.group_by"));
+            if begins {
+                (grouping.wait, grouping.interval) = (grouping.wait.max(GROUP_WAIT), grouping.interval.max(GROUP_INTERVAL));
             }
         }
-        Node { matchers, receivers, goes_on: route.continue_, routes }
+        if let Some(wait) = route.group_wait {
+            grouping.wait = wait.delta();
+        }
+        if let Some(interval) = route.group_interval {
+            grouping.interval = interval.delta();
+        }
+        if let Some(repeat) = route.repeat_interval {
+            grouping.repeat = Some(repeat.delta());
+        }
+        grouping
+    }
+
+    fn group_by(&mut self, labels: &[String], path: &str) -> GroupBy {
+        if labels.iter().any(|label| label == "...") {
+            if labels.len() > 1 {
+                let help = "write [\"...\"] alone, or name labels".to_owned();
+                self.wrong(path.to_owned(), "\"...\" means all labels, so it stands alone", Some(help));
+            }
+            return GroupBy::AllLabels;
+        }
+        let mut names: Vec<String> = Vec::new();
+        for (index, label) in labels.iter().enumerate() {
+            if !matcher::is_label(label) {
+                let help = Some("names have letters, digits, _, - and . and do not begin with a digit".to_owned());
+                self.wrong(format!("{path}[{index}]"), format!("{label:?} cannot be the name of a label"), help);
+            } else if names.contains(label) {
+                self.wrong(format!("{path}[{index}]"), format!("{label:?} is named twice"), Some("leave one out".to_owned()));
+            } else {
+                names.push(label.clone());
+            }
+        }
+        names.sort();
+        GroupBy::Labels(names)
+    }
+
+    fn intervals(&mut self, intervals: &[config::TimeIntervals]) {
+        for (index, interval) in intervals.iter().enumerate().take(MAX_RULES) {
+            let path = format!("time_intervals[{index}]");
+            if interval.name.is_empty() {
+                let help = Some("add name = \"nights\"; routes refer to it".to_owned());
+                self.wrong(path.clone(), "this interval has no `name`", help);
+            } else if self.intervals.iter().any(|known| known.name == interval.name) {
+                let help = Some("put both into one list of time_intervals, or rename one".to_owned());
+                self.wrong(format!("{path}.name"), format!("two intervals are named {:?}", interval.name), help);
+            }
+            match Interval::build(interval) {
+                Ok(interval) => self.intervals.push(interval),
+                Err(wrong) => {
+                    for (within, message, help) in wrong {
+                        self.wrong(format!("{path}{within}"), message, Some(help));
+                    }
+                }
+            }
+        }
+        if intervals.len() > MAX_RULES {
+            self.wrong("time_intervals".to_owned(), format!("there are more than {MAX_RULES} intervals"), None);
+        }
+    }
+
+    fn named_intervals(&mut self, names: &[String], path: &str) -> Vec<usize> {
+        let mut found = Vec::new();
+        for (index, name) in names.iter().enumerate() {
+            if let Some(at) = self.intervals.iter().position(|interval| interval.name == *name) {
+                found.push(at);
+                continue;
+            }
+            let help = match closest(name, self.intervals.iter().map(|interval| interval.name.as_str())) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("add [[time_intervals]] with name = {name:?}"),
+            };
+            self.wrong(format!("{path}[{index}]"), format!("there is no time interval {name:?}"), Some(help));
+        }
+        found
+    }
+
+    fn inhibit_rules(&mut self, rules: &[config::InhibitRule]) -> Vec<InhibitRule> {
+        let mut built = Vec::new();
+        for (index, rule) in rules.iter().enumerate().take(MAX_RULES) {
+            let path = format!("inhibit_rules[{index}]");
+            for (key, texts) in [("source_matchers", &rule.source_matchers), ("target_matchers", &rule.target_matchers)] {
+                if texts.is_empty() {
+                    let help = Some(format!("add {key} = ['severity=\"critical\"']"));
+                    self.wrong(path.clone(), format!("this inhibition has no `{key}`, so it would take every alert"), help);
+                }
+            }
+            let source = self.matchers(&rule.source_matchers, &format!("{path}.source_matchers"));
+            let target = self.matchers(&rule.target_matchers, &format!("{path}.target_matchers"));
+            for (at, label) in rule.equal.iter().enumerate().filter(|(_, label)| !matcher::is_label(label)) {
+                self.wrong(format!("{path}.equal[{at}]"), format!("{label:?} cannot be the name of a label"), None);
+            }
+            built.push(InhibitRule { source, target, equal: rule.equal.clone() });
+        }
+        if rules.len() > MAX_RULES {
+            self.wrong("inhibit_rules".to_owned(), format!("there are more than {MAX_RULES} inhibitions"), None);
+        }
+        built
     }
 
     fn receivers(&mut self, names: &[String], path: &str) -> Vec<ReceiverName> {
@@ -231,152 +568,9 @@ impl Builder<'_> {
     }
 }
 
-/// A condition on one label: `severity="critical"`, `team!="ops"`, `token=~"arb.*"`, `kind!~"timeout|held"`.
-#[derive(Clone, Debug)]
-pub struct Matcher {
-    label: String,
-    test: Test,
-}
-
-#[derive(Clone, Debug)]
-enum Test {
-    Is(String),
-    IsNot(String),
-    Like(Regex),
-    Unlike(Regex),
-}
-
-/// Why a text is no matcher.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct MatcherError {
-    /// What is wrong, in lower case, without a full stop.
-    pub message: String,
-    /// What to do.
-    pub help: Option<String>,
-}
-
-fn wrong(message: impl Into<String>, help: impl Into<String>) -> MatcherError {
-    MatcherError { message: message.into(), help: Some(help.into()) }
-}
-
-impl Matcher {
-    /// Reads a matcher: a label, one of `=` `!=` `=~` `!~`, and a value, in double quotes unless it is a plain word. Patterns are
-    /// anchored at both ends.
-    ///
-    /// # Errors
-    /// Where it cannot be read, with what to write instead.
-    pub fn parse(text: &str) -> Result<Self, MatcherError> {
-        const FORM: &str = "write it like severity=\"critical\", with =, !=, =~ or !~";
-        if text.len() > MAX_MATCHER_BYTES {
-            return Err(wrong(format!("this matcher is longer than {MAX_MATCHER_BYTES} bytes"), "split it into several"));
-        }
-        let text = text.trim();
-        if text.starts_with('{') {
-            return Err(wrong(
-                "a matcher stands without braces",
-                "write each condition as an item of its own: [\"a=\\\"b\\\"\", \"c=\\\"d\\\"\"]",
-            ));
-        }
-        let Some(at) = text.find(['=', '!']) else {
-            return Err(wrong("this matcher compares nothing", FORM));
-        };
-        let (label, rest) = text.split_at(at);
-        let label = label.trim();
-        if label.is_empty() {
-            return Err(wrong("this matcher names no label", FORM));
-        }
-        if !is_label(label) {
-            return Err(wrong(
-                format!("{label:?} cannot be the name of a label"),
-                "names have letters, digits, _, - and . and do not begin with a digit",
-            ));
-        }
-        // The longer operators come first: `=~` begins like `=`.
-        let Some((operator, value)) = ["=~", "!~", "!=", "="].into_iter().find_map(|op| Some((op, rest.strip_prefix(op)?)))
-        else {
-            return Err(wrong("after ! comes = or ~", FORM));
-        };
-        if value.starts_with('=') {
-            return Err(wrong("matchers compare with a single =", FORM));
-        }
-        let value = value_of(value.trim())?;
-        let test = match operator {
-            "=" => Test::Is(value),
-            "!=" => Test::IsNot(value),
-            "=~" => Test::Like(pattern(&value)?),
-            _ => Test::Unlike(pattern(&value)?),
-        };
-        Ok(Self { label: label.to_owned(), test })
-    }
-
-    /// Whether it holds for an alert with these labels.
-    #[must_use]
-    pub fn matches(&self, labels: &Labels) -> bool {
-        let value = labels.get(&self.label).map_or("", String::as_str);
-        match &self.test {
-            Test::Is(wanted) => value == wanted,
-            Test::IsNot(unwanted) => value != unwanted,
-            Test::Like(pattern) => pattern.is_match(value),
-            Test::Unlike(pattern) => !pattern.is_match(value),
-        }
-    }
-}
-
-fn is_label(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
-        && !text.starts_with(|c: char| c.is_ascii_digit())
-}
-
-/// The value of a matcher: a plain word, or a text in double quotes with the escapes `\"`, `\\` and `\n`. Other escapes stay as
-/// they are, so that a pattern may say `\d`.
-fn value_of(text: &str) -> Result<String, MatcherError> {
-    let Some(quoted) = text.strip_prefix('"') else {
-        return match text.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '{' | '}')) {
-            None => Ok(text.to_owned()),
-            Some(_) => Err(wrong(format!("the value {text:?} needs double quotes"), "write it like team=\"market makers\"")),
-        };
-    };
-    let mut value = String::new();
-    let mut chars = quoted.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' => {
-                let after = chars.as_str().trim();
-                return match after {
-                    "" => Ok(value),
-                    _ => Err(wrong(format!("{after:?} follows the value"), "write each condition as an item of its own")),
-                };
-            }
-            '\\' => match chars.next() {
-                Some('n') => value.push('\n'),
-                Some(escaped @ ('"' | '\\')) => value.push(escaped),
-                Some(other) => value.extend(['\\', other]),
-                None => break,
-            },
-            c => value.push(c),
-        }
-    }
-    Err(wrong("the value's closing quote is missing", "end it with a double quote"))
-}
-
-fn pattern(text: &str) -> Result<Regex, MatcherError> {
-    let compile = |text: &str| RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).build();
-    // By itself first, so that a stray bracket cannot end the group that anchors it.
-    compile(text).and_then(|_| compile(&format!("^(?:{text})$"))).map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => wrong("this pattern is too large", "make it shorter"),
-        error => {
-            // The last line of the library's message is the reason; the lines before it draw the pattern.
-            let text = error.to_string();
-            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            wrong(format!("this is no pattern: {reason}"), "patterns are regular expressions, such as token=~\"arb.*|optimism\"")
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{matcher::MAX_MATCHER_BYTES, *};
 
     fn receiver(name: &str) -> config::Receiver {
         config::Receiver { name: name.into(), ..Default::default() }
@@ -548,5 +742,101 @@ mod tests {
         let quiet = config::Receiver { send_resolved: Some(false), ..receiver("quiet") };
         let tree = RouteTree::build(&config::Route::default(), &[receiver("ops"), quiet]).expect("a tree");
         assert!(tree.tells_ends_to(&"ops".into()) && !tree.tells_ends_to(&"quiet".into()) && !tree.tells_ends_to(&"gone".into()));
+    }
+
+    fn times(name: &str) -> config::TimeIntervals {
+        let part = config::TimeInterval { weekdays: vec!["sat:sun".into()], ..Default::default() };
+        config::TimeIntervals { name: name.into(), time_intervals: vec![part] }
+    }
+
+    fn grouped(labels: &[&str]) -> config::Route {
+        config::Route { group_by: Some(labels.iter().map(|label| (*label).to_owned()).collect()), ..route(&[], &["ops"], vec![]) }
+    }
+
+    #[test]
+    fn grouping_is_inherited_and_intervals_are_not() {
+        let mut critical = route(&["severity=critical"], &[], vec![route(&["team=night"], &["night"], vec![])]);
+        critical.group_wait = Some("0s".parse().expect("a span"));
+        critical.mute_time_intervals = vec!["weekend".into()];
+        let mut root = grouped(&["token", "alertname"]);
+        root.repeat_interval = Some("4h".parse().expect("a span"));
+        root.routes = vec![critical];
+        let receivers = ["ops", "desk", "night", "archive"].map(receiver);
+        let time_intervals = [times("weekend")];
+        let sections = Sections { route: &root, receivers: &receivers, inhibit_rules: &[], time_intervals: &time_intervals };
+        let tree = RouteTree::of(&sections).expect("a tree");
+        let saturday = crate::wire::parse_timestamp("2026-03-07T12:00:00Z").expect("a time");
+        let by = GroupBy::Labels(vec!["alertname".into(), "token".into()]);
+
+        let plain = tree.leaf(&labels(&[]), &"ops".into());
+        assert_eq!((plain.key(), &plain.grouping().by), ("{}", &by));
+        assert_eq!((plain.grouping().wait, plain.grouping().interval), (GROUP_WAIT, GROUP_INTERVAL));
+        let critical = tree.leaf(&labels(&[("severity", "critical")]), &"ops".into());
+        assert_eq!(critical.key(), "{}/{severity=\"critical\"}");
+        assert_eq!((critical.grouping().wait, critical.grouping().repeat), (TimeDelta::zero(), Some(TimeDelta::hours(4))));
+        assert_eq!(tree.muted(critical.grouping(), saturday).as_deref(), Some("weekend"));
+        assert_eq!(tree.muted(critical.grouping(), saturday + TimeDelta::days(2)), None);
+        let night = tree.leaf(&labels(&[("severity", "critical"), ("team", "night")]), &"night".into());
+        assert_eq!((night.grouping().wait, &night.grouping().by), (TimeDelta::zero(), &by));
+        assert_eq!(tree.muted(night.grouping(), saturday), None, "a child is not muted with its parent");
+        let named = tree.leaf(&labels(&[("severity", "critical")]), &"archive".into());
+        assert_eq!(named.key(), "{}", "whom a rule names is told by the root");
+    }
+
+    #[test]
+    fn without_group_by_each_alert_is_told_by_itself_at_once_and_never_again() {
+        let tree = build(&route(&[], &["ops"], vec![])).expect("a tree");
+        assert_eq!(*tree.leaf(&labels(&[]), &"ops".into()).grouping(), Grouping::default());
+        let all = build(&grouped(&["..."])).expect("a tree");
+        assert_eq!(all.leaf(&labels(&[]), &"ops".into()).grouping().by, GroupBy::AllLabels);
+        let one = build(&grouped(&[])).expect("a tree");
+        assert_eq!(one.leaf(&labels(&[]), &"ops".into()).grouping().by, GroupBy::Labels(vec![]));
+    }
+
+    #[test]
+    fn what_is_wrong_beside_the_routes_is_found_too() {
+        let mut child = route(&["a=b"], &["ops"], vec![]);
+        child.mute_time_intervals = vec!["weekends".into()];
+        child.group_by = Some(vec!["...".into(), "token".into()]);
+        let mut root = grouped(&["token", "a b", "token"]);
+        root.active_time_intervals = vec!["weekend".into()];
+        root.routes = vec![child];
+        let inhibit_rules = [config::InhibitRule { source_matchers: vec!["a".into()], ..Default::default() }];
+        let time_intervals = [times("weekend"), times("weekend"), config::TimeIntervals::default()];
+        let sections = Sections {
+            route: &root,
+            receivers: &[receiver("ops")],
+            inhibit_rules: &inhibit_rules,
+            time_intervals: &time_intervals,
+        };
+        let problems = RouteTree::of(&sections).expect_err("problems");
+        let places: Vec<_> = problems.iter().map(|problem| problem.path.as_str()).collect();
+        assert_eq!(
+            places,
+            [
+                "time_intervals[1].name",
+                "time_intervals[2]",
+                "time_intervals[2]",
+                "route.active_time_intervals",
+                "route.group_by[1]",
+                "route.group_by[2]",
+                "route.routes[0].mute_time_intervals[0]",
+                "route.routes[0].group_by",
+                "inhibit_rules[0]",
+                "inhibit_rules[0].source_matchers[0]",
+            ]
+        );
+        assert_eq!(problems[6].help.as_deref(), Some("did you mean \"weekend\"?"));
+    }
+
+    #[test]
+    fn a_matcher_written_down_is_read_as_the_same() {
+        for text in ["a=b", "a!=\"two words\"", "a=~\"x|\\d+\"", "a!~\"say \\\"x\\\" \\\\ \\n\"", "a=\"\""] {
+            let matcher = Matcher::parse(text).expect(text);
+            let again = Matcher::parse(&matcher.to_string()).expect("reads");
+            assert_eq!(matcher, again, "{text}");
+            let json = serde_json::to_string(&matcher).expect("writes");
+            assert_eq!(serde_json::from_str::<Matcher>(&json).expect("reads"), matcher, "{text}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::{
     Context, Exit, UsageError,
     print::{Cell, Column, Listing},
 };
-use crate::{alert::Labels, route::RouteTree};
+use crate::{alert::Labels, route::{RouteTree, Sections}};
 
 /// `routes`.
 #[derive(Debug, Subcommand)]
@@ -24,7 +24,7 @@ pub(super) struct Test {
 
 pub(super) fn test(test: &Test, context: &Context) -> anyhow::Result<Exit> {
     let (config, _) = context.load()?;
-    let tree = RouteTree::build(&config.route, &config.receivers).map_err(|problems| {
+    let tree = RouteTree::of(&Sections::from(&config)).map_err(|problems| {
         anyhow::anyhow!(problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; "))
     })?;
     let labels: Labels = test.labels.iter().cloned().collect();

@@ -22,11 +22,11 @@ use figment::{
 use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
-use super::{Config, Receiver, Route};
+use super::{Config, InhibitRule, Receiver, Route, TimeIntervals};
 use crate::{
     diagnostic::{Diagnostic, Severity, SourceText},
     notify::webhook::read_template,
-    route::{Problem, RouteTree},
+    route::{Problem, RouteTree, Sections},
 };
 use check::Check;
 pub use schema::config as schema;
@@ -233,7 +233,7 @@ fn assembly_problem(file: &Path, tree: &Node, error: &figment::Error) -> Diagnos
         }
         _ => format!("`{path}` cannot be used"),
     };
-    place_problem(file, tree, Problem { path, message, help: None })
+    place_problem(file, tree, Problem { path, message, help: None, is_of_keys: false })
 }
 
 fn place_problem(file: &Path, tree: &Node, problem: Problem) -> Diagnostic {
@@ -247,14 +247,23 @@ fn place_problem(file: &Path, tree: &Node, problem: Problem) -> Diagnostic {
 /// What is wrong with the routes beyond keys, types and receivers: their matchers. Asked of the route alone, so that an error
 /// elsewhere hides none of it.
 fn check_routes(figment: &Figment) -> Vec<Problem> {
-    let (Ok(route), Ok(receivers)) =
-        (figment.extract_inner::<Route>("route"), figment.extract_inner::<Vec<Receiver>>("receiver"))
-    else {
+    fn inner<T: DeserializeOwned + Default>(figment: &Figment, key: &str) -> Option<T> {
+        if figment.contains(key) { figment.extract_inner(key).ok() } else { Some(T::default()) }
+    }
+    let (Some(route), Some(receivers), Some(inhibit_rules), Some(time_intervals)) = (
+        inner::<Route>(figment, "route"),
+        inner::<Vec<Receiver>>(figment, "receiver"),
+        inner::<Vec<InhibitRule>>(figment, "inhibit_rules"),
+        inner::<Vec<TimeIntervals>>(figment, "time_intervals"),
+    ) else {
         return Vec::new();
     };
-    match RouteTree::build(&route, &receivers) {
+    let sections =
+        Sections { route: &route, receivers: &receivers, inhibit_rules: &inhibit_rules, time_intervals: &time_intervals };
+    match RouteTree::of(&sections) {
         Ok(_) => Vec::new(),
-        Err(problems) => problems.into_iter().filter(|problem| problem.path.contains(".matchers[")).collect(),
+        // What the tree of keys was checked for already is not told twice.
+        Err(problems) => problems.into_iter().filter(|problem| !problem.is_of_keys).collect(),
     }
 }
 

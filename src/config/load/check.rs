@@ -72,6 +72,10 @@ impl Check<'_> {
             match entry.key.as_str() {
                 "receiver" => {}
                 "route" => self.route(&entry.node, "[route]", 0, true),
+                name @ ("inhibit_rules" | "time_intervals") => {
+                    let keys = keys::section(name).unwrap_or_default();
+                    self.tables(name, &format!("[[{name}]]"), &entry.node, keys);
+                }
                 name => match keys::section(name) {
                     Some(keys) => {
                         let title = format!("[{name}]");
@@ -184,6 +188,14 @@ impl Check<'_> {
             Kind::Groups => self.groups(name, node),
             Kind::TextOrNumber if matches!(node.value, Value::Text(_) | Value::Integer(_)) => {}
             Kind::Routes => {}
+            Kind::Table(keys) => {
+                if matches!(node.value, Value::Table(_)) {
+                    self.section(node, &format!("`{name}`"), keys);
+                } else {
+                    self.wrong_type(name, node, "a table", None);
+                }
+            }
+            Kind::Tables(keys) => self.tables(name, &format!("`{name}`"), node, keys),
             kind if kind.is_list() => self.texts(name, kind, node),
             kind => match &node.value {
                 Value::Text(text) => self.text(name, kind, text, node),
@@ -271,6 +283,26 @@ impl Check<'_> {
                     Some("use letters, digits, `-` and `_`; rules write `@name`".into());
             }
             self.texts(&entry.key, Kind::Globs, &entry.node);
+        }
+    }
+
+    /// A list of tables, each with these keys.
+    fn tables(&mut self, name: &str, title: &str, node: &Node, keys: &'static [Key]) {
+        let Value::List(items) = &node.value else {
+            let help = if title.starts_with('[') { format!("write `{title}` with double brackets") } else { "write [{ … }]".into() };
+            self.wrong_type(name, node, "a list of tables", Some(help));
+            return;
+        };
+        if items.len() > MAX_ITEMS {
+            self.error(&node.place, format!("`{name}` has more than {MAX_ITEMS} items"));
+            return;
+        }
+        for item in items {
+            if matches!(item.value, Value::Table(_)) {
+                self.section(item, title, keys);
+            } else {
+                self.wrong_type(&format!("an item of {name}"), item, "a table", None);
+            }
         }
     }
 
@@ -695,6 +727,7 @@ impl Check<'_> {
             let misplaced = match entry.key.as_str() {
                 "matchers" | "continue" if is_root => "the root of the routes takes everything",
                 "fallback" if !is_root => "only [route] itself has a fallback",
+                "active_time_intervals" | "mute_time_intervals" if is_root => "the root of the routes is always at work",
                 _ => continue,
             };
             self.error(&entry.key_place, format!("`{}` is not for {title}: {misplaced}", entry.key));

@@ -65,6 +65,12 @@ pub(super) enum Kind {
     Texts,
     /// Children of a route.
     Routes,
+    /// A time of the day, `HH:MM`; checked where it is used.
+    TimeOfDay,
+    /// A table with keys of its own.
+    Table(&'static [Key]),
+    /// Several of them.
+    Tables(&'static [Key]),
 }
 
 impl Kind {
@@ -90,7 +96,7 @@ impl Kind {
 }
 
 /// A key of a section.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Key {
     pub name: &'static str,
     pub kind: Kind,
@@ -226,7 +232,38 @@ pub(super) const RECEIVER: &[Key] = &[
     key("tls_ca_file", Kind::File),
     key("send_resolved", Kind::Bool),
     key("max_per_hour", count(1, 1_000_000)),
+    key("digest", Kind::Table(DIGEST)),
 ];
+
+/// Keys of `digest` in a `[[receiver]]`.
+const DIGEST: &[Key] = &[
+    key("at", Kind::TimeOfDay),
+    key("days", Kind::Texts),
+    key("timezone", Kind::Zone),
+    key("ahead", Kind::Span(HOUR, YEAR)),
+];
+
+/// Keys of each of `[[inhibit_rules]]`.
+pub(super) const INHIBIT_RULE: &[Key] = &[
+    key("name", Kind::Text),
+    key("source_matchers", Kind::Matchers),
+    key("target_matchers", Kind::Matchers),
+    key("equal", Kind::Texts),
+];
+
+/// Keys of each of `[[time_intervals]]`.
+pub(super) const TIME_INTERVALS: &[Key] = &[key("name", Kind::Text), key("time_intervals", Kind::Tables(TIME_INTERVAL))];
+
+const TIME_INTERVAL: &[Key] = &[
+    key("times", Kind::Tables(TIME_RANGE)),
+    key("weekdays", Kind::Texts),
+    key("days_of_month", Kind::Texts),
+    key("months", Kind::Texts),
+    key("years", Kind::Texts),
+    key("location", Kind::Zone),
+];
+
+const TIME_RANGE: &[Key] = &[key("start_time", Kind::TimeOfDay), key("end_time", Kind::TimeOfDay)];
 
 /// Keys of `[route]` and of each `[[route.routes]]`.
 pub(super) const ROUTE: &[Key] = &[
@@ -237,6 +274,8 @@ pub(super) const ROUTE: &[Key] = &[
     key("group_wait", Kind::Span(0, 7 * DAY)),
     key("group_interval", Kind::Span(0, 30 * DAY)),
     key("repeat_interval", Kind::Span(MINUTE, YEAR)),
+    key("active_time_intervals", Kind::Names),
+    key("mute_time_intervals", Kind::Names),
     key("continue", Kind::Bool),
     key("routes", Kind::Routes),
 ];
@@ -246,6 +285,8 @@ pub(super) fn section(name: &str) -> Option<&'static [Key]> {
     match name {
         "receiver" => Some(RECEIVER),
         "route" => Some(ROUTE),
+        "inhibit_rules" => Some(INHIBIT_RULE),
+        "time_intervals" => Some(TIME_INTERVALS),
         _ => SECTIONS.iter().find(|(section, _)| *section == name).map(|(_, keys)| *keys),
     }
 }
@@ -257,7 +298,7 @@ pub(super) fn find(of: &str, name: &str) -> Option<&'static Key> {
 
 /// Names of all sections.
 pub(super) fn section_names() -> impl Iterator<Item = &'static str> {
-    SECTIONS.iter().map(|(name, _)| *name).chain(["receiver", "route"])
+    SECTIONS.iter().map(|(name, _)| *name).chain(["receiver", "route", "inhibit_rules", "time_intervals"])
 }
 
 /// Which type of receiver a key is for; none where it is for both.
@@ -277,7 +318,7 @@ pub(super) fn is_public(name: &str) -> bool {
     let Some(first) = known.next() else { return false };
     !std::iter::once(first)
         .chain(known)
-        .any(|key| key.kind.is_secret() || matches!(key.kind, Kind::Url(_) | Kind::Smtp | Kind::Groups | Kind::Routes))
+        .any(|key| key.kind.is_secret() || matches!(key.kind, Kind::Url(_) | Kind::Smtp | Kind::Groups | Kind::Routes | Kind::Table(_) | Kind::Tables(_)))
 }
 
 /// Words that, in a comment or a misspelt key, hint at a secret.

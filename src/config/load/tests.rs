@@ -213,6 +213,18 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
         ),
         ("a route", "[route]\nreceivers = \"ops\"\nmatchers = [\"a=b\"]\n[[route.routes]]\nmatcher = []\n"),
         ("a matcher", "[[route.routes]]\nmatchers = [\"severity=~'a(\", \"severity\"]\n[source]\nburn = \"v3\"\n"),
+        (
+            "a group and a time",
+            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\ndigest = { att = \"08:00\", timezone = \"Paris\" }\n[route]\nreceivers = [\"ops\"]\ngroup_by = [\"token\", \"...\"]\ngroup_wait = 30\nmute_time_intervals = [\"nights\"]\n[[route.routes]]\nmatchers = [\"a=b\"]\nmute_time_intervals = [\"night\"]\n[[time_intervals]]\nname = \"nights\"\ntime_intervals = [{ times = [{ start_time = \"22:00\", end_time = \"07:00\" }], weekdys = [] }]\n",
+        ),
+        (
+            "an inhibition",
+            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n[route]\nreceivers = [\"ops\"]\n[inhibit_rules]\nequal = [\"token\"]\n",
+        ),
+        (
+            "an inhibition of everything",
+            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n[route]\nreceivers = [\"ops\"]\n[[inhibit_rules]]\nsource_matchers = [\"severity==critical\"]\nequal = [\"token\"]\n",
+        ),
         ("a route to nobody", "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n"),
         (
             "a network",
