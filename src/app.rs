@@ -23,6 +23,7 @@ use crate::{
     config::Config,
     cycle::{self, CycleError, CycleReport, Judgement, run_cycle},
     diagnostic::{self, Diagnostic, SourceText},
+    dispatch::Dispatcher,
     evaluate::Context,
     http::{self, Health},
     metrics::{Metrics, OutboxLevel},
@@ -208,8 +209,10 @@ impl App {
             tracing::error!("the rule files have errors: the rules of the last good files go on working\n{problem}");
         }
         let judgement = Arc::new(RwLock::new(Arc::new(Judgement { rules, routes })));
+        let dispatcher = Dispatcher::new(store.clone(), judgement.clone(), &config.receivers, &config.delivery);
         let outbox_deps = OutboxDeps {
             ledger: Arc::new(store.clone()),
+            dispatch: Some(Arc::new(dispatcher.map_err(AppError::Config)?)),
             transport: receivers.clone(),
             announce: Arc::new(Announcer { judgement: judgement.clone() }),
             meter: Arc::new(Counter { metrics: metrics.clone() }),

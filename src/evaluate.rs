@@ -781,6 +781,20 @@ impl Judgement<'_> {
     }
 }
 
+/// What is told again of an alert that still fires, with its text as it reads now; none where its rule or its record is gone, or it
+/// is about no record.
+#[must_use]
+pub fn retell(alert: &Alert, facts: &TokenFacts<'_>, context: &Context<'_>) -> Option<AlertBody> {
+    let rule = context.rules.rules.iter().find(|rule| rule.id == alert.rule)?;
+    let key = alert.key.as_ref()?;
+    let record =
+        facts.records.iter().find(|tracked| tracked.key == *key && Some(tracked.record.resource()) == alert.resource)?;
+    let about = About { facts, record: Some(record), change: None, lead: None };
+    let mut alert = alert.clone();
+    alert.annotations = rule.render(&about.scope(context.now), alert.level).annotations;
+    Some(about.body(&alert, "firing", "repeat", context.now))
+}
+
 /// An alert of which nothing but its identity is known yet.
 pub(crate) fn blank(rule: RuleId, name: &str, subject: String, state: AlertState, now: Timestamp) -> Alert {
     Alert {

@@ -1,5 +1,8 @@
 //! The deliver loop: take what is due, send it, record what came of it.
 //!
+//! Before it stands the dispatcher ([`Dispatch`]), which groups what was decided, holds back what is silenced, and makes deliveries of
+//! the rest; it runs when it is woken and when a wait is over. Then:
+//!
 //! The table holds the truth; the loop takes no input and is safe to run twice. Each receiver has a lane of its own, with its own
 //! task, breaker and storm cap, so that one that hangs or refuses delays nobody else. A delivery goes through `Due` (read from the
 //! ledger), `Prepared` (started, under way), an [`Outcome`], and `Recorded` (attempt, new state and what is to be announced, in one
@@ -33,7 +36,7 @@ use crate::{
     notify::{Next, Outcome, Receivers, retry},
     store::{
         Store,
-        model::{Attempt, AttemptRecord, Commit, DeliveryState, DueDelivery},
+        model::{Attempt, AttemptRecord, Commit, DeliveryState, Dispatched, DueDelivery},
     },
     supply::{AlertId, DeliveryId, ReceiverName, RuleId, Timestamp},
     systemd::Progress,
@@ -54,6 +57,9 @@ const MIN_SLEEP: Duration = Duration::from_millis(100);
 
 /// Wait before the ledger is tried again after it failed.
 const LEDGER_PAUSE: Duration = Duration::from_secs(1);
+
+/// Waiting messages above which the dispatcher rests between two looks.
+const MANY_WAITING: u32 = 1_000;
 
 /// Most batches of deliveries to one unknown receiver that are given up at one start.
 const MAX_BURIALS: usize = 1_000;
@@ -132,6 +138,12 @@ impl Ledger for Store {
             Ok((open, episodes.first().copied().unwrap_or_default()))
         })
     }
+}
+
+/// What makes deliveries of messages that wait: see [`crate::dispatch`].
+pub trait Dispatch: Send + Sync + 'static {
+    /// Decides about everything that waits at `now`.
+    fn dispatch(&self, now: Timestamp) -> Pending<'_, Result<Dispatched, LedgerError>>;
 }
 
 /// What carries deliveries to receivers.
@@ -214,6 +226,8 @@ impl Meter for NoMeter {
 pub struct OutboxDeps {
     /// The table.
     pub ledger: Arc<dyn Ledger>,
+    /// Who makes deliveries of what waits; none where everything goes straight into the table.
+    pub dispatch: Option<Arc<dyn Dispatch>>,
     /// The wire.
     pub transport: Arc<dyn Transport>,
     /// Who words what is announced.
@@ -270,6 +284,7 @@ struct Shared {
     bells: BTreeMap<ReceiverName, Notify>,
     /// Marked by each lane whenever it has looked at what is to be done.
     progress: BTreeMap<ReceiverName, Progress>,
+    dispatch_bell: Notify,
     stop: CancellationToken,
 }
 
@@ -279,6 +294,17 @@ impl Shared {
             if let Some(bell) = self.bells.get(receiver) {
                 bell.notify_one();
             }
+        }
+    }
+
+    /// Something was announced to them: it waits for the dispatcher, or is due.
+    fn wake_for_news(&self, receivers: &[ReceiverName]) {
+        if receivers.is_empty() {
+            return;
+        }
+        match &self.deps.dispatch {
+            Some(_) => self.dispatch_bell.notify_one(),
+            None => self.wake(receivers),
         }
     }
 }
@@ -291,7 +317,10 @@ impl Outbox {
         let workers = outbox.workers.get_mut();
         let shared = outbox.shared.clone();
         workers.spawn(async move {
-            bury_unknown(&shared, shared.deps.clock.now()).await;
+            match shared.deps.dispatch.clone() {
+                Some(dispatcher) => dispatch_until_stopped(&shared, dispatcher.as_ref()).await,
+                None => bury_unknown(&shared, shared.deps.clock.now()).await,
+            }
         });
         for lane in outbox.idle.get_mut().drain(..) {
             workers.spawn(lane.run());
@@ -305,13 +334,19 @@ impl Outbox {
         let names = deps.transport.names();
         let bells = names.iter().map(|name| (name.clone(), Notify::new())).collect();
         let progress = names.iter().map(|name| (name.clone(), Progress::default())).collect();
-        let shared = Arc::new(Shared { deps, bells, progress, stop: CancellationToken::new() });
+        let (dispatch_bell, stop) = (Notify::new(), CancellationToken::new());
+        let shared = Arc::new(Shared { deps, bells, progress, dispatch_bell, stop });
         let idle = names.into_iter().map(|name| Lane::new(name, shared.clone())).collect();
         Self { shared, idle: Mutex::new(idle), workers: Mutex::new(JoinSet::new()) }
     }
 
     /// Says that something may be due. It saves time, no more: the table holds the truth.
     pub fn wake(&self) {
+        if self.shared.deps.dispatch.is_some() {
+            // It wakes those for whom there is something.
+            self.shared.dispatch_bell.notify_one();
+            return;
+        }
         for bell in self.shared.bells.values() {
             bell.notify_one();
         }
@@ -331,10 +366,15 @@ impl Outbox {
         if lanes.is_empty() {
             return report;
         }
-        bury_unknown(&self.shared, now).await;
         let mut tried = HashSet::new();
         for _ in 0..MAX_ROUNDS {
             let before = report.attempts.len();
+            if let Some(dispatcher) = &self.shared.deps.dispatch
+                && let Err(error) = dispatcher.dispatch(now).await
+            {
+                report.errors.push(error.to_string());
+            }
+            bury_unknown(&self.shared, now).await;
             // Receivers wait for each other here no more than in the daemon.
             let mut turns = JoinSet::new();
             for mut lane in lanes.drain(..) {
@@ -373,6 +413,49 @@ impl Outbox {
         let cut = if ended.is_ok() { 0 } else { workers.len() };
         workers.shutdown().await;
         cut
+    }
+}
+
+/// The dispatcher's worker: whenever it is woken, when a wait is over, and now and then, since another process may have made a silence.
+async fn dispatch_until_stopped(shared: &Shared, dispatcher: &dyn Dispatch) {
+    let mut is_first = true;
+    let mut is_failing = false;
+    while !shared.stop.is_cancelled() {
+        let now = shared.deps.clock.now();
+        let began = Instant::now();
+        let (nap, pause) = match dispatcher.dispatch(now).await {
+            Ok(done) => {
+                shared.wake(&done.receivers);
+                if is_first || done.receivers.iter().any(|receiver| !shared.bells.contains_key(receiver)) {
+                    bury_unknown(shared, now).await;
+                }
+                is_first = false;
+                if std::mem::take(&mut is_failing) {
+                    tracing::info!("messages that wait are dispatched again");
+                }
+                let wait = done.next_at.map_or(MAX_SLEEP, |at| (at - now).to_std().unwrap_or_default());
+                // Many wait, as in a storm: each look costs, and others need the database too.
+                let pause = if done.waiting > MANY_WAITING { (began.elapsed() * 2).min(MAX_SLEEP) } else { Duration::ZERO };
+                (wait.clamp(MIN_SLEEP, MAX_SLEEP), pause)
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut is_failing, true) {
+                    tracing::error!(%error, "messages that wait cannot be dispatched; it is tried again every second");
+                }
+                (LEDGER_PAUSE, Duration::ZERO)
+            }
+        };
+        let woken = async {
+            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = shared.dispatch_bell.notified() => {}
+                () = tokio::time::sleep(nap) => {}
+            }
+        };
+        tokio::select! {
+            () = woken => {}
+            () = shared.stop.cancelled() => {}
+        }
     }
 }
 
@@ -426,7 +509,7 @@ async fn bury_unknown(shared: &Shared, now: Timestamp) {
                 tracing::error!(%receiver, error = %error, "deliveries to a receiver that is gone from the config could not be given up");
                 break;
             }
-            shared.wake(&told);
+            shared.wake_for_news(&told);
         }
         tracing::warn!(%receiver, count = buried, "deliveries to a receiver that is gone from the config are dead letters now");
     }
@@ -582,7 +665,7 @@ impl Lane {
             let told = told(&self.unrecorded);
             ledger.record_attempts(self.unrecorded.clone()).await?;
             self.unrecorded.clear();
-            self.shared.wake(&told);
+            self.shared.wake_for_news(&told);
         }
         if self.is_back {
             ledger.hasten(&self.receiver, now).await?;
@@ -621,7 +704,7 @@ impl Lane {
             let told = notice.receivers.clone();
             ledger.announce(now, alert.clone(), notice).await?;
             self.open(alert);
-            self.shared.wake(&told);
+            self.shared.wake_for_news(&told);
         }
         Ok(())
     }

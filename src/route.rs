@@ -291,6 +291,15 @@ impl RouteTree {
         Some(format!("not {}", active.map(|interval| interval.name.as_str()).collect::<Vec<_>>().join(", ")))
     }
 
+    /// Whether any route tells again what still fires.
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        fn any(node: &Node) -> bool {
+            node.grouping.repeat.is_some() || node.routes.iter().any(any)
+        }
+        any(&self.root)
+    }
+
     /// What inhibits what.
     #[must_use]
     pub fn inhibit_rules(&self) -> &[InhibitRule] {

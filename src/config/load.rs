@@ -25,6 +25,7 @@ use toml::de::DeTable;
 use super::{Config, InhibitRule, Receiver, Route, TimeIntervals};
 use crate::{
     diagnostic::{Diagnostic, Severity, SourceText},
+    digest::Schedule,
     notify::webhook::read_template,
     route::{Problem, RouteTree, Sections},
 };
@@ -260,11 +261,13 @@ fn check_routes(figment: &Figment) -> Vec<Problem> {
     };
     let sections =
         Sections { route: &route, receivers: &receivers, inhibit_rules: &inhibit_rules, time_intervals: &time_intervals };
-    match RouteTree::of(&sections) {
-        Ok(_) => Vec::new(),
-        // What the tree of keys was checked for already is not told twice.
-        Err(problems) => problems.into_iter().filter(|problem| !problem.is_of_keys).collect(),
-    }
+    // What the tree of keys was checked for already is not told twice.
+    let routes = RouteTree::of(&sections).err().unwrap_or_default().into_iter().filter(|problem| !problem.is_of_keys);
+    let digests = receivers.iter().enumerate().filter_map(|(index, receiver)| {
+        let (key, message, help) = Schedule::of(receiver.digest.as_ref()?).err()?;
+        Some(Problem { path: format!("receiver[{index}].digest.{key}"), message, help: Some(help), is_of_keys: false })
+    });
+    routes.chain(digests).collect()
 }
 
 /// Makes every relative path of the config one from `base`.

@@ -16,6 +16,7 @@ use super::{
     codec::{Hash, Millis, all, count, json, millis},
     error::Fault,
     model::{Commit, DeliveryState, FeedUpdate, PollEntry, Put, Saved},
+    telling,
 };
 use crate::{
     alert::{Alert, Labels, Notice},
@@ -26,11 +27,11 @@ use crate::{
 };
 
 /// Writes a commit in one transaction.
-pub(super) fn commit(connection: &mut Connection, commit: &Commit) -> Result<Saved, Fault> {
+pub(super) fn commit(connection: &mut Connection, commit: &Commit, way: Way) -> Result<Saved, Fault> {
     let begun = Instant::now();
     failpoint::pass("commit.before");
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut saved = Scribe::new(&transaction, commit.at).write(commit)?;
+    let mut saved = Scribe::new(&transaction, commit.at, way).write(commit)?;
     failpoint::pass("commit.inside");
     transaction.commit()?;
     failpoint::pass("commit.after");
@@ -58,16 +59,27 @@ struct TokenRow {
     is_nameless: bool,
 }
 
+/// Where what is to be told goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Straight into the outbox, each notice by itself.
+    #[default]
+    Straight,
+    /// It waits for the dispatcher, who groups it or holds it back.
+    Waits,
+}
+
 /// Writes within one transaction, and remembers the numbers of tokens meanwhile.
 pub(super) struct Scribe<'a> {
     to: &'a Transaction<'a>,
     at: Timestamp,
+    way: Way,
     tokens: HashMap<TokenId, TokenRow>,
 }
 
 impl<'a> Scribe<'a> {
-    pub(super) fn new(to: &'a Transaction<'a>, at: Timestamp) -> Self {
-        Self { to, at, tokens: HashMap::new() }
+    pub(super) fn new(to: &'a Transaction<'a>, at: Timestamp, way: Way) -> Self {
+        Self { to, at, way, tokens: HashMap::new() }
     }
 
     fn write(&mut self, commit: &Commit) -> Result<Saved, Fault> {
@@ -504,7 +516,7 @@ impl<'a> Scribe<'a> {
         Ok(())
     }
 
-    /// Writes a notice with its deliveries, due at once; one whose id exists is left alone.
+    /// Writes a notice with its deliveries, due at once, or as waiting; one whose id exists is left alone.
     pub(super) fn notice(&self, notice: &Notice, saved: &mut Saved) -> Result<(), Fault> {
         let written = self
             .to
@@ -527,26 +539,42 @@ impl<'a> Scribe<'a> {
             if notice.receivers.iter().take(index).any(|earlier| earlier == receiver) {
                 continue;
             }
-            self.to
-                .prepare_cached(
-                    "INSERT INTO delivery (webhook_id, receiver, state, attempts, tries, created_at, due_at, next_attempt_at, updated_at)
-                     VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4)",
-                )?
-                .execute(params![webhook_id(notice, receiver), receiver.as_str(), DeliveryState::Due.as_str(), Millis(self.at)])?;
-            let delivery = self.to.last_insert_rowid();
-            self.to
-                .prepare_cached("INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver) VALUES (?1, 0, ?2, ?3)")?
-                .execute(params![delivery, notice.id.as_str(), receiver.as_str()])?;
+            match self.way {
+                Way::Straight => self.deliver(notice, receiver)?,
+                Way::Waits => telling::wait(self.to, notice, receiver, self.at)?,
+            }
             saved.deliveries += 1;
         }
         Ok(())
     }
 }
 
-/// The id that a receiver sees at every attempt, derived so that the same notice can never reach it under two.
-fn webhook_id(notice: &Notice, receiver: &ReceiverName) -> String {
+impl Scribe<'_> {
+    /// Puts a notice into the outbox by itself.
+    fn deliver(&self, notice: &Notice, receiver: &ReceiverName) -> Result<(), Fault> {
+        self.to
+            .prepare_cached(
+                "INSERT INTO delivery (webhook_id, receiver, state, attempts, tries, created_at, due_at, next_attempt_at, updated_at)
+                 VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4)",
+            )?
+            .execute(params![
+                webhook_id([notice.id.as_str()], receiver),
+                receiver.as_str(),
+                DeliveryState::Due.as_str(),
+                Millis(self.at)
+            ])?;
+        let delivery = self.to.last_insert_rowid();
+        self.to
+            .prepare_cached("INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver) VALUES (?1, 0, ?2, ?3)")?
+            .execute(params![delivery, notice.id.as_str(), receiver.as_str()])?;
+        Ok(())
+    }
+}
+
+/// The id that a receiver sees at every attempt, derived so that the same notices can never reach it under two.
+pub(super) fn webhook_id<'n>(notices: impl IntoIterator<Item = &'n str>, receiver: &'n ReceiverName) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
-    for part in [notice.id.as_str(), receiver.as_str()] {
+    for part in notices.into_iter().chain([receiver.as_str()]) {
         context.update(&(part.len() as u64).to_be_bytes());
         context.update(part.as_bytes());
     }

@@ -18,6 +18,7 @@ pub mod model;
 mod open;
 mod outbox;
 mod prune;
+mod telling;
 mod threads;
 mod windows;
 
@@ -26,7 +27,10 @@ mod tests;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -37,12 +41,15 @@ use error::Fault;
 pub use error::StoreError;
 use model::*;
 use prune::Heap;
+use commit::Way;
 use threads::{Readers, Writer};
 
 use crate::{
-    alert::Alert,
+    alert::{Alert, Labels, Notice},
+    group::Policy,
+    silence::{Ack, Silence},
     supply::{
-        DeliveryId, Endpoint, FeedId, FeedState, ReceiverName, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
+        AlertId, DeliveryId, Endpoint, FeedId, FeedState, ReceiverName, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
     },
     wire,
 };
@@ -80,6 +87,8 @@ struct Inner {
     opened_at: Timestamp,
     writer: Option<Writer>,
     readers: Arc<Readers>,
+    /// Whether a dispatcher takes what is to be told to its receivers.
+    is_dispatched: AtomicBool,
     /// Ends a running integrity check, so that closing need not wait for it.
     check: Mutex<Option<InterruptHandle>>,
 }
@@ -102,7 +111,8 @@ impl Store {
             let path: Arc<Path> = opened.path.into();
             let writer = opened.writer.map(|connection| Writer::start(connection, opened.lock, path.clone())).transpose()?;
             let readers = Arc::new(Readers::new(opened.readers, path.clone()));
-            Ok(Store(Arc::new(Inner { path, opened_at: opening.now, writer, readers, check: Mutex::new(None) })))
+            let (is_dispatched, check) = (AtomicBool::new(false), Mutex::new(None));
+            Ok(Store(Arc::new(Inner { path, opened_at: opening.now, writer, readers, is_dispatched, check })))
         });
         task.await.map_err(|_| StoreError::Closed { doing })?
     }
@@ -283,7 +293,128 @@ impl Store {
     /// Where nothing of it was written: see [`StoreError`].
     pub async fn commit(&self, commit: Commit) -> Result<Saved, StoreError> {
         let doing = "commit a step of a cycle";
-        self.writer(doing)?.run(doing, move |connection| commit::commit(connection, &commit)).await
+        let way = self.way();
+        self.writer(doing)?.run(doing, move |connection| commit::commit(connection, &commit, way)).await
+    }
+
+    // -- between a decision and its delivery --
+
+    /// From now on what is to be told waits for [`Self::dispatch`], which groups it or holds it back; before that, and in a process
+    /// that never says so, it goes straight into the outbox.
+    pub fn await_dispatch(&self) {
+        self.0.is_dispatched.store(true, Ordering::SeqCst);
+    }
+
+    fn way(&self) -> Way {
+        if self.0.is_dispatched.load(Ordering::SeqCst) { Way::Waits } else { Way::Straight }
+    }
+
+    /// Decides about everything that waits: what is held back, what is told now and in which messages; all of it in one transaction.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn dispatch(&self, policy: Arc<Policy>, now: Timestamp) -> Result<Dispatched, StoreError> {
+        self.write("dispatch what waits", move |to| telling::dispatch(to, &policy, now)).await
+    }
+
+    /// Alerts that are to be told again, since their group was last told `repeat_interval` ago and they still fire: with the last
+    /// message about each. Those that somebody acknowledged are left out.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn repeats(&self, now: Timestamp) -> Result<Vec<Repeat>, StoreError> {
+        self.read("read what is to be told again", move |from| telling::repeats(from, now)).await
+    }
+
+    /// Writes what is told again, and when the groups are told next.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn commit_repeats(
+        &self,
+        notices: Vec<Notice>,
+        groups: Vec<(ReceiverName, String, Option<Timestamp>)>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.write("write what is told again", move |to| telling::commit_repeats(to, &notices, &groups, now)).await
+    }
+
+    /// Makes a silence; the same one twice is one.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn put_silence(&self, silence: Silence) -> Result<(), StoreError> {
+        self.write("write a silence", move |to| telling::put_silence(to, &silence)).await
+    }
+
+    /// Silences that are not over at `now`, or all, those that end last first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn silences(&self, not_over_at: Option<Timestamp>) -> Result<Vec<Silence>, StoreError> {
+        self.read("read silences", move |from| telling::silences(from, not_over_at)).await
+    }
+
+    /// Ends a silence; answers whether there was one of this id that was not over.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn expire_silence(&self, id: String, now: Timestamp) -> Result<bool, StoreError> {
+        self.write("end a silence", move |to| telling::expire_silence(to, &id, now)).await
+    }
+
+    /// Acknowledges an alert that fires or is pending, by its id or the begin of it.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`]. That there is no such alert, or several, is an answer.
+    pub async fn acknowledge(
+        &self,
+        alert: String,
+        author: String,
+        comment: String,
+        now: Timestamp,
+    ) -> Result<Acknowledged, StoreError> {
+        self.write("acknowledge an alert", move |to| telling::acknowledge(to, &alert, &author, &comment, now)).await
+    }
+
+    /// Takes an acknowledgement back; answers whether there was one.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn unacknowledge(&self, alert: AlertId) -> Result<bool, StoreError> {
+        self.write("take an acknowledgement back", move |to| telling::unacknowledge(to, &alert)).await
+    }
+
+    /// What is acknowledged, the latest first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn acks(&self) -> Result<Vec<Ack>, StoreError> {
+        self.read("read acknowledgements", telling::acks).await
+    }
+
+    /// Alerts that are pending or fire, the latest moved first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn open_alerts(&self) -> Result<Vec<Alert>, StoreError> {
+        self.read("read open alerts", telling::open_alerts).await
+    }
+
+    /// Labels of what was decided to be told to somebody since then, the latest first, at most `limit`.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn labels_since(&self, since: Timestamp, limit: u32) -> Result<Vec<Labels>, StoreError> {
+        self.read("read what was told lately", move |from| telling::labels_since(from, since, limit)).await
+    }
+
+    /// What became of each message: of one alert, or of all decided since then, in their order.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn fates(&self, filter: FateFilter) -> Result<Vec<Fate>, StoreError> {
+        self.read("read what became of messages", move |from| telling::fates(from, &filter)).await
     }
 
     // -- the outbox --
@@ -311,7 +442,8 @@ impl Store {
     /// Where nothing of it was written: see [`StoreError`].
     pub async fn record_attempts(&self, records: Vec<AttemptRecord>) -> Result<(), StoreError> {
         let doing = "record attempts";
-        self.writer(doing)?.run(doing, move |connection| outbox::record_attempts(connection, &records)).await
+        let way = self.way();
+        self.writer(doing)?.run(doing, move |connection| outbox::record_attempts(connection, &records, way)).await
     }
 
     /// Deliveries for `outbox list`, the newest first.
@@ -507,7 +639,7 @@ impl Store {
                 Heap::Polls => &mut pruned.polls,
                 Heap::Changes => &mut pruned.changes,
                 Heap::Versions => &mut pruned.versions,
-                Heap::Valuations | Heap::Credits => &mut pruned.logs,
+                Heap::Valuations | Heap::Credits | Heap::Silences | Heap::Groups => &mut pruned.logs,
                 Heap::Alerts => &mut pruned.alerts,
                 Heap::LoneNotices => &mut pruned.notices,
             };

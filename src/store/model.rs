@@ -7,7 +7,7 @@ use crate::{
     alert::{Alert, AlertState, Labels, Notice},
     change::{Change, ChangeKind},
     supply::{
-        ContentHash, DeliveryId, Endpoint, FeedId, FeedState, NoticeId, ReceiverName, Record, RecordKey, Resource, RuleId,
+        AlertId, ContentHash, DeliveryId, Endpoint, FeedId, FeedState, NoticeId, ReceiverName, Record, RecordKey, Resource, RuleId,
         Timestamp, Token, TokenId, Tracked,
     },
     wire::{InvestorItem, Oddity, TokenItem},
@@ -259,8 +259,6 @@ pub enum Shape {
     Single,
     /// What is new in a group.
     Group,
-    /// What still fires in a group, after `repeat_interval`.
-    Repeat,
     /// Many alerts at once that no route groups, put together by rule.
     Fold,
     /// All that came above the messages which a receiver gets in an hour.
@@ -271,7 +269,13 @@ pub enum Shape {
 
 impl Shape {
     /// All of them.
-    pub const ALL: [Shape; 6] = [Shape::Single, Shape::Group, Shape::Repeat, Shape::Fold, Shape::Summary, Shape::Digest];
+    pub const ALL: [Shape; 5] = [Shape::Single, Shape::Group, Shape::Fold, Shape::Summary, Shape::Digest];
+
+    /// The shape of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|shape| shape.as_str() == word)
+    }
 
     /// The word in the database and in JSON.
     #[must_use]
@@ -279,7 +283,6 @@ impl Shape {
         match self {
             Shape::Single => "single",
             Shape::Group => "group",
-            Shape::Repeat => "repeat",
             Shape::Fold => "fold",
             Shape::Summary => "summary",
             Shape::Digest => "digest",
@@ -358,6 +361,89 @@ pub struct AttemptRecord {
     pub alerts: Vec<Alert>,
     /// What to tell of them.
     pub notices: Vec<Notice>,
+}
+
+/// What dispatching came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dispatched {
+    /// Everyone for whom there is a new delivery.
+    pub receivers: Vec<ReceiverName>,
+    /// Deliveries that were made.
+    pub deliveries: u32,
+    /// Messages that were held back.
+    pub held: u32,
+    /// Messages that still wait.
+    pub waiting: u32,
+    /// When it is to be done again, if nothing happens before.
+    pub next_at: Option<Timestamp>,
+}
+
+/// A group that is to be told again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repeat {
+    /// To whom.
+    pub receiver: ReceiverName,
+    /// Its key.
+    pub key: String,
+    /// What still fires in it, with the last message about each.
+    pub alerts: Vec<(Alert, Notice)>,
+}
+
+/// What came of an acknowledgement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Acknowledged {
+    /// It holds.
+    Done(Box<Alert>),
+    /// No alert that is pending or firing has an id that begins like this.
+    Unknown,
+    /// Several have: some of their ids.
+    Several(Vec<AlertId>),
+}
+
+/// Which fates are read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FateFilter {
+    /// Of this alert.
+    pub alert: Option<AlertId>,
+    /// To this receiver.
+    pub receiver: Option<ReceiverName>,
+    /// Decided at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only what was held back, or waits.
+    pub undelivered: bool,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// What became of one message: one notice for one receiver.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fate {
+    /// The notice.
+    pub notice: NoticeId,
+    /// Of which alert.
+    pub alert: AlertId,
+    /// Name of the rule.
+    pub rule: String,
+    /// Kind of message: `alert.firing`, …
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// First line of the message.
+    pub summary: String,
+    /// To whom; none where it was recorded and told to nobody.
+    pub receiver: Option<ReceiverName>,
+    /// `waiting`, `silenced`, `inhibited`, `acknowledged`; the state of its delivery (`due`, `retrying`, `delivered`, `dead`,
+    /// `dropped`); `nobody`.
+    pub state: String,
+    /// `told`, `counted` (the delivery says that there was one more) or `merged` (a later message of the same alert in the same
+    /// delivery stands for it); none where there is no delivery.
+    pub role: Option<String>,
+    /// The delivery.
+    pub delivery: Option<DeliveryId>,
+    /// The silence or alert that holds it back.
+    pub holder: Option<String>,
 }
 
 /// A row of the outbox as `outbox list` shows it. The names are those of its JSON.
@@ -649,7 +735,7 @@ pub struct Pruned {
     pub changes: u64,
     /// Replaced or removed versions of records.
     pub versions: u64,
-    /// Days of prices, and rows of the credit log.
+    /// Days of prices, rows of the credit log, silences that are over, groups of which nothing fires.
     pub logs: u64,
     /// Alerts that ended, with all that was told of them.
     pub alerts: u64,

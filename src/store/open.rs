@@ -19,7 +19,8 @@ use super::{
 const APPLICATION_ID: i64 = 0x636c_6677;
 
 /// Steps from an empty file to the present schema, in order. Append only: what was released never changes.
-const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/0001_start.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("../../migrations/0001_start.sql"), include_str!("../../migrations/0002_delivery.sql")];
 
 /// The schema that this program reads and writes.
 pub(super) const SCHEMA: i64 = MIGRATIONS.len() as i64;

@@ -4,11 +4,9 @@ use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
 use super::{
     codec::{Conditions, Millis, all, count, counted, from_json, list, millis, one, small, time, word},
-    commit::Scribe,
+    commit::{Scribe, Way},
     error::Fault,
-    model::{
-        Attempt, AttemptRecord, Bundle, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, Saved,
-    },
+    model::{Attempt, AttemptRecord, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, Saved},
 };
 use crate::{
     alert::{AlertBody, Notice, NoticeKind},
@@ -31,7 +29,7 @@ const NOT_HELD_BACK: &str = "NOT EXISTS (
 
 pub(super) fn due_sql() -> String {
     format!(
-        "SELECT v.no, v.webhook_id, v.attempts, v.tries, v.created_at, v.due_at FROM delivery v
+        "SELECT v.no, v.webhook_id, v.attempts, v.tries, v.created_at, v.due_at, v.bundle FROM delivery v
          WHERE v.receiver = ?1 AND v.state IN ('due', 'retrying') AND v.next_attempt_at <= ?2 AND {NOT_HELD_BACK}
          ORDER BY v.next_attempt_at, v.no LIMIT ?3"
     )
@@ -52,6 +50,8 @@ pub(super) fn due(
 ) -> Result<Vec<DueDelivery>, Fault> {
     let mut statement = from.prepare_cached(&due_sql())?;
     let mut deliveries = all(&mut statement, params![receiver.as_str(), Millis(now), limit], |row| {
+        let bundle: Option<String> = row.get(6)?;
+        let bundle = bundle.map(|text| from_json("the bundle of a delivery to", receiver.as_str(), &text)).transpose()?;
         Ok(DueDelivery {
             id: DeliveryId(row.get(0)?),
             webhook_id: row.get(1)?,
@@ -61,7 +61,7 @@ pub(super) fn due(
             created_at: row.get::<_, Millis>(4)?.0,
             due_at: row.get::<_, Millis>(5)?.0,
             notices: Vec::new(),
-            bundle: Bundle::default(),
+            bundle: bundle.unwrap_or_default(),
         })
     })?;
     for delivery in &mut deliveries {
@@ -73,12 +73,12 @@ pub(super) fn due(
 fn notices(from: &Transaction<'_>, delivery: DeliveryId) -> Result<Vec<Notice>, Fault> {
     let mut statement = from.prepare_cached(
         "SELECT n.id, n.alert, n.kind, n.at, n.receivers, n.body FROM delivery_notice d JOIN notice n ON n.id = d.notice
-         WHERE d.delivery_no = ?1 ORDER BY d.ordinal",
+         WHERE d.delivery_no = ?1 AND d.role = 'told' ORDER BY d.ordinal",
     )?;
     all(&mut statement, [delivery.0], notice)
 }
 
-fn notice(row: &Row<'_>) -> Result<Notice, Fault> {
+pub(super) fn notice(row: &Row<'_>) -> Result<Notice, Fault> {
     let id: String = row.get(0)?;
     let (kind, receivers, body): (String, String, String) = (row.get(2)?, row.get(4)?, row.get(5)?);
     Ok(Notice {
@@ -116,20 +116,20 @@ pub(super) fn hasten(to: &Transaction<'_>, receiver: &ReceiverName, now: Timesta
 }
 
 /// Records attempts, the new state of their deliveries, and what is announced of them, in one transaction.
-pub(super) fn record_attempts(connection: &mut Connection, records: &[AttemptRecord]) -> Result<(), Fault> {
+pub(super) fn record_attempts(connection: &mut Connection, records: &[AttemptRecord], way: Way) -> Result<(), Fault> {
     failpoint::pass("attempt.before");
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for record in records {
-        record_attempt(&transaction, record)?;
+        record_attempt(&transaction, record, way)?;
     }
     transaction.commit()?;
     failpoint::pass("attempt.after");
     Ok(())
 }
 
-fn record_attempt(to: &Transaction<'_>, record: &AttemptRecord) -> Result<(), Fault> {
+fn record_attempt(to: &Transaction<'_>, record: &AttemptRecord, way: Way) -> Result<(), Fault> {
     let AttemptRecord { delivery, attempt, state, next_attempt_at, alerts, notices } = record;
-    let mut scribe = Scribe::new(to, attempt.at);
+    let mut scribe = Scribe::new(to, attempt.at, way);
     for alert in alerts {
         scribe.alert(alert)?;
     }
@@ -212,8 +212,13 @@ fn outbox_alert(notice: &Notice) -> OutboxAlert {
         kind: notice.kind.as_str().to_owned(),
         rule: notice.body.rule.clone(),
         token: notice.body.token.as_ref().map(|token| token.id.clone()),
-        summary: summary.lines().next().unwrap_or_default().chars().take(MAX_SUMMARY_CHARS).collect(),
+        summary: cut_summary(summary),
     }
+}
+
+/// The first line of a summary, cut.
+pub(super) fn cut_summary(summary: &str) -> String {
+    summary.lines().next().unwrap_or_default().chars().take(MAX_SUMMARY_CHARS).collect()
 }
 
 pub(super) fn outbox_one(from: &Transaction<'_>, id: DeliveryId) -> Result<Option<OutboxDetail>, Fault> {

@@ -25,11 +25,22 @@ pub(super) enum Heap {
     Credits,
     Alerts,
     LoneNotices,
+    Silences,
+    Groups,
 }
 
 impl Heap {
-    pub(super) const ALL: [Heap; 7] =
-        [Heap::Polls, Heap::Changes, Heap::Versions, Heap::Valuations, Heap::Credits, Heap::Alerts, Heap::LoneNotices];
+    pub(super) const ALL: [Heap; 9] = [
+        Heap::Polls,
+        Heap::Changes,
+        Heap::Versions,
+        Heap::Valuations,
+        Heap::Credits,
+        Heap::Alerts,
+        Heap::LoneNotices,
+        Heap::Silences,
+        Heap::Groups,
+    ];
 }
 
 /// Takes out one batch of what is older than `before`; answers how much, zero once nothing is left.
@@ -46,6 +57,13 @@ pub(super) fn batch(to: &Transaction<'_>, heap: Heap, before: Timestamp) -> Resu
              AND EXISTS (SELECT 1 FROM valuation w WHERE w.token_no = v.token_no AND w.day > v.day) LIMIT ?2)"
         }
         Heap::Credits => "DELETE FROM credit_log WHERE no IN (SELECT no FROM credit_log WHERE at < ?1 LIMIT ?2)",
+        Heap::Silences => "DELETE FROM silence WHERE id IN (SELECT id FROM silence WHERE ends_at < ?1 LIMIT ?2)",
+        // One in which something still fires stays.
+        Heap::Groups => {
+            "DELETE FROM told_group WHERE (receiver, key) IN (SELECT receiver, key FROM told_group g WHERE told_at < ?1 AND NOT EXISTS (
+                 SELECT 1 FROM group_alert m JOIN alert a ON a.id = m.alert
+                 WHERE m.receiver = g.receiver AND m.key = g.key AND a.state = 'firing') LIMIT ?2)"
+        }
         Heap::Alerts => return alerts(to, before),
         Heap::LoneNotices => return lone_notices(to, before),
     };
@@ -58,7 +76,7 @@ fn alerts(to: &Transaction<'_>, before: Timestamp) -> Result<u64, Fault> {
         "SELECT id FROM alert WHERE state IN ('resolved', 'event') AND updated_at < ?1 AND NOT EXISTS (
              SELECT 1 FROM notice n JOIN delivery_notice d ON d.notice = n.id JOIN delivery v ON v.no = d.delivery_no
              WHERE n.alert = alert.id AND (v.state NOT IN ('delivered', 'dropped') OR v.updated_at >= ?1)
-         ) LIMIT ?2",
+         ) AND NOT EXISTS (SELECT 1 FROM telling t WHERE t.alert = alert.id AND (t.state = 'waiting' OR t.since >= ?1)) LIMIT ?2",
     )?;
     let ids = all(&mut statement, params![Millis(before), BATCH_ALERTS], |row| Ok(row.get::<_, String>(0)?))?;
     for id in &ids {
@@ -66,7 +84,13 @@ fn alerts(to: &Transaction<'_>, before: Timestamp) -> Result<u64, Fault> {
         for notice in all(&mut statement, [id], |row| Ok(row.get::<_, String>(0)?))? {
             forget_notice(to, &notice)?;
         }
-        to.prepare_cached("DELETE FROM alert WHERE id = ?1")?.execute([id])?;
+        for sql in [
+            "DELETE FROM group_alert WHERE alert = ?1",
+            "DELETE FROM ack WHERE alert = ?1",
+            "DELETE FROM alert WHERE id = ?1",
+        ] {
+            to.prepare_cached(sql)?.execute([id])?;
+        }
     }
     Ok(ids.len() as u64)
 }
@@ -77,7 +101,7 @@ fn lone_notices(to: &Transaction<'_>, before: Timestamp) -> Result<u64, Fault> {
         "SELECT id FROM notice WHERE at < ?1 AND NOT EXISTS (SELECT 1 FROM alert a WHERE a.id = notice.alert) AND NOT EXISTS (
              SELECT 1 FROM delivery_notice d JOIN delivery v ON v.no = d.delivery_no
              WHERE d.notice = notice.id AND (v.state NOT IN ('delivered', 'dropped') OR v.updated_at >= ?1)
-         ) LIMIT ?2",
+         ) AND NOT EXISTS (SELECT 1 FROM telling t WHERE t.notice = notice.id AND (t.state = 'waiting' OR t.since >= ?1)) LIMIT ?2",
     )?;
     let ids = all(&mut statement, params![Millis(before), BATCH_ALERTS], |row| Ok(row.get::<_, String>(0)?))?;
     for id in &ids {

@@ -314,7 +314,9 @@ pub(super) fn receiver_kind(name: &str) -> Option<ReceiverKind> {
 
 /// Whether every key of this name, wherever it stands, may be shown with its value.
 pub(super) fn is_public(name: &str) -> bool {
-    let mut known = SECTIONS.iter().flat_map(|(_, keys)| keys.iter()).chain(RECEIVER).chain(ROUTE).filter(|key| key.name == name);
+    let beside = [RECEIVER, ROUTE, INHIBIT_RULE, TIME_INTERVALS, TIME_INTERVAL, TIME_RANGE, DIGEST];
+    let all = SECTIONS.iter().flat_map(|(_, keys)| keys.iter()).chain(beside.into_iter().flatten());
+    let mut known = all.filter(|key| key.name == name);
     let Some(first) = known.next() else { return false };
     !std::iter::once(first)
         .chain(known)

@@ -1,0 +1,226 @@
+//! The dispatcher: from what was decided to what is delivered.
+//!
+//! Each pass puts digests down whose time has come, tells again what still fires after `repeat_interval`, and then has the store decide
+//! about everything that waits ([`Store::dispatch`], by [`crate::group`]). Each of the three is one transaction; none leaves anything
+//! in memory that a restart would lose, and each can be done twice without telling anything twice.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+};
+
+use crate::{
+    alert::{Notice, NoticeKind, notice_id},
+    config,
+    cycle::Judgement,
+    digest::{self, Digest, Material, Schedule},
+    evaluate::{self, Context, TokenFacts},
+    group::Policy,
+    outbox::{Dispatch, LedgerError, Pending},
+    store::{
+        Store, StoreError,
+        model::{ChangeFilter, Commit, DeliveryState, Dispatched, FateFilter, Repeat, UpcomingFilter},
+    },
+    supply::{ReceiverName, Timestamp, TokenId},
+};
+
+/// Rows of each kind that a digest is made of; more than it lists, so that it can count.
+const DIGEST_ROWS: u32 = 1_000;
+
+/// Makes deliveries of what waits.
+#[derive(Debug)]
+pub struct Dispatcher {
+    store: Store,
+    judgement: Arc<RwLock<Arc<Judgement>>>,
+    max_per_hour: BTreeMap<ReceiverName, u32>,
+    digests: Vec<(ReceiverName, Schedule)>,
+    /// The last slot of each digest, once it was read.
+    slots: Mutex<Option<BTreeMap<String, Timestamp>>>,
+}
+
+impl Dispatcher {
+    /// A dispatcher for these receivers. From now on the store leaves what is to be told to it.
+    ///
+    /// # Errors
+    /// What is wrong with the digest of a receiver; the check of the config finds it with its place.
+    pub fn new(
+        store: Store,
+        judgement: Arc<RwLock<Arc<Judgement>>>,
+        receivers: &[config::Receiver],
+        delivery: &config::Delivery,
+    ) -> Result<Self, String> {
+        let mut digests = Vec::new();
+        let mut max_per_hour = BTreeMap::new();
+        for receiver in receivers {
+            let name = ReceiverName::from(receiver.name.as_str());
+            if let Some(digest) = &receiver.digest {
+                let schedule = Schedule::of(digest)
+                    .map_err(|(key, message, _)| format!("the digest of receiver {:?}: {key}: {message}", receiver.name))?;
+                digests.push((name.clone(), schedule));
+            }
+            max_per_hour.insert(name, receiver.max_per_hour.unwrap_or(delivery.max_per_hour));
+        }
+        store.await_dispatch();
+        Ok(Self { store, judgement, max_per_hour, digests, slots: Mutex::new(None) })
+    }
+
+    fn judgement(&self) -> Arc<Judgement> {
+        self.judgement.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn pass(&self, now: Timestamp) -> Result<Dispatched, StoreError> {
+        self.digests(now).await?;
+        self.repeat(now).await?;
+        let policy = Policy { routes: self.judgement().routes.clone(), max_per_hour: self.max_per_hour.clone() };
+        self.store.dispatch(Arc::new(policy), now).await
+    }
+
+    // -- digests --
+
+    /// Puts down the digests whose slot has come since the last one.
+    async fn digests(&self, now: Timestamp) -> Result<(), StoreError> {
+        if self.digests.is_empty() {
+            return Ok(());
+        }
+        let known = self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut slots = match known {
+            Some(slots) => slots,
+            None => self.store.job_slots().await?.into_iter().filter(|(name, _)| name.starts_with("digest/")).collect(),
+        };
+        for (receiver, schedule) in &self.digests {
+            let Some(slot) = schedule.last(now) else { continue };
+            let name = digest::job_name(receiver);
+            let mut commit = Commit { at: now, jobs: vec![(name.clone(), slot)], ..Commit::default() };
+            match slots.get(&name) {
+                Some(last) if *last >= slot => continue,
+                // Of several that were missed, one is sent: it tells what changed since the last.
+                Some(last) => commit.notices = vec![self.digest(receiver, schedule, *last, slot, now).await?.notice(receiver, now)],
+                // A new digest begins with its next slot.
+                None => {}
+            }
+            self.store.commit(commit).await?;
+            slots.insert(name, slot);
+        }
+        *self.slots.lock().unwrap_or_else(PoisonError::into_inner) = Some(slots);
+        Ok(())
+    }
+
+    async fn digest(
+        &self,
+        receiver: &ReceiverName,
+        schedule: &Schedule,
+        since: Timestamp,
+        at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Digest, StoreError> {
+        let until = at.checked_add_signed(schedule.ahead);
+        let upcoming = UpcomingFilter { tokens: None, from: now, until, limit: DIGEST_ROWS };
+        let upcoming = self.store.upcoming(upcoming).await?;
+        let changes = ChangeFilter { since: Some(since), limit: DIGEST_ROWS, ..ChangeFilter::default() };
+        let changes = self.store.changes(changes).await?;
+        let fates = FateFilter {
+            receiver: Some(receiver.clone()),
+            since: Some(since),
+            undelivered: true,
+            limit: DIGEST_ROWS,
+            ..FateFilter::default()
+        };
+        let fates = self.store.fates(fates).await?;
+        let counts = self.store.counts().await?;
+        let firing = counts.alerts.iter().find(|(state, _)| *state == crate::alert::AlertState::Firing).map_or(0, |(_, count)| *count);
+        let mut trouble: Vec<String> = self
+            .store
+            .source_alerts()
+            .await?
+            .iter()
+            .map(|alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone()))
+            .collect();
+        trouble.extend(counts.outbox.iter().filter(|receiver| receiver.of(DeliveryState::Dead) > 0).map(|receiver| {
+            let dead = receiver.of(DeliveryState::Dead);
+            format!("{dead} deliveries to {} were given up: `cliffwatch outbox list --state dead`", receiver.receiver)
+        }));
+        let firing = u32::try_from(firing).unwrap_or(u32::MAX);
+        let (changes, fates, trouble) = (&changes, &fates, &trouble);
+        Ok(Digest::of(&Material { since, at, ahead: schedule.ahead, upcoming: &upcoming, changes, fates, firing, trouble }))
+    }
+
+    // -- telling again --
+
+    async fn repeat(&self, now: Timestamp) -> Result<(), StoreError> {
+        let judgement = self.judgement();
+        if !judgement.routes.repeats() {
+            return Ok(());
+        }
+        let repeats = self.store.repeats(now).await?;
+        if repeats.is_empty() {
+            return Ok(());
+        }
+        let silences = self.store.silences(Some(now)).await?;
+        let mut notices = Vec::new();
+        let mut groups = Vec::new();
+        for repeat in repeats {
+            let Repeat { receiver, key, alerts } = repeat;
+            let mut next = None;
+            for (alert, last) in alerts {
+                let leaf = judgement.routes.leaf(&last.body.labels, &receiver);
+                next = next.or_else(|| now.checked_add_signed(leaf.grouping().repeat?));
+                let is_silenced = silences.iter().any(|silence| silence.hides(&last.body.labels, now));
+                if is_silenced || leaf.grouping().repeat.is_none() || !judgement.routes.knows(&receiver) {
+                    continue;
+                }
+                let body = match &alert.token {
+                    Some(token) => self.retold(token, &alert, &judgement.context(now)).await?,
+                    None => None,
+                };
+                let body = body.unwrap_or_else(|| {
+                    let mut body = last.body.clone();
+                    body.reason = "repeat".to_owned();
+                    body.days_until = alert.due.map(|due| due.days_until(now));
+                    body
+                });
+                notices.push(Notice {
+                    // The group's time, not this one: after a fault in between, the same repeat is the same message.
+                    id: notice_id(&alert.id, &format!("repeat {receiver} {} after {}", key, last.id)),
+                    alert: alert.id.clone(),
+                    kind: NoticeKind::Reminder,
+                    at: now,
+                    receivers: vec![receiver.clone()],
+                    body,
+                });
+            }
+            groups.push((receiver, key, next));
+        }
+        self.store.commit_repeats(notices, groups, now).await
+    }
+
+    /// What is told again of an alert about a record, as it reads now.
+    async fn retold(
+        &self,
+        token: &TokenId,
+        alert: &crate::alert::Alert,
+        context: &Context<'_>,
+    ) -> Result<Option<crate::alert::AlertBody>, StoreError> {
+        let Some(resource) = alert.resource else { return Ok(None) };
+        let snapshots = self.store.tokens(vec![token.clone()], vec![resource]).await?;
+        let Some(snapshot) = snapshots.first() else { return Ok(None) };
+        let read_at = snapshot.feeds.iter().filter(|(endpoint, _)| endpoint.resource() == Some(resource));
+        let polled_at: Vec<_> = read_at.filter_map(|(_, state)| Some((resource, state.read_at?))).collect();
+        let facts = TokenFacts {
+            token: &snapshot.token,
+            is_watched: true,
+            records: &snapshot.records,
+            resources: &[resource],
+            changes: &[],
+            added: &[],
+            alerts: &[],
+            polled_at: &polled_at,
+        };
+        Ok(evaluate::retell(alert, &facts, context))
+    }
+}
+
+impl Dispatch for Dispatcher {
+    fn dispatch(&self, now: Timestamp) -> Pending<'_, Result<Dispatched, LedgerError>> {
+        Box::pin(async move { Ok(self.pass(now).await?) })
+    }
+}
