@@ -2,7 +2,9 @@
 //!
 //! A request passes the gate first ([`guard`]): on loopback its `Host` must name us, which keeps other people's web pages out (DNS
 //! rebinding); off loopback it must carry the bearer token, `/-/healthy` alone excepted. What changes something needs the token
-//! always. Then a handler asks the store and renders; none of them writes.
+//! always. Then a handler asks the store and renders; those of [`silences`] alone write.
+
+mod silences;
 
 use std::{
     future::Future,
@@ -17,10 +19,10 @@ use std::{
 use axum::{
     Json, Router,
     extract::{Query, Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     middleware::{self, Next},
     response::{Html, IntoResponse, Response},
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use ring::hmac;
 use serde::Deserialize;
@@ -54,7 +56,7 @@ use crate::{
 
 /// For one whole request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Largest request body: there is no use for any.
+/// Largest request body: that of a silence.
 const MAX_REQUEST_BYTES: usize = 16 * 1024;
 /// Connections at once; more wait in the listen queue.
 const MAX_CONNECTIONS: usize = 128;
@@ -199,6 +201,9 @@ pub fn router(deps: Deps) -> Router {
         .route("/api/changes", get(changes))
         .route("/api/alerts", get(alerts))
         .route("/api/outbox", get(outbox))
+        .route("/api/silences", get(silences::list).post(silences::add))
+        .route("/api/silences/{id}", delete(silences::expire))
+        .route("/api/acks", get(silences::acks).post(silences::acknowledge))
         .layer(middleware::from_fn_with_state(deps.clone(), guard))
         // Asked by load balancers and probes that hold no secret; it tells nothing but that we are.
         .route("/-/healthy", get(async || "healthy\n"))
@@ -239,12 +244,12 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
 // -- the gate --
 
 async fn guard(State(deps): State<Deps>, request: Request, next: Next) -> Response {
-    let is_reload = request.uri().path() == "/-/reload";
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path() == "/-/reload";
     let is_open = !deps.address.ip().is_loopback();
     if !is_open && !is_our_host(request.headers(), request.uri().host(), deps.external_host.as_deref()) {
         return (StatusCode::FORBIDDEN, "this address is not served under that name\n").into_response();
     }
-    if is_open || is_reload {
+    if is_open || is_change {
         match has_token(&deps.bearer, request.headers()) {
             Ok(true) => {}
             Ok(false) => {

@@ -11,7 +11,7 @@ use ring::digest;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    alert::{AlertBody, Labels},
+    alert::{Alert, AlertBody, AlertState, Labels},
     route::{Matcher, MatcherError, all_match},
     supply::{AlertId, Timestamp},
 };
@@ -237,6 +237,84 @@ impl Silence {
     #[must_use]
     pub fn matchers_line(&self) -> String {
         self.matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A silence as tables, JSON and the API show it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SilenceView {
+    /// Where it stands.
+    pub state: SilenceState,
+    /// The silence.
+    #[serde(flatten)]
+    pub silence: Silence,
+}
+
+impl SilenceView {
+    /// As it stands at `now`.
+    #[must_use]
+    pub fn of(silence: Silence, now: Timestamp) -> Self {
+        Self { state: silence.state(now), silence }
+    }
+}
+
+/// What a silence hides, told before it is made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preview {
+    /// Alerts that are pending or fire now, and that its matchers take.
+    pub alerts: Vec<Hidden>,
+    /// Of how many that are pending or fire.
+    pub open: usize,
+    /// Of the messages of the last seven days, those that it would have hidden.
+    pub last_week: usize,
+    /// Of how many.
+    pub last_week_all: usize,
+}
+
+/// An alert that a silence hides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hidden {
+    /// Its id.
+    pub id: AlertId,
+    /// Name of the rule.
+    pub rule: String,
+    /// `pending` or `firing`.
+    pub state: AlertState,
+    /// First line of its message.
+    pub summary: String,
+}
+
+impl Preview {
+    /// What `matchers` take of the alerts that are open and of the labels of last week's messages.
+    #[must_use]
+    pub fn of(matchers: &[Matcher], open: &[Alert], last_week: &[Labels]) -> Self {
+        let alerts = open.iter().filter(|alert| all_match(matchers, &alert.labels)).map(|alert| Hidden {
+            id: alert.id.clone(),
+            rule: alert.name.clone(),
+            state: alert.state,
+            summary: alert.annotations.get("summary").and_then(|text| text.lines().next()).unwrap_or(&alert.subject).to_owned(),
+        });
+        Self {
+            alerts: alerts.collect(),
+            open: open.len(),
+            last_week: last_week.iter().filter(|labels| all_match(matchers, labels)).count(),
+            last_week_all: last_week.len(),
+        }
+    }
+
+    /// In a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        format!(
+            "it hides {} of {} that are open now; of the last seven days' {} it would have hidden {}",
+            self.alerts.len(),
+            crate::format::count(self.open, "alert"),
+            crate::format::count(self.last_week_all, "message"),
+            self.last_week
+        )
     }
 }
 

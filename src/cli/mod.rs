@@ -2,6 +2,7 @@
 //!
 //! What a command prints on standard output is its answer (table, JSON or CSV); everything said beside it goes to standard error.
 
+mod ack;
 mod alerts;
 mod backup;
 mod changes;
@@ -16,6 +17,7 @@ mod plan;
 mod print;
 mod routes;
 mod schema;
+mod silence;
 mod status;
 mod upcoming;
 
@@ -122,9 +124,14 @@ enum Command {
     Outbox(outbox::Outbox),
     /// Send a test message through the real path
     Notify(notify::Notify),
-    /// Show which receivers an alert would get
+    /// Show who is told what
     #[command(subcommand)]
     Routes(routes::Routes),
+    /// Hold back what nobody wants to hear for a while
+    #[command(subcommand)]
+    Silence(silence::Silences),
+    /// Say that an alert is known: no reminders until its date, amount or level changes
+    Ack(ack::Ack),
     /// Fill the database of the data service
     Import(Import),
     /// API keys of the data service
@@ -296,7 +303,9 @@ fn dispatch(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Schema(schema) => schema::run(&schema),
         Command::Completions { shell } => completions::run(shell, Cli::command()),
         Command::Man(man) => man::run(&man, Cli::command()),
-        Command::Routes(routes::Routes::Test(test)) => routes::test(&test, context),
+        Command::Routes(routes) => routes::run(&routes, context),
+        Command::Silence(silence) => wait(silence::run(&silence, context)),
+        Command::Ack(ack) => wait(ack::run(&ack, context)),
         Command::Run => engine::run(context),
         Command::Demo(demo) => engine::demo(&demo, context),
         Command::Serve(serve) => engine::serve(&serve, context),

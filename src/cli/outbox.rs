@@ -13,9 +13,9 @@ use crate::{
     diagnostic::harmless,
     store::{
         Access, Store,
-        model::{DeliveryState, OutboxDetail, OutboxFilter, OutboxRow},
+        model::{DeliveryState, FateFilter, OutboxDetail, OutboxFilter, OutboxRow},
     },
-    supply::{DeliveryId, ReceiverName},
+    supply::{AlertId, DeliveryId, ReceiverName},
 };
 
 /// Deliveries that one command may retry or drop.
@@ -35,6 +35,68 @@ pub(super) enum Outbox {
     Retry(Which),
     /// Take out of the outbox: never sent
     Drop(Which),
+    /// Show what became of each message: told, held back by what, or still waiting
+    Why(Why),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Why {
+    /// Of this alert; `cliffwatch alerts` shows ids
+    alert: Option<String>,
+    /// To this receiver
+    #[arg(long, value_name = "NAME")]
+    receiver: Option<String>,
+    /// Decided within this time
+    #[arg(long, value_name = "SPAN", value_parser = super::parse_span)]
+    since: Option<crate::config::Span>,
+    /// Only what was held back or still waits
+    #[arg(long)]
+    undelivered: bool,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    limit: u32,
+}
+
+const WHY: &[Column] = &[
+    Column("Decided", "at", false),
+    Column("Receiver", "receiver", false),
+    Column("What became of it", "state", false),
+    Column("Because of", "holder", false),
+    Column("Type", "type", false),
+    Column("Message", "summary", false),
+];
+
+async fn why(why: &Why, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+    let now = context.clock.now();
+    let filter = FateFilter {
+        alert: why.alert.as_deref().map(AlertId::from),
+        receiver: why.receiver.as_deref().map(ReceiverName::from),
+        since: why.since.and_then(|span| now.checked_sub_signed(span.delta())),
+        undelivered: why.undelivered,
+        limit: why.limit,
+    };
+    let fates = store.fates(filter).await?;
+    let rows = fates
+        .iter()
+        .map(|fate| {
+            let how = match (fate.role.as_deref(), fate.delivery) {
+                (Some("told"), Some(delivery)) => format!("{} ({delivery})", fate.state),
+                (Some("counted"), Some(delivery)) => format!("{}, counted in {delivery}", fate.state),
+                (Some(_), Some(delivery)) => format!("{}, a later one told in {delivery}", fate.state),
+                _ => fate.state.clone(),
+            };
+            vec![
+                Cell::time(Some(fate.at)),
+                Cell::maybe(fate.receiver.as_ref().map(ReceiverName::as_str)),
+                Cell::both(how, &fate.state),
+                Cell::maybe(fate.holder.as_deref()),
+                Cell::text(&fate.kind),
+                Cell::text(&fate.summary),
+            ]
+        })
+        .collect();
+    Listing { columns: WHY, rows, json: &fates, nothing: "nothing was decided to be told" }.print(context)?;
+    Ok(Exit::Done)
 }
 
 #[derive(Debug, Args)]
@@ -77,11 +139,12 @@ const COLUMNS: &[Column] = &[
 
 pub(super) async fn run(command: &Outbox, context: &Context) -> anyhow::Result<Exit> {
     let (config, _) = context.load()?;
-    let access = if matches!(command, Outbox::List(_) | Outbox::Show { .. }) { Access::Read } else { Access::Beside };
+    let access = if matches!(command, Outbox::List(_) | Outbox::Show { .. } | Outbox::Why(_)) { Access::Read } else { Access::Beside };
     let store = context.open(&config, access).await?;
     let exit = match command {
         Outbox::List(list) => list_deliveries(list, &store, context).await,
         Outbox::Show { id } => show(DeliveryId(*id), &store, context).await,
+        Outbox::Why(asked) => why(asked, &store, context).await,
         Outbox::Retry(which) => {
             let ids = chosen(which, &store).await?;
             let asked = ids.len();

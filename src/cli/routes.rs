@@ -1,16 +1,24 @@
-//! `routes test LABEL=VALUE…`: which receivers an alert with these labels would get.
+//! `routes show` and `routes test LABEL=VALUE…`: who is told what, and how.
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use super::{
-    Context, Exit, UsageError,
-    print::{Cell, Column, Listing},
+    Context, Exit, Format, UsageError,
+    print::{self, Cell, Column, Listing},
 };
-use crate::{alert::Labels, route::{RouteTree, Sections}};
+use crate::{
+    alert::Labels,
+    config::Span,
+    diagnostic::harmless,
+    route::{GroupBy, Grouping, RouteTree, Sections},
+};
 
 /// `routes`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Routes {
+    /// Show the tree of routes
+    Show,
     /// Show which receivers an alert with these labels would get
     Test(Test),
 }
@@ -22,26 +30,192 @@ pub(super) struct Test {
     labels: Vec<(String, String)>,
 }
 
-pub(super) fn test(test: &Test, context: &Context) -> anyhow::Result<Exit> {
+/// A receiver that would be told, as JSON has it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    receiver: String,
+    route: String,
+    group: String,
+    wait: String,
+    interval: String,
+    repeat: Option<String>,
+    /// The interval that mutes the route now.
+    muted: Option<String>,
+}
+
+const COLUMNS: &[Column] = &[
+    Column("Receiver", "receiver", false),
+    Column("Route", "route", false),
+    Column("Grouped by", "group", false),
+    Column("Wait", "wait", false),
+    Column("Interval", "interval", false),
+    Column("Repeat", "repeat", false),
+    Column("Muted now", "muted", false),
+];
+
+pub(super) fn run(routes: &Routes, context: &Context) -> anyhow::Result<Exit> {
     let (config, _) = context.load()?;
     let tree = RouteTree::of(&Sections::from(&config)).map_err(|problems| {
         anyhow::anyhow!(problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; "))
     })?;
+    match routes {
+        Routes::Show => show(&tree, context),
+        Routes::Test(asked) => test(asked, &tree, context),
+    }
+}
+
+fn test(test: &Test, tree: &RouteTree, context: &Context) -> anyhow::Result<Exit> {
     let labels: Labels = test.labels.iter().cloned().collect();
     if labels.len() < test.labels.len() {
         return Err(UsageError("a label is given twice".to_owned()).into());
     }
-    let receivers = tree.route(&labels);
-    let rows = receivers.iter().map(|name| vec![Cell::text(name.as_str())]).collect();
-    let columns = [Column("Receiver", "receiver", false)];
-    Listing {
-        columns: &columns,
-        rows,
-        json: &receivers,
-        nothing: "nobody: no route takes these labels, and [route] names no receivers",
-    }
-    .print(context)?;
+    let now = context.clock.now();
+    let told: Vec<Told> = tree
+        .route(&labels)
+        .iter()
+        .map(|receiver| {
+            let leaf = tree.leaf(&labels, receiver);
+            let grouping = leaf.grouping();
+            Told {
+                receiver: receiver.as_str().to_owned(),
+                route: leaf.key().to_owned(),
+                group: by(grouping),
+                wait: span(grouping.wait),
+                interval: span(grouping.interval),
+                repeat: grouping.repeat.map(span),
+                muted: tree.muted(grouping, now),
+            }
+        })
+        .collect();
+    let rows = told
+        .iter()
+        .map(|told| {
+            vec![
+                Cell::text(&told.receiver),
+                Cell::text(&told.route),
+                Cell::text(&told.group),
+                Cell::text(&told.wait),
+                Cell::text(&told.interval),
+                Cell::both(told.repeat.as_deref().unwrap_or("never"), told.repeat.as_deref().unwrap_or_default()),
+                Cell::maybe(told.muted.as_deref()),
+            ]
+        })
+        .collect();
+    let nothing = "nobody: no route takes these labels, and [route] names no receivers";
+    Listing { columns: COLUMNS, rows, json: &told, nothing }.print(context)?;
     Ok(Exit::Done)
+}
+
+/// A route as JSON has it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    depth: usize,
+    matchers: Vec<String>,
+    receivers: Vec<String>,
+    #[serde(rename = "continue")]
+    goes_on: bool,
+    group: String,
+    wait: String,
+    interval: String,
+    repeat: Option<String>,
+    active_time_intervals: Vec<String>,
+    mute_time_intervals: Vec<String>,
+}
+
+fn show(tree: &RouteTree, context: &Context) -> anyhow::Result<Exit> {
+    let shown: Vec<Shown> = tree
+        .lines()
+        .into_iter()
+        .map(|line| Shown {
+            depth: line.depth,
+            matchers: line.matchers,
+            receivers: line.receivers.iter().map(|name| name.as_str().to_owned()).collect(),
+            goes_on: line.goes_on,
+            group: by(&line.grouping),
+            wait: span(line.grouping.wait),
+            interval: span(line.grouping.interval),
+            repeat: line.grouping.repeat.map(span),
+            active_time_intervals: line.active,
+            mute_time_intervals: line.mute,
+        })
+        .collect();
+    if context.format == Format::Json {
+        print::out(&print::json(&shown)?)?;
+        return Ok(Exit::Done);
+    }
+    if context.format == Format::Csv {
+        const CSV: &[Column] = &[
+            Column("Depth", "depth", true),
+            Column("Matchers", "matchers", false),
+            Column("Receivers", "receivers", false),
+            Column("Grouped by", "group", false),
+        ];
+        let row = |line: &Shown| {
+            vec![
+                Cell::text(line.depth.to_string()),
+                Cell::text(line.matchers.join(", ")),
+                Cell::text(line.receivers.join("; ")),
+                Cell::text(&line.group),
+            ]
+        };
+        print::out(&print::csv(CSV, &shown.iter().map(row).collect::<Vec<_>>()))?;
+        return Ok(Exit::Done);
+    }
+    print::out(&tree_page(&shown))?;
+    Ok(Exit::Done)
+}
+
+/// The tree as people read it: what a route takes, who is told, and what differs from the route above.
+fn tree_page(lines: &[Shown]) -> String {
+    let mut page = String::new();
+    let mut above: Vec<&Shown> = Vec::new();
+    for line in lines {
+        above.truncate(line.depth);
+        let parent = above.last().copied();
+        let indent = "  ".repeat(line.depth);
+        let what = if line.matchers.is_empty() { "everything".to_owned() } else { line.matchers.join(", ") };
+        let who = if line.receivers.is_empty() { "nobody".to_owned() } else { line.receivers.join(", ") };
+        let mut notes = Vec::new();
+        if parent.is_none_or(|parent| (&parent.group, &parent.wait) != (&line.group, &line.wait) || parent.interval != line.interval) {
+            notes.push(match line.group.as_str() {
+                "each alert" if line.wait == "0s" => "each alert by itself, at once".to_owned(),
+                "each alert" => format!("each alert by itself, after {}", line.wait),
+                group => format!("grouped by {group}: first after {}, then every {}", line.wait, line.interval),
+            });
+        }
+        if let Some(repeat) = line.repeat.as_ref().filter(|_| parent.is_none_or(|parent| parent.repeat != line.repeat)) {
+            notes.push(format!("again every {repeat}"));
+        }
+        if !line.active_time_intervals.is_empty() {
+            notes.push(format!("only in {}", line.active_time_intervals.join(", ")));
+        }
+        if !line.mute_time_intervals.is_empty() {
+            notes.push(format!("not in {}", line.mute_time_intervals.join(", ")));
+        }
+        if line.goes_on {
+            notes.push("then on to the next".to_owned());
+        }
+        let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join("; ")) };
+        page.push_str(&harmless(&format!("{indent}{what} → {who}{notes}")));
+        page.push('\n');
+        above.push(line);
+    }
+    page
+}
+
+fn by(grouping: &Grouping) -> String {
+    match &grouping.by {
+        GroupBy::Alert => "each alert".to_owned(),
+        GroupBy::AllLabels => "all labels".to_owned(),
+        GroupBy::Labels(names) if names.is_empty() => "nothing (one group)".to_owned(),
+        GroupBy::Labels(names) => names.join(", "),
+    }
+}
+
+fn span(span: chrono::TimeDelta) -> String {
+    Span(span.to_std().unwrap_or_default()).to_string()
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {

@@ -45,9 +45,10 @@ use commit::Way;
 use threads::{Readers, Writer};
 
 use crate::{
-    alert::{Alert, Labels, Notice},
+    alert::{Alert, Notice},
     group::Policy,
-    silence::{Ack, Silence},
+    route::Matcher,
+    silence::{Ack, Preview, Silence},
     supply::{
         AlertId, DeliveryId, Endpoint, FeedId, FeedState, ReceiverName, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
     },
@@ -401,12 +402,12 @@ impl Store {
         self.read("read open alerts", telling::open_alerts).await
     }
 
-    /// Labels of what was decided to be told to somebody since then, the latest first, at most `limit`.
+    /// What a silence with these matchers hides.
     ///
     /// # Errors
     /// As any read: see [`StoreError`].
-    pub async fn labels_since(&self, since: Timestamp, limit: u32) -> Result<Vec<Labels>, StoreError> {
-        self.read("read what was told lately", move |from| telling::labels_since(from, since, limit)).await
+    pub async fn preview(&self, matchers: Vec<Matcher>, now: Timestamp) -> Result<Preview, StoreError> {
+        self.read("preview a silence", move |from| telling::preview(from, &matchers, now)).await
     }
 
     /// What became of each message: of one alert, or of all decided since then, in their order.

@@ -15,10 +15,10 @@ use super::{
     outbox::{cut_summary, notice},
 };
 use crate::{
-    alert::{AlertBody, AlertState, Labels, Notice, NoticeKind},
+    alert::{Alert, AlertBody, AlertState, Labels, Notice, NoticeKind},
     group::{self, BURST_WINDOW, Beginning, HOUR, HeldBack, Holder, Message, Policy, Situation, Usage, Waiting},
-    route::Firing,
-    silence::{Ack, Fact, Silence},
+    route::{Firing, Matcher},
+    silence::{Ack, Fact, Preview, Silence},
     supply::{AlertId, DeliveryId, NoticeId, ReceiverName, Timestamp},
 };
 
@@ -27,6 +27,9 @@ const MAX_WAITING: i64 = 50_000;
 
 /// Groups that are told again in one pass.
 const MAX_REPEATS: i64 = 500;
+
+/// Messages of the last week that the preview of a silence looks at.
+const MAX_PREVIEWED: u32 = 20_000;
 
 /// Alerts that an ambiguous id names.
 const MAX_NAMED: usize = 5;
@@ -510,8 +513,14 @@ pub(super) fn fates(from: &Transaction<'_>, filter: &FateFilter) -> Result<Vec<F
     })
 }
 
-/// Alerts that a silence would hide now: those that are pending or fire, for its preview.
-pub(super) fn open_alerts(from: &Transaction<'_>) -> Result<Vec<crate::alert::Alert>, Fault> {
+/// What a silence with these matchers hides.
+pub(super) fn preview(from: &Transaction<'_>, matchers: &[Matcher], now: Timestamp) -> Result<Preview, Fault> {
+    let last_week = labels_since(from, now - TimeDelta::days(7), MAX_PREVIEWED)?;
+    Ok(Preview::of(matchers, &open_alerts(from)?, &last_week))
+}
+
+/// Alerts that are pending or fire, those that moved last first.
+pub(super) fn open_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, Fault> {
     let sql = format!(
         "SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no WHERE a.state IN ('{}', '{}')
          ORDER BY a.updated_at DESC, a.id",
@@ -521,8 +530,8 @@ pub(super) fn open_alerts(from: &Transaction<'_>) -> Result<Vec<crate::alert::Al
     all(&mut *from.prepare_cached(&sql)?, [], cycle::alert)
 }
 
-/// Labels of what was told or held back since then: for the preview of a silence.
-pub(super) fn labels_since(from: &Transaction<'_>, since: Timestamp, limit: u32) -> Result<Vec<Labels>, Fault> {
+/// Labels of what was told or held back since then.
+fn labels_since(from: &Transaction<'_>, since: Timestamp, limit: u32) -> Result<Vec<Labels>, Fault> {
     let mut statement =
         from.prepare_cached("SELECT id, body ->> '$.labels' FROM notice WHERE at >= ?1 AND receivers <> '[]' ORDER BY at DESC LIMIT ?2")?;
     all(&mut statement, params![Millis(since), limit], |row| {

@@ -1,0 +1,103 @@
+//! `ack`: somebody knows of an alert, and is not reminded of it until its fact changes. Works beside a running daemon.
+
+use clap::Args;
+
+use super::{Context, Exit, Format, UsageError, print};
+use crate::{
+    diagnostic::harmless,
+    silence::ack_words,
+    store::{Access, Store, model::Acknowledged},
+    supply::AlertId,
+};
+
+/// Say that an alert is known: no reminders until its date, amount or level changes
+#[derive(Debug, Args)]
+pub(super) struct Ack {
+    /// Id of the alert, or the begin of it; `cliffwatch alerts` shows ids
+    #[arg(required_unless_present = "list")]
+    alert: Option<String>,
+    /// What others should know
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    comment: String,
+    /// Who knows
+    #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true, default_value = "")]
+    author: String,
+    /// Take it back
+    #[arg(long)]
+    undo: bool,
+    /// List what is acknowledged
+    #[arg(long, conflicts_with_all = ["alert", "undo"])]
+    list: bool,
+}
+
+pub(super) async fn run(ack: &Ack, context: &Context) -> anyhow::Result<Exit> {
+    let (config, _) = context.load()?;
+    let store = context.open(&config, if ack.list { Access::Read } else { Access::Beside }).await?;
+    let exit = match &ack.alert {
+        None => list(&store, context).await,
+        Some(alert) if ack.undo => undo(alert, &store).await,
+        Some(alert) => acknowledge(alert, ack, &store, context).await,
+    };
+    store.close().await?;
+    exit
+}
+
+async fn acknowledge(alert: &str, ack: &Ack, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+    let (author, comment) = ack_words(&ack.author, &ack.comment)
+        .map_err(|_| UsageError("say who knows with --author NAME (at most 200 characters)".to_owned()))?;
+    match store.acknowledge(alert.trim().to_owned(), author, comment, context.clock.now()).await? {
+        Acknowledged::Done(alert) => {
+            let summary = alert.annotations.get("summary").unwrap_or(&alert.subject);
+            anstream::eprintln!("{}: no reminders until it changes: {}", alert.id, harmless(summary));
+            Ok(Exit::Done)
+        }
+        Acknowledged::Unknown => {
+            let what = harmless(alert);
+            Err(UsageError(format!("no alert that fires has the id {what}: `cliffwatch alerts --state firing` shows them")).into())
+        }
+        Acknowledged::Several(ids) => {
+            let ids = ids.iter().map(AlertId::as_str).collect::<Vec<_>>().join(", ");
+            Err(UsageError(format!("several alerts have ids that begin like this: {ids}")).into())
+        }
+    }
+}
+
+async fn undo(alert: &str, store: &Store) -> anyhow::Result<Exit> {
+    let begins = |ack: &crate::silence::Ack| ack.alert.as_str().starts_with(alert.trim());
+    let found: Vec<_> = store.acks().await?.into_iter().filter(begins).collect();
+    match found.as_slice() {
+        [one] => {
+            store.unacknowledge(one.alert.clone()).await?;
+            anstream::eprintln!("{}: reminders come again", one.alert);
+            Ok(Exit::Done)
+        }
+        [] => Err(UsageError("this alert is not acknowledged: `cliffwatch ack --list` shows which are".to_owned()).into()),
+        _ => Err(UsageError("several acknowledged alerts have ids that begin like this".to_owned()).into()),
+    }
+}
+
+async fn list(store: &Store, context: &Context) -> anyhow::Result<Exit> {
+    use print::{Cell, Column, Listing};
+    const COLUMNS: &[Column] = &[
+        Column("Alert", "alert", false),
+        Column("Since", "at", false),
+        Column("Author", "author", false),
+        Column("Comment", "comment", false),
+    ];
+    let acks = store.acks().await?;
+    if context.format == Format::Json {
+        print::out(&print::json(&acks)?)?;
+        return Ok(Exit::Done);
+    }
+    let row = |ack: &crate::silence::Ack| {
+        vec![
+            Cell::text(ack.alert.as_str()),
+            Cell::time(Some(ack.at)),
+            Cell::text(&ack.author),
+            Cell::text(&ack.comment),
+        ]
+    };
+    let rows = acks.iter().map(row).collect();
+    Listing { columns: COLUMNS, rows, json: &acks, nothing: "nothing is acknowledged" }.print(context)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,186 @@
+//! `silence add`, `list`, `expire`: what nobody wants to hear for a while. All of it works beside a running daemon.
+
+use clap::{Args, Subcommand};
+
+use super::{
+    Context, Exit, Format, UsageError, parse_span, parse_time,
+    print::{self, Cell, Column, Listing},
+};
+use crate::{
+    config::Span,
+    diagnostic::harmless,
+    format,
+    silence::{Preview, SilenceState, SilenceView, Wish, read_matchers},
+    store::{Access, Store},
+    supply::Timestamp,
+};
+
+/// `silence`.
+#[derive(Debug, Subcommand)]
+pub(super) enum Silences {
+    /// Hold back what is said of alerts with these labels
+    Add(Add),
+    /// List silences
+    List(List),
+    /// End silences now
+    Expire {
+        /// Ids of silences
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("end").required(true).multiple(false))]
+pub(super) struct Add {
+    /// What it takes, such as token=arbitrum or 'severity!~"critical|page"'; all must hold
+    #[arg(required = true, value_name = "MATCHER")]
+    matchers: Vec<String>,
+    /// How long it lasts
+    #[arg(long = "for", group = "end", value_name = "SPAN", value_parser = parse_span)]
+    span: Option<Span>,
+    /// When it ends
+    #[arg(long, group = "end", value_name = "TIME", value_parser = parse_time)]
+    until: Option<Timestamp>,
+    /// When it begins; now if not given
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    from: Option<Timestamp>,
+    /// Why, for others
+    #[arg(long, value_name = "TEXT")]
+    comment: String,
+    /// Who makes it
+    #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true, default_value = "")]
+    author: String,
+    /// Only show what it would hide
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Those that are over too
+    #[arg(long)]
+    all: bool,
+}
+
+const HIDDEN: &[Column] = &[
+    Column("State", "state", false),
+    Column("Alert", "rule", false),
+    Column("Message", "summary", false),
+    Column("Id", "id", false),
+];
+
+const COLUMNS: &[Column] = &[
+    Column("Id", "id", false),
+    Column("State", "state", false),
+    Column("Matchers", "matchers", false),
+    Column("From", "startsAt", false),
+    Column("Until", "endsAt", false),
+    Column("Author", "author", false),
+    Column("Comment", "comment", false),
+];
+
+pub(super) async fn run(command: &Silences, context: &Context) -> anyhow::Result<Exit> {
+    let (config, _) = context.load()?;
+    let is_look = match command {
+        Silences::Add(add) => add.dry_run,
+        Silences::List(_) => true,
+        Silences::Expire { .. } => false,
+    };
+    let store = context.open(&config, if is_look { Access::Read } else { Access::Beside }).await?;
+    let exit = match command {
+        Silences::Add(wish) => add(wish, &store, context).await,
+        Silences::List(list) => show(list, &store, context).await,
+        Silences::Expire { ids } => expire(ids, &store, context).await,
+    };
+    store.close().await?;
+    exit
+}
+
+async fn add(add: &Add, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+    let now = context.clock.now();
+    let usage = |error: crate::silence::SilenceError| anyhow::Error::from(UsageError(error.to_string()));
+    let matchers = read_matchers(add.matchers.iter().map(String::as_str)).map_err(usage)?;
+    let begin = add.from.unwrap_or(now);
+    let ends_at = match (add.until, add.span) {
+        (Some(until), _) => until,
+        (None, span) => begin.checked_add_signed(span.unwrap_or_default().delta()).unwrap_or(begin),
+    };
+    let wish = Wish { matchers, author: add.author.clone(), comment: add.comment.clone(), starts_at: add.from, ends_at };
+    let silence = wish.grant(now).map_err(usage)?;
+    let preview = store.preview(silence.matchers.clone(), now).await?;
+    if !add.dry_run {
+        store.put_silence(silence.clone()).await?;
+    }
+    if context.format == Format::Json {
+        let silence = (!add.dry_run).then(|| SilenceView::of(silence.clone(), now));
+        print::out(&print::json(&serde_json::json!({ "silence": silence, "hides": preview }))?)?;
+        return Ok(Exit::Done);
+    }
+    let end = format::instant(silence.ends_at);
+    let done = if add.dry_run { "would hold until" } else { "holds until" };
+    anstream::eprintln!("{} {done} {end}: {}", harmless(&silence.matchers_line()), preview.sentence());
+    if add.dry_run {
+        hidden(&preview, context)?;
+    } else {
+        // Alone on standard output, for scripts that end it later.
+        print::out(&format!("{}\n", silence.id))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn hidden(preview: &Preview, context: &Context) -> anyhow::Result<()> {
+    let rows = preview
+        .alerts
+        .iter()
+        .map(|alert| {
+            vec![
+                Cell::text(alert.state.as_str()),
+                Cell::text(&alert.rule),
+                Cell::text(&alert.summary),
+                Cell::text(alert.id.as_str()),
+            ]
+        })
+        .collect();
+    Listing { columns: HIDDEN, rows, json: &preview.alerts, nothing: "no alert that is open now" }.print(context)
+}
+
+async fn show(list: &List, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+    let now = context.clock.now();
+    let silences = store.silences((!list.all).then_some(now)).await?;
+    let silences: Vec<SilenceView> = silences.into_iter().map(|silence| SilenceView::of(silence, now)).collect();
+    let rows = silences
+        .iter()
+        .map(|view| {
+            let silence = &view.silence;
+            vec![
+                Cell::text(&silence.id),
+                Cell::text(view.state.as_str()),
+                Cell::text(silence.matchers_line()),
+                Cell::time(Some(silence.starts_at)),
+                Cell::time(Some(silence.ends_at)),
+                Cell::text(&silence.author),
+                Cell::text(&silence.comment),
+            ]
+        })
+        .collect();
+    Listing { columns: COLUMNS, rows, json: &silences, nothing: "no silence holds; --all shows those that are over" }
+        .print(context)?;
+    Ok(Exit::Done)
+}
+
+async fn expire(ids: &[String], store: &Store, context: &Context) -> anyhow::Result<Exit> {
+    let now = context.clock.now();
+    let mut exit = Exit::Done;
+    for id in ids {
+        if store.expire_silence(id.clone(), now).await? {
+            anstream::eprintln!("{} is over; alerts that still fire are told now", harmless(id));
+            continue;
+        }
+        let is_known = store.silences(None).await?.into_iter().any(|silence| silence.id == *id && silence.state(now) == SilenceState::Expired);
+        let why = if is_known { "is over already" } else { "is no silence: `cliffwatch silence list` shows which there are" };
+        anstream::eprintln!("error: {} {why}", harmless(id));
+        exit = Exit::Failed;
+    }
+    Ok(exit)
+}

@@ -1,0 +1,158 @@
+//! Silences and acknowledgements by HTTP: `/api/silences`, `/api/acks`. The gate has asked for the token before anything is written.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Deps, Refusal};
+use crate::{
+    config::Span,
+    route::{Matcher, MatcherError},
+    silence::{Ack, SilenceError, SilenceView, Wish, ack_words},
+    store::model::Acknowledged,
+    supply::{AlertId, Timestamp},
+};
+
+/// What is posted to make a silence. Matchers are texts (`token="arbitrum"`) or the objects that Alertmanager's own clients send.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Asked {
+    matchers: Vec<AskedMatcher>,
+    #[serde(alias = "createdBy")]
+    author: String,
+    comment: String,
+    #[serde(default)]
+    starts_at: Option<Timestamp>,
+    #[serde(default)]
+    ends_at: Option<Timestamp>,
+    /// Instead of `endsAt`: `2h`.
+    #[serde(default)]
+    duration: Option<String>,
+    /// Only say what it would hide.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum AskedMatcher {
+    Text(String),
+    #[serde(rename_all = "camelCase")]
+    Parts {
+        name: String,
+        value: String,
+        #[serde(default)]
+        is_regex: bool,
+        #[serde(default = "yes")]
+        is_equal: bool,
+    },
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl AskedMatcher {
+    fn read(self) -> Result<Matcher, SilenceError> {
+        let (text, read) = match self {
+            AskedMatcher::Text(text) => (text.clone(), Matcher::parse(&text)),
+            AskedMatcher::Parts { name, value, is_regex, is_equal } => {
+                (name.clone(), Matcher::of(&name, &value, is_regex, is_equal))
+            }
+        };
+        read.map_err(|MatcherError { message, help }| {
+            SilenceError::Matcher { text, why: help.map_or(message.clone(), |help| format!("{message}; {help}")) }
+        })
+    }
+}
+
+fn refused(error: &SilenceError) -> Refusal {
+    Refusal::Bad(error.to_string())
+}
+
+type Body<T> = Result<Json<T>, axum::extract::rejection::JsonRejection>;
+
+fn body<T>(asked: Body<T>) -> Result<T, Refusal> {
+    asked.map(|Json(asked)| asked).map_err(|rejection| Refusal::Bad(rejection.body_text()))
+}
+
+/// `GET /api/silences`: those that are not over.
+pub(super) async fn list(State(deps): State<Deps>) -> Result<Json<Vec<SilenceView>>, Refusal> {
+    let now = deps.clock.now();
+    let silences = deps.store.silences(Some(now)).await?;
+    Ok(Json(silences.into_iter().map(|silence| SilenceView::of(silence, now)).collect()))
+}
+
+/// `POST /api/silences`.
+pub(super) async fn add(State(deps): State<Deps>, asked: Body<Asked>) -> Result<Response, Refusal> {
+    let asked = body(asked)?;
+    let now = deps.clock.now();
+    let matchers = asked.matchers.into_iter().map(AskedMatcher::read).collect::<Result<Vec<_>, _>>();
+    let matchers = matchers.map_err(|error| refused(&error))?;
+    let begin = asked.starts_at.unwrap_or(now);
+    let ends_at = match (asked.ends_at, asked.duration) {
+        (Some(_), Some(_)) => return Err(Refusal::Bad("give `endsAt` or `duration`, not both".to_owned())),
+        (Some(ends_at), None) => ends_at,
+        (None, Some(duration)) => {
+            let span: Span = duration.parse().map_err(|error| Refusal::Bad(format!("duration: {error}")))?;
+            begin.checked_add_signed(span.delta()).unwrap_or(begin)
+        }
+        (None, None) => return Err(Refusal::Bad("give `endsAt`, or `duration` such as \"2h\"".to_owned())),
+    };
+    let wish = Wish { matchers, author: asked.author, comment: asked.comment, starts_at: asked.starts_at, ends_at };
+    let silence = wish.grant(now).map_err(|error| refused(&error))?;
+    let hides = deps.store.preview(silence.matchers.clone(), now).await?;
+    if asked.dry_run {
+        return Ok(Json(json!({ "silence": SilenceView::of(silence, now), "hides": hides })).into_response());
+    }
+    deps.store.put_silence(silence.clone()).await?;
+    tracing::info!(silence = silence.id, author = silence.author, matchers = silence.matchers_line(), "a silence was made");
+    let answer = json!({ "id": silence.id, "silenceID": silence.id, "silence": SilenceView::of(silence, now), "hides": hides });
+    Ok((StatusCode::CREATED, Json(answer)).into_response())
+}
+
+/// `DELETE /api/silences/{id}`.
+pub(super) async fn expire(State(deps): State<Deps>, Path(id): Path<String>) -> Result<Response, Refusal> {
+    if deps.store.expire_silence(id.clone(), deps.clock.now()).await? {
+        tracing::info!(silence = id, "a silence was ended");
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let problem = json!({ "error": "no silence of this id holds" });
+    Ok((StatusCode::NOT_FOUND, Json(problem)).into_response())
+}
+
+/// `GET /api/acks`.
+pub(super) async fn acks(State(deps): State<Deps>) -> Result<Json<Vec<Ack>>, Refusal> {
+    Ok(Json(deps.store.acks().await?))
+}
+
+/// What is posted to acknowledge an alert.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AskedAck {
+    alert: String,
+    author: String,
+    #[serde(default)]
+    comment: String,
+}
+
+/// `POST /api/acks`.
+pub(super) async fn acknowledge(State(deps): State<Deps>, asked: Body<AskedAck>) -> Result<Response, Refusal> {
+    let AskedAck { alert, author, comment } = body(asked)?;
+    let (author, comment) = ack_words(&author, &comment).map_err(|error| refused(&error))?;
+    match deps.store.acknowledge(alert, author, comment, deps.clock.now()).await? {
+        Acknowledged::Done(alert) => Ok((StatusCode::CREATED, Json(json!({ "alert": alert.id }))).into_response()),
+        Acknowledged::Unknown => {
+            Ok((StatusCode::NOT_FOUND, Json(json!({ "error": "no alert of this id is pending or fires" }))).into_response())
+        }
+        Acknowledged::Several(ids) => {
+            let ids = ids.iter().map(AlertId::as_str).collect::<Vec<_>>().join(", ");
+            Err(Refusal::Bad(format!("several alerts have ids that begin like this: {ids}")))
+        }
+    }
+}
