@@ -224,3 +224,6 @@ impl Dispatch for Dispatcher {
         Box::pin(async move { Ok(self.pass(now).await?) })
     }
 }
+
+#[cfg(test)]
+mod tests;

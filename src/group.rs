@@ -517,3 +517,6 @@ fn sooner(next: &mut Option<Timestamp>, at: Option<Timestamp>) {
         (a, b) => a.or(b),
     };
 }
+
+#[cfg(test)]
+mod tests;

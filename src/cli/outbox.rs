@@ -215,7 +215,9 @@ fn message(row: &OutboxRow) -> String {
     match row.alerts.as_slice() {
         [] => String::new(),
         [alert] => alert.summary.clone(),
-        [alert, others @ ..] => format!("{} (and {} more)", alert.summary, others.len()),
+        [alert, others @ ..] => {
+            format!("{} (and {} more)", alert.summary, others.len() + usize::try_from(row.truncated_alerts).unwrap_or_default())
+        }
     }
 }
 

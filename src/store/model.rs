@@ -468,6 +468,10 @@ pub struct OutboxRow {
     pub created_at: Timestamp,
     /// When it was accepted.
     pub delivered_at: Option<Timestamp>,
+    /// How it came to be.
+    pub shape: Shape,
+    /// Alerts that it counts and does not tell.
+    pub truncated_alerts: u32,
     /// The alerts in it.
     pub alerts: Vec<OutboxAlert>,
 }

@@ -6,7 +6,7 @@ use super::{
     codec::{Conditions, Millis, all, count, counted, from_json, list, millis, one, small, time, word},
     commit::{Scribe, Way},
     error::Fault,
-    model::{Attempt, AttemptRecord, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, Saved},
+    model::{Attempt, AttemptRecord, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, Saved, Shape},
 };
 use crate::{
     alert::{AlertBody, Notice, NoticeKind},
@@ -168,7 +168,7 @@ fn cut(text: &str, bytes: usize) -> &str {
 }
 
 const ROW_COLUMNS: &str =
-    "no, webhook_id, receiver, state, attempts, next_attempt_at, last_answer, created_at, delivered_at FROM delivery";
+    "no, webhook_id, receiver, state, attempts, next_attempt_at, last_answer, created_at, delivered_at, shape, bundle ->> '$.truncated' FROM delivery";
 
 pub(super) fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow>, Fault> {
     let mut conditions = Conditions::default();
@@ -200,6 +200,8 @@ fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, Fault> {
         last_answer: row.get(6)?,
         created_at: row.get::<_, Millis>(7)?.0,
         delivered_at: time(row.get(8)?),
+        shape: word("the shape of the delivery", &id.to_string(), &row.get::<_, String>(9)?, Shape::parse)?,
+        truncated_alerts: small(row.get::<_, Option<i64>>(10)?.unwrap_or(0)),
         alerts: Vec::new(),
     })
 }
