@@ -265,7 +265,7 @@ async fn after_a_week_every_message_is_accounted_for() {
         let how_many = match now {
             _ if is_over => 0,
             // A careless rule.
-            _ if now == begin + TimeDelta::hours(100) => 400,
+            _ if now == begin + TimeDelta::hours(100) => 1_500,
             _ => world.dice.u32(..6) / 4,
         };
         if !is_over {
