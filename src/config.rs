@@ -205,7 +205,7 @@ pub struct Delivery {
     pub timeout: Span,
     /// Deliveries under way at once for one receiver.
     pub concurrency: u32,
-    /// Messages to one receiver in an hour; above it they wait.
+    /// Messages to one receiver in an hour; above it they become one summary.
     pub max_per_hour: u32,
 }
 

@@ -57,7 +57,11 @@ impl Schedule {
         })?;
         let days = days_of_week(&config.days).map_err(|index| {
             let text = config.days.get(index).map_or("", String::as_str);
-            ("days", format!("{text:?} names no days of the week"), "write it like days = [\"mon:fri\"] or [\"mon\", \"thu\"]".to_owned())
+            (
+                "days",
+                format!("{text:?} names no days of the week"),
+                "write it like days = [\"mon:fri\"] or [\"mon\", \"thu\"]".to_owned(),
+            )
         })?;
         let name = config.timezone.as_deref().unwrap_or("UTC");
         let zone = slot::zone(name).map_err(|_| {
@@ -276,10 +280,7 @@ impl Digest {
                 status: "firing".to_owned(),
                 reason: "digest".to_owned(),
                 labels: Labels::from([("alertname".to_owned(), "Digest".to_owned()), ("severity".to_owned(), "info".to_owned())]),
-                annotations: BTreeMap::from([
-                    ("summary".to_owned(), self.summary()),
-                    ("description".to_owned(), self.text()),
-                ]),
+                annotations: BTreeMap::from([("summary".to_owned(), self.summary()), ("description".to_owned(), self.text())]),
                 starts_at: self.at,
                 ends_at: None,
                 token: None,
@@ -401,7 +402,10 @@ mod tests {
     #[test]
     fn a_digest_keeps_to_its_days() {
         let weekly = schedule("18:00", &["mon", "thu:fri"], "UTC");
-        assert_eq!(slots(&weekly, "2026-03-08T00:00:00Z", "2026-03-16T23:00:00Z"), ["09 18:00", "12 18:00", "13 18:00", "16 18:00"]);
+        assert_eq!(
+            slots(&weekly, "2026-03-08T00:00:00Z", "2026-03-16T23:00:00Z"),
+            ["09 18:00", "12 18:00", "13 18:00", "16 18:00"]
+        );
     }
 
     #[test]

@@ -94,7 +94,9 @@ impl Dispatcher {
             match slots.get(&name) {
                 Some(last) if *last >= slot => continue,
                 // Of several that were missed, one is sent: it tells what changed since the last.
-                Some(last) => commit.notices = vec![self.digest(receiver, schedule, *last, slot, now).await?.notice(receiver, now)],
+                Some(last) => {
+                    commit.notices = vec![self.digest(receiver, schedule, *last, slot, now).await?.notice(receiver, now)]
+                }
                 // A new digest begins with its next slot.
                 None => {}
             }
@@ -127,7 +129,8 @@ impl Dispatcher {
         };
         let fates = self.store.fates(fates).await?;
         let counts = self.store.counts().await?;
-        let firing = counts.alerts.iter().find(|(state, _)| *state == crate::alert::AlertState::Firing).map_or(0, |(_, count)| *count);
+        let firing =
+            counts.alerts.iter().find(|(state, _)| *state == crate::alert::AlertState::Firing).map_or(0, |(_, count)| *count);
         let mut trouble: Vec<String> = self
             .store
             .source_alerts()

@@ -787,8 +787,7 @@ impl Judgement<'_> {
 pub fn retell(alert: &Alert, facts: &TokenFacts<'_>, context: &Context<'_>) -> Option<AlertBody> {
     let rule = context.rules.rules.iter().find(|rule| rule.id == alert.rule)?;
     let key = alert.key.as_ref()?;
-    let record =
-        facts.records.iter().find(|tracked| tracked.key == *key && Some(tracked.record.resource()) == alert.resource)?;
+    let record = facts.records.iter().find(|tracked| tracked.key == *key && Some(tracked.record.resource()) == alert.resource)?;
     let about = About { facts, record: Some(record), change: None, lead: None };
     let mut alert = alert.clone();
     alert.annotations = rule.render(&about.scope(context.now), alert.level).annotations;

@@ -288,7 +288,8 @@ pub fn sort<'a>(situation: &Situation<'a>) -> Sorted<'a> {
 fn group_of<'a>(row: &Waiting, routes: &RouteTree, now: Timestamp) -> Group<'a> {
     let receiver = row.receiver.clone();
     let leaf = routes.leaf(&row.labels, &receiver);
-    let is_urgent = matches!(row.kind, NoticeKind::Test | NoticeKind::Digest) || is_about_delivery(row) || !routes.knows(&receiver);
+    let is_urgent =
+        matches!(row.kind, NoticeKind::Test | NoticeKind::Digest) || is_about_delivery(row) || !routes.knows(&receiver);
     let grouping = if is_urgent { Grouping::default() } else { leaf.grouping().clone() };
     let labels: Labels = match &grouping.by {
         GroupBy::Alert => Labels::new(),
@@ -421,7 +422,8 @@ fn one_receiver<'a>(indices: &[usize], groups: &[Group<'a>], usage: &Usage, now:
         }
     }
     for index in indices.iter().copied().filter(|index| !is_burst || !is_single(index)) {
-        let shape = if is_single(&index) || group(&index).is_some_and(|group| group.is_urgent) { Shape::Single } else { Shape::Group };
+        let shape =
+            if is_single(&index) || group(&index).is_some_and(|group| group.is_urgent) { Shape::Single } else { Shape::Group };
         parcels.push(Parcel { shape, groups: vec![index], chunk: None });
     }
 

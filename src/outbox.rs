@@ -285,6 +285,8 @@ struct Shared {
     /// Marked by each lane whenever it has looked at what is to be done.
     progress: BTreeMap<ReceiverName, Progress>,
     dispatch_bell: Notify,
+    /// Marked by the dispatcher whenever it has looked.
+    dispatch_progress: Progress,
     stop: CancellationToken,
 }
 
@@ -335,7 +337,8 @@ impl Outbox {
         let bells = names.iter().map(|name| (name.clone(), Notify::new())).collect();
         let progress = names.iter().map(|name| (name.clone(), Progress::default())).collect();
         let (dispatch_bell, stop) = (Notify::new(), CancellationToken::new());
-        let shared = Arc::new(Shared { deps, bells, progress, dispatch_bell, stop });
+        let dispatch_progress = Progress::default();
+        let shared = Arc::new(Shared { deps, bells, progress, dispatch_bell, dispatch_progress, stop });
         let idle = names.into_iter().map(|name| Lane::new(name, shared.clone())).collect();
         Self { shared, idle: Mutex::new(idle), workers: Mutex::new(JoinSet::new()) }
     }
@@ -355,7 +358,8 @@ impl Outbox {
     /// A marker for each lane: it rises at least every few seconds for as long as the lane lives, whatever its receiver does.
     #[must_use]
     pub fn progress(&self) -> Vec<Progress> {
-        self.shared.progress.values().cloned().collect()
+        let dispatcher = self.shared.deps.dispatch.is_some().then(|| self.shared.dispatch_progress.clone());
+        self.shared.progress.values().cloned().chain(dispatcher).collect()
     }
 
     /// Attempts everything that is due at `now` once, and what is announced on the way. For an outbox that was not started; one that
@@ -423,7 +427,10 @@ async fn dispatch_until_stopped(shared: &Shared, dispatcher: &dyn Dispatch) {
     while !shared.stop.is_cancelled() {
         let now = shared.deps.clock.now();
         let began = Instant::now();
-        let (nap, pause) = match dispatcher.dispatch(now).await {
+        let looked = dispatcher.dispatch(now).await;
+        // A table that cannot be read is told elsewhere; it is no reason to be killed.
+        shared.dispatch_progress.mark();
+        let (nap, pause) = match looked {
             Ok(done) => {
                 shared.wake(&done.receivers);
                 if is_first || done.receivers.iter().any(|receiver| !shared.bells.contains_key(receiver)) {

@@ -454,9 +454,7 @@ mod tests {
 
     #[test]
     fn a_fact_changes_with_date_amount_and_level_and_not_with_the_price() {
-        let record = |date: &str, amount: f64, value: f64| {
-            json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": amount, "cliffValue": value, "allocationBreakdown": []}})
-        };
+        let record = |date: &str, amount: f64, value: f64| json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": amount, "cliffValue": value, "allocationBreakdown": []}});
         let known = Fact::of(Some(1), Some(&record("2026-03-20T00:00:00Z", 5.0, 10.0)));
         assert_eq!(Fact::of(Some(1), Some(&record("2026-03-20T00:00:00Z", 5.0, 99.0))), known);
         assert_ne!(Fact::of(Some(1), Some(&record("2026-03-21T00:00:00Z", 5.0, 10.0))), known);

@@ -53,7 +53,8 @@ async fn acknowledge(alert: &str, ack: &Ack, store: &Store, context: &Context) -
         }
         Acknowledged::Unknown => {
             let what = harmless(alert);
-            Err(UsageError(format!("no alert that fires has the id {what}: `cliffwatch alerts --state firing` shows them")).into())
+            Err(UsageError(format!("no alert that fires has the id {what}: `cliffwatch alerts --state firing` shows them"))
+                .into())
         }
         Acknowledged::Several(ids) => {
             let ids = ids.iter().map(AlertId::as_str).collect::<Vec<_>>().join(", ");
@@ -90,12 +91,7 @@ async fn list(store: &Store, context: &Context) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let row = |ack: &crate::silence::Ack| {
-        vec![
-            Cell::text(ack.alert.as_str()),
-            Cell::time(Some(ack.at)),
-            Cell::text(&ack.author),
-            Cell::text(&ack.comment),
-        ]
+        vec![Cell::text(ack.alert.as_str()), Cell::time(Some(ack.at)), Cell::text(&ack.author), Cell::text(&ack.comment)]
     };
     let rows = acks.iter().map(row).collect();
     Listing { columns: COLUMNS, rows, json: &acks, nothing: "nothing is acknowledged" }.print(context)?;

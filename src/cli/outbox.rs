@@ -139,7 +139,8 @@ const COLUMNS: &[Column] = &[
 
 pub(super) async fn run(command: &Outbox, context: &Context) -> anyhow::Result<Exit> {
     let (config, _) = context.load()?;
-    let access = if matches!(command, Outbox::List(_) | Outbox::Show { .. } | Outbox::Why(_)) { Access::Read } else { Access::Beside };
+    let access =
+        if matches!(command, Outbox::List(_) | Outbox::Show { .. } | Outbox::Why(_)) { Access::Read } else { Access::Beside };
     let store = context.open(&config, access).await?;
     let exit = match command {
         Outbox::List(list) => list_deliveries(list, &store, context).await,
@@ -260,6 +261,10 @@ fn text(detail: &OutboxDetail) -> String {
     }
     if let Some(at) = row.delivered_at {
         let _ = writeln!(page, "accepted  {}", time(at));
+    }
+    if row.shape != crate::store::model::Shape::Single {
+        let more = if row.truncated_alerts > 0 { format!(", {} more counted", row.truncated_alerts) } else { String::new() };
+        let _ = writeln!(page, "shape     {} of {} told{more}", row.shape.as_str(), row.alerts.len());
     }
     for alert in &row.alerts {
         let _ =

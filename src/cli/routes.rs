@@ -178,7 +178,9 @@ fn tree_page(lines: &[Shown]) -> String {
         let what = if line.matchers.is_empty() { "everything".to_owned() } else { line.matchers.join(", ") };
         let who = if line.receivers.is_empty() { "nobody".to_owned() } else { line.receivers.join(", ") };
         let mut notes = Vec::new();
-        if parent.is_none_or(|parent| (&parent.group, &parent.wait) != (&line.group, &line.wait) || parent.interval != line.interval) {
+        if parent
+            .is_none_or(|parent| (&parent.group, &parent.wait) != (&line.group, &line.wait) || parent.interval != line.interval)
+        {
             notes.push(match line.group.as_str() {
                 "each alert" if line.wait == "0s" => "each alert by itself, at once".to_owned(),
                 "each alert" => format!("each alert by itself, after {}", line.wait),

@@ -177,7 +177,11 @@ async fn expire(ids: &[String], store: &Store, context: &Context) -> anyhow::Res
             anstream::eprintln!("{} is over; alerts that still fire are told now", harmless(id));
             continue;
         }
-        let is_known = store.silences(None).await?.into_iter().any(|silence| silence.id == *id && silence.state(now) == SilenceState::Expired);
+        let is_known = store
+            .silences(None)
+            .await?
+            .into_iter()
+            .any(|silence| silence.id == *id && silence.state(now) == SilenceState::Expired);
         let why = if is_known { "is over already" } else { "is no silence: `cliffwatch silence list` shows which there are" };
         anstream::eprintln!("error: {} {why}", harmless(id));
         exit = Exit::Failed;

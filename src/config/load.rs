@@ -345,7 +345,7 @@ fn missing_files(file: &Path, tree: &Node, config: &Config) -> Vec<Diagnostic> {
         .map(|(key, path)| {
             let message = format!("the file {} is not there", path.display());
             let help = Some("it is read at each use: put it there before it is needed, or correct its path".to_owned());
-            let problem = place_problem(file, tree, Problem { path: key, message, help });
+            let problem = place_problem(file, tree, Problem { path: key, message, help, is_of_keys: false });
             Diagnostic { severity: Severity::Warning, ..problem }
         })
         .collect()

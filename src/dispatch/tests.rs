@@ -86,7 +86,12 @@ impl Transport for Wires {
         if receiver.as_str() == "ops" { 12 } else { 300 }
     }
 
-    fn send<'a>(&'a self, receiver: &'a ReceiverName, delivery: &'a DueDelivery, now: Timestamp) -> Pending<'a, (Outcome, Attempt)> {
+    fn send<'a>(
+        &'a self,
+        receiver: &'a ReceiverName,
+        delivery: &'a DueDelivery,
+        now: Timestamp,
+    ) -> Pending<'a, (Outcome, Attempt)> {
         let outcome = match receiver.as_str() {
             "wall" => Outcome::Refused,
             "desk" if self.is_desk_down.load(std::sync::atomic::Ordering::SeqCst) => Outcome::LATER,
@@ -221,7 +226,8 @@ impl World {
 
     fn tell(&mut self, commit: &mut Commit, routes: &RouteTree, alert: &mut Alert, transition: &str, now: Timestamp) {
         alert.updated_at = now;
-        let receivers = if alert.state == AlertState::Resolved { alert.told.clone() } else { self.receivers(routes, &alert.labels) };
+        let receivers =
+            if alert.state == AlertState::Resolved { alert.told.clone() } else { self.receivers(routes, &alert.labels) };
         alert.told.clone_from(&receivers);
         let notice = notice(alert, transition, receivers.clone(), now);
         for receiver in receivers {
@@ -356,7 +362,15 @@ fn check_accounts(world: &World, fates: &[Fate]) {
     for ((receiver, state), count) in &table {
         println!("  {receiver:<6} {state:<24} {count:>5}");
     }
-    for wanted in ["delivered (told)", "delivered (counted)", "delivered (merged)", "dead (told)", "silenced (held)", "inhibited (held)", "acknowledged (held)"] {
+    for wanted in [
+        "delivered (told)",
+        "delivered (counted)",
+        "delivered (merged)",
+        "dead (told)",
+        "silenced (held)",
+        "inhibited (held)",
+        "acknowledged (held)",
+    ] {
         assert!(table.keys().any(|(_, state)| state == wanted), "the week tries no {wanted}: {table:#?}");
     }
 }

@@ -163,7 +163,10 @@ fn above_the_messages_of_an_hour_there_is_one_summary() {
     let full = Usage { last_hour: 5, summed_at: Some(time(0)), ..usage };
     let (messages, next_at) = told_with(&routes, &waiting, None, &full, 6);
     assert_eq!((messages.len(), next_at), (0, Some(time(3_500))), "until the hour has room, or the next summary");
-    assert_eq!(told_with(&routes, &waiting, None, &full, 3_600).0, ["summary: a0 a1 a2 a3 a4 +1 ~0".replace("a0 a1 a2 a3 a4 +1", "6 alerts +0")]);
+    assert_eq!(
+        told_with(&routes, &waiting, None, &full, 3_600).0,
+        ["summary: a0 a1 a2 a3 a4 +1 ~0".replace("a0 a1 a2 a3 a4 +1", "6 alerts +0")]
+    );
 }
 
 #[test]
@@ -191,7 +194,13 @@ fn a_muted_route_keeps_its_messages_until_it_is_heard_again() {
     assert_eq!(told(&routes, &waiting, None, 4 * 3_600).0, ["single: a +0 ~1"]);
 }
 
-fn hidden(routes: &RouteTree, waiting: &[Waiting], held: &[Waiting], silences: &[Silence], firing: &[Firing]) -> (Vec<String>, Vec<i64>) {
+fn hidden(
+    routes: &RouteTree,
+    waiting: &[Waiting],
+    held: &[Waiting],
+    silences: &[Silence],
+    firing: &[Firing],
+) -> (Vec<String>, Vec<i64>) {
     let situation = Situation { routes, waiting, held, silences, firing, now: time(0) };
     let sorted = sort(&situation);
     let hidden = sorted.held.iter().map(|(row, held)| format!("{} {} {}", row.no, held.by.as_str(), held.id)).collect();
@@ -218,11 +227,8 @@ fn silences_inhibitions_and_acknowledgements_hold_back_and_say_so() {
     let firing = [Firing { id: "c".into(), labels: critical }];
     let fact = |amount: f64| Fact::of(None, Some(&serde_json::json!({ "amount": amount })));
     let ack = Ack { alert: "d".into(), author: "ann".into(), comment: String::new(), at: time(-60), fact: fact(1.0) };
-    let reminder = |no, now| Waiting {
-        kind: NoticeKind::Reminder,
-        acknowledged: Some((ack.clone(), fact(now))),
-        ..row(no, "d", "sui", 0)
-    };
+    let reminder =
+        |no, now| Waiting { kind: NoticeKind::Reminder, acknowledged: Some((ack.clone(), fact(now))), ..row(no, "d", "sui", 0) };
     let waiting = [
         row(1, "a", "arb", 0),
         row(2, "b", "apt", 0),

@@ -65,8 +65,9 @@ impl AskedMatcher {
                 (name.clone(), Matcher::of(&name, &value, is_regex, is_equal))
             }
         };
-        read.map_err(|MatcherError { message, help }| {
-            SilenceError::Matcher { text, why: help.map_or(message.clone(), |help| format!("{message}; {help}")) }
+        read.map_err(|MatcherError { message, help }| SilenceError::Matcher {
+            text,
+            why: help.map_or(message.clone(), |help| format!("{message}; {help}")),
         })
     }
 }

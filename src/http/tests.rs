@@ -134,6 +134,68 @@ async fn every_page_answers() {
     assert_eq!(app.ask("GET /nothing", LOCAL).await.0, 404);
 }
 
+impl Running {
+    /// Status and JSON of a request with a body.
+    async fn post(&self, line: &str, token: &str, body: &str) -> (u16, serde_json::Value) {
+        let headers = format!(
+            "{LOCAL}Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(self.address).await.expect("a connection");
+        stream.write_all(format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n{body}").as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer))
+            .await
+            .expect("in time")
+            .expect("an answer");
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status, serde_json::from_str(body).unwrap_or_default())
+    }
+}
+
+#[tokio::test]
+async fn a_silence_is_made_listed_and_ended_with_the_token_alone() {
+    let app = run(Some("t0ken"), None).await;
+    let silence = r#"{"matchers": ["token=arbitrum"], "author": "ann", "comment": "known", "duration": "2h"}"#;
+    assert_eq!(app.post("POST /api/silences", "wrong", silence).await.0, 401);
+    let (status, made) = app.post("POST /api/silences", "t0ken", silence).await;
+    assert_eq!((status, &made["silence"]["state"]), (201, &"active".into()), "{made}");
+    let id = made["id"].as_str().expect("an id").to_owned();
+    // As Alertmanager's own clients send it.
+    let theirs = r#"{"matchers": [{"name": "severity", "value": "info|warning", "isRegex": true, "isEqual": true}],
+        "createdBy": "bob", "comment": "quiet", "startsAt": "2026-09-21T12:00:00Z", "endsAt": "2026-12-31T00:00:00Z"}"#;
+    let (status, made) = app.post("POST /api/silences", "t0ken", theirs).await;
+    assert_eq!((status, &made["silence"]["matchers"][0]), (201, &"severity=~\"info|warning\"".into()), "{made}");
+    let (_, listed) = app.post("GET /api/silences", "", "").await;
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    assert_eq!(app.post(&format!("DELETE /api/silences/{id}"), "", "").await.0, 401);
+    assert_eq!(app.post(&format!("DELETE /api/silences/{id}"), "t0ken", "").await.0, 204);
+    assert_eq!(app.post(&format!("DELETE /api/silences/{id}"), "t0ken", "").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_silence_that_cannot_be_is_refused_with_the_reason() {
+    let app = run(Some("t0ken"), None).await;
+    for (bad, said) in [
+        (r#"{"matchers": [], "author": "a", "comment": "c", "duration": "2h"}"#, "at least one matcher"),
+        (r#"{"matchers": ["token"], "author": "a", "comment": "c", "duration": "2h"}"#, "compares nothing"),
+        (r#"{"matchers": ["token!=x"], "author": "a", "comment": "c", "duration": "2h"}"#, "silence everything"),
+        (r#"{"matchers": ["token=x"], "author": "a", "comment": "", "duration": "2h"}"#, "comment"),
+        (r#"{"matchers": ["token=x"], "author": "a", "comment": "c"}"#, "endsAt"),
+        (r#"{"matchers": ["token=x"], "author": "a", "comment": "c", "duration": "soon"}"#, "duration"),
+        (r#"{"matchers": ["token=x"], "autor": "a", "comment": "c", "duration": "2h"}"#, "autor"),
+        (r#"{"alert": "al_nothing"}"#, "matchers"),
+    ] {
+        let (status, answer) = app.post("POST /api/silences", "t0ken", bad).await;
+        let error = answer["error"].as_str().unwrap_or_default();
+        assert!(status == 400 && (error.contains(said) || said == "matchers"), "{bad}: {status} {answer}");
+    }
+    let (status, _) = app.post("POST /api/acks", "t0ken", r#"{"alert": "al_nothing", "author": "ann"}"#).await;
+    assert_eq!(status, 404);
+}
+
 #[tokio::test]
 async fn a_misspelt_parameter_is_refused() {
     let app = run(None, None).await;

@@ -72,8 +72,7 @@ impl Health {
     /// When there may be room again, where that is known: for the next look.
     #[must_use]
     pub fn opens_at(&self, now: Timestamp, max_per_hour: u32) -> Option<Timestamp> {
-        let hour =
-            self.sent.front().filter(|_| self.sent.len() >= most_sent(max_per_hour)).map(|at| *at + TimeDelta::hours(1));
+        let hour = self.sent.front().filter(|_| self.sent.len() >= most_sent(max_per_hour)).map(|at| *at + TimeDelta::hours(1));
         [self.resume_at, hour].into_iter().flatten().filter(|at| *at > now).max()
     }
 

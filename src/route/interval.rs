@@ -137,7 +137,8 @@ impl Part {
         let Ok(instant) = jiff::Timestamp::from_millisecond(now.timestamp_millis()) else { return false };
         let there = instant.to_zoned(self.zone.clone());
         let minute = u16::try_from(i32::from(there.hour()) * 60 + i32::from(there.minute())).unwrap_or_default();
-        let fits = |ranges: &[(i16, i16)], value: i16| ranges.is_empty() || ranges.iter().any(|(a, b)| (*a..=*b).contains(&value));
+        let fits =
+            |ranges: &[(i16, i16)], value: i16| ranges.is_empty() || ranges.iter().any(|(a, b)| (*a..=*b).contains(&value));
         let length = i16::from(there.days_in_month());
         let day = i16::from(there.day());
         let from_begin = |bound: i16| if bound < 0 { (length + 1 + bound).max(1) } else { bound };
@@ -164,20 +165,8 @@ pub fn time_of_day(text: &str) -> Option<u16> {
 }
 
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
+const MONTHS: [&str; 12] =
+    ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"];
 
 /// 1 for Monday: the whole name or its first three letters.
 fn weekday(text: &str) -> Option<i16> {

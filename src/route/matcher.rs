@@ -247,4 +247,3 @@ fn pattern(text: &str) -> Result<Regex, MatcherError> {
         }
     })
 }
-

@@ -37,11 +37,11 @@ use std::{
 use chrono::TimeDelta;
 use rusqlite::{InterruptHandle, Transaction};
 
+use commit::Way;
 use error::Fault;
 pub use error::StoreError;
 use model::*;
 use prune::Heap;
-use commit::Way;
 use threads::{Readers, Writer};
 
 use crate::{
@@ -50,7 +50,8 @@ use crate::{
     route::Matcher,
     silence::{Ack, Preview, Silence},
     supply::{
-        AlertId, DeliveryId, Endpoint, FeedId, FeedState, ReceiverName, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
+        AlertId, DeliveryId, Endpoint, FeedId, FeedState, ReceiverName, RecordKey, Resource, RuleId, Timestamp, Token, TokenId,
+        Tracked,
     },
     wire,
 };

@@ -7,8 +7,8 @@ use crate::{
     alert::{Alert, AlertState, Labels, Notice},
     change::{Change, ChangeKind},
     supply::{
-        AlertId, ContentHash, DeliveryId, Endpoint, FeedId, FeedState, NoticeId, ReceiverName, Record, RecordKey, Resource, RuleId,
-        Timestamp, Token, TokenId, Tracked,
+        AlertId, ContentHash, DeliveryId, Endpoint, FeedId, FeedState, NoticeId, ReceiverName, Record, RecordKey, Resource,
+        RuleId, Timestamp, Token, TokenId, Tracked,
     },
     wire::{InvestorItem, Oddity, TokenItem},
 };

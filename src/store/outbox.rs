@@ -6,7 +6,9 @@ use super::{
     codec::{Conditions, Millis, all, count, counted, from_json, list, millis, one, small, time, word},
     commit::{Scribe, Way},
     error::Fault,
-    model::{Attempt, AttemptRecord, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, Saved, Shape},
+    model::{
+        Attempt, AttemptRecord, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, Saved, Shape,
+    },
 };
 use crate::{
     alert::{AlertBody, Notice, NoticeKind},
@@ -167,8 +169,7 @@ fn cut(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 
-const ROW_COLUMNS: &str =
-    "no, webhook_id, receiver, state, attempts, next_attempt_at, last_answer, created_at, delivered_at, shape, bundle ->> '$.truncated' FROM delivery";
+const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_answer, created_at, delivered_at, shape, bundle ->> '$.truncated' FROM delivery";
 
 pub(super) fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow>, Fault> {
     let mut conditions = Conditions::default();

@@ -84,11 +84,9 @@ fn alerts(to: &Transaction<'_>, before: Timestamp) -> Result<u64, Fault> {
         for notice in all(&mut statement, [id], |row| Ok(row.get::<_, String>(0)?))? {
             forget_notice(to, &notice)?;
         }
-        for sql in [
-            "DELETE FROM group_alert WHERE alert = ?1",
-            "DELETE FROM ack WHERE alert = ?1",
-            "DELETE FROM alert WHERE id = ?1",
-        ] {
+        for sql in
+            ["DELETE FROM group_alert WHERE alert = ?1", "DELETE FROM ack WHERE alert = ?1", "DELETE FROM alert WHERE id = ?1"]
+        {
             to.prepare_cached(sql)?.execute([id])?;
         }
     }

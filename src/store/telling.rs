@@ -84,8 +84,12 @@ pub(super) fn dispatch(to: &Transaction<'_>, policy: &Policy, now: Timestamp) ->
     );
 
     for (row, held) in &sorted.held {
-        to.prepare_cached("UPDATE telling SET state = ?2, holder = ?3, since = ?4 WHERE no = ?1")?
-            .execute(params![row.no, held.by.as_str(), held.id, Millis(now)])?;
+        to.prepare_cached("UPDATE telling SET state = ?2, holder = ?3, since = ?4 WHERE no = ?1")?.execute(params![
+            row.no,
+            held.by.as_str(),
+            held.id,
+            Millis(now)
+        ])?;
     }
     let is_held_now: BTreeSet<i64> = sorted.held.iter().map(|(row, _)| row.no).collect();
     for no in sorted.released.iter().filter(|no| !is_held_now.contains(no)) {
@@ -245,7 +249,8 @@ fn ack(row: &Row<'_>) -> Result<Ack, Fault> {
 }
 
 fn firing(from: &Transaction<'_>) -> Result<Vec<Firing>, Fault> {
-    let mut statement = from.prepare_cached("SELECT id, body ->> '$.labels' FROM alert WHERE state = 'firing' ORDER BY starts_at, id")?;
+    let mut statement =
+        from.prepare_cached("SELECT id, body ->> '$.labels' FROM alert WHERE state = 'firing' ORDER BY starts_at, id")?;
     all(&mut statement, [], |row| {
         let id: String = row.get(0)?;
         let labels: String = row.get(1)?;
@@ -327,8 +332,9 @@ fn send(to: &Transaction<'_>, message: &Message<'_>, now: Timestamp) -> Result<(
 // -- telling again --
 
 pub(super) fn repeats(from: &Transaction<'_>, now: Timestamp) -> Result<Vec<Repeat>, Fault> {
-    let mut statement = from
-        .prepare_cached("SELECT receiver, key FROM told_group WHERE repeat_at IS NOT NULL AND repeat_at <= ?1 ORDER BY repeat_at LIMIT ?2")?;
+    let mut statement = from.prepare_cached(
+        "SELECT receiver, key FROM told_group WHERE repeat_at IS NOT NULL AND repeat_at <= ?1 ORDER BY repeat_at LIMIT ?2",
+    )?;
     let groups = all(&mut statement, params![Millis(now), MAX_REPEATS], |row| {
         Ok((ReceiverName::from(row.get::<_, String>(0)?), row.get::<_, String>(1)?))
     })?;
@@ -366,8 +372,11 @@ pub(super) fn commit_repeats(
         scribe.notice(notice, &mut super::model::Saved::default())?;
     }
     for (receiver, key, repeat_at) in groups {
-        to.prepare_cached("UPDATE told_group SET repeat_at = ?3 WHERE receiver = ?1 AND key = ?2")?
-            .execute(params![receiver.as_str(), key, millis(*repeat_at)])?;
+        to.prepare_cached("UPDATE told_group SET repeat_at = ?3 WHERE receiver = ?1 AND key = ?2")?.execute(params![
+            receiver.as_str(),
+            key,
+            millis(*repeat_at)
+        ])?;
     }
     Ok(())
 }
@@ -452,7 +461,8 @@ pub(super) fn acknowledge(
                  (SELECT body ->> '$.record' FROM notice WHERE alert = ?1 ORDER BY at DESC LIMIT 1))",
         )?
         .query_row([alert.id.as_str()], |row| row.get(0))?;
-    let record = record.map(|text| from_json::<serde_json::Value>("the record of the alert", alert.id.as_str(), &text)).transpose()?;
+    let record =
+        record.map(|text| from_json::<serde_json::Value>("the record of the alert", alert.id.as_str(), &text)).transpose()?;
     let fact = Fact::of(alert.level, record.as_ref());
     to.prepare_cached(
         "INSERT INTO ack (alert, author, comment, at, fact) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -532,8 +542,9 @@ pub(super) fn open_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, Fault> {
 
 /// Labels of what was told or held back since then.
 fn labels_since(from: &Transaction<'_>, since: Timestamp, limit: u32) -> Result<Vec<Labels>, Fault> {
-    let mut statement =
-        from.prepare_cached("SELECT id, body ->> '$.labels' FROM notice WHERE at >= ?1 AND receivers <> '[]' ORDER BY at DESC LIMIT ?2")?;
+    let mut statement = from.prepare_cached(
+        "SELECT id, body ->> '$.labels' FROM notice WHERE at >= ?1 AND receivers <> '[]' ORDER BY at DESC LIMIT ?2",
+    )?;
     all(&mut statement, params![Millis(since), limit], |row| {
         let id: String = row.get(0)?;
         from_json("the labels of the notice", &id, &row.get::<_, String>(1)?)

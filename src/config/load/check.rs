@@ -289,7 +289,8 @@ impl Check<'_> {
     /// A list of tables, each with these keys.
     fn tables(&mut self, name: &str, title: &str, node: &Node, keys: &'static [Key]) {
         let Value::List(items) = &node.value else {
-            let help = if title.starts_with('[') { format!("write `{title}` with double brackets") } else { "write [{ … }]".into() };
+            let help =
+                if title.starts_with('[') { format!("write `{title}` with double brackets") } else { "write [{ … }]".into() };
             self.wrong_type(name, node, "a list of tables", Some(help));
             return;
         };

@@ -236,12 +236,8 @@ pub(super) const RECEIVER: &[Key] = &[
 ];
 
 /// Keys of `digest` in a `[[receiver]]`.
-const DIGEST: &[Key] = &[
-    key("at", Kind::TimeOfDay),
-    key("days", Kind::Texts),
-    key("timezone", Kind::Zone),
-    key("ahead", Kind::Span(HOUR, YEAR)),
-];
+const DIGEST: &[Key] =
+    &[key("at", Kind::TimeOfDay), key("days", Kind::Texts), key("timezone", Kind::Zone), key("ahead", Kind::Span(HOUR, YEAR))];
 
 /// Keys of each of `[[inhibit_rules]]`.
 pub(super) const INHIBIT_RULE: &[Key] = &[
@@ -318,9 +314,10 @@ pub(super) fn is_public(name: &str) -> bool {
     let all = SECTIONS.iter().flat_map(|(_, keys)| keys.iter()).chain(beside.into_iter().flatten());
     let mut known = all.filter(|key| key.name == name);
     let Some(first) = known.next() else { return false };
-    !std::iter::once(first)
-        .chain(known)
-        .any(|key| key.kind.is_secret() || matches!(key.kind, Kind::Url(_) | Kind::Smtp | Kind::Groups | Kind::Routes | Kind::Table(_) | Kind::Tables(_)))
+    !std::iter::once(first).chain(known).any(|key| {
+        key.kind.is_secret()
+            || matches!(key.kind, Kind::Url(_) | Kind::Smtp | Kind::Groups | Kind::Routes | Kind::Table(_) | Kind::Tables(_))
+    })
 }
 
 /// Words that, in a comment or a misspelt key, hint at a secret.
