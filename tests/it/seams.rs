@@ -248,13 +248,20 @@ async fn a_commit_that_fails_is_asked_for_again_and_told_once() {
     app.turn().await;
     app.edit(|edit| edit.move_event("alpha", time("2026-05-20T12:00:00Z"), time("2026-05-25T12:00:00Z")));
     let database = rusqlite::Connection::open(&app.config.store.path).expect("opens");
-    let sabotage = "CREATE TRIGGER sabotage BEFORE INSERT ON delivery BEGIN SELECT RAISE(ABORT, 'sabotage'); END";
+    let sabotage = "CREATE TRIGGER sabotage BEFORE INSERT ON telling BEGIN SELECT RAISE(ABORT, 'sabotage'); END";
     database.execute_batch(sabotage).expect("set");
     app.at("2026-03-01T06:00:00Z");
     app.poll(Endpoint::TokenList).await;
     app.app().tick(Job::Poll(Endpoint::UnlockEvents)).await.expect_err("the database refuses");
     database.execute_batch("DROP TRIGGER sabotage").expect("cleared");
+    // Nor is anything lost between the commit and the outbox.
+    let sabotage = "CREATE TRIGGER sabotage BEFORE INSERT ON delivery_notice BEGIN SELECT RAISE(ABORT, 'sabotage'); END";
+    database.execute_batch(sabotage).expect("set");
     app.at("2026-03-01T12:00:00Z");
+    app.tick().await;
+    assert_ne!(app.deliver().await.errors, [""; 0]);
+    assert_eq!(lines(&app.hook.take()), [""; 0]);
+    database.execute_batch("DROP TRIGGER sabotage").expect("cleared");
     let told = app.turn().await;
     assert_eq!(told.len(), 1, "{told:#?}");
     assert!(told[0].starts_with("alert.event ScheduleChanged alpha"), "{told:#?}");
