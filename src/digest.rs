@@ -290,6 +290,8 @@ impl Digest {
                 days_until: None,
                 when: None,
                 lead: None,
+                event: None,
+                series: Vec::new(),
                 source: SourceBody::default(),
             },
         }

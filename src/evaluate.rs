@@ -19,8 +19,8 @@
 
 mod draft;
 mod limit;
-mod whole;
 mod series;
+mod whole;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

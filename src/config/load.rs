@@ -312,7 +312,7 @@ fn bad_templates(file: &Path, tree: &Node, config: &Config) -> Vec<Diagnostic> {
     receivers
         .filter_map(|(index, receiver)| {
             let (key, message) = read_template(receiver).err()?;
-            Some(place_problem(file, tree, Problem { path: format!("receiver[{index}].{key}"), message, help: None }))
+            Some(place_problem(file, tree, Problem { path: format!("receiver[{index}].{key}"), message, help: None, is_of_keys: false }))
         })
         .collect()
 }
