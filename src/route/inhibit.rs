@@ -22,10 +22,13 @@ pub struct Firing {
     pub labels: Labels,
 }
 
+/// What inhibits by a rule, by the values of the labels that must be equal.
+type Sources<'a> = HashMap<Vec<&'a str>, Vec<&'a Firing>>;
+
 /// All inhibitions of one moment, ready to be asked.
 #[derive(Debug)]
 pub struct Inhibitor<'a> {
-    rules: Vec<(&'a InhibitRule, HashMap<Vec<&'a str>, Vec<&'a Firing>>)>,
+    rules: Vec<(&'a InhibitRule, Sources<'a>)>,
 }
 
 impl<'a> Inhibitor<'a> {
@@ -35,7 +38,7 @@ impl<'a> Inhibitor<'a> {
         let rules = rules
             .iter()
             .map(|rule| {
-                let mut sources: HashMap<Vec<&str>, Vec<&Firing>> = HashMap::new();
+                let mut sources: Sources<'_> = HashMap::new();
                 for alert in firing.iter().filter(|alert| all_match(&rule.source, &alert.labels)) {
                     sources.entry(values(&rule.equal, &alert.labels)).or_default().push(alert);
                 }
