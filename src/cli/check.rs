@@ -28,7 +28,9 @@ pub(super) fn run(check: &Check, context: &Context) -> anyhow::Result<Exit> {
     if let Some(config) = &loaded.config {
         let checked = engine::check_rules(config, &loaded, context);
         rules = Some((checked.count, checked.sources.len()));
+        let advice = engine::advise(&checked, config, context);
         diagnostics.extend(checked.diagnostics);
+        diagnostics.extend(advice);
         sources.extend(checked.sources);
     }
     match context.format {

@@ -32,6 +32,19 @@ pub(super) struct CheckedRules {
     pub diagnostics: Vec<Diagnostic>,
     /// Texts to show the problems in.
     pub sources: Vec<SourceText>,
+    set: rules::RuleSet,
+}
+
+/// What rules cannot do with what this config watches and asks for. It looks into the database, where there is one.
+pub(super) fn advise(checked: &CheckedRules, config: &Config, context: &Context) -> Vec<Diagnostic> {
+    let tokens = watched(config, context);
+    let known = rules::Known {
+        tokens: tokens.as_deref(),
+        asked: &asked(&config.schedule),
+        history: config.source.history,
+        horizon: config.source.horizon,
+    };
+    rules::advise(&checked.set, &known)
 }
 
 /// Reads and checks the rules of a config.
@@ -42,15 +55,8 @@ pub(super) fn check_rules(config: &Config, loaded: &Loaded, context: &Context) -
     let checked = rules::load(&files.files, &around);
     let mut diagnostics = files.diagnostics;
     diagnostics.extend(checked.diagnostics);
-    let tokens = watched(config, context);
-    let known = rules::Known {
-        tokens: tokens.as_deref(),
-        asked: &asked(&config.schedule),
-        history: config.source.history,
-        horizon: config.source.horizon,
-    };
-    diagnostics.extend(rules::advise(&checked.set, &known));
-    CheckedRules { count: u32::try_from(checked.set.rules.len()).unwrap_or(u32::MAX), diagnostics, sources: files.files }
+    let count = u32::try_from(checked.set.rules.len()).unwrap_or(u32::MAX);
+    CheckedRules { count, diagnostics, sources: files.files, set: checked.set }
 }
 
 /// The watched tokens with their groups, as far as they are known: those that the config names, and those of the database, where

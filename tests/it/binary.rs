@@ -363,7 +363,7 @@ fn what_init_writes_passes_check_and_a_second_init_replaces_nothing() {
 #[test]
 fn a_typo_is_answered_with_its_place_and_its_likely_meaning() {
     let good_config = "[source]\napi_key = \"k\"\n[watch]\ntokens = [\"arbitrum\"]\n";
-    let good_rule = "[[rule]]\nalert = \"A\"\non = \"unlock\"\nwithin = [\"7d\"]\nwhen = \"cliffValue >= 5\"\n";
+    let good_rule = "[[rule]]\nalert = \"A\"\non = \"unlock\"\nwithin = [\"7d\"]\nwhen = \"cliffValue >= 5000000\"\n";
     let cases = [
         ("a config key", "[source]\napi_key = \"k\"\n[watch]\ntokns = [\"arbitrum\"]\n".to_owned(), good_rule.to_owned()),
         ("a config section", format!("{good_config}[budgt]\nreserve = \"5%\"\n"), good_rule.to_owned()),
@@ -373,7 +373,7 @@ fn a_typo_is_answered_with_its_place_and_its_likely_meaning() {
         ("a rule key", good_config.to_owned(), good_rule.replace("within", "wihtin")),
         ("a record", good_config.to_owned(), good_rule.replace("\"unlock\"", "\"unlok\"")),
         ("a field", good_config.to_owned(), good_rule.replace("cliffValue", "clifValue")),
-        ("a type", good_config.to_owned(), good_rule.replace("cliffValue >= 5", "cliffValue >= 'five'")),
+        ("a type", good_config.to_owned(), good_rule.replace("cliffValue >= 5000000", "cliffValue >= 'five'")),
         ("a lead time", good_config.to_owned(), good_rule.replace("7d", "7dd")),
         (
             "a template variable",
