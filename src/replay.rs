@@ -1,0 +1,459 @@
+//! The path of a cycle in memory, over a clock that is moved by hand: answers in, what is told out.
+//!
+//! A [`Replay`] knows tokens as the database would. [`Replay::answer`] takes an answer in through [`crate::intake`], and
+//! [`Replay::advance`] lets time pass: whatever a rule, a lead time, a `for` or a proof of removal waits for happens at its own
+//! minute, as the daemon's evaluation would see it, without looking at the minutes between. Diff, evaluation, routes and templates are
+//! the real ones; only the database and the network are missing. Rule tests and backtests are made of this.
+//!
+//! Promise: the same answers at the same times tell the same, whatever the machine and whatever the time of day. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use chrono::TimeDelta;
+
+use crate::{
+    alert::{Alert, AlertState, Notice},
+    api::{Answer, Fetched, Outcome, Payload, Request},
+    budget::Why,
+    change::Change,
+    diff,
+    evaluate::{self, TokenFacts},
+    intake,
+    plan::Ask,
+    route::RouteTree,
+    rules::{On, RuleSet},
+    store::model::TokenSnapshot,
+    supply::{ContentHash, Endpoint, FeedState, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
+    watch::Watch,
+    wire,
+};
+
+/// How often the daemon evaluates: everything that time brings is told at a full minute.
+const MINUTE: TimeDelta = TimeDelta::minutes(1);
+
+/// What a tick judges, as the daemon does.
+const TIMED: [Resource; 3] = [Resource::Unlock, Resource::Allocation, Resource::Emission];
+
+/// How a replay goes about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Comparison of amounts, and proof of removals.
+    pub diff: diff::Settings,
+    /// When an answer that left something out, or was held, is asked for again.
+    pub poll_every: TimeDelta,
+    /// How often conditions that read the clock (`daysUntil`, `now`) are looked at. The daemon does so each minute.
+    pub look_every: TimeDelta,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { diff: diff::Settings::default(), poll_every: TimeDelta::hours(6), look_every: TimeDelta::hours(1) }
+    }
+}
+
+/// Tokens, alerts and the clock of a replay.
+#[derive(Debug)]
+pub struct Replay<'a> {
+    rules: &'a RuleSet,
+    routes: &'a RouteTree,
+    watch: &'a Watch,
+    pace: Pace,
+    now: Timestamp,
+    /// Lead times of all rules on unlocks, each once.
+    leads: Vec<TimeDelta>,
+    /// The farthest that a condition which reads the clock looks ahead; none where there is no such condition.
+    clock_horizon: Option<TimeDelta>,
+    tokens: BTreeMap<TokenId, Known>,
+    wakes: BTreeSet<(Timestamp, TokenId)>,
+    repeats: BTreeSet<(Timestamp, TokenId, Endpoint)>,
+    episodes: HashMap<(RuleId, String), u32>,
+    told: Vec<Notice>,
+    changes: Vec<(Timestamp, Change)>,
+    matches: BTreeMap<RuleId, u64>,
+    template_errors: BTreeMap<RuleId, String>,
+}
+
+/// What is known of one token.
+#[derive(Debug)]
+struct Known {
+    snapshot: TokenSnapshot,
+    wake: Option<Timestamp>,
+    /// The last answers that are not yet believed in full, to be given again.
+    answers: HashMap<Endpoint, Payload>,
+}
+
+/// A token to be judged, with what happened to it.
+struct Judged {
+    token: TokenId,
+    records: Option<Vec<Tracked>>,
+    resources: Vec<Resource>,
+    changes: Vec<Change>,
+    added: Vec<Tracked>,
+}
+
+impl<'a> Replay<'a> {
+    /// A replay that knows nothing yet, at `start`.
+    #[must_use]
+    pub fn new(rules: &'a RuleSet, routes: &'a RouteTree, watch: &'a Watch, pace: Pace, start: Timestamp) -> Self {
+        let on_unlocks = || rules.rules.iter().filter(|rule| rule.on == On::Record(Resource::Unlock));
+        let mut leads: Vec<TimeDelta> = on_unlocks().flat_map(|rule| rule.within.iter().map(|lead| lead.span)).collect();
+        leads.sort_unstable();
+        leads.dedup();
+        let clock_horizon = on_unlocks()
+            .filter(|rule| rule.is_clock_dependent)
+            .map(|rule| rule.within.iter().map(|lead| lead.span).max().unwrap_or(TimeDelta::MAX))
+            .max();
+        Self {
+            rules,
+            routes,
+            watch,
+            pace,
+            now: start,
+            leads,
+            clock_horizon,
+            tokens: BTreeMap::new(),
+            wakes: BTreeSet::new(),
+            repeats: BTreeSet::new(),
+            episodes: HashMap::new(),
+            told: Vec::new(),
+            changes: Vec::new(),
+            matches: BTreeMap::new(),
+            template_errors: BTreeMap::new(),
+        }
+    }
+
+    /// The time that it has come to.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// What was told since this was last asked, in order.
+    pub fn take_told(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.told)
+    }
+
+    /// What the diff told since this was last asked, with the time of each.
+    pub fn take_changes(&mut self) -> Vec<(Timestamp, Change)> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Alerts that are pending or firing.
+    pub fn open(&self) -> impl Iterator<Item = &Alert> {
+        self.tokens.values().flat_map(|known| &known.snapshot.alerts)
+    }
+
+    /// How many evaluations each rule held in.
+    #[must_use]
+    pub fn matches(&self) -> &BTreeMap<RuleId, u64> {
+        &self.matches
+    }
+
+    /// Rules with a template that failed, with the first error of each.
+    #[must_use]
+    pub fn template_errors(&self) -> &BTreeMap<RuleId, String> {
+        &self.template_errors
+    }
+
+    /// A row of the token list.
+    pub fn token(&mut self, item: &wire::TokenItem) {
+        let Some(id) = item.id.as_str().map(TokenId::from) else { return };
+        if !self.watch.covers(&id) {
+            return;
+        }
+        let is_new = !self.tokens.contains_key(&id);
+        let token = self.watch.placed(Token { item: item.clone(), ..Token::unknown(id.clone()) });
+        let settings = self.pace.diff;
+        let known = self.known(&id);
+        let before = std::mem::replace(&mut known.snapshot.token, token);
+        let (from, to) = (before.item.max_supply.copied(), item.max_supply.copied());
+        if let Some(change) = diff::max_supply_change(&id, from, to, &settings).filter(|_| !is_new) {
+            self.happened(std::slice::from_ref(&change));
+            let (records, resources) = (Some(Vec::new()), Vec::new());
+            self.judge(vec![Judged { token: id, records, resources, changes: vec![change], added: Vec::new() }]);
+        }
+    }
+
+    /// A complete answer of an endpoint about a token. The first one is the baseline and tells no change.
+    pub fn answer(&mut self, token: &TokenId, endpoint: Endpoint, payload: Payload) {
+        if !self.watch.covers(token) {
+            return;
+        }
+        let (now, pace, watch) = (self.now, self.pace, self.watch);
+        let known = self.known(token);
+        let (ask, fetched) = asked(token, endpoint, payload, now);
+        let taken = intake::take_in(&known.snapshot, &ask, &fetched, &pace.diff, now);
+        let resource = endpoint.resource();
+        let awaits_proof = !taken.update.state.missing.is_empty() || taken.is_held;
+        if let (Some((name, symbol)), true) = (taken.named, known.snapshot.token.item.name.is_absent()) {
+            known.snapshot.token.item.name = name.into();
+            known.snapshot.token.item.symbol = symbol.into();
+            known.snapshot.token = watch.placed(known.snapshot.token.clone());
+        }
+        put(&mut known.snapshot.feeds, endpoint, taken.update.state);
+        if let Some(header) = taken.update.header {
+            put(&mut known.snapshot.headers, endpoint, header);
+        }
+        match fetched.outcome {
+            Outcome::Fresh(answer) if awaits_proof => {
+                known.answers.insert(endpoint, answer.payload);
+                self.repeats.insert((now + pace.poll_every, token.clone(), endpoint));
+            }
+            _ => {
+                known.answers.remove(&endpoint);
+                self.repeats.retain(|(_, of, by)| of != token || *by != endpoint);
+            }
+        }
+        if taken.failure.is_some() {
+            return;
+        }
+        let records = self.keep(token, resource, taken.after);
+        self.happened(&taken.changes);
+        let resources = resource.into_iter().collect();
+        self.judge(vec![Judged {
+            token: token.clone(),
+            records: Some(records),
+            resources,
+            changes: taken.changes,
+            added: taken.added,
+        }]);
+    }
+
+    /// All funding rounds of a token that are public by now. The first list is the baseline.
+    pub fn rounds(&mut self, token: &TokenId, rounds: &[wire::FundingRound]) {
+        if !self.watch.covers(token) {
+            return;
+        }
+        let (now, settings) = (self.now, self.pace.diff);
+        let known = self.known(token);
+        let is_baseline = known.snapshot.feed(Endpoint::Investors).is_none();
+        let before: Vec<Tracked> = known.snapshot.records_of(Resource::Funding).cloned().collect();
+        let mut found = if is_baseline {
+            diff::Diff { put: diff::baseline_funding(rounds), ..Default::default() }
+        } else {
+            diff::diff_funding(token, &before, &[], rounds, &settings, &diff::Window::ALL)
+        };
+        // As in the daemon: a page about one investor proves nothing by what it leaves out.
+        found.removed.clear();
+        let is_new = |put: &&crate::store::model::Put| !is_baseline && before.iter().all(|known| known.key != put.key);
+        let added: Vec<Tracked> = found
+            .put
+            .iter()
+            .filter(is_new)
+            .map(|put| Tracked { key: put.key.clone(), record: put.record.clone() })
+            .collect();
+        put(
+            &mut known.snapshot.feeds,
+            Endpoint::Investors,
+            FeedState { baseline_at: Some(now), read_at: Some(now), tried_at: Some(now), ..Default::default() },
+        );
+        let records = self.keep(token, Some(Resource::Funding), diff::apply(&before, &found));
+        self.happened(&found.changes);
+        let resources = vec![Resource::Funding];
+        self.judge(vec![Judged {
+            token: token.clone(),
+            records: Some(records),
+            resources,
+            changes: found.changes,
+            added,
+        }]);
+    }
+
+    /// Lets time pass up to `until`, inclusive: what falls due on the way happens at its own minute.
+    pub fn advance(&mut self, until: Timestamp) {
+        self.advance_to(until, true);
+    }
+
+    /// Lets time pass up to `until`, exclusive: what falls due at that very instant waits for an answer that comes with it.
+    pub fn advance_before(&mut self, until: Timestamp) {
+        self.advance_to(until, false);
+    }
+
+    fn advance_to(&mut self, until: Timestamp, is_inclusive: bool) {
+        let is_in = |at: Timestamp| at < until || is_inclusive && at == until;
+        loop {
+            let wake = self.wakes.first().map(|(at, _)| *at).filter(|at| is_in(*at));
+            let repeat = self.repeats.first().map(|(at, ..)| *at).filter(|at| is_in(*at));
+            let Some(next) = [wake, repeat].into_iter().flatten().min() else { break };
+            self.now = self.now.max(next);
+            if repeat == Some(next) {
+                let Some((_, token, endpoint)) = self.repeats.pop_first() else { break };
+                let again = self.tokens.get_mut(&token).and_then(|known| known.answers.remove(&endpoint));
+                if let Some(payload) = again {
+                    self.answer(&token, endpoint, payload);
+                }
+                continue;
+            }
+            let mut due = Vec::new();
+            while self.wakes.first().is_some_and(|(at, _)| *at <= next) {
+                let Some((_, token)) = self.wakes.pop_first() else { break };
+                if let Some(known) = self.tokens.get_mut(&token) {
+                    known.wake = None;
+                }
+                due.push(Judged {
+                    token,
+                    records: None,
+                    resources: TIMED.to_vec(),
+                    changes: Vec::new(),
+                    added: Vec::new(),
+                });
+            }
+            self.judge(due);
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn known(&mut self, id: &TokenId) -> &mut Known {
+        let watch = self.watch;
+        self.tokens.entry(id.clone()).or_insert_with(|| Known {
+            snapshot: TokenSnapshot {
+                token: watch.placed(Token::unknown(id.clone())),
+                feeds: Vec::new(),
+                headers: Vec::new(),
+                records: Vec::new(),
+                alerts: Vec::new(),
+            },
+            wake: None,
+            answers: HashMap::new(),
+        })
+    }
+
+    /// Puts the records of a resource in place of those that were there, and gives them back.
+    fn keep(&mut self, token: &TokenId, resource: Option<Resource>, after: Vec<Tracked>) -> Vec<Tracked> {
+        let known = self.known(token);
+        known.snapshot.records.retain(|tracked| Some(tracked.record.resource()) != resource);
+        known.snapshot.records.extend(after.iter().cloned());
+        after
+    }
+
+    fn happened(&mut self, changes: &[Change]) {
+        let now = self.now;
+        self.changes.extend(changes.iter().map(|change| (now, change.clone())));
+    }
+
+    /// Judges tokens together, as one evaluation of the daemon does, and notes when each is to be looked at again.
+    fn judge(&mut self, batch: Vec<Judged>) {
+        let polled: Vec<Vec<(Resource, Timestamp)>> = batch.iter().map(|judged| self.polled_at(&judged.token)).collect();
+        let facts: Vec<TokenFacts<'_>> = batch
+            .iter()
+            .zip(&polled)
+            .filter_map(|(judged, polled_at)| {
+                let known = self.tokens.get(&judged.token)?;
+                Some(TokenFacts {
+                    token: &known.snapshot.token,
+                    is_watched: true,
+                    records: judged.records.as_deref().unwrap_or(&known.snapshot.records),
+                    resources: &judged.resources,
+                    changes: &judged.changes,
+                    added: &judged.added,
+                    alerts: &known.snapshot.alerts,
+                    polled_at,
+                })
+            })
+            .collect();
+        let context = evaluate::Context { rules: self.rules, routes: self.routes, now: self.now };
+        let draft = evaluate::evaluate(&facts, &context);
+        drop(facts);
+        let latest: Vec<u32> =
+            draft.openings().into_iter().map(|opening| self.episodes.get(&opening).copied().unwrap_or(0)).collect();
+        let verdict = draft.number(&latest);
+        for alert in verdict.alerts {
+            let episode = self.episodes.entry((alert.rule.clone(), alert.subject.clone())).or_default();
+            *episode = (*episode).max(alert.episode);
+            let Some(known) = alert.token.as_ref().and_then(|token| self.tokens.get_mut(token)) else { continue };
+            known.snapshot.alerts.retain(|open| open.id != alert.id);
+            if matches!(alert.state, AlertState::Pending | AlertState::Firing) {
+                known.snapshot.alerts.push(alert);
+            }
+        }
+        self.told.extend(verdict.notices);
+        for (rule, _) in verdict.rule_matches {
+            *self.matches.entry(rule).or_default() += 1;
+        }
+        for (rule, error) in verdict.template_errors {
+            self.template_errors.entry(rule).or_insert(error);
+        }
+        for judged in &batch {
+            self.set_wake(&judged.token);
+        }
+    }
+
+    fn polled_at(&self, token: &TokenId) -> Vec<(Resource, Timestamp)> {
+        let Some(known) = self.tokens.get(token) else { return Vec::new() };
+        let feeds = known.snapshot.feeds.iter();
+        feeds.filter_map(|(endpoint, state)| Some((endpoint.resource()?, state.read_at?))).collect()
+    }
+
+    fn set_wake(&mut self, token: &TokenId) {
+        let Some(known) = self.tokens.get(token) else { return };
+        let (before, next) = (known.wake, self.next_wake(known));
+        if before == next {
+            return;
+        }
+        if let Some(before) = before {
+            self.wakes.remove(&(before, token.clone()));
+        }
+        if let Some(next) = next {
+            self.wakes.insert((next, token.clone()));
+        }
+        if let Some(known) = self.tokens.get_mut(token) {
+            known.wake = next;
+        }
+    }
+
+    /// The next minute at which the passing of time may change what is to be told of a token.
+    fn next_wake(&self, known: &Known) -> Option<Timestamp> {
+        let now = self.now;
+        let look = now + self.pace.look_every.max(MINUTE);
+        let rechecks = known.snapshot.alerts.iter().filter_map(|alert| alert.recheck_at).map(|at| if at > now { at } else { look });
+        let mut next: Option<Timestamp> = rechecks.min();
+        for tracked in known.snapshot.records_of(Resource::Unlock) {
+            let Some(interval) = tracked.record.interval() else { continue };
+            let crossings = self.leads.iter().filter_map(|lead| interval.start.checked_sub_signed(*lead)).filter(|at| *at > now);
+            let is_ahead = !interval.has_passed(now);
+            // Before its horizon comes up, a condition on the clock need not be asked.
+            let look = self.clock_horizon.filter(|_| is_ahead).map(|horizon| {
+                interval.start.checked_sub_signed(horizon).map_or(look, |seen| seen.max(look))
+            });
+            next = next.into_iter().chain(crossings).chain(look).min();
+        }
+        next.map(minute)
+    }
+}
+
+/// The full minute at or after an instant.
+fn minute(at: Timestamp) -> Timestamp {
+    let over = at.timestamp_millis().rem_euclid(MINUTE.num_milliseconds());
+    if over == 0 { at } else { at.checked_add_signed(MINUTE - TimeDelta::milliseconds(over)).unwrap_or(at) }
+}
+
+fn put<T>(list: &mut Vec<(Endpoint, T)>, endpoint: Endpoint, value: T) {
+    match list.iter_mut().find(|(of, _)| *of == endpoint) {
+        Some((_, there)) => *there = value,
+        None => list.push((endpoint, value)),
+    }
+}
+
+/// A request and its answer, as the client would have them.
+fn asked(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) -> (Ask, Fetched) {
+    let request = Request::Token {
+        endpoint,
+        token: token.clone(),
+        start: chrono::NaiveDate::MIN,
+        end: chrono::NaiveDate::MAX,
+    };
+    let ask = Ask { request: request.clone(), known: None, why: Why::Changed, cost: 1, mark: Some(now) };
+    let answer = Answer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
+    let fetched = Fetched {
+        request,
+        outcome: Outcome::Fresh(answer),
+        credits: 1,
+        requests: 1,
+        credit: None,
+        bytes: 0,
+        took: std::time::Duration::ZERO,
+        status: Some(200),
+        version: None,
+    };
+    (ask, fetched)
+}

@@ -1,0 +1,186 @@
+//! What was expected against what was told: paired by likeness, told as a difference that a person reads at a glance.
+
+use std::fmt::Write as _;
+
+use crate::{
+    alert::{Notice, NoticeKind},
+    diagnostic::harmless,
+    supply::Timestamp,
+};
+
+use super::file::{Expected, instant};
+
+/// An expectation that differs in so many ways from every alert is told as missing rather than as different.
+const TOO_DIFFERENT: usize = 4;
+
+/// What differs; empty where all is as expected. Each line is ready to be printed.
+pub(super) fn differences(expected: &[&Expected], told: &[Notice], start: Timestamp) -> Vec<String> {
+    let mut open: Vec<&Notice> = told.iter().collect();
+    let mut unmet: Vec<&Expected> = Vec::new();
+    // What matches in full is taken out first, so that the rest is paired with what is left.
+    for wanted in expected {
+        match open.iter().position(|notice| ways(wanted, notice, start).is_empty()) {
+            Some(at) => _ = open.remove(at),
+            None => unmet.push(wanted),
+        }
+    }
+    let mut lines = Vec::new();
+    for wanted in unmet {
+        let nearest = open
+            .iter()
+            .enumerate()
+            .filter(|(_, notice)| notice.body.rule == wanted.rule && is_of(wanted, notice))
+            .map(|(at, notice)| (ways(wanted, notice, start), at))
+            .min_by_key(|(ways, _)| ways.len())
+            .filter(|(ways, _)| ways.len() <= TOO_DIFFERENT);
+        match nearest {
+            Some((ways, at)) => {
+                let notice = open.remove(at);
+                lines.push(format!("  told otherwise: {}", head(notice)));
+                lines.extend(ways.into_iter().flat_map(|way| way.lines()));
+            }
+            None => lines.push(format!("- expected, but not told: {}", sketch(wanted))),
+        }
+    }
+    for notice in open {
+        lines.push("+ told, but not expected:".to_owned());
+        lines.extend(as_toml(notice).lines().map(|line| format!("+     {line}")));
+    }
+    lines
+}
+
+/// One way in which an alert is not what was expected.
+struct Way {
+    what: String,
+    expected: String,
+    told: String,
+}
+
+impl Way {
+    fn lines(self) -> Vec<String> {
+        let Way { what, expected, told } = self;
+        let mut lines = vec![format!("      {what}")];
+        // Texts of several lines are shown line by line, and only from where they part.
+        let (wanted, got): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), told.lines().collect());
+        let same = wanted.iter().zip(&got).take_while(|(a, b)| a == b).count();
+        if same > 0 {
+            lines.push(format!("          … {same} line{} alike", if same == 1 { "" } else { "s" }));
+        }
+        lines.extend(wanted.iter().skip(same).map(|line| format!("        - {}", harmless(line))));
+        lines.extend(got.iter().skip(same).map(|line| format!("        + {}", harmless(line))));
+        if let (Some(wanted), Some(got), true) = (wanted.get(same), got.get(same), wanted.len() == 1 && got.len() == 1) {
+            let column = wanted.chars().zip(got.chars()).take_while(|(a, b)| a == b).count();
+            if column >= 8 {
+                lines.push(format!("          {}^ from here", " ".repeat(column)));
+            }
+        }
+        lines
+    }
+}
+
+fn is_of(wanted: &Expected, notice: &Notice) -> bool {
+    let token = notice.body.token.as_ref();
+    wanted.token.as_deref().is_none_or(|wanted| token.is_some_and(|token| token.id == wanted || token.symbol == wanted))
+}
+
+fn ways(wanted: &Expected, notice: &Notice, start: Timestamp) -> Vec<Way> {
+    let mut ways = Vec::new();
+    let mut differ = |what: &str, expected: String, told: String| {
+        if expected != told {
+            ways.push(Way { what: what.to_owned(), expected, told });
+        }
+    };
+    differ("rule", wanted.rule.clone(), notice.body.rule.clone());
+    if !is_of(wanted, notice) {
+        let told = notice.body.token.as_ref().map_or_else(|| "(none)".to_owned(), |token| token.id.clone());
+        differ("token", wanted.token.clone().unwrap_or_default(), told);
+    }
+    if let Some(kind) = wanted.notice_kind() {
+        differ("type", short(kind).to_owned(), short(notice.kind).to_owned());
+    }
+    if let Some(reason) = &wanted.reason {
+        differ("reason", reason.clone(), notice.body.reason.clone());
+    }
+    if let Some(Ok(at)) = wanted.at.as_ref().map(|at| instant(at, Some(start))) {
+        differ("at", at.to_rfc3339(), notice.at.to_rfc3339());
+    }
+    for (name, value) in &wanted.labels {
+        let told = notice.body.labels.get(name).map_or_else(|| "(no such label)".to_owned(), |told| format!("{told:?}"));
+        differ(&format!("label {name}"), format!("{value:?}"), told);
+    }
+    for (name, text) in wanted.texts() {
+        let told = notice.body.annotations.get(name).map_or("(no such annotation)", String::as_str);
+        differ(name, text.trim().to_owned(), told.trim().to_owned());
+    }
+    if let Some(receivers) = &wanted.receivers {
+        let list = |mut names: Vec<String>| {
+            names.sort();
+            if names.is_empty() { "nobody".to_owned() } else { names.join(", ") }
+        };
+        let told = notice.receivers.iter().map(ToString::to_string).collect();
+        differ("receivers", list(receivers.clone()), list(told));
+    }
+    ways
+}
+
+fn short(kind: NoticeKind) -> &'static str {
+    kind.as_str().trim_start_matches("alert.")
+}
+
+fn head(notice: &Notice) -> String {
+    let token = notice.body.token.as_ref().map(|token| format!(" of {}", harmless(&token.id))).unwrap_or_default();
+    let at = notice.at.format("%Y-%m-%d %H:%M");
+    format!("{}{token}, {} ({}), at {at}", notice.body.rule, short(notice.kind), notice.body.reason)
+}
+
+fn sketch(wanted: &Expected) -> String {
+    let mut text = wanted.rule.clone();
+    if let Some(token) = &wanted.token {
+        let _ = write!(text, " of {token}");
+    }
+    for part in [&wanted.kind, &wanted.reason].into_iter().flatten() {
+        let _ = write!(text, ", {part}");
+    }
+    if let Some(summary) = &wanted.summary {
+        let _ = write!(text, ": {summary:?}");
+    }
+    harmless(&text)
+}
+
+/// An alert as a test file writes it, ready to be copied into one.
+pub(super) fn as_toml(notice: &Notice) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let mut text = "[[test.expect.alert]]\n".to_owned();
+    let mut line = |key: &str, value: String| _ = writeln!(text, "{key} = {value}");
+    line("rule", quoted(&notice.body.rule));
+    if let Some(token) = &notice.body.token {
+        line("token", quoted(&token.id));
+    }
+    line("type", quoted(short(notice.kind)));
+    line("reason", quoted(&notice.body.reason));
+    line("at", notice.at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true));
+    let key = |name: &str| {
+        let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        if is_bare { name.to_owned() } else { quoted(name) }
+    };
+    let own = |name: &str| !matches!(name, "alertname" | "token");
+    let labels: Vec<String> = notice
+        .body
+        .labels
+        .iter()
+        .filter(|(name, _)| own(name))
+        .map(|(name, value)| format!("{} = {}", key(name), quoted(value)))
+        .collect();
+    if !labels.is_empty() {
+        line("labels", format!("{{ {} }}", labels.join(", ")));
+    }
+    let receivers: Vec<String> = notice.receivers.iter().map(|name| quoted(name.as_str())).collect();
+    line("receivers", format!("[{}]", receivers.join(", ")));
+    for (name, value) in &notice.body.annotations {
+        match name.as_str() {
+            "summary" | "description" => line(name, quoted(value)),
+            other => line(&format!("annotations.{}", key(other)), quoted(value)),
+        }
+    }
+    text
+}

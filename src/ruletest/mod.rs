@@ -1,0 +1,325 @@
+//! Rule tests: files beside the rules that say what is given, when, and what is to be told of it.
+//!
+//! The cast: `file` reads a test file, `source` is what the API would say, [`crate::replay`] is the real path of a cycle over a clock
+//! that the test moves, `compare` holds what was told against what was expected, [`report`] tells a person or a build server.
+//!
+//! A test is complete: between two expectations everything that is told must be expected, so that a rule that says too much fails as
+//! one that says too little. Labels, receivers and final texts are those that a message would have. No network, no database, no clock.
+
+mod compare;
+mod file;
+pub mod report;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    io::Read as _,
+    ops::Range,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    alert::Notice,
+    config::{self, Config},
+    diagnostic::{self, Diagnostic, SourceText},
+    replay::{Pace, Replay},
+    route::RouteTree,
+    rules::{self, RuleSet},
+    supply::{Resource, Timestamp, TokenId},
+    watch::Watch,
+};
+
+use file::{Expect, Expected, Input, Test, TestFile, folder_of, instant, line_of};
+use source::{Said, Source};
+
+/// Largest test file, bytes.
+const MAX_FILE: u64 = 4 << 20;
+/// Test files of one run.
+const MAX_FILES: usize = 1_000;
+
+/// What tests run against where their file does not say it.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Rules, receivers, routes and groups.
+    pub config: &'a Config,
+    /// Where its relative paths begin.
+    pub base_dir: &'a Path,
+    /// Only tests whose name contains this.
+    pub only: Option<&'a str>,
+}
+
+/// How one test ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Which file.
+    pub file: PathBuf,
+    /// The line where the test begins, from 1.
+    pub line: usize,
+    /// Its name; for what is wrong with a file as a whole, the file's.
+    pub name: String,
+    /// How long it took.
+    pub took: Duration,
+    /// What is not as expected; empty where it passed.
+    pub failures: Vec<Failure>,
+}
+
+/// Something that is not as expected.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The line of the expectation or input, from 1.
+    pub line: usize,
+    /// Which one, in a few words.
+    pub place: String,
+    /// What differs, ready to be printed.
+    pub lines: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether all was as expected.
+    #[must_use]
+    pub fn is_passed(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// Test files beside the rules of a config: `tests/*.toml` in each folder that `[rules] paths` names.
+#[must_use]
+pub fn files_beside(config: &Config, base_dir: &Path) -> Vec<PathBuf> {
+    let mut patterns: Vec<String> = config
+        .rules
+        .paths
+        .iter()
+        .map(|pattern| {
+            let folder = Path::new(pattern).parent().unwrap_or_else(|| Path::new(""));
+            folder.join("tests/*.toml").to_string_lossy().into_owned()
+        })
+        .collect();
+    patterns.sort();
+    patterns.dedup();
+    // No tests is no mistake, so what is said of patterns that match nothing is left aside.
+    rules::read_files(&patterns, base_dir).files.into_iter().map(|source| source.file).collect()
+}
+
+/// Runs the tests of `files`, in their order. `heard` gets each outcome as it comes.
+pub fn run(files: &[PathBuf], setup: &Setup<'_>, mut heard: impl FnMut(&Outcome)) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for path in files.iter().take(MAX_FILES) {
+        for outcome in run_file(path, setup) {
+            heard(&outcome);
+            outcomes.push(outcome);
+        }
+    }
+    outcomes
+}
+
+fn run_file(path: &Path, setup: &Setup<'_>) -> Vec<Outcome> {
+    let whole = |lines: Vec<String>| {
+        let failures = vec![Failure { line: 1, place: "the file".into(), lines }];
+        vec![Outcome { file: path.to_owned(), line: 1, name: path.display().to_string(), took: Duration::ZERO, failures }]
+    };
+    let source = match read(path) {
+        Ok(text) => SourceText { file: path.to_owned(), text },
+        Err(problem) => return whole(vec![format!("the test file cannot be read: {problem}")]),
+    };
+    let file = match file::parse(&source) {
+        Ok(file) => file,
+        Err(problems) => return whole(shown(&problems, std::slice::from_ref(&source))),
+    };
+    let bench = match Bench::of(&file, path, setup) {
+        Ok(bench) => bench,
+        Err(lines) => return whole(lines),
+    };
+    let is_wanted = |test: &&toml::Spanned<Test>| setup.only.is_none_or(|only| test.get_ref().name.contains(only));
+    file.test.iter().filter(is_wanted).map(|test| bench.run(test.get_ref(), test.span(), &source, &file)).collect()
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > MAX_FILE { Err(format!("it is larger than {MAX_FILE} bytes")) } else { Ok(text) }
+}
+
+fn shown(problems: &[Diagnostic], sources: &[SourceText]) -> Vec<String> {
+    diagnostic::render(problems, sources, false).lines().map(str::to_owned).collect()
+}
+
+/// Rules, routes and groups that the tests of one file run against.
+struct Bench {
+    rules: RuleSet,
+    routes: RouteTree,
+    watch: Watch,
+}
+
+impl Bench {
+    fn of(file: &TestFile, path: &Path, setup: &Setup<'_>) -> Result<Self, Vec<String>> {
+        let config = setup.config;
+        let (route, receivers) = match &file.route {
+            None => (&config.route, config.receivers.clone()),
+            Some(route) => {
+                let named = |name: String| config::Receiver { name, ..config::Receiver::default() };
+                (route, file::receivers_of(route).into_iter().map(named).collect())
+            }
+        };
+        let routes = RouteTree::build(route, &receivers)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let groups = file.groups.as_ref().unwrap_or(&config.watch.groups);
+        let watch = Watch::build(&config::Watch { tokens: vec!["*".into()], groups: groups.clone() })
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let read = match &file.rules {
+            Some(paths) => rules::read_files(paths, folder_of(path)),
+            None => rules::read_files(&config.rules.paths, setup.base_dir),
+        };
+        let names: Vec<String> = receivers.iter().map(|receiver| receiver.name.clone()).collect();
+        // A rule that has expired by today has not at the time of the test; `expires` is judged by the clock of each test.
+        let earliest = file.test.iter().filter_map(|test| instant(test.get_ref().start.get_ref(), None).ok()).min();
+        let around = rules::Surroundings { receivers: &names, groups, now: earliest.unwrap_or_default() };
+        let loaded = rules::load(&read.files, &around);
+        let is_error = |problem: &&Diagnostic| problem.severity == diagnostic::Severity::Error;
+        let errors: Vec<Diagnostic> = read.diagnostics.iter().chain(&loaded.diagnostics).filter(is_error).cloned().collect();
+        if !errors.is_empty() {
+            return Err(shown(&errors, &loaded.sources));
+        }
+        if loaded.set.rules.is_empty() {
+            return Err(vec!["there are no rules to test: name them by `rules = [\"../unlocks.toml\"]`".into()]);
+        }
+        Ok(Self { rules: loaded.set, routes, watch })
+    }
+
+    fn run(&self, test: &Test, span: Range<usize>, source: &SourceText, file: &TestFile) -> Outcome {
+        let began = Instant::now();
+        let failures = self.failures(test, source, file);
+        Outcome {
+            file: source.file.clone(),
+            line: line_of(&source.text, &span),
+            name: test.name.clone(),
+            took: began.elapsed(),
+            failures,
+        }
+    }
+
+    fn failures(&self, test: &Test, source: &SourceText, file: &TestFile) -> Vec<Failure> {
+        let at = |span: &Range<usize>| line_of(&source.text, span);
+        let broken = |span: &Range<usize>, place: &str, problem: String| {
+            vec![Failure { line: at(span), place: place.to_owned(), lines: vec![problem] }]
+        };
+        let Ok(start) = instant(test.start.get_ref(), None) else { return Vec::new() };
+        let mut failures = Vec::new();
+        if let Some(problem) = self.unknown_rule(test) {
+            return broken(&test.start.span(), "the test", problem);
+        }
+
+        let mut replay = Replay::new(&self.rules, &self.routes, &self.watch, Pace::default(), start);
+        let mut says = Source::default();
+        for facts in file.token.iter().chain(&test.token) {
+            match source::token_item(facts.get_ref()) {
+                Ok(item) => replay.token(&item),
+                Err(problem) => return broken(&facts.span(), "a token", problem),
+            }
+        }
+        let mut last = start;
+        let mut inputs = test.input.iter().map(|input| {
+            last = input.get_ref().at.as_ref().and_then(|at| instant(at.get_ref(), Some(start)).ok()).unwrap_or(last);
+            (last, input)
+        });
+        let mut next = inputs.next();
+        let expectations = test.expect.iter().map(Some).chain([None]);
+        for expect in expectations {
+            let until = expect.map(|expect| instant(expect.get_ref().at.get_ref(), Some(start)).unwrap_or(start));
+            while let Some((when, input)) = next.filter(|(when, _)| until.is_none_or(|until| *when <= until)) {
+                replay.advance_before(when);
+                if let Err(problem) = give(&mut replay, &mut says, input.get_ref(), folder_of(&source.file)) {
+                    let place = format!("the input at {}", when.format("%Y-%m-%d %H:%M"));
+                    failures.extend(broken(&input.span(), &place, problem));
+                    return failures;
+                }
+                next = inputs.next();
+            }
+            let (Some(expect), Some(until)) = (expect, until) else { break };
+            replay.advance(until);
+            let told = replay.take_told();
+            failures.extend(held_against(expect.get_ref(), at(&expect.span()), &told, until, start));
+        }
+        // What came with or after the last expectation is expected by nothing.
+        let told = replay.take_told();
+        if !told.is_empty() {
+            let lines = compare::differences(&[], &told, start);
+            failures.push(Failure { line: at(&test.start.span()), place: "after the last expectation".into(), lines });
+        }
+        for (rule, error) in replay.template_errors() {
+            failures.push(Failure {
+                line: at(&test.start.span()),
+                place: format!("a template of {rule}"),
+                lines: vec![error.clone()],
+            });
+        }
+        failures
+    }
+
+    /// An expectation that names a rule which is not there would pass or fail for the wrong reason.
+    fn unknown_rule(&self, test: &Test) -> Option<String> {
+        let names = || self.rules.rules.iter().map(|rule| rule.name.as_str());
+        let named = test.expect.iter().flat_map(|expect| {
+            let expect = expect.get_ref();
+            expect.rule.iter().chain(expect.alert.iter().map(|alert| &alert.get_ref().rule))
+        });
+        let unknown = named.into_iter().find(|name| names().all(|known| known != name.as_str()))?;
+        Some(match diagnostic::closest(unknown, names()) {
+            Some(near) => format!("no rule is called {unknown:?}: did you mean {near:?}?"),
+            None => format!("no rule is called {unknown:?}; there are {}", names().collect::<Vec<_>>().join(", ")),
+        })
+    }
+}
+
+/// Hands an input to the replay.
+fn give(replay: &mut Replay<'_>, says: &mut Source, input: &Input, folder: &Path) -> Result<(), String> {
+    let token = TokenId::from(input.token.as_str());
+    if let Some(facts) = &input.facts {
+        let mut facts = facts.clone();
+        facts.insert("id".into(), toml::Value::String(input.token.clone()));
+        replay.token(&source::token_item(&facts)?);
+    }
+    let mut touched: BTreeMap<Resource, ()> = BTreeMap::new();
+    let lists = [
+        (Resource::Unlock, &input.unlock),
+        (Resource::Burn, &input.burn),
+        (Resource::Buyback, &input.buyback),
+        (Resource::Emission, &input.emission),
+        (Resource::Allocation, &input.allocation),
+        (Resource::Funding, &input.funding),
+    ];
+    for (resource, given) in lists {
+        if let Some(given) = given {
+            says.set(&token, resource, given, folder)?;
+            touched.insert(resource, ());
+        }
+    }
+    for entry in &input.add {
+        touched.insert(says.add(&token, entry)?, ());
+    }
+    for entry in &input.change {
+        touched.insert(says.change(&token, entry)?, ());
+    }
+    for entry in &input.remove {
+        touched.insert(says.remove(&token, entry)?, ());
+    }
+    for resource in touched.into_keys() {
+        match says.said(&token, resource)? {
+            Said::Answer(endpoint, payload) => replay.answer(&token, endpoint, payload),
+            Said::Rounds(rounds) => replay.rounds(&token, &rounds),
+        }
+    }
+    Ok(())
+}
+
+fn held_against(expect: &Expect, line: usize, told: &[Notice], until: Timestamp, start: Timestamp) -> Option<Failure> {
+    let is_meant = |notice: &&Notice| expect.rule.as_deref().is_none_or(|rule| notice.body.rule == rule);
+    let told: Vec<Notice> = told.iter().filter(is_meant).cloned().collect();
+    let wanted: Vec<&Expected> = expect.alert.iter().map(toml::Spanned::get_ref).collect();
+    let lines = compare::differences(&wanted, &told, start);
+    let place = format!("expected at {}", until.format("%Y-%m-%d %H:%M"));
+    (!lines.is_empty()).then_some(Failure { line, place, lines })
+}
