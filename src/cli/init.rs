@@ -13,11 +13,14 @@ use super::{Exit, shown};
 
 /// The commented config.
 const CONFIG: &str = include_str!("init.toml");
-/// The starter rules, by file name.
-const RULES: [(&str, &str); 3] = [
+/// The starter rules and their tests, by file name.
+const RULES: [(&str, &str); 6] = [
     ("unlocks.toml", include_str!("../../rules/unlocks.toml")),
     ("changes.toml", include_str!("../../rules/changes.toml")),
     ("supply.toml", include_str!("../../rules/supply.toml")),
+    ("tests/unlocks.toml", include_str!("../../rules/tests/unlocks.toml")),
+    ("tests/changes.toml", include_str!("../../rules/tests/changes.toml")),
+    ("tests/supply.toml", include_str!("../../rules/tests/supply.toml")),
 ];
 /// Where packages and units put configs: state does not belong there.
 const SYSTEM_DIR: &str = "/etc/cliffwatch";
@@ -65,7 +68,7 @@ fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some((there, _)) = files.iter().find(|(path, _)| path.exists()) {
         anyhow::bail!("{} is there already, and nothing was written: name another directory", shown(there));
     }
-    fs::create_dir_all(directory.join("rules")).with_context(|| format!("the directory {} cannot be made", shown(directory)))?;
+    fs::create_dir_all(directory.join("rules/tests")).with_context(|| format!("the directory {} cannot be made", shown(directory)))?;
     for (path, text) in &files {
         let mut file = fs::OpenOptions::new()
             .write(true)
@@ -89,7 +92,7 @@ mod tests {
     fn what_it_writes_passes_the_check() {
         let directory = tempfile::tempdir().unwrap();
         let written = write_all(directory.path()).unwrap();
-        assert_eq!(written.len(), 4);
+        assert_eq!(written.len(), 7);
         fs::write(directory.path().join("api-key"), "k").unwrap();
         let loaded = load(Some(&directory.path().join("cliffwatch.toml")), &Environment::default());
         assert_eq!(diagnostic::render(&loaded.diagnostics, &loaded.sources, false), "");

@@ -19,6 +19,7 @@ mod routes;
 mod schema;
 mod silence;
 mod status;
+mod test;
 mod upcoming;
 
 use std::{
@@ -109,6 +110,8 @@ enum Command {
     Check(check::Check),
     /// Show the credits a month that this config will use, against the allowance
     Plan(plan::Plan),
+    /// Run the tests of the rules
+    Test(test::Test),
     /// Do one cycle now and show what it saw
     Poll(Poll),
     /// Show unlocks ahead
@@ -301,6 +304,7 @@ fn dispatch(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Init(init) => init::run(&init),
         Command::Check(check) => check::run(&check, context),
         Command::Schema(schema) => schema::run(&schema),
+        Command::Test(test) => test::run(&test, context),
         Command::Completions { shell } => completions::run(shell, Cli::command()),
         Command::Man(man) => man::run(&man, Cli::command()),
         Command::Routes(routes) => routes::run(&routes, context),

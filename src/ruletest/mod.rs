@@ -117,8 +117,8 @@ pub fn run(files: &[PathBuf], setup: &Setup<'_>, mut heard: impl FnMut(&Outcome)
 
 fn run_file(path: &Path, setup: &Setup<'_>) -> Vec<Outcome> {
     let whole = |lines: Vec<String>| {
-        let failures = vec![Failure { line: 1, place: "the file".into(), lines }];
-        vec![Outcome { file: path.to_owned(), line: 1, name: path.display().to_string(), took: Duration::ZERO, failures }]
+        let failures = vec![Failure { line: 1, place: "the file as a whole".into(), lines }];
+        vec![Outcome { file: path.to_owned(), line: 1, name: "the file can be used".into(), took: Duration::ZERO, failures }]
     };
     let source = match read(path) {
         Ok(text) => SourceText { file: path.to_owned(), text },

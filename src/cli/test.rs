@@ -1,0 +1,79 @@
+//! `test [FILES]`: rule tests.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+
+use super::{Context, Exit, Format, UsageError, print, shown};
+use crate::ruletest::{self, Outcome, Setup, report};
+
+/// Run the tests of the rules.
+#[derive(Debug, Args)]
+pub(super) struct Test {
+    /// Test files; if none are given, tests/*.toml beside the rules of the config
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Only tests whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Write the results for a build server too, as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+pub(super) fn run(test: &Test, context: &Context) -> anyhow::Result<Exit> {
+    if context.format == Format::Csv {
+        return Err(UsageError("test results are printed as table or json; --junit FILE writes XML".to_owned()).into());
+    }
+    let (config, loaded) = context.load()?;
+    let files = if test.files.is_empty() { ruletest::files_beside(&config, &loaded.base_dir) } else { test.files.clone() };
+    if files.is_empty() {
+        anyhow::bail!("there are no tests beside the rules: write one into rules/tests/, as `cliffwatch init` does, or name a file");
+    }
+    let setup = Setup { config: &config, base_dir: &loaded.base_dir, only: test.only.as_deref() };
+    let mut file = None;
+    let outcomes = ruletest::run(&files, &setup, |outcome| {
+        if context.format != Format::Table {
+            return;
+        }
+        if file.as_ref() != Some(&outcome.file) {
+            // A closed pipe ends the printing, not the tests.
+            print::out(&format!("{}\n", shown(&outcome.file))).ok();
+            file = Some(outcome.file.clone());
+        }
+        print::out(&indented(&report::plain(outcome))).ok();
+    });
+    if outcomes.is_empty() {
+        anyhow::bail!("no test was run{}", test.only.as_ref().map_or_else(String::new, |only| format!(": none is called like {only:?}")));
+    }
+    if let Some(path) = &test.junit {
+        std::fs::write(path, report::junit(&outcomes)).with_context(|| format!("{} cannot be written", shown(path)))?;
+    }
+    match context.format {
+        Format::Json => print::out(&print::json(&outcomes.iter().map(as_json).collect::<Vec<_>>())?)?,
+        _ => print::out(&format!("\n{}\n", report::summary(&outcomes)))?,
+    }
+    Ok(if outcomes.iter().all(Outcome::is_passed) { Exit::Done } else { Exit::Failed })
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+fn as_json(outcome: &Outcome) -> serde_json::Value {
+    let failures: Vec<_> = outcome
+        .failures
+        .iter()
+        .map(|failure| json!({"line": failure.line, "place": failure.place, "difference": failure.lines}))
+        .collect();
+    json!({
+        "file": outcome.file,
+        "line": outcome.line,
+        "name": outcome.name,
+        "passed": outcome.is_passed(),
+        "seconds": outcome.took.as_secs_f64(),
+        "failures": failures,
+    })
+}
