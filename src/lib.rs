@@ -18,6 +18,7 @@ pub mod aggregate;
 pub mod alert;
 pub mod api;
 pub mod app;
+pub mod backtest;
 pub mod budget;
 pub mod change;
 pub mod cli;

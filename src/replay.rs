@@ -17,7 +17,7 @@ use crate::{
     budget::Why,
     change::Change,
     diff,
-    evaluate::{self, TokenFacts},
+    evaluate::{self, Limits, TokenFacts, Verdict},
     intake,
     plan::Ask,
     route::RouteTree,
@@ -67,6 +67,8 @@ pub struct Replay<'a> {
     wakes: BTreeSet<(Timestamp, TokenId)>,
     repeats: BTreeSet<(Timestamp, TokenId, Endpoint)>,
     episodes: HashMap<(RuleId, String), u32>,
+    /// What rules with a `limit` told at this instant: all answers of one instant are one cycle.
+    limits: Limits,
     told: Vec<Notice>,
     changes: Vec<(Timestamp, Change)>,
     matches: BTreeMap<RuleId, u64>,
@@ -115,6 +117,7 @@ impl<'a> Replay<'a> {
             wakes: BTreeSet::new(),
             repeats: BTreeSet::new(),
             episodes: HashMap::new(),
+            limits: Limits::default(),
             told: Vec::new(),
             changes: Vec::new(),
             matches: BTreeMap::new(),
@@ -271,6 +274,9 @@ impl<'a> Replay<'a> {
 
     fn advance_to(&mut self, until: Timestamp, is_inclusive: bool) {
         let is_in = |at: Timestamp| at < until || is_inclusive && at == until;
+        if self.now < until {
+            self.close();
+        }
         loop {
             let wake = self.wakes.first().map(|(at, _)| *at).filter(|at| is_in(*at));
             let repeat = self.repeats.first().map(|(at, ..)| *at).filter(|at| is_in(*at));
@@ -281,6 +287,7 @@ impl<'a> Replay<'a> {
                 let again = self.tokens.get_mut(&token).and_then(|known| known.answers.remove(&endpoint));
                 if let Some(payload) = again {
                     self.answer(&token, endpoint, payload);
+                    self.close();
                 }
                 continue;
             }
@@ -299,6 +306,10 @@ impl<'a> Replay<'a> {
                 });
             }
             self.judge(due);
+            self.close();
+        }
+        if is_inclusive {
+            self.close();
         }
         self.now = self.now.max(until);
     }
@@ -352,11 +363,23 @@ impl<'a> Replay<'a> {
             })
             .collect();
         let context = evaluate::Context { rules: self.rules, routes: self.routes, now: self.now };
-        let draft = evaluate::evaluate(&facts, &context);
+        let draft = evaluate::evaluate(&facts, &context, &mut self.limits);
         drop(facts);
         let latest: Vec<u32> =
             draft.openings().into_iter().map(|opening| self.episodes.get(&opening).copied().unwrap_or(0)).collect();
-        let verdict = draft.number(&latest);
+        self.take_in(draft.number(&latest));
+        for judged in &batch {
+            self.set_wake(&judged.token);
+        }
+    }
+
+    /// Ends the cycle of this instant: what limits left out is told.
+    fn close(&mut self) {
+        let summaries = std::mem::take(&mut self.limits).summaries(self.now);
+        self.take_in(summaries.number(&[]));
+    }
+
+    fn take_in(&mut self, verdict: Verdict) {
         for alert in verdict.alerts {
             let episode = self.episodes.entry((alert.rule.clone(), alert.subject.clone())).or_default();
             *episode = (*episode).max(alert.episode);
@@ -373,9 +396,6 @@ impl<'a> Replay<'a> {
         for (rule, error) in verdict.template_errors {
             self.template_errors.entry(rule).or_insert(error);
         }
-        for judged in &batch {
-            self.set_wake(&judged.token);
-        }
     }
 
     fn polled_at(&self, token: &TokenId) -> Vec<(Resource, Timestamp)> {
@@ -387,7 +407,8 @@ impl<'a> Replay<'a> {
     fn set_wake(&mut self, token: &TokenId) {
         let Some(known) = self.tokens.get(token) else { return };
         let (before, next) = (known.wake, self.next_wake(known));
-        if before == next {
+        // A tick that is due at this very instant comes after the answers of it.
+        if before == next || before.is_some_and(|before| before <= self.now) {
             return;
         }
         if let Some(before) = before {

@@ -4,6 +4,7 @@
 
 mod ack;
 mod alerts;
+mod backtest;
 mod backup;
 mod changes;
 mod check;
@@ -112,6 +113,8 @@ enum Command {
     Plan(plan::Plan),
     /// Run the tests of the rules
     Test(test::Test),
+    /// Show what the rules would have sent
+    Backtest(backtest::Backtest),
     /// Do one cycle now and show what it saw
     Poll(Poll),
     /// Show unlocks ahead
@@ -305,6 +308,7 @@ fn dispatch(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Check(check) => check::run(&check, context),
         Command::Schema(schema) => schema::run(&schema),
         Command::Test(test) => test::run(&test, context),
+        Command::Backtest(backtest) => backtest::run(&backtest, context),
         Command::Completions { shell } => completions::run(shell, Cli::command()),
         Command::Man(man) => man::run(&man, Cli::command()),
         Command::Routes(routes) => routes::run(&routes, context),

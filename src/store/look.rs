@@ -11,7 +11,7 @@ use super::{
     error::Fault,
     model::{
         AlertFilter, ChangeFilter, ChangeRow, Counts, DeliveryState, EndpointStat, FeedRow, Gauges, PollEntry, PollFilter,
-        ReceiverCounts, RecordVersion, UpcomingFilter, UpcomingRow, Valuation,
+        ReceiverCounts, RecordVersion, UpcomingFilter, UpcomingRow, Valuation, VersionRow,
     },
     threads::beside,
 };
@@ -190,6 +190,24 @@ pub(super) fn history(
         let body: Option<String> = row.get(2)?;
         let body = body.map(|text| record(resource, resource.as_str(), key.as_str(), &text)).transpose()?;
         Ok(RecordVersion { at: row.get::<_, Millis>(0)?.0, poll: row.get(1)?, record: body })
+    })
+}
+
+pub(super) fn versions(from: &Transaction<'_>, token: &TokenId) -> Result<Vec<VersionRow>, Fault> {
+    let mut statement = from.prepare_cached(
+        "SELECT resource, key, at, body FROM (
+             SELECT no, resource, key, at, body FROM record_version WHERE token_no = (SELECT no FROM token WHERE id = ?1)
+             UNION ALL
+             SELECT 9223372036854775807, resource, key, version_at, body FROM record
+             WHERE token_no = (SELECT no FROM token WHERE id = ?1)
+         ) ORDER BY at, no",
+    )?;
+    all(&mut statement, params![token.as_str()], |row| {
+        let (word_of, key): (String, String) = (row.get(0)?, row.get(1)?);
+        let resource = word("the resource of a record", &key, &word_of, Resource::parse)?;
+        let body: Option<String> = row.get(3)?;
+        let body = body.map(|text| record(resource, resource.as_str(), &key, &text)).transpose()?;
+        Ok(VersionRow { resource, key: RecordKey::from(key), at: row.get::<_, Millis>(2)?.0, record: body })
     })
 }
 

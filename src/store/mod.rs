@@ -557,6 +557,14 @@ impl Store {
         self.read("read the history of a record", move |from| look::history(from, &token, resource, &key)).await
     }
 
+    /// All kept versions of all records of a token, in the order in which they were seen.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn versions(&self, token: TokenId) -> Result<Vec<VersionRow>, StoreError> {
+        self.read("read the history of a token", move |from| look::versions(from, &token)).await
+    }
+
     /// How much there is of everything.
     ///
     /// # Errors

@@ -539,6 +539,19 @@ pub struct RecordVersion {
     pub record: Option<Record>,
 }
 
+/// A version of any record of a token, for replaying what was seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VersionRow {
+    /// What it is.
+    pub resource: Resource,
+    /// Under which key.
+    pub key: RecordKey,
+    /// When it was seen.
+    pub at: Timestamp,
+    /// The record; none where this version is its removal.
+    pub record: Option<Record>,
+}
+
 /// Summary of one feed for `status`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedRow {

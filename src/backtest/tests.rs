@@ -1,0 +1,180 @@
+use super::*;
+use crate::{
+    config,
+    diagnostic::SourceText,
+    rules::{self, Surroundings},
+    wire,
+};
+
+const RULES: &str = r#"
+[[rule]]
+alert  = "Big"
+on     = "unlock"
+within = ["7d", "1d"]
+when   = "cliffAmount >= 1000"
+[rule.annotations]
+summary = "{{ token.id }} {{ cliffAmount | amount }} {{ when }}"
+
+[[rule]]
+alert  = "Moved"
+on     = "unlock.rescheduled"
+
+[[rule]]
+alert  = "Burned"
+on     = "burn"
+
+[[rule]]
+alert  = "Never"
+on     = "funding"
+"#;
+
+fn at(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).unwrap()
+}
+
+fn compiled(text: &str) -> RuleSet {
+    let source = SourceText { file: "rules.toml".into(), text: text.into() };
+    let names = ["ops".to_owned(), "desk".to_owned()];
+    let loaded = rules::load(&[source], &Surroundings { receivers: &names, groups: &BTreeMap::new(), now: at("2026-01-01") });
+    assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
+    loaded.set
+}
+
+fn routes() -> RouteTree {
+    let receivers: Vec<_> = ["ops", "desk"]
+        .into_iter()
+        .map(|name| config::Receiver { name: name.into(), ..config::Receiver::default() })
+        .collect();
+    RouteTree::build(&config::Route { receivers: vec!["ops".into(), "desk".into()], ..config::Route::default() }, &receivers).unwrap()
+}
+
+fn played(material: &Material, rules: &RuleSet, from: &str, to: &str) -> Run {
+    let (routes, watch) =
+        (routes(), Watch::build(&config::Watch { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap());
+    let judge = Judge { rules, routes: &routes, watch: &watch, pace: Pace::default() };
+    run(material, &judge, at(from), at(to), |_| {})
+}
+
+/// A data folder: one schedule, one burn before the start and one within.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("tokens.json", r#"[{"tokenId": "x", "name": "X", "symbol": "XX"}]"#);
+    let event = |date: &str, amount: u32| {
+        format!(r#"{{"unlockDate": "{date}", "cliffUnlocks": {{"cliffAmount": {amount}, "allocationBreakdown": [{{"allocationName": "Team", "cliffAmount": {amount}}}]}}}}"#)
+    };
+    write("unlock-events/x.json", &format!("[{},{}]", event("2026-02-10T00:00:00Z", 5000), event("2026-03-10T00:00:00Z", 10)));
+    write(
+        "burn/x.json",
+        r#"{"tokenId": "x", "tokenName": "X", "tokenSymbol": "XX", "burns": [
+            {"burnEventLabel": "a", "burnType": "P", "burnDate": "2026-01-01T00:00:00Z", "amount": 1},
+            {"burnEventLabel": "b", "burnType": "P", "burnDate": "2026-02-20T00:00:00Z", "amount": 2}]}"#,
+    );
+    folder
+}
+
+#[test]
+fn a_data_folder_tells_leads_at_their_time_and_burns_as_they_happened() {
+    let folder = folder();
+    let material = Material::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
+    let run = played(&material, &compiled(RULES), "2026-01-20", "2026-03-01");
+    let told: Vec<_> =
+        run.messages.iter().map(|message| (message.at.to_rfc3339(), message.rule.as_str(), message.reason.as_str())).collect();
+    let expected = [
+        ("2026-02-03T00:00:00+00:00", "Big", "lead 7d"),
+        ("2026-02-09T00:00:00+00:00", "Big", "lead 1d"),
+        ("2026-02-10T00:00:00+00:00", "Big", "passed"),
+        ("2026-02-20T00:00:00+00:00", "Burned", "added"),
+    ];
+    assert_eq!(told, expected.map(|(at, rule, reason)| (at.to_owned(), rule, reason)));
+    assert_eq!(run.messages[0].summary, "x 5.00K on 10 Feb 2026");
+    assert_eq!(run.messages[0].receivers, ["desk", "ops"].map(str::to_owned).into_iter().rev().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_folder_of_versions_tells_each_correction_at_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let version = |at: &str, date: &str| {
+        format!(
+            r#"{{"at": "{at}", "data": [{{"unlockDate": "{date}", "cliffUnlocks": {{"cliffAmount": 7, "allocationBreakdown": [{{"allocationName": "Team", "cliffAmount": 7}}]}}}}]}}"#
+        )
+    };
+    let text = format!("{}\n{}\n", version("2026-01-01T00:00:00Z", "2026-06-01T00:00:00Z"), version("2026-01-05T09:30:00Z", "2026-06-11T00:00:00Z"));
+    std::fs::write(folder.path().join("x.jsonl"), text).unwrap();
+    let material = Material::read(folder.path(), None, at("2026-03-01")).unwrap();
+    assert_eq!(material.span(), Some((at("2026-01-01"), at("2026-01-05T09:30:00Z"))));
+    let run = played(&material, &compiled(RULES), "2026-01-01", "2026-02-01");
+    let told: Vec<_> = run.messages.iter().map(|message| (message.at, message.rule.as_str())).collect();
+    assert_eq!(told, [(at("2026-01-05T09:30:00Z"), "Moved")]);
+}
+
+#[test]
+fn a_broken_line_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.jsonl"), "{\"at\": \"2026-01-01T00:00:00Z\", \"data\": []}\n{oops\n").unwrap();
+    let error = Material::read(folder.path(), None, at("2026-03-01")).unwrap_err().to_string();
+    assert!(error.contains("x.jsonl:2: "), "{error}");
+    let empty = tempfile::tempdir().unwrap();
+    assert!(matches!(Material::read(empty.path(), None, at("2026-03-01")), Err(MaterialError::Unknown(_))));
+}
+
+#[test]
+fn the_summary_counts_each_delivery_once_per_rule_receiver_and_week() {
+    let folder = folder();
+    let material = Material::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
+    let summary = Summary::of(&played(&material, &compiled(RULES), "2026-01-20", "2026-03-01"));
+    assert_eq!((summary.deliveries, summary.to_nobody), (8, 0));
+    let rows: Vec<_> = summary.rules.iter().map(|row| (row.name.as_str(), row.alerts, row.messages)).collect();
+    assert_eq!(rows, [("Big", 1, 6), ("Burned", 1, 2), ("Moved", 0, 0), ("Never", 0, 0)]);
+    // 2026-02-03 lies in the week of 2 Feb; 9 and 10 February in the next one.
+    assert_eq!(summary.weeks.first().map(ToString::to_string).as_deref(), Some("2026-01-19"));
+    assert_eq!(summary.rules[0].by_week, [0, 0, 2, 4, 0, 0]);
+    assert_eq!(summary.rules[0].busiest(), Some((3, 4)));
+    assert_eq!(summary.receivers[1].shares, [("Big".to_owned(), 3), ("Burned".to_owned(), 1)].into());
+    assert_eq!(summary.noisiest[0], ("Big".to_owned(), "XX".to_owned(), 6));
+}
+
+#[test]
+fn other_rules_gain_lose_and_change_messages() {
+    let folder = folder();
+    let material = Material::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
+    let now = played(&material, &compiled(RULES), "2026-01-20", "2026-03-01");
+    let other = RULES
+        .replace("[\"7d\", \"1d\"]", "[\"14d\", \"1d\"]")
+        .replace("{{ token.id }} {{", "{{ token.symbol }} {{")
+        .replace("on     = \"burn\"", "on     = \"burn\"\nreceivers = [\"ops\"]");
+    let other = played(&material, &compiled(&other), "2026-01-20", "2026-03-01");
+    let comparison = compare(&now, &other);
+    let brief = |messages: &[Message]| {
+        let brief = messages.iter().map(|message| format!("{} {} -> {}", message.rule, message.reason, message.receivers.join(",")));
+        brief.collect::<Vec<_>>()
+    };
+    // The first message of an alert is its beginning, whenever it is told: another time is a change of it.
+    assert_eq!(brief(&comparison.gained), Vec::<String>::new());
+    assert_eq!(brief(&comparison.lost), ["Burned added -> desk"]);
+    assert_eq!(comparison.changed.len(), 3);
+    assert_eq!(compare(&now, &now), Comparison { same: 4, ..Comparison::default() });
+}
+
+#[test]
+fn the_page_shows_hostile_text_as_text() {
+    let folder = folder();
+    let material = Material::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
+    let mut run = played(&material, &compiled(RULES), "2026-01-20", "2026-03-01");
+    for message in &mut run.messages {
+        message.summary = "<script>alert(1)</script>\u{202e}\"'".into();
+        message.reason = "</svg><img src=x onerror=alert(1)>".into();
+    }
+    run.rules.push("<b>".into());
+    run.messages[0].rule = "<b>".into();
+    let page = page(&run, &Summary::of(&run), Some(&compare(&run, &run)));
+    assert!(!page.contains("<script>alert") && !page.contains("<img") && !page.contains("<b>\"") && !page.contains('\u{202e}'));
+    assert_eq!(page.matches("<script>").count(), 1, "our own alone");
+    assert_eq!(page.matches("<circle").count(), 4, "a dot for each message");
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    assert!(!page.contains("http://") && !page.contains("https://"), "nothing comes from elsewhere");
+}
