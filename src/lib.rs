@@ -31,6 +31,7 @@ pub mod diff;
 pub mod digest;
 pub mod dispatch;
 pub mod evaluate;
+pub mod explain;
 pub mod failpoint;
 pub mod format;
 pub mod group;

@@ -10,6 +10,7 @@ mod changes;
 mod check;
 mod completions;
 mod engine;
+mod explain;
 mod init;
 mod man;
 mod notify;
@@ -115,6 +116,8 @@ enum Command {
     Test(test::Test),
     /// Show what the rules would have sent
     Backtest(backtest::Backtest),
+    /// Show why an alert was told, or was not, clause by clause
+    Explain(explain::Explain),
     /// Do one cycle now and show what it saw
     Poll(Poll),
     /// Show unlocks ahead
@@ -322,6 +325,7 @@ fn dispatch(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Notify(notify) => wait(notify::run(&notify, context)),
         Command::Import(import) => engine::import(&import, context),
         Command::Keys(keys) => engine::keys(&keys, context),
+        Command::Explain(explain) => wait(explain::run(&explain, context)),
         Command::Upcoming(upcoming) => wait(upcoming::run(&upcoming, context)),
         Command::Changes(changes) => wait(changes::run(&changes, context)),
         Command::Alerts(alerts) => wait(alerts::run(&alerts, context)),

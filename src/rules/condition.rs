@@ -22,6 +22,8 @@ use crate::{
     wire,
 };
 
+pub mod clauses;
+
 use super::{
     On, Scope, Truth,
     fields::{self, PartKind, ReadPart},
@@ -167,6 +169,9 @@ impl Reads {
 #[derive(Debug)]
 pub(super) struct Condition {
     pub(super) root: Cond,
+    /// As the rule writes it, and what the rule listens to: for telling it clause by clause.
+    text: Box<str>,
+    on: On,
     /// What may change its truth.
     pub reads: Reads,
     /// Its logic, for comparing it with others.
@@ -238,7 +243,7 @@ pub(super) fn compile(text: &str, on: On) -> (Option<Condition>, Vec<Finding>) {
         finding.is_error = false;
         findings.push(finding);
     }
-    (root.map(|root| Condition { root, reads, logic }), findings)
+    (root.map(|root| Condition { root, text: text.into(), on, reads, logic }), findings)
 }
 
 fn parse(text: &str) -> Result<(IdedExpr, SourceInfo), Finding> {

@@ -32,6 +32,7 @@ use template::Template;
 
 pub use advice::{Known, advise};
 pub use index::Index;
+pub use condition::clauses::{Clause, How};
 pub use load::{Loaded, RuleFiles, Surroundings, load, read_files};
 
 /// What a rule listens to.

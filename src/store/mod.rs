@@ -456,6 +456,14 @@ impl Store {
         self.read("read the outbox", move |from| outbox::outbox(from, &filter)).await
     }
 
+    /// The deliveries that tell of one of these alerts, the oldest first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn deliveries_of(&self, alerts: Vec<AlertId>) -> Result<Vec<OutboxRow>, StoreError> {
+        self.read("read the deliveries of alerts", move |from| outbox::deliveries_of(from, &alerts)).await
+    }
+
     /// One delivery with its attempts and what it tells; none where there is no such row.
     ///
     /// # Errors

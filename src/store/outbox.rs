@@ -188,6 +188,21 @@ pub(super) fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Ve
         .collect()
 }
 
+/// The deliveries that tell of one of these alerts, the oldest first.
+pub(super) fn deliveries_of(from: &Transaction<'_>, alerts: &[AlertId]) -> Result<Vec<OutboxRow>, Fault> {
+    let sql = format!(
+        "SELECT {ROW_COLUMNS} WHERE no IN (SELECT d.delivery_no FROM delivery_notice d JOIN notice n ON n.id = d.notice
+             WHERE n.alert IN (SELECT value FROM json_each(?1))) ORDER BY no"
+    );
+    let rows = all(&mut *from.prepare_cached(&sql)?, [list(alerts.iter().map(AlertId::as_str))], outbox_row)?;
+    rows.into_iter()
+        .map(|mut row| {
+            row.alerts = notices(from, row.id)?.iter().map(outbox_alert).collect();
+            Ok(row)
+        })
+        .collect()
+}
+
 fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, Fault> {
     let id = DeliveryId(row.get(0)?);
     let state: String = row.get(3)?;

@@ -1,0 +1,521 @@
+//! `explain RULE [TOKEN|EVENT]`: why an alert was told, or was not.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    AlreadyTold, Context, Exit, Format, UsageError, parse_span,
+    print::{self, Cell, Column, Listing},
+    upcoming::find,
+    width,
+};
+use crate::{
+    alert::Alert,
+    change::Change,
+    config::{Config, Span},
+    diagnostic::{self, Severity, closest, harmless},
+    explain::{Answer, Question, Step, explain},
+    format,
+    route::RouteTree,
+    rules::{self, On, Rule, RuleSet},
+    store::{
+        Access, Store,
+        model::{AlertFilter, ChangeFilter, ChangeRow, TokenSnapshot},
+    },
+    supply::{AlertId, Endpoint, Resource, Timestamp, TokenId, Tracked},
+    watch::Watch,
+    wire,
+};
+
+/// Alerts of one rule and token that are looked at.
+const MAX_ALERTS: u32 = 5_000;
+/// Events of one rule that an overview shows.
+const MAX_SHOWN: usize = 20;
+
+/// Show why an alert was told, or was not, clause by clause.
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// The rule: its `alert` name or its `id`
+    #[arg(value_name = "RULE", required_unless_present_any = ["why_not", "idle"])]
+    rule: Option<String>,
+    /// A token (slug or symbol), an event of it (`arbitrum@2026-03-16`, `unlock/arbitrum/KEY`), or the id of an alert
+    #[arg(value_name = "TOKEN|EVENT")]
+    about: Option<String>,
+    /// All rules, for one token or event
+    #[arg(long, value_name = "TOKEN|EVENT", conflicts_with_all = ["rule", "idle"])]
+    why_not: Option<String>,
+    /// Rules that matched nothing for so long, such as 30d
+    #[arg(long, value_name = "SPAN", value_parser = parse_span, conflicts_with = "rule")]
+    idle: Option<Span>,
+}
+
+/// What people point at.
+#[derive(Clone, Debug, Default)]
+struct Target {
+    token: Option<TokenId>,
+    resource: Option<Resource>,
+    key: Option<String>,
+    day: Option<Timestamp>,
+    /// The alert named by its id.
+    alert: Option<Alert>,
+}
+
+/// Everything that questions need.
+struct Desk {
+    store: Store,
+    watch: Watch,
+    routes: RouteTree,
+    rules: RuleSet,
+    now: Timestamp,
+}
+
+pub(super) async fn run(asked: &Explain, context: &Context) -> anyhow::Result<Exit> {
+    if context.format == Format::Csv && asked.idle.is_none() {
+        return Err(UsageError("an explanation is a tree: it is printed as table or json".to_owned()).into());
+    }
+    let (config, loaded) = context.load()?;
+    let rules = rules_of(&config, &loaded.base_dir, context)?;
+    let routes = RouteTree::build(&config.route, &config.receivers).map_err(|problems| {
+        anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    })?;
+    let watch = Watch::build(&config.watch)
+        .map_err(|errors| anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+    let store = context.open(&config, Access::Read).await?;
+    let desk = Desk { store, watch, routes, rules, now: context.clock.now() };
+    if let Some(span) = asked.idle {
+        return desk.idle(span, context).await;
+    }
+    if let Some(about) = &asked.why_not {
+        let target = desk.target(about).await?;
+        return desk.why_not(&target, context).await;
+    }
+    let name = asked.rule.as_deref().unwrap_or_default();
+    let rule = desk.rule(name)?;
+    match &asked.about {
+        Some(about) => {
+            let target = desk.target(about).await?;
+            let answers = desk.answers(rule, &target).await?;
+            show(&answers, context)
+        }
+        None => desk.overview(rule, context).await,
+    }
+}
+
+fn rules_of(config: &Config, base_dir: &std::path::Path, context: &Context) -> anyhow::Result<RuleSet> {
+    let files = rules::read_files(&config.rules.paths, base_dir);
+    let receivers: Vec<String> = config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
+    let around = rules::Surroundings { receivers: &receivers, groups: &config.watch.groups, now: context.clock.now() };
+    let loaded = rules::load(&files.files, &around);
+    let mut errors: Vec<_> = files.diagnostics.into_iter().chain(loaded.diagnostics).collect();
+    errors.retain(|problem| problem.severity == Severity::Error);
+    if errors.is_empty() {
+        return Ok(loaded.set);
+    }
+    anstream::eprint!("{}", diagnostic::render(&errors, &loaded.sources, context.color));
+    Err(AlreadyTold.into())
+}
+
+impl Desk {
+    fn rule(&self, name: &str) -> anyhow::Result<&Rule> {
+        let is_called = |rule: &&Rule| rule.name == name || rule.id.as_str() == name;
+        if let Some(rule) = self.rules.rules.iter().find(is_called) {
+            return Ok(rule);
+        }
+        let names = || self.rules.rules.iter().map(|rule| rule.name.as_str());
+        let help = closest(name, names()).map_or_else(
+            || format!("the rules are {}", names().collect::<Vec<_>>().join(", ")),
+            |near| format!("did you mean {near:?}?"),
+        );
+        Err(UsageError(format!("no rule that is enabled is called {name:?}: {help}")).into())
+    }
+
+    /// Reads what people write for a token, an event or an alert.
+    async fn target(&self, text: &str) -> anyhow::Result<Target> {
+        if text.starts_with("al_") {
+            let filter = AlertFilter { limit: u32::MAX, ..AlertFilter::default() };
+            let found = self.store.alerts(filter).await?.into_iter().find(|alert| alert.id.as_str() == text);
+            let Some(alert) = found else { return Err(UsageError(format!("no alert has the id {text}")).into()) };
+            return Ok(Target {
+                token: alert.token.clone(),
+                resource: alert.resource,
+                key: alert.key.as_ref().map(ToString::to_string),
+                day: None,
+                alert: Some(alert),
+            });
+        }
+        let parts: Vec<&str> = text.splitn(3, '/').collect();
+        if let [resource, token, key] = parts.as_slice()
+            && let Some(resource) = Resource::parse(resource)
+        {
+            let token = find(token, false, &self.store).await?;
+            return Ok(Target { token: Some(token), resource: Some(resource), key: Some((*key).to_owned()), ..Target::default() });
+        }
+        let (name, day) = match text.split_once('@') {
+            None => (text, None),
+            Some((name, day)) => {
+                let at = wire::parse_timestamp(day);
+                let Some(at) = at else {
+                    return Err(UsageError(format!("{day:?} is no date: write it like {name}@2026-03-16")).into());
+                };
+                (name, Some(at))
+            }
+        };
+        Ok(Target { token: Some(find(name, false, &self.store).await?), day, ..Target::default() })
+    }
+
+    async fn snapshot(&self, token: &TokenId) -> anyhow::Result<Option<TokenSnapshot>> {
+        let mut snapshot = self.store.tokens(vec![token.clone()], Resource::ALL.to_vec()).await?.into_iter().next();
+        if let Some(snapshot) = &mut snapshot {
+            snapshot.token = self.watch.placed(snapshot.token.clone());
+        }
+        Ok(snapshot)
+    }
+
+    /// The answers of one rule about a target: of its event, or of the token's next ones.
+    async fn answers(&self, rule: &Rule, target: &Target) -> anyhow::Result<Vec<Answer>> {
+        let Some(token) = &target.token else {
+            anyhow::bail!("this alert is about the source rather than a token: `cliffwatch status` tells of it");
+        };
+        let Some(snapshot) = self.snapshot(token).await? else { anyhow::bail!("nothing is known of {token}") };
+        let filter = AlertFilter {
+            rule: Some(rule.id.clone()),
+            token: Some(token.clone()),
+            limit: MAX_ALERTS,
+            ..AlertFilter::default()
+        };
+        let alerts = self.store.alerts(filter).await?;
+        match rule.on {
+            On::Record(resource) => {
+                let records = self.records(&snapshot, resource, target);
+                let mut answers = Vec::new();
+                for record in records.iter().take(MAX_SHOWN) {
+                    let own: Vec<Alert> = alerts.iter().filter(|alert| alert.key.as_ref() == Some(&record.key)).cloned().collect();
+                    answers.push(self.answer(rule, &snapshot, resource, Some(record), None, &own).await?);
+                }
+                if answers.is_empty() {
+                    let of_key = |alert: &&Alert| target.key.as_deref().is_none_or(|key| alert.key.as_ref().is_some_and(|own| own.as_str() == key));
+                    let own: Vec<Alert> = alerts.iter().filter(of_key).cloned().collect();
+                    answers.push(self.answer(rule, &snapshot, resource, None, None, &own).await?);
+                }
+                Ok(answers)
+            }
+            On::Change(resource, kind) => {
+                let filter =
+                    ChangeFilter { token: Some(token.clone()), resource: Some(resource), kind, limit: 200, ..ChangeFilter::default() };
+                let changes = self.store.changes(filter).await?;
+                let is_meant = |row: &&ChangeRow| {
+                    let of_alert = target.alert.as_ref().is_none_or(|alert| alert.starts_at == Some(row.at));
+                    let of_day = target.day.is_none_or(|day| row.at.date_naive() == day.date_naive() || is_dated(&row.change, day));
+                    let of_key = target.alert.is_some()
+                        || target.key.as_deref().is_none_or(|key| row.key.as_ref().is_some_and(|own| own.as_str() == key));
+                    of_alert && of_day && of_key
+                };
+                let most = if target.day.is_some() || target.key.is_some() { MAX_SHOWN } else { 1 };
+                let mut answers = Vec::new();
+                for row in changes.iter().filter(is_meant).take(most) {
+                    let own: Vec<Alert> = alerts
+                        .iter()
+                        .filter(|alert| alert.starts_at == Some(row.at) && alert.key == row.key)
+                        .cloned()
+                        .collect();
+                    answers.push(self.answer(rule, &snapshot, resource, None, Some(row), &own).await?);
+                }
+                if answers.is_empty() {
+                    let what = kind.map_or_else(|| format!("change of its {resource} records"), |kind| format!("change `{resource}.{kind}`"));
+                    anyhow::bail!("no {what} was ever seen for {token}, so {} had nothing to hear", rule.name);
+                }
+                Ok(answers)
+            }
+            _ => anyhow::bail!(
+                "{} is not about single records: `cliffwatch alerts --rule {}` shows what it told",
+                rule.name,
+                rule.name
+            ),
+        }
+    }
+
+    /// The records that a target means: the one that is named; else the next ahead, or the latest that happened.
+    fn records(&self, snapshot: &TokenSnapshot, resource: Resource, target: &Target) -> Vec<Tracked> {
+        let mut records: Vec<&Tracked> = snapshot.records_of(resource).collect();
+        if let Some(key) = target.key.as_deref().filter(|_| target.resource == Some(resource)) {
+            records.retain(|record| record.key.as_str() == key);
+            return records.into_iter().cloned().collect();
+        }
+        if let Some(day) = target.day {
+            records.retain(|record| {
+                let interval = record.record.interval();
+                interval.is_some_and(|interval| interval.start.date_naive() <= day.date_naive() && day.date_naive() <= interval.end.date_naive())
+            });
+            return records.into_iter().cloned().collect();
+        }
+        let start = |record: &&Tracked| record.record.interval().map(|interval| interval.start);
+        let next = match resource {
+            Resource::Unlock => records
+                .iter()
+                .filter(|record| record.record.interval().is_some_and(|interval| !interval.has_passed(self.now)))
+                .min_by_key(|record| start(record))
+                .or_else(|| records.iter().max_by_key(|record| start(record))),
+            Resource::Allocation => return records.into_iter().cloned().collect(),
+            _ => records.iter().max_by_key(|record| start(record)),
+        };
+        next.map(|record| vec![(*record).clone()]).unwrap_or_default()
+    }
+
+    async fn answer(
+        &self,
+        rule: &Rule,
+        snapshot: &TokenSnapshot,
+        resource: Resource,
+        record: Option<&Tracked>,
+        change: Option<&ChangeRow>,
+        alerts: &[Alert],
+    ) -> anyhow::Result<Answer> {
+        let ids: Vec<AlertId> = alerts.iter().map(|alert| alert.id.clone()).collect();
+        let deliveries = if ids.is_empty() { Vec::new() } else { self.store.deliveries_of(ids).await? };
+        let feed = snapshot
+            .feeds
+            .iter()
+            .filter(|(endpoint, _)| endpoint.resource() == Some(resource) && *endpoint != Endpoint::Upcoming)
+            .max_by_key(|(_, state)| state.read_at)
+            .map(|(_, state)| state);
+        // The record of a change is the one after it; before it, where it is gone.
+        let of_change = change.and_then(|row| {
+            let record = row.change.new.as_ref().or(row.change.old.as_ref())?;
+            Some(Tracked { key: row.key.clone().unwrap_or_else(|| "series".into()), record: record.clone() })
+        });
+        Ok(explain(&Question {
+            rule,
+            token: &snapshot.token,
+            is_watched: self.watch.covers(&snapshot.token.id),
+            feed,
+            record: record.or(of_change.as_ref()),
+            change: change.map(|row| (&row.change, row.at)),
+            alerts,
+            deliveries: &deliveries,
+            routes: &self.routes,
+            now: self.now,
+        }))
+    }
+
+    /// Every rule about one target: a line each.
+    async fn why_not(&self, target: &Target, context: &Context) -> anyhow::Result<Exit> {
+        let mut rows: Vec<Line> = Vec::new();
+        for rule in &self.rules.rules {
+            let hears = match (rule.on, target.resource) {
+                (On::Record(own) | On::Change(own, _), Some(wanted)) => own == wanted,
+                (On::Record(_) | On::Change(..), None) => true,
+                _ => false,
+            };
+            if !hears {
+                continue;
+            }
+            match self.answers(rule, target).await {
+                Ok(answers) => rows.extend(answers.iter().map(|answer| Line::of(rule, answer))),
+                Err(error) => rows.push(Line {
+                    rule: rule.name.clone(),
+                    about: None,
+                    fired: false,
+                    so: error.to_string(),
+                }),
+            }
+        }
+        print_lines(&rows, context, "no rule listens to this")
+    }
+
+    /// One rule over all tokens: what it looks at now, and why it does not fire.
+    async fn overview(&self, rule: &Rule, context: &Context) -> anyhow::Result<Exit> {
+        let last = self.store.rule_matches().await?.into_iter().find(|(id, _)| *id == rule.id).map(|(_, at)| at);
+        let On::Record(resource) = rule.on else {
+            let last = last.map_or_else(|| "it never held for anything".to_owned(), |at| format!("it last held {}", format::instant(at)));
+            anyhow::bail!("{} is told of what happens: {last}; name a token, or look at `cliffwatch alerts --rule {}`", rule.name, rule.name);
+        };
+        let mut lines = Vec::new();
+        let mut looked = 0_usize;
+        for id in self.store.token_ids(false).await?.into_iter().filter(|id| self.watch.covers(id)) {
+            let Some(snapshot) = self.snapshot(&id).await? else { continue };
+            let target = Target { token: Some(id), resource: Some(resource), ..Target::default() };
+            for record in self.records(&snapshot, resource, &target) {
+                looked += 1;
+                let own: Vec<Alert> = snapshot
+                    .alerts
+                    .iter()
+                    .filter(|alert| alert.rule == rule.id && alert.key.as_ref() == Some(&record.key))
+                    .cloned()
+                    .collect();
+                let answer = self.answer(rule, &snapshot, resource, Some(&record), None, &own).await?;
+                lines.push((record.record.interval().map(|interval| interval.start), Line::of(rule, &answer)));
+            }
+        }
+        // What fires first, then what is nearest in time.
+        lines.sort_by_key(|(at, line)| (!line.fired, at.map(|at| (at - self.now).abs())));
+        let fired = lines.iter().filter(|(_, line)| line.fired).count();
+        let last = last.map_or_else(|| "it never held for anything".to_owned(), |at| format!("it last held {}", format::instant(at)));
+        if context.format == Format::Table {
+            print::out(&format!(
+                "{}: {} looked at, the next of each token; {fired} told; {last}\n\n",
+                harmless(&rule.name),
+                format::count(looked, "record")
+            ))?;
+        }
+        let lines: Vec<Line> = lines.into_iter().take(MAX_SHOWN).map(|(_, line)| line).collect();
+        print_lines(&lines, context, "nothing is known that this rule could look at")
+    }
+
+    async fn idle(&self, span: Span, context: &Context) -> anyhow::Result<Exit> {
+        let matches = self.store.rule_matches().await?;
+        let since = self.now.checked_sub_signed(span.delta()).unwrap_or_default();
+        let idle: Vec<Idle> = self
+            .rules
+            .rules
+            .iter()
+            .filter_map(|rule| {
+                let last = matches.iter().find(|(id, _)| *id == rule.id).map(|(_, at)| *at);
+                last.is_none_or(|at| at < since)
+                    .then(|| Idle { rule: rule.name.clone(), owner: rule.owner.clone(), last_match: last })
+            })
+            .collect();
+        let rows = idle
+            .iter()
+            .map(|rule| {
+                let days = rule.last_match.map(|at| crate::supply::days(self.now - at));
+                vec![
+                    Cell::text(&rule.rule),
+                    Cell::time(rule.last_match),
+                    Cell::number(days, |days| format!("{days:.0}")),
+                    Cell::maybe(rule.owner.as_deref()),
+                ]
+            })
+            .collect();
+        let columns = [
+            Column("Rule", "rule", false),
+            Column("Last match", "lastMatch", false),
+            Column("Days ago", "daysAgo", true),
+            Column("Owner", "owner", false),
+        ];
+        let nothing = format!("every rule held for something within {span}");
+        Listing { columns: &columns, rows, json: &idle, nothing: &nothing }.print(context)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Whether a change is about an event of this day, before or after.
+fn is_dated(change: &Change, day: Timestamp) -> bool {
+    [&change.old, &change.new]
+        .into_iter()
+        .flatten()
+        .filter_map(crate::supply::Record::interval)
+        .any(|interval| interval.start.date_naive() == day.date_naive())
+}
+
+/// A rule that matched nothing for long.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Idle {
+    rule: String,
+    owner: Option<String>,
+    last_match: Option<Timestamp>,
+}
+
+/// An answer in one line.
+#[derive(Serialize)]
+struct Line {
+    rule: String,
+    about: Option<String>,
+    fired: bool,
+    so: String,
+}
+
+impl Line {
+    fn of(rule: &Rule, answer: &Answer) -> Self {
+        let about = answer.about.split_once(" for ").map_or(answer.about.as_str(), |(_, about)| about).to_owned();
+        Self { rule: rule.name.clone(), about: Some(about), fired: answer.fired, so: answer.so.clone() }
+    }
+}
+
+fn print_lines(lines: &[Line], context: &Context, nothing: &str) -> anyhow::Result<Exit> {
+    if context.format == Format::Json {
+        print::out(&print::json(&lines)?)?;
+        return Ok(Exit::Done);
+    }
+    if lines.is_empty() {
+        anstream::eprintln!("{nothing}");
+    }
+    let mut text = String::new();
+    for line in lines {
+        let sign = if line.fired { '✓' } else { '✗' };
+        let about = line.about.as_deref().map(|about| format!(" for {about}")).unwrap_or_default();
+        let _ = writeln!(text, "{sign} {}{}", harmless(&line.rule), harmless(&about));
+        text.push_str(&wrapped("  ", "  ", &format!("so: {}", line.so)));
+    }
+    print::out(&text)?;
+    Ok(Exit::Done)
+}
+
+fn show(answers: &[Answer], context: &Context) -> anyhow::Result<Exit> {
+    if context.format == Format::Json {
+        print::out(&print::json(&json!(answers))?)?;
+        return Ok(Exit::Done);
+    }
+    for (index, answer) in answers.iter().enumerate() {
+        let mut text = if index > 0 { "\n".to_owned() } else { String::new() };
+        text.push_str(&wrapped("", "  ", &answer.about));
+        for step in &answer.steps {
+            branch(&mut text, step, 1);
+        }
+        text.push_str(&wrapped("so: ", "    ", &answer.so));
+        print::out(&text)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn branch(text: &mut String, step: &Step, depth: usize) {
+    let indent = "  ".repeat(depth);
+    text.push_str(&wrapped(&format!("{indent}{} ", step.mark.sign()), &format!("{indent}  "), &step.text));
+    for part in &step.parts {
+        branch(text, part, depth + 1);
+    }
+}
+
+/// A text in lines that fit the terminal; as long as it likes in a pipe.
+fn wrapped(first: &str, next: &str, text: &str) -> String {
+    let most = width().map_or(usize::MAX, |width| usize::from(width.max(40)));
+    let mut lines = String::new();
+    let mut line = first.to_owned();
+    let mut is_empty = true;
+    for word in harmless(text).split(' ') {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > most {
+            lines.push_str(line.trim_end());
+            lines.push('\n');
+            line = next.to_owned();
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push_str(line.trim_end());
+    lines.push('\n');
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_in_a_pipe_is_one_line_and_carries_no_control_code() {
+        let step = Step {
+            mark: crate::explain::Mark::No,
+            text: "a\u{1b}[31m b\u{202e}".into(),
+            parts: vec![Step { mark: crate::explain::Mark::Yes, text: "c".into(), parts: Vec::new() }],
+        };
+        let mut text = String::new();
+        branch(&mut text, &step, 1);
+        assert_eq!(text, "  ✗ a\\u{1b}[31m b\\u{202e}\n    ✓ c\n");
+    }
+}
