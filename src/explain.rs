@@ -111,7 +111,7 @@ pub fn explain(question: &Question<'_>) -> Answer {
     let delivered = why.deliveries();
     let Why { steps, because, .. } = why;
     let (fired, so) = match (told, because) {
-        (Some(told), _) => (true, format!("{told}, {}", delivered.unwrap_or_else(|| "delivered to nobody: no receiver was named for it".into()))),
+        (Some(told), _) => (true, format!("{told}, {}", delivered.unwrap_or_else(|| "told to nobody: no receiver was named for it".into()))),
         (None, Some(because)) => (false, format!("not fired, because {because}")),
         (None, None) if is_once(question.rule.on) => (
             false,
@@ -412,7 +412,7 @@ impl<'a> Why<'a> {
 
     /// What became of each delivery. Gives the words for the end.
     fn deliveries(&mut self) -> Option<String> {
-        let mut words: Vec<String> = Vec::new();
+        let (mut done, mut waiting, mut lost) = (Vec::new(), Vec::new(), Vec::new());
         for row in self.question.deliveries {
             let answer = row.last_answer.as_deref().map(one_line).filter(|text| !text.is_empty());
             let answer = answer.map(|answer| format!(": {answer}")).unwrap_or_default();
@@ -420,24 +420,24 @@ impl<'a> Why<'a> {
             let (mark, text) = match row.state {
                 DeliveryState::Delivered => {
                     let at = row.delivered_at.unwrap_or(row.created_at);
-                    words.push(format!("{} at {}", row.receiver, format::instant(at)));
+                    done.push(format!("{} at {}", row.receiver, format::instant(at)));
                     (Mark::Yes, format!("delivered to {} at {}", row.receiver, format::instant(at)))
                 }
                 DeliveryState::Due => {
-                    words.push(format!("{} not yet", row.receiver));
+                    waiting.push(row.receiver.to_string());
                     (Mark::Unknown, format!("waits to be sent to {}", row.receiver))
                 }
                 DeliveryState::Retrying => {
-                    words.push(format!("{} not yet ({tries})", row.receiver));
+                    waiting.push(format!("{} ({tries} failed)", row.receiver));
                     let next = row.next_attempt_at.map(|at| format!(", tried again {}", format::instant(at))).unwrap_or_default();
                     (Mark::Unknown, format!("{}: {tries} failed{next}{answer}", row.receiver))
                 }
                 DeliveryState::Dead => {
-                    words.push(format!("{} never: given up after {tries}", row.receiver));
+                    lost.push(format!("{} (given up after {tries})", row.receiver));
                     (Mark::No, format!("{}: given up after {tries}{answer}", row.receiver))
                 }
                 DeliveryState::Dropped => {
-                    words.push(format!("{} never: dropped by hand", row.receiver));
+                    lost.push(format!("{} (dropped by hand)", row.receiver));
                     (Mark::No, format!("{}: dropped by hand", row.receiver))
                 }
             };
@@ -448,8 +448,13 @@ impl<'a> Why<'a> {
             }
             self.steps.push(step);
         }
-        words.dedup();
-        (!words.is_empty()).then(|| format!("delivered to {}", words.join(", ")))
+        let parts = [("delivered to", done), ("not yet delivered to", waiting), ("never delivered to", lost)];
+        let words = parts.into_iter().filter(|(_, names)| !names.is_empty()).map(|(verb, mut names)| {
+            names.dedup();
+            format!("{verb} {}", names.join(", "))
+        });
+        let words: Vec<String> = words.collect();
+        (!words.is_empty()).then(|| words.join("; "))
     }
 }
 
@@ -546,6 +551,18 @@ fn ago(span: TimeDelta) -> String {
         days if days >= 2.0 => format!("{days:.0} days"),
         days if days * 24.0 >= 2.0 => format!("{:.0} h", days * 24.0),
         days => format!("{:.0} min", (days * 1440.0).ceil()),
+    }
+}
+
+/// The answer where nothing was ever seen that the rule could hear.
+#[must_use]
+pub fn unheard(rule: &Rule, token: &Token, what: &str) -> Answer {
+    let because = format!("no {what} was ever seen for {}", token.id);
+    Answer {
+        about: format!("{} for {}", rule.name, format::name(token.symbol())),
+        steps: vec![Step::new(Mark::No, because.clone())],
+        fired: false,
+        so: format!("not fired, because {because}"),
     }
 }
 

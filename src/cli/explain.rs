@@ -17,7 +17,7 @@ use crate::{
     change::Change,
     config::{Config, Span},
     diagnostic::{self, Severity, closest, harmless},
-    explain::{Answer, Question, Step, explain},
+    explain::{Answer, Question, Step, explain, unheard},
     format,
     route::RouteTree,
     rules::{self, On, Rule, RuleSet},
@@ -125,7 +125,8 @@ impl Desk {
             return Ok(rule);
         }
         let names = || self.rules.rules.iter().map(|rule| rule.name.as_str());
-        let help = closest(name, names()).map_or_else(
+        let within = || names().find(|known| known.to_lowercase().contains(&name.to_lowercase()));
+        let help = closest(name, names()).or_else(within).map_or_else(
             || format!("the rules are {}", names().collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean {near:?}?"),
         );
@@ -224,8 +225,8 @@ impl Desk {
                     answers.push(self.answer(rule, &snapshot, resource, None, Some(row), &own).await?);
                 }
                 if answers.is_empty() {
-                    let what = kind.map_or_else(|| format!("change of its {resource} records"), |kind| format!("change `{resource}.{kind}`"));
-                    anyhow::bail!("no {what} was ever seen for {token}, so {} had nothing to hear", rule.name);
+                    let what = kind.map_or_else(|| format!("change of {resource} records"), |kind| format!("change `{resource}.{kind}`"));
+                    answers.push(unheard(rule, &snapshot.token, &what));
                 }
                 Ok(answers)
             }
@@ -328,26 +329,45 @@ impl Desk {
     /// One rule over all tokens: what it looks at now, and why it does not fire.
     async fn overview(&self, rule: &Rule, context: &Context) -> anyhow::Result<Exit> {
         let last = self.store.rule_matches().await?.into_iter().find(|(id, _)| *id == rule.id).map(|(_, at)| at);
-        let On::Record(resource) = rule.on else {
-            let last = last.map_or_else(|| "it never held for anything".to_owned(), |at| format!("it last held {}", format::instant(at)));
-            anyhow::bail!("{} is told of what happens: {last}; name a token, or look at `cliffwatch alerts --rule {}`", rule.name, rule.name);
-        };
         let mut lines = Vec::new();
         let mut looked = 0_usize;
-        for id in self.store.token_ids(false).await?.into_iter().filter(|id| self.watch.covers(id)) {
-            let Some(snapshot) = self.snapshot(&id).await? else { continue };
-            let target = Target { token: Some(id), resource: Some(resource), ..Target::default() };
-            for record in self.records(&snapshot, resource, &target) {
-                looked += 1;
-                let own: Vec<Alert> = snapshot
-                    .alerts
-                    .iter()
-                    .filter(|alert| alert.rule == rule.id && alert.key.as_ref() == Some(&record.key))
-                    .cloned()
-                    .collect();
-                let answer = self.answer(rule, &snapshot, resource, Some(&record), None, &own).await?;
-                lines.push((record.record.interval().map(|interval| interval.start), Line::of(rule, &answer)));
+        match rule.on {
+            On::Record(resource) => {
+                for id in self.store.token_ids(false).await?.into_iter().filter(|id| self.watch.covers(id)) {
+                    let Some(snapshot) = self.snapshot(&id).await? else { continue };
+                    let target = Target { token: Some(id), resource: Some(resource), ..Target::default() };
+                    for record in self.records(&snapshot, resource, &target) {
+                        looked += 1;
+                        let own: Vec<Alert> = snapshot
+                            .alerts
+                            .iter()
+                            .filter(|alert| alert.rule == rule.id && alert.key.as_ref() == Some(&record.key))
+                            .cloned()
+                            .collect();
+                        let answer = self.answer(rule, &snapshot, resource, Some(&record), None, &own).await?;
+                        lines.push((record.record.interval().map(|interval| interval.start), Line::of(rule, &answer)));
+                    }
+                }
             }
+            On::Change(resource, kind) => {
+                let limit = u32::try_from(MAX_SHOWN).unwrap_or(u32::MAX);
+                let filter = ChangeFilter { resource: Some(resource), kind, limit, ..ChangeFilter::default() };
+                for row in self.store.changes(filter).await? {
+                    let Some(snapshot) = self.snapshot(&row.token).await? else { continue };
+                    looked += 1;
+                    let filter = AlertFilter {
+                        rule: Some(rule.id.clone()),
+                        token: Some(row.token.clone()),
+                        limit: MAX_ALERTS,
+                        ..AlertFilter::default()
+                    };
+                    let mut own = self.store.alerts(filter).await?;
+                    own.retain(|alert| alert.starts_at == Some(row.at) && alert.key == row.key);
+                    let answer = self.answer(rule, &snapshot, resource, None, Some(&row), &own).await?;
+                    lines.push((Some(row.at), Line::of(rule, &answer)));
+                }
+            }
+            _ => anyhow::bail!("{0} is not about single records: `cliffwatch alerts --rule {0}` shows what it told", rule.name),
         }
         // What fires first, then what is nearest in time.
         lines.sort_by_key(|(at, line)| (!line.fired, at.map(|at| (at - self.now).abs())));
@@ -355,9 +375,12 @@ impl Desk {
         let last = last.map_or_else(|| "it never held for anything".to_owned(), |at| format!("it last held {}", format::instant(at)));
         if context.format == Format::Table {
             print::out(&format!(
-                "{}: {} looked at, the next of each token; {fired} told; {last}\n\n",
+                "{}: {}; {fired} told; {last}\n\n",
                 harmless(&rule.name),
-                format::count(looked, "record")
+                match rule.on {
+                    On::Change(..) => format!("the latest {} of this kind", format::count(looked, "change")),
+                    _ => format!("{} looked at, the nearest of each token", format::count(looked, "record")),
+                }
             ))?;
         }
         let lines: Vec<Line> = lines.into_iter().take(MAX_SHOWN).map(|(_, line)| line).collect();

@@ -23,6 +23,9 @@ use crate::{
 /// Values that one clause shows.
 const MAX_VALUES: usize = 8;
 
+/// Characters of a side of a comparison that are shown with its value.
+const MAX_SIDE: usize = 48;
+
 /// How the parts of a clause make it true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
@@ -161,7 +164,7 @@ impl Walk<'_, '_> {
             Some(Typed::Items(items, _)) => Num::Count(items).eval(&env).map(|count| format!("{count} items")),
             _ => return,
         };
-        let text = self.text(expr);
+        let text = cut(self.text(expr));
         if values.len() < MAX_VALUES && !values.iter().any(|(known, _)| *known == text) {
             values.push((text, value));
         }
@@ -176,14 +179,35 @@ impl Walk<'_, '_> {
     }
 
     fn text(&self, expr: &IdedExpr) -> String {
-        let text = self.checker.text.get(self.checker.span(expr)).unwrap_or_default();
-        let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut line = on_one_line(self.checker.text.get(self.checker.span(expr)).unwrap_or_default());
         // Places leave out brackets that stand around a part as a whole; those within it come in pairs.
         let open = line.matches('(').count();
         let closed = line.matches(')').count();
         line.extend(std::iter::repeat_n(')', open.saturating_sub(closed)));
         line
     }
+}
+
+/// White space outside of quotes is one space, and none before a dot that goes on with a call.
+fn on_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    let (mut quote, mut is_gap) = (None, false);
+    for c in text.trim().chars() {
+        if quote.is_none() && c.is_whitespace() {
+            is_gap = true;
+            continue;
+        }
+        if std::mem::take(&mut is_gap) && c != '.' {
+            line.push(' ');
+        }
+        match quote {
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            Some(open) if c == open => quote = None,
+            _ => {}
+        }
+        line.push(if c.is_whitespace() { ' ' } else { c });
+    }
+    line
 }
 
 fn flatten<'e>(expr: &'e IdedExpr, name: &str, parts: &mut Vec<&'e IdedExpr>) {
@@ -193,6 +217,11 @@ fn flatten<'e>(expr: &'e IdedExpr, name: &str, parts: &mut Vec<&'e IdedExpr>) {
         }
         _ => parts.push(expr),
     }
+}
+
+/// The side of a comparison that is a long expression of its own stands in the clause already.
+fn cut(text: String) -> String {
+    if text.chars().count() <= MAX_SIDE { text } else { format!("{}…", text.chars().take(MAX_SIDE - 1).collect::<String>()) }
 }
 
 /// A number as people compare it: in full, with its short form where it is long.
