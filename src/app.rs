@@ -22,15 +22,16 @@ use crate::{
     clock::Clock,
     config::Config,
     cycle::{self, CycleError, CycleReport, Judgement, run_cycle},
-    diagnostic::{self, Diagnostic, SourceText},
+    diagnostic::SourceText,
     dispatch::Dispatcher,
     evaluate::Context,
     http::{self, Health},
     metrics::{Metrics, OutboxLevel},
     notify::Receivers,
     outbox::{Announce, DeliveryReport, Down, Meter, Outbox, OutboxDeps},
+    reload,
     route::{RouteTree, Sections},
-    rules::{self, RuleSet},
+    rules::RuleSet,
     schedule::{self, Job, Run, Schedule},
     store::{
         Access, Opening, Store, StoreError,
@@ -118,44 +119,14 @@ pub struct App {
     store_trouble: Mutex<Option<Alert>>,
     pinged_at: Mutex<Option<Timestamp>>,
     pinger: Option<reqwest::Client>,
+    /// One reload at a time; with the fingerprint of the files as they were last read.
+    files: tokio::sync::Mutex<u128>,
 }
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("App").field("base_dir", &self.base_dir).finish_non_exhaustive()
     }
-}
-
-/// Rules read from files, with what was found in them.
-struct ReadRules {
-    set: RuleSet,
-    diagnostics: Vec<Diagnostic>,
-    texts: Vec<SourceText>,
-}
-
-impl ReadRules {
-    fn errors(&self) -> u32 {
-        let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == diagnostic::Severity::Error).count();
-        u32::try_from(errors).unwrap_or(u32::MAX)
-    }
-
-    fn rendered(&self) -> String {
-        diagnostic::render(&self.diagnostics, &self.texts, false)
-    }
-}
-
-/// Compiles rule texts with the names that the config knows.
-fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Diagnostic>, now: Timestamp) -> ReadRules {
-    let names: Vec<String> = config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
-    let around = rules::Surroundings { receivers: &names, groups: &config.watch.groups, now };
-    let loaded = rules::load(&texts, &around);
-    diagnostics.extend(loaded.diagnostics);
-    ReadRules { set: loaded.set, diagnostics, texts }
-}
-
-fn read_rules(config: &Config, base_dir: &Path, now: Timestamp) -> ReadRules {
-    let files = rules::read_files(&config.rules.paths, base_dir);
-    compile(config, files.files, files.diagnostics, now)
 }
 
 impl App {
@@ -199,6 +170,8 @@ impl App {
             schedule::jobs(&config.schedule).map_err(|(key, error)| AppError::Config(format!("schedule.{key}: {error}")))?;
         let api = Client::with_tuning(&config.source, clock.clone(), tuning)?;
 
+        // Before they are read: what changes meanwhile is read again.
+        let files = reload::fingerprint(&config, base_dir);
         let (rules, problem) = usable_rules(&config, base_dir, &store, now).await?;
         match &problem {
             None => health.rules_loaded(now, u32::try_from(rules.rules.len()).unwrap_or(u32::MAX)),
@@ -251,6 +224,7 @@ impl App {
             store_trouble: Mutex::new(None),
             pinged_at: Mutex::new(None),
             pinger,
+            files: tokio::sync::Mutex::new(files),
         })
     }
 
@@ -297,19 +271,40 @@ impl App {
     /// # Errors
     /// Every problem of every file, for people. The rules before go on working.
     pub async fn reload(&self) -> Result<String, String> {
+        let mut files = self.files.lock().await;
+        self.reload_from(&mut files).await
+    }
+
+    async fn reload_from(&self, files: &mut u128) -> Result<String, String> {
         let now = self.clock.now();
-        let read = read_rules(&self.deps.config, &self.base_dir, now);
+        let (config, base_dir) = (self.deps.config.clone(), self.base_dir.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let fingerprint = reload::fingerprint(&config, &base_dir);
+            (fingerprint, reload::read(&config, &base_dir, now))
+        });
+        let read = match read.await {
+            Ok((fingerprint, read)) => {
+                *files = fingerprint;
+                read
+            }
+            Err(error) => {
+                tracing::error!(%error, "the changed rules could not be read: the old ones go on working");
+                return Err("the rules could not be read: see the log".to_owned());
+            }
+        };
         let open = self.open_trouble(trouble::RELOAD_SUBJECT).await;
-        if read.errors() > 0 {
-            let problem = read.rendered();
-            self.health.reload_failed(now, problem.clone());
+        if let Some(problem) = read.problem {
+            self.health.reload_failed(now, problem.full.clone());
             self.deps.metrics.set_reload(false);
-            tracing::error!("the changed rules have errors: the old ones go on working\n{problem}");
+            tracing::error!("the changed rules have errors: the old ones go on working\n{}", problem.full);
             if open.is_none() {
                 let episode = self.episode(trouble::RELOAD_SUBJECT).await;
-                self.announce(|context| trouble::reload_failed(read.errors(), &problem, episode, context)).await;
+                let make = |context: &Context<'_>| {
+                    trouble::reload_failed(problem.count, &problem.brief, &problem.owners, episode, context)
+                };
+                self.announce(make).await;
             }
-            return Err(problem);
+            return Err(problem.full);
         }
         let count = read.set.rules.len();
         if let Err(error) = self.deps.store.keep_good_rules(texts_json(&read.texts)).await {
@@ -324,9 +319,31 @@ impl App {
         if let Some(open) = open {
             self.announce(|context| trouble::recovered(&open, context)).await;
         }
-        let text = format!("{count} rules at work");
-        tracing::info!(rules = count, "the rules were reloaded");
+        let text = match read.tests {
+            0 => format!("{count} rules at work"),
+            1 => format!("{count} rules at work, 1 test passed"),
+            tests => format!("{count} rules at work, {tests} tests passed"),
+        };
+        tracing::info!(rules = count, tests = read.tests, "the rules were reloaded");
         Ok(text)
+    }
+
+    /// Reads the rules again where their files changed, until nobody asks any more. A file that is being written is left alone: two
+    /// looks must see the same.
+    async fn watch_files(&self) {
+        let mut seen: Option<u128> = None;
+        loop {
+            tokio::time::sleep(reload::WATCH).await;
+            let (config, base_dir) = (self.deps.config.clone(), self.base_dir.clone());
+            let look = tokio::task::spawn_blocking(move || reload::fingerprint(&config, &base_dir));
+            let Ok(now_is) = look.await else { continue };
+            let is_settled = seen.replace(now_is) == Some(now_is);
+            let mut files = self.files.lock().await;
+            if is_settled && *files != now_is {
+                tracing::info!("the rule files changed");
+                told_to_systemd(self.reload_from(&mut files)).await;
+            }
+        }
     }
 
     async fn open_trouble(&self, subject: &str) -> Option<Alert> {
@@ -551,7 +568,7 @@ impl App {
         let reloads = app.clone();
         tokio::select! {
             () = stop => {}
-            () = async move { reload_on_hangup(&reloads).await } => {}
+            () = async { tokio::join!(reload_on_hangup(&reloads), reloads.watch_files()); } => {}
         }
         tracing::info!("stopping: the runs in hand are finished first");
         systemd::stopping("finishing the runs in hand");
@@ -699,8 +716,8 @@ async fn usable_rules(
     store: &Store,
     now: Timestamp,
 ) -> Result<(RuleSet, Option<String>), AppError> {
-    let read = read_rules(config, base_dir, now);
-    if read.errors() == 0 {
+    let read = reload::read_files(config, base_dir, now);
+    let Some(problem) = read.problem else {
         for diagnostic in &read.diagnostics {
             tracing::warn!(file = %diagnostic.file.display(), "{}", diagnostic.message);
         }
@@ -708,14 +725,14 @@ async fn usable_rules(
             tracing::warn!(error = chain(&error), "cannot remember the good rules for the next start");
         }
         return Ok((read.set, None));
-    }
-    let problem = read.rendered();
+    };
+    let problem = problem.full;
     let remembered = store.good_rules().await.map_err(|source| AppError::Store { doing: "read the last good rules", source })?;
     let texts = remembered.and_then(|json| serde_json::from_str::<Vec<(PathBuf, String)>>(&json).ok());
     let Some(texts) = texts else { return Err(AppError::Rules(problem)) };
     let texts = texts.into_iter().map(|(file, text)| SourceText { file, text }).collect();
-    let before = compile(config, texts, Vec::new(), now);
-    if before.errors() > 0 {
+    let before = reload::compile(config, texts, Vec::new(), now);
+    if before.problem.is_some() {
         return Err(AppError::Rules(problem));
     }
     Ok((before.set, Some(problem)))
@@ -752,11 +769,18 @@ async fn reload_on_hangup(app: &App) {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut hangups) = signal(SignalKind::hangup()) else { return std::future::pending().await };
     while hangups.recv().await.is_some() {
-        systemd::reloading();
-        // What came of it is in log, metric and, where it failed, an alert too.
-        match app.reload().await {
-            Ok(text) => systemd::ready(&format!("watching; {text}")),
-            Err(_) => systemd::ready("watching; the changed rules have errors, the old ones are at work: see the log"),
+        told_to_systemd(app.reload()).await;
+    }
+}
+
+/// A reload between the words that systemd waits for. What came of it is in log, status and metric, and where it failed in an alert.
+async fn told_to_systemd(reload: impl Future<Output = Result<String, String>>) {
+    systemd::reloading();
+    match reload.await {
+        Ok(text) => systemd::ready(&format!("watching; {text}")),
+        Err(problem) => {
+            let first = problem.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned();
+            systemd::ready(&format!("watching; the changed rules are not at work, the old ones are: {first}"));
         }
     }
 }

@@ -201,7 +201,8 @@ impl<'a> Why<'a> {
                     _ => None,
                 });
                 let method = own.or_else(|| token.item.listed_method.as_str()).unwrap_or("not known");
-                let groups = if token.groups.is_empty() { "in no group".to_owned() } else { format!("in {}", token.groups.join(", ")) };
+                let groups =
+                    if token.groups.is_empty() { "in no group".to_owned() } else { format!("in {}", token.groups.join(", ")) };
                 self.no(
                     format!("its filters (`tokens`, `listed_methods`, `allocations`) leave it out: {} is {groups}, listed method {method}", token.id),
                     "a filter of the rule leaves it out",
@@ -231,7 +232,8 @@ impl<'a> Why<'a> {
         if let Some(since) = feed.held_since {
             self.note(format!("an answer is held since {}: most of what lay ahead was missing from it", format::instant(since)));
         }
-        if let Some((_, times)) = self.question.record.and_then(|record| feed.missing.iter().find(|(key, _)| *key == record.key)) {
+        if let Some((_, times)) = self.question.record.and_then(|record| feed.missing.iter().find(|(key, _)| *key == record.key))
+        {
             self.note(format!("left out by the last {times} answers: a removal that is not proven yet"));
         }
     }
@@ -358,7 +360,11 @@ impl<'a> Why<'a> {
             }
             if let Some(since) = alert.false_since {
                 let until = since + rule.keep_firing_for;
-                let text = format!("no longer holds since {}; `keep_firing_for` keeps it until {}", format::instant(since), format::instant(until));
+                let text = format!(
+                    "no longer holds since {}; `keep_firing_for` keeps it until {}",
+                    format::instant(since),
+                    format::instant(until)
+                );
                 step.parts.push(Step::new(Mark::Note, text));
             }
             self.steps.push(step);
@@ -367,7 +373,12 @@ impl<'a> Why<'a> {
             (AlertState::Pending, _) => {
                 let due = last.active_at + rule.hold;
                 self.because.get_or_insert_with(|| {
-                    format!("it holds since {} and `for` asks for {}: it fires {}", format::instant(last.active_at), ago(rule.hold), when_due(due, now))
+                    format!(
+                        "it holds since {} and `for` asks for {}: it fires {}",
+                        format::instant(last.active_at),
+                        ago(rule.hold),
+                        when_due(due, now)
+                    )
                 });
                 None
             }
@@ -492,13 +503,21 @@ fn with_values(clause: &Clause) -> String {
     let values: Vec<String> = clause
         .values
         .iter()
-        .map(|(text, value)| format!("{text} {}", value.as_ref().map_or_else(|| "is missing".to_owned(), |value| format!("= {value}"))))
+        .map(|(text, value)| {
+            format!("{text} {}", value.as_ref().map_or_else(|| "is missing".to_owned(), |value| format!("= {value}")))
+        })
         .collect();
     let missing = match &clause.truth {
-        Truth::Missing(names) if values.iter().all(|text| !text.ends_with("is missing")) => format!("  [missing: {}]", names.join(", ")),
+        Truth::Missing(names) if values.iter().all(|text| !text.ends_with("is missing")) => {
+            format!("  [missing: {}]", names.join(", "))
+        }
         _ => String::new(),
     };
-    if values.is_empty() { format!("{}{missing}", clause.text) } else { format!("{}  [{}]{missing}", clause.text, values.join("; ")) }
+    if values.is_empty() {
+        format!("{}{missing}", clause.text)
+    } else {
+        format!("{}  [{}]{missing}", clause.text, values.join("; "))
+    }
 }
 
 /// What made a condition false, in one phrase: the parts that decided it.
@@ -506,7 +525,9 @@ fn cause(clause: &Clause) -> String {
     fn deciding<'c>(clause: &'c Clause, parts: &mut Vec<&'c Clause>) {
         match clause.how {
             // One false part of `&&` is enough; of `||` all are false.
-            How::All => clause.parts.iter().filter(|part| part.truth == Truth::False).take(1).for_each(|part| deciding(part, parts)),
+            How::All => {
+                clause.parts.iter().filter(|part| part.truth == Truth::False).take(1).for_each(|part| deciding(part, parts))
+            }
             How::Any => clause.parts.iter().for_each(|part| deciding(part, parts)),
             How::Not | How::Plain => parts.push(clause),
         }

@@ -9,6 +9,7 @@
 //! - [`api`]: the client. [`store`]: the one room with SQL.
 //! - [`aggregate`]: sums over windows of time. [`rules`]: text to a set that cannot be wrong. [`diff`]: what changed. [`evaluate`], [`trouble`], [`route`]: what is told to
 //!   whom. [`upcoming`], [`watch`]: small pure helpers of the cycle.
+//! - [`replay`]: the path of a cycle in memory; [`ruletest`], [`backtest`], [`explain`] and [`reload`] are made of it or stand beside it.
 //! - [`supply`], [`wire`], [`change`], [`alert`], [`format`], [`clock`]: the words.
 //!
 //! Pure rooms (`aggregate`, `diff`, `rules`, `evaluate`, `trouble`, `route`, `plan`, `budget`, `notify::message`, `notify::retry`, `ui`) take
@@ -42,6 +43,7 @@ pub mod metrics;
 pub mod notify;
 pub mod outbox;
 pub mod plan;
+pub mod reload;
 pub mod replay;
 pub mod route;
 pub mod rules;

@@ -239,12 +239,8 @@ impl<'a> Replay<'a> {
         // As in the daemon: a page about one investor proves nothing by what it leaves out.
         found.removed.clear();
         let is_new = |put: &&crate::store::model::Put| !is_baseline && before.iter().all(|known| known.key != put.key);
-        let added: Vec<Tracked> = found
-            .put
-            .iter()
-            .filter(is_new)
-            .map(|put| Tracked { key: put.key.clone(), record: put.record.clone() })
-            .collect();
+        let added: Vec<Tracked> =
+            found.put.iter().filter(is_new).map(|put| Tracked { key: put.key.clone(), record: put.record.clone() }).collect();
         put(
             &mut known.snapshot.feeds,
             Endpoint::Investors,
@@ -253,13 +249,7 @@ impl<'a> Replay<'a> {
         let records = self.keep(token, Some(Resource::Funding), diff::apply(&before, &found));
         self.happened(&found.changes);
         let resources = vec![Resource::Funding];
-        self.judge(vec![Judged {
-            token: token.clone(),
-            records: Some(records),
-            resources,
-            changes: found.changes,
-            added,
-        }]);
+        self.judge(vec![Judged { token: token.clone(), records: Some(records), resources, changes: found.changes, added }]);
     }
 
     /// Lets time pass up to `until`, inclusive: what falls due on the way happens at its own minute.
@@ -297,13 +287,7 @@ impl<'a> Replay<'a> {
                 if let Some(known) = self.tokens.get_mut(&token) {
                     known.wake = None;
                 }
-                due.push(Judged {
-                    token,
-                    records: None,
-                    resources: TIMED.to_vec(),
-                    changes: Vec::new(),
-                    added: Vec::new(),
-                });
+                due.push(Judged { token, records: None, resources: TIMED.to_vec(), changes: Vec::new(), added: Vec::new() });
             }
             self.judge(due);
             self.close();
@@ -426,16 +410,18 @@ impl<'a> Replay<'a> {
     fn next_wake(&self, known: &Known) -> Option<Timestamp> {
         let now = self.now;
         let look = now + self.pace.look_every.max(MINUTE);
-        let rechecks = known.snapshot.alerts.iter().filter_map(|alert| alert.recheck_at).map(|at| if at > now { at } else { look });
+        let rechecks =
+            known.snapshot.alerts.iter().filter_map(|alert| alert.recheck_at).map(|at| if at > now { at } else { look });
         let mut next: Option<Timestamp> = rechecks.min();
         for tracked in known.snapshot.records_of(Resource::Unlock) {
             let Some(interval) = tracked.record.interval() else { continue };
             let crossings = self.leads.iter().filter_map(|lead| interval.start.checked_sub_signed(*lead)).filter(|at| *at > now);
             let is_ahead = !interval.has_passed(now);
             // Before its horizon comes up, a condition on the clock need not be asked.
-            let look = self.clock_horizon.filter(|_| is_ahead).map(|horizon| {
-                interval.start.checked_sub_signed(horizon).map_or(look, |seen| seen.max(look))
-            });
+            let look = self
+                .clock_horizon
+                .filter(|_| is_ahead)
+                .map(|horizon| interval.start.checked_sub_signed(horizon).map_or(look, |seen| seen.max(look)));
             next = next.into_iter().chain(crossings).chain(look).min();
         }
         next.map(minute)
@@ -457,12 +443,7 @@ fn put<T>(list: &mut Vec<(Endpoint, T)>, endpoint: Endpoint, value: T) {
 
 /// A request and its answer, as the client would have them.
 fn asked(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) -> (Ask, Fetched) {
-    let request = Request::Token {
-        endpoint,
-        token: token.clone(),
-        start: chrono::NaiveDate::MIN,
-        end: chrono::NaiveDate::MAX,
-    };
+    let request = Request::Token { endpoint, token: token.clone(), start: chrono::NaiveDate::MIN, end: chrono::NaiveDate::MAX };
     let ask = Ask { request: request.clone(), known: None, why: Why::Changed, cost: 1, mark: Some(now) };
     let answer = Answer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
     let fetched = Fetched {

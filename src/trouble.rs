@@ -871,14 +871,31 @@ pub fn dead_letter(
     ))
 }
 
-/// A changed rule file or config could not be loaded: the old one stays at work. `problem` is the first of `problems`;
-/// `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`RELOAD_SUBJECT`]).
+/// Changed rules could not be put to work: the old ones stay. `problem` says the places, a line each; `owners` are those of the rules
+/// concerned; `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`RELOAD_SUBJECT`]).
 #[must_use]
-pub fn reload_failed(problems: u32, problem: &str, latest_episode: u32, context: &Context<'_>) -> (Alert, Notice) {
+pub fn reload_failed(
+    problems: u32,
+    problem: &str,
+    owners: &[String],
+    latest_episode: u32,
+    context: &Context<'_>,
+) -> (Alert, Notice) {
     let noun = if problems == 1 { "problem" } else { "problems" };
-    let summary = format!("The changed configuration has {problems} {noun}: the old one stays at work");
-    let advice = "`cliffwatch check` shows every problem with its place.";
-    own(RELOAD_SUBJECT, "reload", summary, format!("{} {advice}", sentence(&clip(problem))), latest_episode, context)
+    let advice = "`cliffwatch check` and `cliffwatch test` show every problem with its place.";
+    let words = Words {
+        kind: "reload",
+        endpoint: None,
+        token: None,
+        receiver: None,
+        labels: if owners.is_empty() { Vec::new() } else { vec![("owner", owners.join(", "))] },
+        summary: format!("The changed rules have {problems} {noun}: the old ones stay at work"),
+        description: format!("{} {advice}", sentence(&clip(problem))),
+        count: 1,
+        since: context.now,
+    };
+    let episode = latest_episode.saturating_add(1);
+    raise(One { subject: RELOAD_SUBJECT.to_owned(), state: AlertState::Firing, episode, words, dead: None }, context)
 }
 
 /// The subject of the alert about a failed reload.

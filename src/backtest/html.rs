@@ -97,9 +97,11 @@ fn header(page: &mut String, run: &Run, summary: &Summary, span: &str) {
 }
 
 fn busiest_week(summary: &Summary) -> Option<(NaiveDate, u32)> {
-    let totals = summary.weeks.iter().enumerate().map(|(index, week)| {
-        (*week, summary.rules.iter().filter_map(|row| row.by_week.get(index)).sum::<u32>())
-    });
+    let totals = summary
+        .weeks
+        .iter()
+        .enumerate()
+        .map(|(index, week)| (*week, summary.rules.iter().filter_map(|row| row.by_week.get(index)).sum::<u32>()));
     totals.rev().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0)
 }
 
@@ -130,7 +132,9 @@ fn timeline(page: &mut String, run: &Run, summary: &Summary) {
     let mut dots: Vec<(usize, f64, u32, usize)> = Vec::new();
     // Within a stack the gravest lie at the bottom, and what ended on top.
     let mut order: Vec<(usize, &Message)> = run.messages.iter().enumerate().take(MAX_DOTS).collect();
-    order.sort_by_key(|(_, message)| (message.kind == "alert.resolved", CLASSES.iter().position(|class| *class == severity(message))));
+    order.sort_by_key(|(_, message)| {
+        (message.kind == "alert.resolved", CLASSES.iter().position(|class| *class == severity(message)))
+    });
     for (index, message) in order {
         let Some(lane) = lane_of.get(message.rule.as_str()).copied() else { continue };
         let x = axis.x(message.at);
@@ -143,7 +147,8 @@ fn timeline(page: &mut String, run: &Run, summary: &Summary) {
         }
     }
     let steps: Vec<f64> = tallest.iter().map(|most| (LANE_MOST / f64::from(*most)).min(COLUMN)).collect();
-    let heights: Vec<f64> = tallest.iter().zip(&steps).map(|(most, step)| f64::from(*most).mul_add(*step, 14.0).max(26.0)).collect();
+    let heights: Vec<f64> =
+        tallest.iter().zip(&steps).map(|(most, step)| f64::from(*most).mul_add(*step, 14.0).max(26.0)).collect();
     let top = 26.0 + HISTOGRAM;
     let mut floors = Vec::with_capacity(heights.len());
     let mut y = top;
@@ -195,7 +200,8 @@ fn column_of(x: f64) -> i64 {
 
 fn months(page: &mut String, axis: &Axis, run: &Run, height: f64) {
     let (first, last) = (run.from.date_naive(), run.to.date_naive());
-    let months = (last.year() - first.year()) * 12 + i32::try_from(last.month()).unwrap_or(0) - i32::try_from(first.month()).unwrap_or(0);
+    let months =
+        (last.year() - first.year()) * 12 + i32::try_from(last.month()).unwrap_or(0) - i32::try_from(first.month()).unwrap_or(0);
     // About a dozen names fit.
     let every = match months {
         ..=1 => return weeks(page, axis, run, height),
@@ -257,11 +263,17 @@ fn histogram(page: &mut String, axis: &Axis, run: &Run, summary: &Summary) {
             continue;
         }
         let mut y = floor;
-        let _ = write!(page, "<g class=\"bar\"><title>week of {}: {}</title>", monday.format("%-d %b %Y"), format::count(total as usize, "message"));
+        let _ = write!(
+            page,
+            "<g class=\"bar\"><title>week of {}: {}</title>",
+            monday.format("%-d %b %Y"),
+            format::count(total as usize, "message")
+        );
         for (class, count) in CLASSES.iter().zip(counts).rev().filter(|(_, count)| **count > 0) {
             let height = f64::from(*count) / f64::from(most) * (HISTOGRAM - 12.0);
             y -= height;
-            let _ = write!(page, "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>");
+            let _ =
+                write!(page, "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>");
         }
         page.push_str("</g>\n");
     }
@@ -333,12 +345,10 @@ fn receivers(page: &mut String, summary: &Summary) {
 fn shares(row: &Row) -> String {
     let mut shares: Vec<(&String, &u32)> = row.shares.iter().collect();
     shares.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
-    let named: Vec<String> = shares
-        .iter()
-        .take(3)
-        .map(|(name, count)| format!("{}&nbsp;<span class=\"dim\">{count}</span>", escaped(name)))
-        .collect();
-    let more = if shares.len() > 3 { format!(" <span class=\"dim\">and {} more</span>", shares.len() - 3) } else { String::new() };
+    let named: Vec<String> =
+        shares.iter().take(3).map(|(name, count)| format!("{}&nbsp;<span class=\"dim\">{count}</span>", escaped(name))).collect();
+    let more =
+        if shares.len() > 3 { format!(" <span class=\"dim\">and {} more</span>", shares.len() - 3) } else { String::new() };
     named.join(", ") + &more
 }
 
@@ -350,7 +360,12 @@ fn spark(page: &mut String, row: &Row) {
     for (week, count) in row.by_week.iter().enumerate().filter(|(_, count)| **count > 0) {
         let height = (f64::from(*count) / most * 20.0).max(1.5);
         let x = f64::from(u32::try_from(week).unwrap_or(u32::MAX)) * width;
-        let _ = write!(page, "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"/>", 22.0 - height, (width - 0.4).max(0.5));
+        let _ = write!(
+            page,
+            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"/>",
+            22.0 - height,
+            (width - 0.4).max(0.5)
+        );
     }
     page.push_str("</svg>");
 }
@@ -393,7 +408,8 @@ fn compared(page: &mut String, comparison: &Comparison) {
     if !changed.is_empty() {
         page.push_str("<h3>Changed</h3><div class=\"scroll\"><table>\n");
         for (was, is) in changed.iter().take(MAX_COMPARED) {
-            let severity = |message: &Message| message.labels.get("severity").map(|text| format!(" [{text}]")).unwrap_or_default();
+            let severity =
+                |message: &Message| message.labels.get("severity").map(|text| format!(" [{text}]")).unwrap_or_default();
             let _ = writeln!(
                 page,
                 "<tr><td class=\"t\"><del>{}</del><br><ins>{}</ins><td>{}<td><del>{}</del><br><ins>{}</ins></tr>",

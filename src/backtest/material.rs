@@ -173,8 +173,7 @@ impl Material {
             material.emissions.insert(token_of(&path), days);
         }
         if let Some(investors) = json_if_there::<Investors>(&folder.join("investors.json"))? {
-            let listed: HashSet<String> =
-                material.tokens.iter().filter_map(|item| item.id.as_str().map(str::to_owned)).collect();
+            let listed: HashSet<String> = material.tokens.iter().filter_map(|item| item.id.as_str().map(str::to_owned)).collect();
             for investor in investors.details {
                 for round in investor.funding_rounds.items() {
                     let Some(token) = round.token_id.as_str().map(TokenId::from) else { continue };
@@ -214,10 +213,8 @@ impl Material {
             let mut number = 0;
             loop {
                 let mut line = Vec::new();
-                let length = io::Read::by_ref(&mut reader)
-                    .take(MAX_LINE as u64 + 1)
-                    .read_until(b'\n', &mut line)
-                    .map_err(failed)?;
+                let length =
+                    io::Read::by_ref(&mut reader).take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line).map_err(failed)?;
                 number += 1;
                 let invalid = |problem: String| MaterialError::Invalid { path: path.clone(), line: Some(number), problem };
                 if length == 0 {
@@ -321,13 +318,23 @@ impl Material {
             Endpoint::Burn => {
                 let Some(data) = self.burns.get(token) else { return };
                 let burns: Vec<_> = data.burns.items().iter().filter(|burn| had(burn.burn_date.copied())).cloned().collect();
-                let payload = wire::BurnData { burns: burns.into(), token_name: data.token_name.clone(), token_symbol: data.token_symbol.clone(), ..Default::default() };
+                let payload = wire::BurnData {
+                    burns: burns.into(),
+                    token_name: data.token_name.clone(),
+                    token_symbol: data.token_symbol.clone(),
+                    ..Default::default()
+                };
                 replay.answer(token, endpoint, Payload::Burns(payload));
             }
             Endpoint::Buyback => {
                 let Some(data) = self.buybacks.get(token) else { return };
                 let rows: Vec<_> = data.buybacks.items().iter().filter(|row| had(row.buyback_date.copied())).cloned().collect();
-                let payload = wire::BuybackData { buybacks: rows.into(), token_name: data.token_name.clone(), token_symbol: data.token_symbol.clone(), ..Default::default() };
+                let payload = wire::BuybackData {
+                    buybacks: rows.into(),
+                    token_name: data.token_name.clone(),
+                    token_symbol: data.token_symbol.clone(),
+                    ..Default::default()
+                };
                 replay.answer(token, endpoint, Payload::Buybacks(payload));
             }
             Endpoint::DailyEmission => {

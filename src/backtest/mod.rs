@@ -320,9 +320,8 @@ pub fn compare(now: &Run, other: &Run) -> Comparison {
             (!receivers.is_empty()).then(|| Message { receivers, ..of.clone() })
         };
         let (gained, lost) = (only(message, was), only(was, message));
-        let is_changed =
-            (was.at, &was.summary, &was.description, &was.labels)
-                != (message.at, &message.summary, &message.description, &message.labels);
+        let is_changed = (was.at, &was.summary, &was.description, &was.labels)
+            != (message.at, &message.summary, &message.description, &message.labels);
         if gained.is_none() && lost.is_none() && !is_changed {
             comparison.same += 1;
         }

@@ -41,16 +41,14 @@ fn compiled(text: &str) -> RuleSet {
 }
 
 fn routes() -> RouteTree {
-    let receivers: Vec<_> = ["ops", "desk"]
-        .into_iter()
-        .map(|name| config::Receiver { name: name.into(), ..config::Receiver::default() })
-        .collect();
-    RouteTree::build(&config::Route { receivers: vec!["ops".into(), "desk".into()], ..config::Route::default() }, &receivers).unwrap()
+    let receivers: Vec<_> =
+        ["ops", "desk"].into_iter().map(|name| config::Receiver { name: name.into(), ..config::Receiver::default() }).collect();
+    RouteTree::build(&config::Route { receivers: vec!["ops".into(), "desk".into()], ..config::Route::default() }, &receivers)
+        .unwrap()
 }
 
 fn played(material: &Material, rules: &RuleSet, from: &str, to: &str) -> Run {
-    let (routes, watch) =
-        (routes(), Watch::build(&config::Watch { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap());
+    let (routes, watch) = (routes(), Watch::build(&config::Watch { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap());
     let judge = Judge { rules, routes: &routes, watch: &watch, pace: Pace::default() };
     run(material, &judge, at(from), at(to), |_| {})
 }
@@ -65,7 +63,9 @@ fn folder() -> tempfile::TempDir {
     };
     write("tokens.json", r#"[{"tokenId": "x", "name": "X", "symbol": "XX"}]"#);
     let event = |date: &str, amount: u32| {
-        format!(r#"{{"unlockDate": "{date}", "cliffUnlocks": {{"cliffAmount": {amount}, "allocationBreakdown": [{{"allocationName": "Team", "cliffAmount": {amount}}}]}}}}"#)
+        format!(
+            r#"{{"unlockDate": "{date}", "cliffUnlocks": {{"cliffAmount": {amount}, "allocationBreakdown": [{{"allocationName": "Team", "cliffAmount": {amount}}}]}}}}"#
+        )
     };
     write("unlock-events/x.json", &format!("[{},{}]", event("2026-02-10T00:00:00Z", 5000), event("2026-03-10T00:00:00Z", 10)));
     write(
@@ -103,7 +103,11 @@ fn a_folder_of_versions_tells_each_correction_at_its_time() {
             r#"{{"at": "{at}", "data": [{{"unlockDate": "{date}", "cliffUnlocks": {{"cliffAmount": 7, "allocationBreakdown": [{{"allocationName": "Team", "cliffAmount": 7}}]}}}}]}}"#
         )
     };
-    let text = format!("{}\n{}\n", version("2026-01-01T00:00:00Z", "2026-06-01T00:00:00Z"), version("2026-01-05T09:30:00Z", "2026-06-11T00:00:00Z"));
+    let text = format!(
+        "{}\n{}\n",
+        version("2026-01-01T00:00:00Z", "2026-06-01T00:00:00Z"),
+        version("2026-01-05T09:30:00Z", "2026-06-11T00:00:00Z")
+    );
     std::fs::write(folder.path().join("x.jsonl"), text).unwrap();
     let material = Material::read(folder.path(), None, at("2026-03-01")).unwrap();
     assert_eq!(material.span(), Some((at("2026-01-01"), at("2026-01-05T09:30:00Z"))));
@@ -150,7 +154,8 @@ fn other_rules_gain_lose_and_change_messages() {
     let other = played(&material, &compiled(&other), "2026-01-20", "2026-03-01");
     let comparison = compare(&now, &other);
     let brief = |messages: &[Message]| {
-        let brief = messages.iter().map(|message| format!("{} {} -> {}", message.rule, message.reason, message.receivers.join(",")));
+        let brief =
+            messages.iter().map(|message| format!("{} {} -> {}", message.rule, message.reason, message.receivers.join(",")));
         brief.collect::<Vec<_>>()
     };
     // The first message of an alert is its beginning, whenever it is told: another time is a change of it.

@@ -84,9 +84,8 @@ pub(super) fn run(asked: &Backtest, context: &Context) -> anyhow::Result<Exit> {
         anyhow::bail!("there are no rules to test: `cliffwatch init` writes some, --rules DIR names others");
     }
     let other = asked.against.as_deref().map(|folder| compile(rules_of(folder)?, &config, now, context)).transpose()?;
-    let routes = RouteTree::build(&config.route, &config.receivers).map_err(|problems| {
-        anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-    })?;
+    let routes = RouteTree::build(&config.route, &config.receivers)
+        .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
     let tokens = if asked.tokens.is_empty() { config.watch.tokens.clone() } else { asked.tokens.clone() };
     let watch = Watch::build(&config::Watch { tokens, groups: config.watch.groups.clone() })
         .map_err(|errors| UsageError(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
@@ -104,7 +103,9 @@ pub(super) fn run(asked: &Backtest, context: &Context) -> anyhow::Result<Exit> {
         }
     };
     let Some((first, last)) = material.span() else {
-        anyhow::bail!("nothing was recorded in this time: name a data folder to test the rules with, such as `cliffwatch backtest data`");
+        anyhow::bail!(
+            "nothing was recorded in this time: name a data folder to test the rules with, such as `cliffwatch backtest data`"
+        );
     };
     let is_dated = asked.path.as_deref().is_some_and(|path| !path.join("tokens.json").exists());
     let from = asked.from.unwrap_or(first);
@@ -163,13 +164,7 @@ fn compile(files: RuleFiles, config: &Config, now: Timestamp, context: &Context)
     Err(AlreadyTold.into())
 }
 
-async fn recorded(
-    config: &Config,
-    context: &Context,
-    watch: &Watch,
-    from: Timestamp,
-    to: Timestamp,
-) -> anyhow::Result<Material> {
+async fn recorded(config: &Config, context: &Context, watch: &Watch, from: Timestamp, to: Timestamp) -> anyhow::Result<Material> {
     let store = context.open(config, Access::Read).await?;
     let mut material = Material::default();
     for id in store.token_ids(false).await? {
@@ -276,7 +271,11 @@ fn text(run: &Run, summary: &Summary, comparison: Option<&Comparison>, most: usi
     text.push_str(&format!(
         "{} would have been sent{}\n\n",
         format::count(summary.deliveries as usize, "message"),
-        if summary.to_nobody > 0 { format!(", and {} had reached nobody: no route takes them", summary.to_nobody) } else { String::new() }
+        if summary.to_nobody > 0 {
+            format!(", and {} had reached nobody: no route takes them", summary.to_nobody)
+        } else {
+            String::new()
+        }
     ));
     let columns = |first| {
         [
@@ -296,7 +295,12 @@ fn text(run: &Run, summary: &Summary, comparison: Option<&Comparison>, most: usi
         text.push_str(&print::table(&columns("Receiver"), &rows(&summary.receivers), width()));
     }
     if let Some((rule, token, count)) = summary.noisiest.first().filter(|(_, _, count)| *count > 1) {
-        text.push_str(&format!("\nmost of one token: {} for {}, {}", harmless(rule), harmless(token), format::count(*count as usize, "message")));
+        text.push_str(&format!(
+            "\nmost of one token: {} for {}, {}",
+            harmless(rule),
+            harmless(token),
+            format::count(*count as usize, "message")
+        ));
         if let Some((rule, token, count)) = summary.noisiest.get(1) {
             text.push_str(&format!("; then {} for {}, {count}", harmless(rule), harmless(token)));
         }

@@ -78,9 +78,8 @@ pub(super) async fn run(asked: &Explain, context: &Context) -> anyhow::Result<Ex
     }
     let (config, loaded) = context.load()?;
     let rules = rules_of(&config, &loaded.base_dir, context)?;
-    let routes = RouteTree::build(&config.route, &config.receivers).map_err(|problems| {
-        anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-    })?;
+    let routes = RouteTree::build(&config.route, &config.receivers)
+        .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
     let watch = Watch::build(&config.watch)
         .map_err(|errors| anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
     let store = context.open(&config, Access::Read).await?;
@@ -152,7 +151,12 @@ impl Desk {
             && let Some(resource) = Resource::parse(resource)
         {
             let token = find(token, false, &self.store).await?;
-            return Ok(Target { token: Some(token), resource: Some(resource), key: Some((*key).to_owned()), ..Target::default() });
+            return Ok(Target {
+                token: Some(token),
+                resource: Some(resource),
+                key: Some((*key).to_owned()),
+                ..Target::default()
+            });
         }
         let (name, day) = match text.split_once('@') {
             None => (text, None),
@@ -181,35 +185,40 @@ impl Desk {
             anyhow::bail!("this alert is about the source rather than a token: `cliffwatch status` tells of it");
         };
         let Some(snapshot) = self.snapshot(token).await? else { anyhow::bail!("nothing is known of {token}") };
-        let filter = AlertFilter {
-            rule: Some(rule.id.clone()),
-            token: Some(token.clone()),
-            limit: MAX_ALERTS,
-            ..AlertFilter::default()
-        };
+        let filter =
+            AlertFilter { rule: Some(rule.id.clone()), token: Some(token.clone()), limit: MAX_ALERTS, ..AlertFilter::default() };
         let alerts = self.store.alerts(filter).await?;
         match rule.on {
             On::Record(resource) => {
                 let records = self.records(&snapshot, resource, target);
                 let mut answers = Vec::new();
                 for record in records.iter().take(MAX_SHOWN) {
-                    let own: Vec<Alert> = alerts.iter().filter(|alert| alert.key.as_ref() == Some(&record.key)).cloned().collect();
+                    let own: Vec<Alert> =
+                        alerts.iter().filter(|alert| alert.key.as_ref() == Some(&record.key)).cloned().collect();
                     answers.push(self.answer(rule, &snapshot, resource, Some(record), None, &own).await?);
                 }
                 if answers.is_empty() {
-                    let of_key = |alert: &&Alert| target.key.as_deref().is_none_or(|key| alert.key.as_ref().is_some_and(|own| own.as_str() == key));
+                    let of_key = |alert: &&Alert| {
+                        target.key.as_deref().is_none_or(|key| alert.key.as_ref().is_some_and(|own| own.as_str() == key))
+                    };
                     let own: Vec<Alert> = alerts.iter().filter(of_key).cloned().collect();
                     answers.push(self.answer(rule, &snapshot, resource, None, None, &own).await?);
                 }
                 Ok(answers)
             }
             On::Change(resource, kind) => {
-                let filter =
-                    ChangeFilter { token: Some(token.clone()), resource: Some(resource), kind, limit: 200, ..ChangeFilter::default() };
+                let filter = ChangeFilter {
+                    token: Some(token.clone()),
+                    resource: Some(resource),
+                    kind,
+                    limit: 200,
+                    ..ChangeFilter::default()
+                };
                 let changes = self.store.changes(filter).await?;
                 let is_meant = |row: &&ChangeRow| {
                     let of_alert = target.alert.as_ref().is_none_or(|alert| alert.starts_at == Some(row.at));
-                    let of_day = target.day.is_none_or(|day| row.at.date_naive() == day.date_naive() || is_dated(&row.change, day));
+                    let of_day =
+                        target.day.is_none_or(|day| row.at.date_naive() == day.date_naive() || is_dated(&row.change, day));
                     let of_key = target.alert.is_some()
                         || target.key.as_deref().is_none_or(|key| row.key.as_ref().is_some_and(|own| own.as_str() == key));
                     of_alert && of_day && of_key
@@ -217,15 +226,13 @@ impl Desk {
                 let most = if target.day.is_some() || target.key.is_some() { MAX_SHOWN } else { 1 };
                 let mut answers = Vec::new();
                 for row in changes.iter().filter(is_meant).take(most) {
-                    let own: Vec<Alert> = alerts
-                        .iter()
-                        .filter(|alert| alert.starts_at == Some(row.at) && alert.key == row.key)
-                        .cloned()
-                        .collect();
+                    let own: Vec<Alert> =
+                        alerts.iter().filter(|alert| alert.starts_at == Some(row.at) && alert.key == row.key).cloned().collect();
                     answers.push(self.answer(rule, &snapshot, resource, None, Some(row), &own).await?);
                 }
                 if answers.is_empty() {
-                    let what = kind.map_or_else(|| format!("change of {resource} records"), |kind| format!("change `{resource}.{kind}`"));
+                    let what = kind
+                        .map_or_else(|| format!("change of {resource} records"), |kind| format!("change `{resource}.{kind}`"));
                     answers.push(unheard(rule, &snapshot.token, &what));
                 }
                 Ok(answers)
@@ -248,7 +255,9 @@ impl Desk {
         if let Some(day) = target.day {
             records.retain(|record| {
                 let interval = record.record.interval();
-                interval.is_some_and(|interval| interval.start.date_naive() <= day.date_naive() && day.date_naive() <= interval.end.date_naive())
+                interval.is_some_and(|interval| {
+                    interval.start.date_naive() <= day.date_naive() && day.date_naive() <= interval.end.date_naive()
+                })
             });
             return records.into_iter().cloned().collect();
         }
@@ -315,12 +324,7 @@ impl Desk {
             }
             match self.answers(rule, target).await {
                 Ok(answers) => rows.extend(answers.iter().map(|answer| Line::of(rule, answer))),
-                Err(error) => rows.push(Line {
-                    rule: rule.name.clone(),
-                    about: None,
-                    fired: false,
-                    so: error.to_string(),
-                }),
+                Err(error) => rows.push(Line { rule: rule.name.clone(), about: None, fired: false, so: error.to_string() }),
             }
         }
         print_lines(&rows, context, "no rule listens to this")
@@ -372,7 +376,8 @@ impl Desk {
         // What fires first, then what is nearest in time.
         lines.sort_by_key(|(at, line)| (!line.fired, at.map(|at| (at - self.now).abs())));
         let fired = lines.iter().filter(|(_, line)| line.fired).count();
-        let last = last.map_or_else(|| "it never held for anything".to_owned(), |at| format!("it last held {}", format::instant(at)));
+        let last =
+            last.map_or_else(|| "it never held for anything".to_owned(), |at| format!("it last held {}", format::instant(at)));
         if context.format == Format::Table {
             print::out(&format!(
                 "{}: {}; {fired} told; {last}\n\n",
@@ -396,8 +401,11 @@ impl Desk {
             .iter()
             .filter_map(|rule| {
                 let last = matches.iter().find(|(id, _)| *id == rule.id).map(|(_, at)| *at);
-                last.is_none_or(|at| at < since)
-                    .then(|| Idle { rule: rule.name.clone(), owner: rule.owner.clone(), last_match: last })
+                last.is_none_or(|at| at < since).then(|| Idle {
+                    rule: rule.name.clone(),
+                    owner: rule.owner.clone(),
+                    last_match: last,
+                })
             })
             .collect();
         let rows = idle

@@ -68,7 +68,8 @@ fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some((there, _)) = files.iter().find(|(path, _)| path.exists()) {
         anyhow::bail!("{} is there already, and nothing was written: name another directory", shown(there));
     }
-    fs::create_dir_all(directory.join("rules/tests")).with_context(|| format!("the directory {} cannot be made", shown(directory)))?;
+    fs::create_dir_all(directory.join("rules/tests"))
+        .with_context(|| format!("the directory {} cannot be made", shown(directory)))?;
     for (path, text) in &files {
         let mut file = fs::OpenOptions::new()
             .write(true)

@@ -30,7 +30,9 @@ pub(super) fn run(test: &Test, context: &Context) -> anyhow::Result<Exit> {
     let (config, loaded) = context.load()?;
     let files = if test.files.is_empty() { ruletest::files_beside(&config, &loaded.base_dir) } else { test.files.clone() };
     if files.is_empty() {
-        anyhow::bail!("there are no tests beside the rules: write one into rules/tests/, as `cliffwatch init` does, or name a file");
+        anyhow::bail!(
+            "there are no tests beside the rules: write one into rules/tests/, as `cliffwatch init` does, or name a file"
+        );
     }
     let setup = Setup { config: &config, base_dir: &loaded.base_dir, only: test.only.as_deref() };
     let mut file = None;
@@ -46,7 +48,10 @@ pub(super) fn run(test: &Test, context: &Context) -> anyhow::Result<Exit> {
         print::out(&indented(&report::plain(outcome))).ok();
     });
     if outcomes.is_empty() {
-        anyhow::bail!("no test was run{}", test.only.as_ref().map_or_else(String::new, |only| format!(": none is called like {only:?}")));
+        anyhow::bail!(
+            "no test was run{}",
+            test.only.as_ref().map_or_else(String::new, |only| format!(": none is called like {only:?}"))
+        );
     }
     if let Some(path) = &test.junit {
         std::fs::write(path, report::junit(&outcomes)).with_context(|| format!("{} cannot be written", shown(path)))?;

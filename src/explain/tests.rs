@@ -24,7 +24,8 @@ fn at(text: &str) -> Timestamp {
 
 fn set(text: &str) -> RuleSet {
     let source = SourceText { file: "rules.toml".into(), text: text.into() };
-    let loaded = rules::load(&[source], &Surroundings { receivers: &["ops".to_owned()], groups: &BTreeMap::new(), now: at("2026-01-01") });
+    let loaded =
+        rules::load(&[source], &Surroundings { receivers: &["ops".to_owned()], groups: &BTreeMap::new(), now: at("2026-01-01") });
     assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
     loaded.set
 }
@@ -97,12 +98,29 @@ fn what_keeps_an_alert_back_is_the_reason() {
         RULE,
         small,
         "2026-03-01",
-        &["so: not fired, because none of these is true: cliffValue >= 5000000  [cliffValue = 1,500,000], valueToMarketCap >= 2  [valueToMarketCap = 1]"],
+        &[
+            "so: not fired, because none of these is true: cliffValue >= 5000000  [cliffValue = 1,500,000], valueToMarketCap >= 2  [valueToMarketCap = 1]",
+        ],
     );
-    says(RULE, event(), "2026-01-01", &["so: not fired, because it is due on 16 Mar 2026, beyond the longest lead time, which begins 14 Feb 2026"]);
+    says(
+        RULE,
+        event(),
+        "2026-01-01",
+        &["so: not fired, because it is due on 16 Mar 2026, beyond the longest lead time, which begins 14 Feb 2026"],
+    );
     says(RULE, event(), "2026-04-01", &["so: not fired, because it is over since 16 Mar 2026"]);
-    says(&format!("{RULE}\ntokens = [\"sui\"]"), event(), "2026-03-01", &["so: not fired, because a filter of the rule leaves it out"]);
-    says(&format!("{RULE}\nexpires = \"2026-02-01\""), event(), "2026-03-01", &["so: not fired, because the rule expired on 1 Feb 2026"]);
+    says(
+        &format!("{RULE}\ntokens = [\"sui\"]"),
+        event(),
+        "2026-03-01",
+        &["so: not fired, because a filter of the rule leaves it out"],
+    );
+    says(
+        &format!("{RULE}\nexpires = \"2026-02-01\""),
+        event(),
+        "2026-03-01",
+        &["so: not fired, because the rule expired on 1 Feb 2026"],
+    );
     let mut undated = event();
     undated["unlockDate"] = serde_json::Value::Null;
     says(RULE, undated, "2026-03-01", &["so: not fired, because it has no date yet"]);
@@ -116,9 +134,17 @@ fn a_missing_field_is_named_and_is_neither_true_nor_false() {
         RULE,
         bare.clone(),
         "2026-03-01",
-        &["? cliffValue >= 5000000  [cliffValue is missing]", "so: not fired, because `cliffValue`, `valueToMarketCap` are missing"],
+        &[
+            "? cliffValue >= 5000000  [cliffValue is missing]",
+            "so: not fired, because `cliffValue`, `valueToMarketCap` are missing",
+        ],
     );
-    says(&format!("{RULE}\nmissing = \"fire\""), bare, "2026-03-01", &["(cliffValue, valueToMarketCap missing, and `missing = \"fire\"`)", "so: not fired yet"]);
+    says(
+        &format!("{RULE}\nmissing = \"fire\""),
+        bare,
+        "2026-03-01",
+        &["(cliffValue, valueToMarketCap missing, and `missing = \"fire\"`)", "so: not fired yet"],
+    );
 }
 
 fn alert(state: AlertState) -> Alert {
@@ -177,9 +203,13 @@ fn the_end_says_when_it_fired_and_what_became_of_each_delivery() {
         assert!(fired && (text.contains(&so) || text.contains(&so.replace(", 00:00 UTC", ""))), "{so}\n{text}");
         assert!(text.contains("lead times told: 30d"), "{text}");
     }
-    let ended = Alert { resolution: Some(Resolution::Passed), ends_at: Some(at("2026-03-16T06:00:00Z")), ..alert(AlertState::Resolved) };
+    let ended =
+        Alert { resolution: Some(Resolution::Passed), ends_at: Some(at("2026-03-16T06:00:00Z")), ..alert(AlertState::Resolved) };
     let (_, text) = ask(RULE, &record(event()), "2026-04-01", &[ended], &[]);
-    assert!(text.ends_with("and ended at 16 Mar 2026, 06:00 UTC (passed), told to nobody: no receiver was named for it"), "{text}");
+    assert!(
+        text.ends_with("and ended at 16 Mar 2026, 06:00 UTC (passed), told to nobody: no receiver was named for it"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -155,11 +155,19 @@ pub(super) fn parse(source: &SourceText) -> Result<TestFile, Vec<Diagnostic>> {
             refuse(span.clone(), format!("there is a test {:?} already", test.name), "give it another name");
         }
         if test.expect.is_empty() {
-            refuse(span.clone(), format!("the test {:?} expects nothing", test.name), "add `[[test.expect]]`; `silence = true` expects that nothing is told");
+            refuse(
+                span.clone(),
+                format!("the test {:?} expects nothing", test.name),
+                "add `[[test.expect]]`; `silence = true` expects that nothing is told",
+            );
         }
         let alerts: usize = test.expect.iter().map(|expect| expect.get_ref().alert.len()).sum();
         if test.input.len() > MAX_ITEMS || test.expect.len() > MAX_ITEMS || alerts > MAX_ITEMS {
-            refuse(span, format!("the test {:?} is too long: at most {MAX_ITEMS} inputs and {MAX_ITEMS} alerts", test.name), "split it");
+            refuse(
+                span,
+                format!("the test {:?} is too long: at most {MAX_ITEMS} inputs and {MAX_ITEMS} alerts", test.name),
+                "split it",
+            );
             continue;
         }
         let start = match instant(test.start.get_ref(), None) {
@@ -189,7 +197,11 @@ pub(super) fn parse(source: &SourceText) -> Result<TestFile, Vec<Diagnostic>> {
             for alert in &expect.alert {
                 let (span, alert) = (alert.span(), alert.get_ref());
                 if let (Some(word), None) = (&alert.kind, alert.notice_kind()) {
-                    refuse(span.clone(), format!("no message is of the type {word:?}"), "known are firing, reminder, resolved, event");
+                    refuse(
+                        span.clone(),
+                        format!("no message is of the type {word:?}"),
+                        "known are firing, reminder, resolved, event",
+                    );
                 }
                 if let Some(Err(problem)) = alert.at.as_ref().map(|at| instant(at, Some(start))) {
                     refuse(span, problem, "write it like `at = \"7d\"` or `at = 2026-03-08T00:00:00Z`");
@@ -215,7 +227,9 @@ fn check_order(
             refuse(at.span(), "this is more than ten years after the start".into(), "start later");
         }
         Ok(when) => *before = when,
-        Err(problem) => refuse(at.span(), problem, "write it like `at = \"7d\"` (after the start) or `at = 2026-03-08T00:00:00Z`"),
+        Err(problem) => {
+            refuse(at.span(), problem, "write it like `at = \"7d\"` (after the start) or `at = 2026-03-08T00:00:00Z`")
+        }
     }
 }
 

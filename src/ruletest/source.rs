@@ -385,8 +385,15 @@ fn check(row: &Map<String, Value>, resource: Resource) -> Result<(), String> {
     let what = format!("{} {resource}", if resource.as_str().starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" });
     match resource {
         Resource::Unlock => {
-            let words =
-                ["cliffAmount", "cliffValue", "valueToMarketCap", "allocations", "committedAmount", "committedValue", "unlockPrecision"];
+            let words = [
+                "cliffAmount",
+                "cliffValue",
+                "valueToMarketCap",
+                "allocations",
+                "committedAmount",
+                "committedValue",
+                "unlockPrecision",
+            ];
             refuse_unknown(&what, row, wire::UnlockEvent::FIELDS, &words)?;
             for (part, own, of_item) in [
                 ("cliffUnlocks", wire::CliffUnlocks::FIELDS, wire::CliffAllocation::FIELDS),

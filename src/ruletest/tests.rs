@@ -80,10 +80,17 @@ fn each_thing_that_may_be_expected_can_fail() {
 
 #[test]
 fn an_alert_that_nobody_expected_fails_and_can_be_copied_into_the_file() {
-    fails("[[test.expect]]\nat = \"14d\"\nsilence = true\n", &["told, but not expected", "[[test.expect.alert]]", "rule = \"Big\""]);
+    fails(
+        "[[test.expect]]\nat = \"14d\"\nsilence = true\n",
+        &["told, but not expected", "[[test.expect.alert]]", "rule = \"Big\""],
+    );
     let (_, shown) = check(&format!("{HEAD}[[test.expect]]\nat = \"14d\"\nsilence = true\n"));
-    let copied: String =
-        shown.lines().filter_map(|line| line.trim_start().strip_prefix('+')).skip(1).map(|line| format!("{}\n", line.trim())).collect();
+    let copied: String = shown
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix('+'))
+        .skip(1)
+        .map(|line| format!("{}\n", line.trim()))
+        .collect();
     passes(&format!("[[test.expect]]\nat = \"14d\"\n{copied}"));
 }
 
@@ -104,7 +111,10 @@ fn what_an_input_after_the_last_expectation_brings_must_be_expected_too() {
 #[test]
 fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
     for (typo, says) in [
-        ("[[test.expect]]\nat = \"1d\"\nsilense = true\n", &["unknown key `silense`", "did you mean `silence`?", "t.toml:13:1"][..]),
+        (
+            "[[test.expect]]\nat = \"1d\"\nsilense = true\n",
+            &["unknown key `silense`", "did you mean `silence`?", "t.toml:13:1"][..],
+        ),
         ("[[test.expect]]\neval_time = \"1d\"\n", &["did you mean `at`?"]),
         ("[[test.expect]]\nat = \"soon\"\nsilence = true\n", &["\"soon\" is neither a time nor a length of time", "t.toml:12:6"]),
         ("[[test.expect]]\nat = \"1d\"\nalert = [{ rule = \"Bug\" }]\n", &["no rule is called \"Bug\": did you mean \"Big\"?"]),

@@ -481,7 +481,7 @@ fn troubles_of_this_program_are_told_once_each_and_end() {
     let (rules, routes) = (RuleSet::default(), routes());
     let at = context(&rules, &routes, "2026-03-01T01:00:00Z");
     for (alert, notice) in [
-        reload_failed(2, "rules/a.toml:3:1: unknown key", 0, &at),
+        reload_failed(2, "rules/a.toml:3:1: unknown key", &["desk".to_owned()], 0, &at),
         store_damaged("database disk image is malformed", 0, &at),
         store_full("database or disk is full", 0, &at),
     ] {

@@ -148,7 +148,12 @@ impl Walk<'_, '_> {
         self.checker.findings.truncate(findings);
         let env = Env::of(self.scope, None);
         let value = match typed {
-            Some(Typed::Number(Num::Const(_)) | Typed::Text(Txt::Const(_)) | Typed::Time(Time::Const(_)) | Typed::Span(Span::Const(_))) => {
+            Some(
+                Typed::Number(Num::Const(_))
+                | Typed::Text(Txt::Const(_))
+                | Typed::Time(Time::Const(_))
+                | Typed::Span(Span::Const(_)),
+            ) => {
                 return;
             }
             Some(Typed::Number(number)) => number.eval(&env).map(shown),
@@ -169,8 +174,17 @@ impl Walk<'_, '_> {
             values.push((text, value));
         }
         if let Expr::Call(call) = &expr.expr
-            && [operators::ADD, operators::SUBSTRACT, operators::MULTIPLY, operators::DIVIDE, operators::MODULO, "abs", "min", "max"]
-                .contains(&call.func_name.as_str())
+            && [
+                operators::ADD,
+                operators::SUBSTRACT,
+                operators::MULTIPLY,
+                operators::DIVIDE,
+                operators::MODULO,
+                "abs",
+                "min",
+                "max",
+            ]
+            .contains(&call.func_name.as_str())
         {
             for part in &call.args {
                 self.value(part, values);
