@@ -243,6 +243,64 @@ async fn a_rule_added_by_a_reload_is_judged_though_the_first_evaluation_fails() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rule_that_is_renamed_keeps_its_alerts_and_one_that_is_deleted_ends_them_with_the_reason() {
+    let app = TestApp::start().await;
+    assert_eq!(app.turn().await.len(), 1);
+    let file = app.folder.path().join("rules/test.toml");
+    let named = RULES.replacen("alert  = \"BigCliffAhead\"", "alert = \"Renamed\"\nid = \"BigCliffAhead\"", 1);
+    assert_ne!(named, RULES, "the rule is there");
+    std::fs::write(&file, &named).expect("written");
+    app.app().reload().await.expect("good rules");
+    app.at("2026-03-01T00:01:00Z");
+    app.evaluate().await;
+    app.deliver().await;
+    assert_eq!(lines(&app.hook.take()), [""; 0], "nothing is told anew");
+
+    // The same once more tells nothing either.
+    app.app().reload().await.expect("good rules");
+    app.at("2026-03-01T00:02:00Z");
+    app.evaluate().await;
+    app.deliver().await;
+    assert_eq!(lines(&app.hook.take()), [""; 0]);
+
+    let from = RULES.find("[[rule]]\nalert  = \"BigCliffAhead\"").expect("the rule is there");
+    let rest = RULES[from + 8..].find("[[rule]]").map_or("", |next| &RULES[from + 8 + next..]);
+    std::fs::write(&file, format!("{}{rest}", &RULES[..from])).expect("written");
+    app.app().reload().await.expect("good rules");
+    app.at("2026-03-01T00:03:00Z");
+    app.evaluate().await;
+    app.deliver().await;
+    assert_eq!(reasons(&app.hook.take()), ["resolved rule gone Renamed alpha"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_whose_tests_fail_stay_out_and_the_alert_names_line_and_owner() {
+    let app = TestApp::start().await;
+    app.turn().await;
+    let folder = app.folder.path().join("rules");
+    let owned = format!("{RULES}\n[[rule]]\nalert = \"Owned\"\non = \"burn\"\nowner = \"treasury\"\n");
+    std::fs::write(folder.join("test.toml"), &owned).expect("written");
+    std::fs::create_dir_all(folder.join("tests")).expect("made");
+    let test = "[[test]]\nname = \"nothing of Owned\"\nstart = 2026-03-01T00:00:00Z\n[[test.input]]\ntoken = \"x\"\nburn = []\n[[test.input]]\nat = \"1d\"\ntoken = \"x\"\nadd = [{ burn = \"2026-03-01\", amount = 7 }]\n[[test.expect]]\nat = \"2d\"\nrule = \"Owned\"\nsilence = true\n";
+    std::fs::write(folder.join("tests/t.toml"), test).expect("written");
+    let problem = app.app().reload().await.expect_err("a test fails");
+    assert!(problem.contains("nothing of Owned") && problem.contains("told, but not expected"), "{problem}");
+    app.deliver().await;
+    let told = app.hook.take();
+    let told: Vec<String> = told.iter().map(|body| body["data"]["alerts"][0].to_string()).collect();
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("tests/t.toml:11: the test fails: nothing of Owned"), "{told:#?}");
+    assert!(told[0].contains("\"owner\":\"treasury\""), "{told:#?}");
+
+    std::fs::write(folder.join("tests/t.toml"), test.replace("silence = true", "alert = [{ rule = \"Owned\" }]"))
+        .expect("written");
+    assert_eq!(
+        app.app().reload().await.expect("all is well"),
+        format!("{} rules at work, 1 test passed", owned.matches("[[rule]]").count())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_fails_is_asked_for_again_and_told_once() {
     let app = TestApp::start().await;
     app.turn().await;
