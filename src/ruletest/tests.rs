@@ -183,3 +183,14 @@ fn the_tests_of_the_starter_rules_pass() {
     let shown: String = outcomes.iter().map(report::plain).collect();
     assert!(outcomes.len() >= 16 && outcomes.iter().all(Outcome::is_passed), "{shown}");
 }
+
+#[test]
+fn the_test_that_the_readme_shows_passes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let shown = readme.split("```toml\n").find(|block| block.starts_with("# rules/tests/unlocks.toml")).expect("it is there");
+    let text =
+        shown.split("```").next().unwrap().replace("../unlocks.toml", &root.join("rules/unlocks.toml").display().to_string());
+    let (passed, shown) = check(&text);
+    assert!(passed, "{shown}");
+}
