@@ -226,7 +226,7 @@ mod tests {
     fn a_bad_line_is_named_with_its_owner_and_what_was_meant() {
         let problem = read_of(&RULES.replace("amount > 5", "amuont > 5"), TEST).problem.expect("a problem");
         assert_eq!(problem.count, 1);
-        assert_eq!(problem.brief, "rules/r.toml:10:9: no record has a field `amuont` (did you mean `amount`?)");
+        assert_eq!(problem.brief, "rules/r.toml:10:9: nothing is called `amuont` (did you mean `amount`?)");
         assert_eq!(problem.owners, ["treasury"]);
         assert!(problem.full.contains("^^^^^^"), "{}", problem.full);
     }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_failing_test_keeps_the_rules_out() {
         let problem = read_of(&RULES.replace("amount > 5", "amount > 50"), TEST).problem.expect("a problem");
-        assert_eq!(problem.brief, "rules/tests/t.toml:13: the test fails: a burn");
+        assert_eq!(problem.brief, "rules/tests/t.toml:12: the test fails: a burn");
         assert_eq!(problem.owners, ["treasury"]);
     }
 
