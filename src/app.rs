@@ -33,6 +33,7 @@ use crate::{
     route::{RouteTree, Sections},
     rules::RuleSet,
     schedule::{self, Job, Run, Schedule},
+    serve,
     store::{
         Access, Opening, Store, StoreError,
         model::{DeliveryState, DueDelivery},
@@ -92,6 +93,9 @@ pub enum AppError {
     /// The ticker.
     #[error("cannot start the schedule: {0}")]
     Schedule(String),
+    /// The mirror.
+    #[error("cannot open the mirror")]
+    Mirror(#[from] serve::ServiceError),
     /// A cycle that the database ended.
     #[error(transparent)]
     Cycle(#[from] CycleError),
@@ -545,6 +549,7 @@ impl App {
         let tasks = TaskTracker::new();
         let ending = CancellationToken::new();
         let address = app.listen(&tasks, &ending).await?;
+        app.open_mirror(&tasks, &ending).await?;
 
         let last_runs =
             app.deps.store.job_slots().await.map_err(|source| AppError::Store { doing: "read when jobs last ran", source })?;
@@ -663,6 +668,43 @@ impl App {
             tracing::error!("a batch has been under way for too long: the watchdog is not fed");
         }
         has_turn
+    }
+
+    /// Serves the snapshot to others, where the config says so.
+    async fn open_mirror(&self, tasks: &TaskTracker, ending: &CancellationToken) -> Result<(), AppError> {
+        let config = &self.deps.config;
+        let address = config.mirror.listen.trim();
+        if address == "off" {
+            return Ok(());
+        }
+        let failed = |source| AppError::Listen { address: address.to_owned(), source };
+        let socket = address.parse().map_err(|_| {
+            AppError::Config(format!("mirror.listen = {address:?} is no address: write it like \"127.0.0.1:9798\""))
+        })?;
+        let listener = serve::bind(socket).map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
+        if !bound.ip().is_loopback() && config.mirror.keys.is_none() {
+            return Err(AppError::Config(format!(
+                "mirror.listen = {address:?} is not loopback, so it needs keys: set mirror.keys, or listen on 127.0.0.1"
+            )));
+        }
+        let asked = self.deps.slots.iter().filter_map(|(job, _)| endpoint_of(*job)).collect();
+        let reach = serve::Reach::of(asked, self.deps.watch.clone());
+        let options = serve::Options {
+            requests_per_minute: config.mirror.requests_per_minute,
+            clock: self.clock.clone(),
+            ..serve::Options::default()
+        };
+        let mirror = serve::Service::mirror(&config.store.path, reach, config.mirror.keys.as_deref(), options)?;
+        tracing::info!(address = %bound, "the mirror listens at http://{bound}");
+        let stop = ending.clone().cancelled_owned();
+        tasks.spawn(async move {
+            // Both base addresses in one: their paths do not meet.
+            if let Err(error) = serve::serve(listener, mirror.legacy_router(), stop).await {
+                tracing::error!(%error, "the mirror ended");
+            }
+        });
+        Ok(())
     }
 
     /// What is done beside the schedule: gauges, clearing away, the check of the database, the watchdog.

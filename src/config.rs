@@ -26,6 +26,8 @@ pub struct Config {
     pub rules: Rules,
     /// Our own HTTP.
     pub http: Http,
+    /// The snapshot for others.
+    pub mirror: Mirror,
     /// How deliveries are tried.
     pub delivery: Delivery,
     /// The log.
@@ -189,6 +191,20 @@ pub struct Http {
     /// File with that address.
     #[serde(default)]
     pub dead_mans_switch_file: Option<PathBuf>,
+}
+
+/// `[mirror]`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mirror {
+    /// Address and port; `off` for none.
+    pub listen: String,
+    /// Database of the keys that may ask; made by `cliffwatch keys add`. Without it no key is asked for.
+    #[serde(default)]
+    pub keys: Option<PathBuf>,
+    /// Requests that one key may make in a minute; none for no bound.
+    #[serde(default)]
+    pub requests_per_minute: Option<u32>,
 }
 
 /// `[delivery]`.

@@ -16,6 +16,10 @@ use serde_json::Value;
 
 use crate::supply::Timestamp;
 
+mod shape;
+
+pub use shape::{Described, FieldShape, Has, ObjectShape, Shape};
+
 /// A field that may be absent, null, or there. Absent and null mean the same to rules; the service tells them apart by version.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Maybe<T> {
@@ -546,11 +550,11 @@ fn quoted(text: &str) -> String {
 /// Declares an object of the API: each field with the name it has on the wire. Reading is lenient, writing leaves absent fields
 /// out.
 macro_rules! wire {
-    ($(#[$doc:meta])* $name:ident { $( $(#[$field_doc:meta])* $field:ident: $type:ty = $json:literal, )* }) => {
-        $(#[$doc])*
+    ($(#[doc = $doc:literal])* $name:ident { $( $(#[doc = $field_doc:literal])* $field:ident: $type:ty = $json:literal, )* }) => {
+        $(#[doc = $doc])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
-            $( $(#[$field_doc])* pub $field: Maybe<$type>, )*
+            $( $(#[doc = $field_doc])* pub $field: Maybe<$type>, )*
             /// Fields that this program does not know, as they came.
             pub extra: Extra,
         }
@@ -558,6 +562,24 @@ macro_rules! wire {
         impl $name {
             /// The names on the wire, in the order in which they are written.
             pub const FIELDS: &'static [&'static str] = &[$($json),*];
+        }
+
+        impl Described for $name {
+            const SHAPE: Shape = Shape::Object(&ObjectShape {
+                name: stringify!($name),
+                doc: concat!($($doc),*),
+                fields: &[$( FieldShape { name: $json, doc: concat!($($field_doc),*), shape: <$type as Described>::SHAPE } ),*],
+            });
+
+            fn keep(&mut self, has: Has<'_>) {
+                $( if !has(stringify!($name), $json) {
+                    self.$field = Maybe::Absent;
+                } else if let Maybe::Value(value) = &mut self.$field {
+                    value.keep(has);
+                } else {
+                    self.$field = Maybe::Null;
+                } )*
+            }
         }
 
         impl Lenient for $name {

@@ -1,15 +1,11 @@
-//! Commands that need the whole machine: each hands over to [`crate::app`], [`crate::serve`] or the rules.
+//! Commands that need the whole machine: each hands over to [`crate::app`] or the rules.
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::{
-    Context, Demo, Exit, Format, Import, Keys, Poll, Serve, UsageError,
-    print::{self, Cell, Column, Listing},
-    shown,
-};
+use super::{Context, Demo, Exit, Format, Poll, print};
 use crate::{
     api, app,
     app::{App, Drive},
@@ -18,7 +14,6 @@ use crate::{
     demo,
     diagnostic::{Diagnostic, SourceText},
     rules,
-    serve::{self as service, Folder, Options, Service},
     store::Access,
     supply::{Resource, Token},
     watch::Watch,
@@ -97,7 +92,7 @@ fn asked(schedule: &config::Schedule) -> Vec<Resource> {
 }
 
 /// Runs one future to its end on threads of its own.
-fn drive<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+pub(super) fn drive<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     api::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -128,7 +123,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Exit> {
 
 pub(super) fn demo(demo: &Demo, context: &Context) -> anyhow::Result<Exit> {
     crate::log::start_quiet(context.verbose);
-    let listen = parse_address(&demo.listen, "--listen")?;
+    let listen = super::service::parse_address(&demo.listen, "--listen")?;
     drive(async {
         let folder = match &demo.dir {
             Some(folder) => folder.clone(),
@@ -141,36 +136,6 @@ pub(super) fn demo(demo: &Demo, context: &Context) -> anyhow::Result<Exit> {
         }
         ran?;
         Ok(Exit::Done)
-    })
-}
-
-pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
-    crate::log::start_quiet(context.verbose);
-    let address = parse_address(&serve.listen, "--listen")?;
-    let legacy = serve.legacy_listen.as_deref().map(|text| parse_address(text, "--legacy-listen")).transpose()?;
-    drive(async {
-        let options = Options { clock: context.clock.clone(), ..Options::default() };
-        let data = Service::open(&serve.db, options)?;
-        if data.token_count()? == 0 {
-            anstream::eprintln!(
-                "{} holds no tokens yet: `cliffwatch import PATH --db {}` fills it",
-                shown(&serve.db),
-                shown(&serve.db)
-            );
-        }
-        let bound = |bound: service::Bound| {
-            let legacy = bound.legacy.map(|legacy| format!("\nlegacy http://{legacy}")).unwrap_or_default();
-            // Whoever started us may have closed the pipe; serving goes on.
-            print::out(&format!("listening http://{}{legacy}\n", bound.address)).ok();
-        };
-        service::listen(&data, address, legacy, bound, app::asked_to_stop()).await?;
-        Ok(Exit::Done)
-    })
-}
-
-fn parse_address(text: &str, option: &str) -> anyhow::Result<SocketAddr> {
-    text.parse().map_err(|_| {
-        UsageError(format!("{option} {text:?} is no address: write it like 127.0.0.1:9798 (port 0 takes a free one)")).into()
     })
 }
 
@@ -251,81 +216,4 @@ fn print_report(report: &CycleReport) -> anyhow::Result<()> {
         text.push_str(&format!("  change  {token} {}: {}\n", change.kind, crate::diagnostic::harmless(&change.summary)));
     }
     print::out(&text)
-}
-
-pub(super) fn import(import: &Import, context: &Context) -> anyhow::Result<Exit> {
-    let folder = Folder::open(&import.path)?;
-    let data = open_service(&import.db, context)?;
-    let total = folder.file_count();
-    let show = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let mut read = 0_usize;
-    let imported = data.import(folder, |path| {
-        read += 1;
-        if show {
-            anstream::eprint!("\r\x1b[2K{read}/{total} {}", crate::diagnostic::harmless(path));
-        }
-    });
-    if show {
-        anstream::eprint!("\r\x1b[2K");
-    }
-    let imported = imported?;
-    match context.format {
-        Format::Table => print::out(&format!(
-            "{} tokens, {} events, {} burns, {} buybacks: {}\n",
-            imported.tokens,
-            imported.events,
-            imported.burns,
-            imported.buybacks,
-            shown(&import.db)
-        ))?,
-        _ => print::out(&print::json(&imported)?)?,
-    }
-    Ok(Exit::Done)
-}
-
-fn open_service(db: &Path, context: &Context) -> anyhow::Result<Service> {
-    Ok(Service::open(db, Options { clock: context.clock.clone(), ..Options::default() })?)
-}
-
-pub(super) fn keys(keys: &Keys, context: &Context) -> anyhow::Result<Exit> {
-    match keys {
-        Keys::Add { name, monthly_limit, db } => {
-            let key = open_service(db, context)?.add_key(name, *monthly_limit)?;
-            print::out(&format!("{key}\n"))?;
-            anstream::eprintln!("keep it now: it is shown this once and stored only as a hash");
-        }
-        Keys::List { db } => {
-            let keys = open_service(db, context)?.keys()?;
-            let columns = [
-                Column("name", "name", false),
-                Column("used", "used", true),
-                Column("limit", "limit", true),
-                Column("resets", "resetAt", false),
-                Column("last used", "lastUsedAt", false),
-                Column("revoked", "revokedAt", false),
-            ];
-            let rows = keys
-                .iter()
-                .map(|key| {
-                    vec![
-                        Cell::text(&key.name),
-                        Cell::text(key.used.to_string()),
-                        Cell::text(key.monthly_limit.to_string()),
-                        Cell::time(Some(key.reset_at)),
-                        Cell::time(key.last_used_at),
-                        Cell::time(key.revoked_at),
-                    ]
-                })
-                .collect();
-            let nothing = "there are no keys: `cliffwatch keys add NAME` makes one".to_owned();
-            Listing { columns: &columns, rows, json: &keys, nothing: &nothing }.print(context)?;
-        }
-        Keys::Revoke { name, db } => {
-            if !open_service(db, context)?.revoke_key(name)? {
-                anyhow::bail!("no key of the name {name:?} is in use");
-            }
-            anstream::eprintln!("{name}: revoked");
-        }
-    }
-    Ok(Exit::Done)
 }

@@ -19,6 +19,7 @@ mod plan;
 mod print;
 mod routes;
 mod schema;
+mod service;
 mod silence;
 mod status;
 mod test;
@@ -105,7 +106,7 @@ enum Command {
     /// Try it: data service, daemon and status page on loopback, without a key or a config
     Demo(Demo),
     /// Run the data service alone
-    Serve(Serve),
+    Serve(service::Serve),
     /// Write a commented config and starter rules
     Init(init::Init),
     /// Check config and rules: every problem at once
@@ -142,10 +143,12 @@ enum Command {
     /// Say that an alert is known: no reminders until its date, amount or level changes
     Ack(ack::Ack),
     /// Fill the database of the data service
-    Import(Import),
+    Import(service::Import),
+    /// Write the data of the data service, or of the daemon, as a folder
+    Export(service::Export),
     /// API keys of the data service
     #[command(subcommand)]
-    Keys(Keys),
+    Keys(service::Keys),
     /// Make an online copy of the database
     Backup(backup::Backup),
     /// Print the JSON Schema of a file, for editors
@@ -170,66 +173,12 @@ struct Demo {
     listen: String,
 }
 
-/// `serve`.
-#[derive(Debug, Args)]
-struct Serve {
-    /// The database of the service
-    #[arg(long, value_name = "FILE")]
-    db: PathBuf,
-    /// Where to listen
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9798")]
-    listen: String,
-    /// Where to listen for the older base address (weekly emission)
-    #[arg(long, value_name = "ADDR")]
-    legacy_listen: Option<String>,
-}
-
 /// `poll`.
 #[derive(Debug, Args)]
 struct Poll {
     /// Commit nothing and send nothing
     #[arg(long)]
     dry_run: bool,
-}
-
-/// `import`.
-#[derive(Debug, Args)]
-struct Import {
-    /// A data folder
-    path: PathBuf,
-    /// The database of the service
-    #[arg(long, value_name = "FILE")]
-    db: PathBuf,
-}
-
-/// `keys`.
-#[derive(Debug, Subcommand)]
-enum Keys {
-    /// Make a key and print it, once, alone on standard output
-    Add {
-        /// Whose it is
-        name: String,
-        /// Credits a month
-        #[arg(long, value_name = "N", default_value_t = 1000)]
-        monthly_limit: u64,
-        /// The database of the service
-        #[arg(long, value_name = "FILE")]
-        db: PathBuf,
-    },
-    /// List keys: their names and use, never the keys
-    List {
-        /// The database of the service
-        #[arg(long, value_name = "FILE")]
-        db: PathBuf,
-    },
-    /// Take a key away
-    Revoke {
-        /// Whose it is
-        name: String,
-        /// The database of the service
-        #[arg(long, value_name = "FILE")]
-        db: PathBuf,
-    },
 }
 
 /// How a command ended.
@@ -319,12 +268,13 @@ fn dispatch(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Ack(ack) => wait(ack::run(&ack, context)),
         Command::Run => engine::run(context),
         Command::Demo(demo) => engine::demo(&demo, context),
-        Command::Serve(serve) => engine::serve(&serve, context),
+        Command::Serve(serve) => service::serve(&serve, context),
         Command::Plan(plan) => wait(plan::run(&plan, context)),
         Command::Poll(poll) => engine::poll(&poll, context),
         Command::Notify(notify) => wait(notify::run(&notify, context)),
-        Command::Import(import) => engine::import(&import, context),
-        Command::Keys(keys) => engine::keys(&keys, context),
+        Command::Import(import) => service::import(&import, context),
+        Command::Export(export) => service::export(&export, context),
+        Command::Keys(keys) => service::keys(&keys, context),
         Command::Explain(explain) => wait(explain::run(&explain, context)),
         Command::Upcoming(upcoming) => wait(upcoming::run(&upcoming, context)),
         Command::Changes(changes) => wait(changes::run(&changes, context)),

@@ -61,14 +61,6 @@ fn wrong_usage_is_told_with_what_was_probably_meant() {
 }
 
 #[test]
-fn commands_of_later_versions_are_not_promised() {
-    let names: Vec<String> = Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    for name in ["export"] {
-        assert!(!names.contains(&name.to_owned()), "{name}");
-    }
-}
-
-#[test]
 fn money_is_read_as_people_write_it() {
     for (text, value) in [("5000000", 5e6), ("5M", 5e6), ("250k", 250e3), ("1.5B", 1.5e9), ("$1_000", 1000.0)] {
         assert_eq!(parse_money(text), Ok(value), "{text}");

@@ -278,9 +278,13 @@ fn resolve_paths(config: &mut Config, base: &Path) {
     let resolve = |path: &mut PathBuf| *path = base.join(&*path);
     resolve(&mut config.store.path);
     let source = &mut config.source;
-    for path in
-        [&mut source.api_key_file, &mut source.tls_ca_file, &mut config.http.token_file, &mut config.http.dead_mans_switch_file]
-    {
+    for path in [
+        &mut source.api_key_file,
+        &mut source.tls_ca_file,
+        &mut config.http.token_file,
+        &mut config.http.dead_mans_switch_file,
+        &mut config.mirror.keys,
+    ] {
         path.iter_mut().for_each(resolve);
     }
     for receiver in &mut config.receivers {

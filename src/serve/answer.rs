@@ -1,33 +1,41 @@
 //! From a question and a view of the data to the payload: one function per resource, each shaping its records as the version asks.
 //!
-//! The database holds the widest form of every record. What a version lacks is taken out here, what it calls by another name is
-//! renamed here, and totals are made for the window that was asked for.
+//! What is held is the widest form of every record. Totals are made for the window that was asked for; which fields a version shows
+//! is the table in [`shows`], applied to everything that goes out.
 
+use axum::body::Bytes;
 use chrono::NaiveTime;
 use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
     Refusal,
-    ask::{Ask, What, shown},
+    ask::{Ask, Number, What, shown},
     emission::{self, add},
+    mirror::Reach,
+    version::{covers_ai_since, shows},
 };
 use crate::{
-    store::catalog::{View, Window},
-    supply::{Resource, Timestamp},
+    store::facts::{Facts, Standing, Window},
+    supply::{Endpoint, Resource, Timestamp},
     wire::{
-        AllocationsData, BurnData, Buyback, BuybackData, CliffAllocation, CliffUnlocks, Emission, FundingRound, InvestorDetail,
-        InvestorItem, LinearAllocation, LinearUnlocks, Maybe, NamedOr, RoundInvestor, TokenFunding, TokenFundingRound, TokenItem,
-        UnlockEvent, UpcomingItem,
+        AllocationsData, BurnData, Buyback, BuybackData, CliffAllocation, CliffUnlocks, Described, Emission, FundingRound,
+        InvestorDetail, InvestorItem, LinearAllocation, LinearUnlocks, Maybe, NamedOr, RoundInvestor, TokenFunding,
+        TokenFundingRound, TokenItem, UnlockEvent, UpcomingItem,
     },
 };
 
-/// A payload as it goes out, without the envelope.
+/// A payload as it goes out, without what is around it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// JSON of `data`.
-    pub data: Box<str>,
+    /// The end of the body: JSON of `data`, with the name before it and the brace after it. Shared by all who ask.
+    pub tail: Bytes,
     /// Page numbers, where the list has pages.
     pub paging: Option<Paging>,
+    /// When the source told it; none where the data is our own.
+    pub read_at: Option<Timestamp>,
+    /// Stands for the payload and its paging: equal tags, equal facts.
+    pub tag: String,
 }
 
 /// Where a page stands in its list.
@@ -43,111 +51,181 @@ pub struct Paging {
     pub total: u64,
 }
 
+/// What an answer is made under.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The present time.
+    pub now: Timestamp,
+    /// Whether older versions leave out tokens that were listed by a model.
+    pub strict_coverage: bool,
+    /// For a mirror: what its daemon asks the source for.
+    pub reach: Option<&'a Reach>,
+}
+
 /// Answers a question.
 ///
 /// # Errors
-/// A refusal where the token or investor is unknown, or the data cannot be read.
-pub fn answer(view: &View<'_>, ask: &Ask, now: Timestamp, strict_coverage: bool) -> Result<Answer, Refusal> {
+/// A refusal where the token or investor is unknown, where a mirror was not told yet, or where the data cannot be read.
+pub fn answer(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<Answer, Refusal> {
     match ask.what {
-        What::TokenList => whole(&token_list(view, ask)?),
-        What::Upcoming => list(upcoming(view, ask, now)?, ask),
+        What::TokenList => {
+            let read_at = held(facts, Endpoint::TokenList, None, terms)?;
+            whole(token_list(facts, ask)?, ask, read_at)
+        }
+        What::Upcoming => {
+            let read_at = held(facts, Endpoint::Upcoming, None, terms)?;
+            list(upcoming(facts, ask, terms.now)?, ask, read_at)
+        }
         What::UnlockEvents => {
-            covered(&known(view, ask)?, ask, 3, strict_coverage)?;
-            let events: Vec<UnlockEvent> = view.records(Resource::Unlock, &ask.id, Window::default())?;
+            let token = covered(facts, ask, terms)?;
+            let read_at = held(facts, Endpoint::UnlockEvents, Some(&ask.id), terms)?;
+            let mut events: Vec<UnlockEvent> = facts.records(Resource::Unlock, &ask.id, Window::default())?;
+            events.sort_by_key(|event| event.unlock_date.copied());
+            // Of a mirror's versions only the first tells changes of rate, and only it does not tell the method.
+            if ask.version < 2 && read_at.is_some() && events.iter().any(|event| event.listed_method.get().is_some()) {
+                return Err(Refusal::unknown(format!(
+                    "the schedule of token \"{}\" is known here as a later version tells it, without changes of rate: ask version 2 or newer",
+                    shown(&ask.id)
+                )));
+            }
+            for event in &mut events {
+                if event.listed_method.get().is_none() {
+                    event.listed_method = token.listed_method.clone();
+                }
+            }
             // Shaped before it is cut to the window: whether a linear item is a change of rate is told by the one before it.
-            let events = unlock_events(events, ask).into_iter().filter(|event| ask.includes(event.unlock_date.copied()));
-            list(events.collect(), ask)
+            let events = unlock_events(events, ask)?.into_iter().filter(|event| ask.includes(event.unlock_date.copied()));
+            list(events.collect(), ask, read_at)
         }
         What::DailyEmission => {
-            covered(&known(view, ask)?, ask, 2, strict_coverage)?;
-            list(daily_emission(view, ask, now)?, ask)
+            covered(facts, ask, terms)?;
+            let read_at = held(facts, Endpoint::DailyEmission, Some(&ask.id), terms)?;
+            list(daily_emission(facts, ask, terms.now)?, ask, read_at)
         }
         What::WeeklyEmission => {
-            covered(&known(view, ask)?, ask, 3, strict_coverage)?;
-            whole(&weekly_emission(view, ask, now)?)
+            covered(facts, ask, terms)?;
+            weekly_emission(facts, ask, terms)
         }
         What::Allocations => {
-            let token = known(view, ask)?;
-            covered(&token, ask, 2, strict_coverage)?;
-            whole(&allocations(view, ask, token)?)
+            let token = covered(facts, ask, terms)?;
+            let read_at = held(facts, Endpoint::Allocations, Some(&ask.id), terms)?;
+            whole(allocations(facts, ask, token)?, ask, read_at)
         }
-        What::Burn => whole(&burns(view, ask)?),
-        What::Buyback => whole(&buybacks(view, ask)?),
-        What::Investors => list(investors(view, ask)?, ask),
-        What::Investor => whole(&investor(view, ask)?),
-        What::TokenFunding => whole(&token_funding(view, ask)?),
+        What::Burn => {
+            let token = known(facts, ask, terms)?;
+            let read_at = held_unless(facts, Endpoint::Burn, ask, token.has_burn.copied(), terms)?;
+            whole(burns(facts, ask, token)?, ask, read_at)
+        }
+        What::Buyback => {
+            let token = known(facts, ask, terms)?;
+            let read_at = held_unless(facts, Endpoint::Buyback, ask, token.has_buyback.copied(), terms)?;
+            whole(buybacks(facts, ask, token)?, ask, read_at)
+        }
+        What::Investors => {
+            let read_at = held(facts, Endpoint::Investors, None, terms)?;
+            list(investors(facts, ask)?, ask, read_at)
+        }
+        What::Investor | What::TokenFunding if terms.reach.is_some() => {
+            Err(Refusal::unknown("a mirror has no funding rounds: its daemon reads those of the tokens that it watches, not all"))
+        }
+        What::Investor => whole(investor(facts, ask)?, ask, None),
+        What::TokenFunding => {
+            let token = known(facts, ask, terms)?;
+            whole(token_funding(facts, ask, token)?, ask, None)
+        }
     }
 }
 
-fn whole<T: Serialize>(data: &T) -> Result<Answer, Refusal> {
-    let data = serde_json::to_string(data).map_err(|_| Refusal::internal("an answer cannot be written as JSON"))?;
-    Ok(Answer { data: data.into(), paging: None })
+fn whole<T: Described + Serialize>(mut data: T, ask: &Ask, read_at: Option<Timestamp>) -> Result<Answer, Refusal> {
+    data.keep(&|object, field| shows(ask.what, ask.version, object, field));
+    let mut tail = b",\"status\":true,\"data\":".to_vec();
+    serde_json::to_writer(&mut tail, &data).map_err(|_| Refusal::internal("an answer cannot be written as JSON"))?;
+    tail.push(b'}');
+    let tag = format!("{:032x}", xxh3_128(&tail));
+    Ok(Answer { tail: tail.into(), paging: None, read_at, tag })
 }
 
 /// The page that was asked for; all of it where the version has no pages. A page past the end is empty.
-fn list<T: Serialize>(items: Vec<T>, ask: &Ask) -> Result<Answer, Refusal> {
-    let Some(page) = ask.page else { return whole(&items) };
+fn list<T: Described + Serialize>(items: Vec<T>, ask: &Ask, read_at: Option<Timestamp>) -> Result<Answer, Refusal> {
+    let Some(page) = ask.page else { return whole(items, ask, read_at) };
     let total = u64::try_from(items.len()).unwrap_or(u64::MAX);
     let skip = usize::try_from((page.number - 1).saturating_mul(page.size)).unwrap_or(usize::MAX);
     let take = usize::try_from(page.size).unwrap_or(usize::MAX);
-    let mut answer = whole(&items.iter().skip(skip).take(take).collect::<Vec<_>>())?;
+    let mut answer = whole(items.into_iter().skip(skip).take(take).collect::<Vec<_>>(), ask, read_at)?;
     answer.paging = Some(Paging { page: page.number, page_size: page.size, total_pages: total.div_ceil(page.size), total });
+    answer.tag.push_str(&format!("-{}-{}-{total}", page.number, page.size));
     Ok(answer)
 }
 
-fn known(view: &View<'_>, ask: &Ask) -> Result<TokenItem, Refusal> {
-    view.token(&ask.id)?.ok_or_else(|| Refusal::unknown(format!("token \"{}\" is not known", shown(&ask.id))))
+// -- what is there --
+
+/// When the source told what an endpoint tells. Not being told yet is no empty answer.
+fn held(facts: &impl Facts, endpoint: Endpoint, token: Option<&str>, terms: Terms<'_>) -> Result<Option<Timestamp>, Refusal> {
+    match facts.standing(endpoint, token)? {
+        Standing::Own => Ok(None),
+        Standing::ReadAt(at) => Ok(Some(at)),
+        Standing::NeverRead => Err(match terms.reach {
+            Some(reach) => reach.missing(endpoint, token),
+            None => Refusal::not_yet(format!("{endpoint} was not read yet")),
+        }),
+    }
+}
+
+/// As [`held`], where the token list may have said that the token has none: then nobody asks, and the list's word holds.
+fn held_unless(
+    facts: &impl Facts,
+    endpoint: Endpoint,
+    ask: &Ask,
+    has: Option<bool>,
+    terms: Terms<'_>,
+) -> Result<Option<Timestamp>, Refusal> {
+    let own = held(facts, endpoint, Some(&ask.id), terms);
+    if own.is_err() && has == Some(false) { held(facts, Endpoint::TokenList, None, terms) } else { own }
+}
+
+fn known(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<TokenItem, Refusal> {
+    if let Some(token) = facts.token(&ask.id)? {
+        return Ok(token);
+    }
+    // Without the list nobody knows which tokens there are.
+    held(facts, Endpoint::TokenList, None, terms)?;
+    Err(Refusal::unknown(format!("token \"{}\" is not known", shown(&ask.id))))
 }
 
 /// Older versions were made before tokens were listed by a model. Whether they answer for such tokens is an option of the service.
-fn covered(token: &TokenItem, ask: &Ask, since: u8, strict: bool) -> Result<(), Refusal> {
-    if strict && ask.version < since && token.listed_method.as_str() == Some("AI") {
+fn covered(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<TokenItem, Refusal> {
+    let token = known(facts, ask, terms)?;
+    let since = covers_ai_since(ask.what);
+    if terms.strict_coverage && ask.version < since && token.listed_method.as_str() == Some("AI") {
         return Err(Refusal::unknown(format!(
             "token \"{}\" is listed by the method AI, which version {} does not cover: ask version {since} or newer",
             shown(&ask.id),
             ask.version
         )));
     }
-    Ok(())
+    Ok(token)
 }
 
 // -- tokens --
 
-fn token_list(view: &View<'_>, ask: &Ask) -> Result<Vec<TokenItem>, Refusal> {
-    let mut tokens = view.tokens()?;
+fn token_list(facts: &impl Facts, ask: &Ask) -> Result<Vec<TokenItem>, Refusal> {
+    let mut tokens = facts.tokens()?;
     if let Some(ids) = &ask.ids {
-        tokens.retain(|token| token.id.as_str().is_some_and(|id| ids.iter().any(|wanted| wanted == id)));
-    }
-    for token in &mut tokens {
-        if ask.version < 2 {
-            token.listed_method = Maybe::Absent;
-        }
-        if ask.version < 3 {
-            token.has_fundraising = Maybe::Absent;
-            token.latest_fundraising_round = Maybe::Absent;
-        }
-        if ask.version < 4 {
-            token.has_burn = Maybe::Absent;
-            token.has_buyback = Maybe::Absent;
-        }
-        if ask.version < 5 {
-            token.has_committed_claim = Maybe::Absent;
-        }
+        tokens.retain(|token| token.id.as_str().is_some_and(|id| ids.binary_search_by(|wanted| wanted.as_str().cmp(id)).is_ok()));
     }
     Ok(tokens)
 }
 
-fn upcoming(view: &View<'_>, ask: &Ask, now: Timestamp) -> Result<Vec<UpcomingItem>, Refusal> {
+fn upcoming(facts: &impl Facts, ask: &Ask, now: Timestamp) -> Result<Vec<UpcomingItem>, Refusal> {
     // An event of today is shown all day: its date may be exact to the day only. What lies before today is not upcoming.
     let today = now.date_naive().and_time(NaiveTime::MIN).and_utc();
     let mut window = ask.window();
     window.from = Some(window.from.map_or(today, |from| from.max(today)));
     let mut rows = Vec::new();
-    for token in view.tokens()? {
+    for token in facts.tokens()? {
         let Some(id) = token.id.as_str() else { continue };
-        let least = |least: Option<super::ask::Number>, value: Option<f64>| {
-            least.is_none_or(|least| value.is_some_and(|value| value >= least.get()))
-        };
+        let least =
+            |least: Option<Number>, value: Option<f64>| least.is_none_or(|least| value.is_some_and(|value| value >= least.get()));
         let released = match (token.unlocked_amount.copied(), token.max_supply.copied()) {
             (Some(unlocked), Some(max)) if max > 0.0 => Some(unlocked / max * 100.0),
             _ => None,
@@ -155,7 +233,7 @@ fn upcoming(view: &View<'_>, ask: &Ask, now: Timestamp) -> Result<Vec<UpcomingIt
         if !least(ask.min_market_cap, token.market_cap.copied()) || !least(ask.min_released, released) {
             continue;
         }
-        let Some(mut event) = view.first_cliff(id, window, |event| cliff_event(event, ask))? else {
+        let Some(mut event) = facts.first_cliff(id, window, |event| cliff_event(event, ask))? else {
             continue;
         };
         if !least(ask.min_amount, event.cliff_amount()) || !least(ask.min_value_to_cap, event.value_to_market_cap()) {
@@ -178,16 +256,12 @@ fn upcoming(view: &View<'_>, ask: &Ask, now: Timestamp) -> Result<Vec<UpcomingIt
             token_symbol: token.symbol.clone(),
             market_cap: token.market_cap,
             released_percentage: Maybe::or_null(released),
-            listed_method: std::mem::take(&mut event.listed_method),
+            listed_method: match std::mem::take(&mut event.listed_method) {
+                Maybe::Value(method) => method.into(),
+                _ => token.listed_method.clone(),
+            },
             data_source: std::mem::take(&mut event.data_source),
-            upcoming_event: UnlockEvent {
-                token_name: Maybe::Absent,
-                token_symbol: Maybe::Absent,
-                reference_price: price,
-                reference_price_updated_time: priced_at,
-                ..event
-            }
-            .into(),
+            upcoming_event: UnlockEvent { reference_price: price, reference_price_updated_time: priced_at, ..event }.into(),
             ..Default::default()
         });
     }
@@ -204,32 +278,21 @@ fn is_mining_or_farming(item: &CliffAllocation) -> bool {
     name.contains("mining") || name.contains("farming")
 }
 
-/// Shapes a schedule, which is in order of time, as a version shows it.
-fn unlock_events(mut events: Vec<UnlockEvent>, ask: &Ask) -> Vec<UnlockEvent> {
+/// Shapes a schedule, which is in order of time, as a version tells it.
+fn unlock_events(mut events: Vec<UnlockEvent>, ask: &Ask) -> Result<Vec<UnlockEvent>, Refusal> {
     if ask.version >= 4 {
-        return events.into_iter().filter_map(|event| cliff_event(event, ask)).collect();
+        return Ok(events.into_iter().filter_map(|event| cliff_event(event, ask)).collect());
+    }
+    if events.iter().any(|event| event.linear_unlocks.is_absent()) {
+        return Err(Refusal::unknown(format!(
+            "the schedule of token \"{}\" is known here as version 4 tells it, without linear unlocks: ask version 4 or 5",
+            shown(&ask.id)
+        )));
     }
     if ask.version >= 2 {
         drop_rate_changes(&mut events);
     }
-    for event in &mut events {
-        if ask.version < 2 {
-            event.listed_method = Maybe::Absent;
-        }
-        // Null says "none here"; a version that has the field always shows it.
-        if event.linear_unlocks.is_absent() {
-            event.linear_unlocks = Maybe::Null;
-        }
-        if event.cliff_unlocks.is_absent() {
-            event.cliff_unlocks = Maybe::Null;
-        }
-        if let Maybe::Value(cliffs) = &mut event.cliff_unlocks
-            && let Maybe::Value(items) = &mut cliffs.allocation_breakdown
-        {
-            items.iter_mut().for_each(|item| item.committed_claim = Maybe::Absent);
-        }
-    }
-    events
+    Ok(events)
 }
 
 /// A linear item that begins where another of the same allocation ends is no start but a change of rate. An event of nothing else
@@ -278,7 +341,6 @@ pub(super) fn total_linears(linears: &mut LinearUnlocks) {
 
 /// An event as the versions from the fourth on, and `upcoming`, show it: what unlocks at once, in the categories that were asked for.
 fn cliff_event(mut event: UnlockEvent, ask: &Ask) -> Option<UnlockEvent> {
-    event.linear_unlocks = Maybe::Absent;
     let cliffs = event.cliff_unlocks.get_mut()?;
     let Maybe::Value(items) = &mut cliffs.allocation_breakdown else {
         // Without a breakdown nothing can be told of recipients.
@@ -288,13 +350,6 @@ fn cliff_event(mut event: UnlockEvent, ask: &Ask) -> Option<UnlockEvent> {
     items.retain(|item| !is_mining_or_farming(item) && ask.wants(item.standard_allocation_name.as_str()));
     if items.is_empty() && before > 0 {
         return None;
-    }
-    for item in items.iter_mut() {
-        if ask.version < 5 {
-            item.committed_claim = Maybe::Absent;
-        } else if item.committed_claim.is_absent() {
-            item.committed_claim = Maybe::Null;
-        }
     }
     if items.len() < before {
         total_cliffs(cliffs);
@@ -319,10 +374,30 @@ pub(super) fn total_cliffs(cliffs: &mut CliffUnlocks) {
 
 // -- emission --
 
+/// Whether a stored row is a week of the weekly endpoint, not a day.
+fn is_week(row: &Emission) -> bool {
+    matches!((row.start_date.copied(), row.end_date.copied()), (Some(start), Some(end)) if end - start > chrono::TimeDelta::days(1))
+}
+
 /// All days of a token, in order of time: as stored, and outside of the stored stretch made from its schedule.
-fn days(view: &View<'_>, token: &str) -> Result<Vec<Emission>, Refusal> {
-    let stored: Vec<Emission> = view.records(Resource::Emission, token, Window::default())?;
-    let made = emission::daily(&view.records(Resource::Unlock, token, Window::default())?);
+fn days(facts: &impl Facts, token: &str) -> Result<Vec<Emission>, Refusal> {
+    let mut stored: Vec<Emission> = facts.records(Resource::Emission, token, Window::default())?;
+    stored.retain(|day| !is_week(day));
+    if facts.standing(Endpoint::DailyEmission, Some(token))? != Standing::Own {
+        // What the source did not tell is not made up: its schedule may be a part of the whole.
+        return Ok(stored);
+    }
+    let events: Vec<UnlockEvent> = facts.records(Resource::Unlock, token, Window::default())?;
+    if events.iter().any(|event| event.linear_unlocks.is_absent()) {
+        if stored.is_empty() {
+            return Err(Refusal::unknown(format!(
+                "the schedule of token \"{}\" is known here without linear unlocks, so that no day can be made from it",
+                shown(token)
+            )));
+        }
+        return Ok(stored);
+    }
+    let made = emission::daily(&events);
     let start = |day: &Emission| day.start_date.copied();
     let (Some(first), Some(last)) = (stored.first().map(start), stored.last().map(start)) else {
         return Ok(made);
@@ -334,30 +409,16 @@ fn days(view: &View<'_>, token: &str) -> Result<Vec<Emission>, Refusal> {
     Ok(days)
 }
 
-fn daily_emission(view: &View<'_>, ask: &Ask, now: Timestamp) -> Result<Vec<Emission>, Refusal> {
+fn daily_emission(facts: &impl Facts, ask: &Ask, now: Timestamp) -> Result<Vec<Emission>, Refusal> {
     let ask = &Ask { end: ask.end.or(Some(now.date_naive())), ..ask.clone() };
-    let mut days = days(view, &ask.id)?;
+    let mut days = days(facts, &ask.id)?;
     days.retain(|day| ask.includes(day.start_date.copied()));
     for day in &mut days {
-        if ask.version < 2 {
-            day.listed_method = Maybe::Absent;
-        }
-        let claim = |claim: &mut Maybe<_>| {
-            if ask.version < 5 {
-                *claim = Maybe::Absent;
-            } else if claim.is_absent() {
-                *claim = Maybe::Null;
-            }
-        };
-        claim(&mut day.committed_claim);
         let Maybe::Value(items) = &mut day.allocations else { continue };
         let before = items.len();
-        items.retain_mut(|item| match item {
+        items.retain(|item| match item {
             NamedOr::Name(_) => ask.standards.is_empty(),
-            NamedOr::Item(item) => {
-                claim(&mut item.committed_claim);
-                ask.wants(item.standard_allocation_name.as_str())
-            }
+            NamedOr::Item(item) => ask.wants(item.standard_allocation_name.as_str()),
         });
         // The cumulative amount stays that of the whole token.
         if items.len() < before {
@@ -377,22 +438,42 @@ fn daily_emission(view: &View<'_>, ask: &Ask, now: Timestamp) -> Result<Vec<Emis
     Ok(days)
 }
 
-/// Whole weeks: the one that holds the start to the one that holds the end.
-fn weekly_emission(view: &View<'_>, ask: &Ask, now: Timestamp) -> Result<Vec<Emission>, Refusal> {
+/// Whole weeks: the one that holds the start to the one that holds the end. A mirror has them as the source told them, or makes them
+/// from the days that it told.
+fn weekly_emission(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<Answer, Refusal> {
     let start = ask.start.map(emission::sunday_of);
-    let last = emission::sunday_of(ask.end.unwrap_or(now.date_naive()));
+    let last = emission::sunday_of(ask.end.unwrap_or(terms.now.date_naive()));
     let end = last.checked_add_days(chrono::Days::new(6)).unwrap_or(last);
-    let weeks = Ask { start, end: Some(end), ..ask.clone() };
-    let mut days = days(view, &ask.id)?;
-    days.retain(|day| weeks.includes(day.start_date.copied()));
-    Ok(emission::weekly(&days, ask.version))
+    let window = Ask { start, end: Some(end), ..ask.clone() };
+    let mut weeks: Vec<Emission> = facts.records(Resource::Emission, &ask.id, Window::default())?;
+    weeks.retain(is_week);
+    let told_at = match facts.standing(Endpoint::WeeklyEmission, Some(&ask.id))? {
+        Standing::ReadAt(at) => Some(Some(at)),
+        Standing::Own => (!weeks.is_empty()).then_some(None),
+        Standing::NeverRead => None,
+    };
+    if let Some(read_at) = told_at {
+        weeks.retain(|week| window.includes(week.start_date.copied()));
+        let weeks: Option<Vec<_>> = weeks.into_iter().map(|week| emission::told_week(week, ask.version)).collect();
+        let weeks = weeks.ok_or_else(|| {
+            Refusal::unknown("the weeks are known here as version 1 tells them, without amounts of allocations: ask version 1")
+        })?;
+        return whole(weeks, ask, read_at);
+    }
+    let read_at = held(facts, Endpoint::DailyEmission, Some(&ask.id), terms).map_err(|refusal| match terms.reach {
+        Some(reach) if reach.asks(Endpoint::WeeklyEmission) => reach.missing(Endpoint::WeeklyEmission, Some(&ask.id)),
+        _ => refusal,
+    })?;
+    let mut days = days(facts, &ask.id)?;
+    days.retain(|day| window.includes(day.start_date.copied()));
+    whole(emission::weekly(&days, ask.version), ask, read_at)
 }
 
 // -- allocations, burns, buybacks --
 
-fn allocations(view: &View<'_>, ask: &Ask, token: TokenItem) -> Result<AllocationsData, Refusal> {
+fn allocations(facts: &impl Facts, ask: &Ask, token: TokenItem) -> Result<AllocationsData, Refusal> {
     // A token that is listed without a table answers with what the list knows, and no rows.
-    let mut data = view.header(Resource::Allocation, &ask.id)?.unwrap_or_else(|| AllocationsData {
+    let mut data = facts.header(Resource::Allocation, &ask.id)?.unwrap_or_else(|| AllocationsData {
         name: token.name.clone(),
         symbol: token.symbol.clone(),
         listed_method: token.listed_method.clone(),
@@ -404,9 +485,9 @@ fn allocations(view: &View<'_>, ask: &Ask, token: TokenItem) -> Result<Allocatio
         ..Default::default()
     });
     data.last_updated_date = token.last_updated_date;
-    data.allocations = view.records(Resource::Allocation, &ask.id, Window::default())?.into();
-    if ask.version < 2 {
-        data.listed_method = Maybe::Absent;
+    data.allocations = facts.records(Resource::Allocation, &ask.id, Window::default())?.into();
+    if data.listed_method.get().is_none() {
+        data.listed_method = token.listed_method;
     }
     Ok(data)
 }
@@ -417,9 +498,8 @@ fn total<T>(rows: &[T], pick: fn(&T) -> &Maybe<f64>) -> Maybe<f64> {
     rows.iter().fold(none, |sum, row| add(&sum, pick(row)))
 }
 
-fn burns(view: &View<'_>, ask: &Ask) -> Result<BurnData, Refusal> {
-    let token = known(view, ask)?;
-    let mut burns: Vec<crate::wire::Burn> = view.records(Resource::Burn, &ask.id, ask.window())?;
+fn burns(facts: &impl Facts, ask: &Ask, token: TokenItem) -> Result<BurnData, Refusal> {
+    let mut burns: Vec<crate::wire::Burn> = facts.records(Resource::Burn, &ask.id, ask.window())?;
     burns.sort_by_key(|burn| std::cmp::Reverse(burn.burn_date.copied()));
     Ok(BurnData {
         token_id: token.id,
@@ -428,13 +508,12 @@ fn burns(view: &View<'_>, ask: &Ask) -> Result<BurnData, Refusal> {
         total_burn_amount: total(&burns, |burn| &burn.amount),
         total_burn_value: total(&burns, |burn| &burn.value),
         burns: burns.into(),
-        ..view.header(Resource::Burn, &ask.id)?.unwrap_or_default()
+        ..facts.header(Resource::Burn, &ask.id)?.unwrap_or_default()
     })
 }
 
-fn buybacks(view: &View<'_>, ask: &Ask) -> Result<BuybackData, Refusal> {
-    let token = known(view, ask)?;
-    let mut buybacks: Vec<Buyback> = view.records(Resource::Buyback, &ask.id, ask.window())?;
+fn buybacks(facts: &impl Facts, ask: &Ask, token: TokenItem) -> Result<BuybackData, Refusal> {
+    let mut buybacks: Vec<Buyback> = facts.records(Resource::Buyback, &ask.id, ask.window())?;
     buybacks.sort_by_key(|buyback| std::cmp::Reverse(buyback.buyback_date.copied()));
     let value = total(&buybacks, |buyback| &buyback.value);
     Ok(BuybackData {
@@ -442,16 +521,16 @@ fn buybacks(view: &View<'_>, ask: &Ask) -> Result<BuybackData, Refusal> {
         token_name: token.name,
         token_symbol: token.symbol,
         total_buyback_amount: total(&buybacks, |buyback| &buyback.token_amount),
-        total_buyback_value: if ask.version >= 5 { value } else { Maybe::Absent },
+        total_buyback_value: value,
         buybacks: buybacks.into(),
-        ..view.header(Resource::Buyback, &ask.id)?.unwrap_or_default()
+        ..facts.header(Resource::Buyback, &ask.id)?.unwrap_or_default()
     })
 }
 
 // -- fundraising --
 
-fn investors(view: &View<'_>, ask: &Ask) -> Result<Vec<InvestorItem>, Refusal> {
-    let mut investors: Vec<InvestorItem> = view.headers(Resource::Funding)?;
+fn investors(facts: &impl Facts, ask: &Ask) -> Result<Vec<InvestorItem>, Refusal> {
+    let mut investors: Vec<InvestorItem> = facts.investors()?;
     investors.retain(|investor| ask.includes(investor.latest_funding_date.copied()));
     // Newest first; stable, so investors of one day stay in the order of their ids.
     investors.sort_by_key(|investor| std::cmp::Reverse(investor.latest_funding_date.copied()));
@@ -463,19 +542,15 @@ fn raised_enough(ask: &Ask, raised: Option<f64>) -> bool {
         && ask.max_raised.is_none_or(|most| raised.is_some_and(|raised| raised <= most.get()))
 }
 
-fn investor(view: &View<'_>, ask: &Ask) -> Result<InvestorDetail, Refusal> {
-    let Some(item) = view.header::<InvestorItem>(Resource::Funding, &ask.id)? else {
+fn investor(facts: &impl Facts, ask: &Ask) -> Result<InvestorDetail, Refusal> {
+    let Some(item) = facts.header::<InvestorItem>(Resource::Funding, &ask.id)? else {
         return Err(Refusal::unknown(format!("investor \"{}\" is not known", shown(&ask.id))));
     };
-    let mut rounds: Vec<FundingRound> = view.records(Resource::Funding, &ask.id, ask.window())?;
+    let mut rounds: Vec<FundingRound> = facts.records(Resource::Funding, &ask.id, ask.window())?;
     rounds.retain(|round| {
         ask.lead.is_none_or(|lead| round.is_lead_investor.copied().unwrap_or(false) == lead)
             && raised_enough(ask, round.total_amount_raised.copied())
     });
-    for round in &mut rounds {
-        round.investor_id = Maybe::Absent;
-        round.investor_name = Maybe::Absent;
-    }
     rounds.sort_by_key(|round| std::cmp::Reverse(round.funding_date.copied()));
     Ok(InvestorDetail {
         investor_id: item.investor_id,
@@ -488,10 +563,9 @@ fn investor(view: &View<'_>, ask: &Ask) -> Result<InvestorDetail, Refusal> {
 }
 
 /// A token's rounds, put together from what its investors' pages say of them.
-fn token_funding(view: &View<'_>, ask: &Ask) -> Result<TokenFunding, Refusal> {
-    let token = known(view, ask)?;
+fn token_funding(facts: &impl Facts, ask: &Ask, token: TokenItem) -> Result<TokenFunding, Refusal> {
     let mut rounds: Vec<TokenFundingRound> = Vec::new();
-    for told in view.rounds_about(&ask.id)? {
+    for told in facts.rounds_about(&ask.id)? {
         if !ask.includes(told.funding_date.copied()) || !raised_enough(ask, told.total_amount_raised.copied()) {
             continue;
         }
@@ -528,7 +602,7 @@ fn token_funding(view: &View<'_>, ask: &Ask) -> Result<TokenFunding, Refusal> {
     for round in &mut rounds {
         round.number_of_investors = i64::try_from(round.investors.items().len()).unwrap_or(i64::MAX).into();
     }
-    let private: Vec<crate::wire::Allocation> = view.records(Resource::Allocation, &ask.id, Window::default())?;
+    let private: Vec<crate::wire::Allocation> = facts.records(Resource::Allocation, &ask.id, Window::default())?;
     let private: Vec<_> =
         private.iter().filter(|row| row.standard_allocation_name.as_str() == Some("Private Investors")).collect();
     let sum = |pick: fn(&crate::wire::Allocation) -> &Maybe<f64>| {

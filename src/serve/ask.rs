@@ -7,7 +7,7 @@ use chrono::{Days, NaiveDate, NaiveTime};
 use url::form_urlencoded;
 
 use super::Refusal;
-use crate::{store::catalog::Window, supply::Timestamp};
+use crate::{store::facts::Window, supply::Timestamp};
 
 /// Items on a page where the question does not say.
 pub const DEFAULT_PAGE_SIZE: u64 = 50;
@@ -15,7 +15,7 @@ pub const DEFAULT_PAGE_SIZE: u64 = 50;
 pub const MAX_PAGE_SIZE: u64 = 500;
 /// Longest query that is read, bytes.
 const MAX_QUERY: usize = 8 * 1024;
-/// Longest slug, bytes.
+/// Longest slug, characters.
 pub const MAX_SLUG: usize = 128;
 
 /// What a path is about.
@@ -64,6 +64,50 @@ enum Field {
     MaxRaised,
 }
 
+/// What a parameter holds, for the description of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An id.
+    Slug,
+    /// Several, with commas between them.
+    Slugs,
+    /// A date, the first that counts.
+    FirstDay,
+    /// A date, the last that counts.
+    LastDay,
+    /// A whole number from 1.
+    Page,
+    /// A whole number from 1.
+    PageSize,
+    /// Words for categories, with commas between them.
+    Standards,
+    /// Any number.
+    Number,
+    /// `true` or `false`.
+    Truth,
+}
+
+impl Field {
+    fn kind(self) -> Kind {
+        match self {
+            Field::TokenId => Kind::Slug,
+            Field::TokenIds => Kind::Slugs,
+            Field::Start => Kind::FirstDay,
+            Field::End => Kind::LastDay,
+            Field::Page => Kind::Page,
+            Field::PageSize => Kind::PageSize,
+            Field::Standards => Kind::Standards,
+            Field::LeadOnly => Kind::Truth,
+            Field::MinMarketCap
+            | Field::MinReleased
+            | Field::MinAmount
+            | Field::MinValueToCap
+            | Field::MinRaised
+            | Field::MaxRaised => Kind::Number,
+        }
+    }
+}
+
 type Params = &'static [(&'static str, Field)];
 
 /// A path with its version and the parameters that it takes.
@@ -76,6 +120,19 @@ pub struct Route {
     /// In which version.
     pub version: u8,
     params: Params,
+}
+
+impl Route {
+    /// The parameters of the query, with what each holds and whether it must be there.
+    pub fn parameters(&self) -> impl Iterator<Item = (&'static str, Kind, bool)> {
+        self.params.iter().map(|(name, field)| (*name, field.kind(), *field == Field::TokenId))
+    }
+
+    /// Whether its answers have pages.
+    #[must_use]
+    pub fn is_paged(&self) -> bool {
+        self.params.iter().any(|(_, field)| *field == Field::Page)
+    }
 }
 
 const fn route(path: &'static str, what: What, version: u8, params: Params) -> Route {
@@ -190,7 +247,8 @@ pub enum Standard {
 }
 
 impl Standard {
-    const WORDS: [(&'static str, Standard); 6] = [
+    /// The words of queries.
+    pub const WORDS: [(&'static str, Standard); 6] = [
         ("community", Standard::Community),
         ("founderTeam", Standard::FounderTeam),
         ("privateInvestors", Standard::PrivateInvestors),
@@ -307,10 +365,7 @@ impl Ask {
             seen.push(name);
             match field {
                 Field::TokenId => ask.id = slug(&value)?,
-                Field::TokenIds => {
-                    ask.ids =
-                        Some(value.split(',').map(str::trim).filter(|id| !id.is_empty()).map(slug).collect::<Result<_, _>>()?)
-                }
+                Field::TokenIds => ask.ids = Some(slugs(name, &value)?),
                 Field::Start => ask.start = Some(date(name, &value)?),
                 Field::End => ask.end = Some(date(name, &value)?),
                 Field::Page => number = whole(name, &value)?,
@@ -333,7 +388,7 @@ impl Ask {
         {
             return Err(Refusal::bad(format!("the end {end} lies before the start {start}")));
         }
-        if route.params.iter().any(|(_, field)| *field == Field::Page) {
+        if route.is_paged() {
             ask.page = Some(Page { number, size });
         }
         Ok(ask)
@@ -379,10 +434,22 @@ fn unknown(route: &Route, name: &str) -> Refusal {
 
 /// A slug from outside.
 fn slug(text: &str) -> Result<String, Refusal> {
-    if text.is_empty() || text.len() > MAX_SLUG || text.chars().any(char::is_control) {
-        return Err(Refusal::bad(format!("\"{}\" is not an id: ids are slugs of at most {MAX_SLUG} bytes", shown(text))));
+    if text.is_empty() || text.chars().count() > MAX_SLUG || text.chars().any(char::is_control) {
+        return Err(Refusal::bad(format!("\"{}\" is not an id: ids are slugs of at most {MAX_SLUG} characters", shown(text))));
     }
     Ok(text.to_owned())
+}
+
+/// Ids with commas between them, sorted, so that equal questions are equal.
+fn slugs(name: &str, text: &str) -> Result<Vec<String>, Refusal> {
+    let ids = text.split(',').map(str::trim).filter(|id| !id.is_empty());
+    let mut ids: Vec<String> = ids.map(slug).collect::<Result<_, _>>()?;
+    if ids.is_empty() {
+        return Err(Refusal::bad(format!("{name} names no token: leave it out for all")));
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
 }
 
 fn date(name: &str, text: &str) -> Result<NaiveDate, Refusal> {
@@ -421,6 +488,9 @@ fn standards(text: &str) -> Result<Vec<Standard>, Refusal> {
             return Err(Refusal::bad(format!("standardAllocation has \"{}\": it takes {known}", shown(word))));
         };
         standards.push(*standard);
+    }
+    if standards.is_empty() {
+        return Err(Refusal::bad("standardAllocation names no category: leave it out for all"));
     }
     standards.sort_unstable();
     standards.dedup();

@@ -10,7 +10,10 @@ use chrono::TimeDelta;
 
 use super::answer::total_cliffs;
 use crate::{
-    store::catalog::{CatalogError, Draft, Row, Window},
+    store::{
+        catalog::{CatalogError, Draft, Row},
+        facts::{Facts as _, FactsError, Window},
+    },
     supply::{Resource, Timestamp},
     wire::{Allocation, AllocationsData, Burn, Buyback, Emission, Maybe, TokenItem, UnlockEvent},
 };
@@ -21,6 +24,9 @@ pub enum EditError {
     /// The database.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The database, while it was read.
+    #[error(transparent)]
+    Facts(#[from] FactsError),
     /// No such token.
     #[error("token \"{0}\" is not in the data")]
     UnknownToken(String),
@@ -225,6 +231,12 @@ impl<'a> Edit<'a> {
     pub fn put_events(&mut self, token: &str, schedule: Vec<UnlockEvent>) -> Result<(), EditError> {
         self.change_events(token, |events, _| {
             *events = schedule;
+            // Whoever writes a schedule says all there is: no linear unlocks means that there are none.
+            for event in events {
+                if event.linear_unlocks.is_absent() {
+                    event.linear_unlocks = Maybe::Null;
+                }
+            }
             Ok(())
         })
     }

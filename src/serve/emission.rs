@@ -123,8 +123,7 @@ pub fn sunday_of(day: NaiveDate) -> NaiveDate {
     day.checked_sub_days(Days::new(u64::from(day.weekday().num_days_from_sunday()))).unwrap_or(day)
 }
 
-/// Days as weeks from Sunday to the next Sunday, in the shape of one version: allocations are names alone in the first, objects
-/// later; `listedMethod` comes with the third. `days` are in order of time.
+/// Days as weeks from Sunday to the next Sunday: allocations are names alone in the first version, objects later. `days` are in order of time.
 #[must_use]
 pub fn weekly(days: &[Emission], version: u8) -> Vec<Emission> {
     let mut weeks: BTreeMap<NaiveDate, Vec<&Emission>> = BTreeMap::new();
@@ -161,7 +160,7 @@ fn week(sunday: NaiveDate, days: &[&Emission], version: u8) -> Option<Emission> 
         end_date: at(sunday.checked_add_days(Days::new(7))?).into(),
         token_name: last.token_name.clone(),
         token_symbol: last.token_symbol.clone(),
-        listed_method: if version >= 3 { last.listed_method.clone() } else { Maybe::Absent },
+        listed_method: last.listed_method.clone(),
         unlock_amount: days.iter().fold(Maybe::Null, |sum, day| add(&sum, &day.unlock_amount)),
         unlock_value: days.iter().fold(Maybe::Null, |sum, day| add(&sum, &day.unlock_value)),
         reference_price: last.reference_price,
@@ -169,17 +168,38 @@ fn week(sunday: NaiveDate, days: &[&Emission], version: u8) -> Option<Emission> 
         ..Default::default()
     };
     if version == 1 {
-        let mut standards: Vec<String> =
-            parts.iter().filter_map(|part| part.standard_allocation_name.as_str().map(str::to_owned)).collect();
-        standards.sort_unstable();
-        standards.dedup();
-        let names = parts.iter().filter_map(|part| part.allocation_name.as_str().map(str::to_owned));
-        week.allocations = names.map(NamedOr::Name).collect::<Vec<_>>().into();
-        week.standard_allocations = standards.into();
+        name_only(&mut week, &parts);
     } else {
         week.allocations = parts.into_iter().map(NamedOr::Item).collect::<Vec<_>>().into();
     }
     Some(week)
+}
+
+/// A week that the source told, as another version tells it; none where what it lacks cannot be known.
+#[must_use]
+pub fn told_week(mut week: Emission, version: u8) -> Option<Emission> {
+    let names_only = week.allocations.items().iter().any(|item| matches!(item, NamedOr::Name(_)));
+    if version > 1 {
+        return (!names_only).then_some(week);
+    }
+    if !names_only {
+        let items = std::mem::take(&mut week.allocations).into_option().unwrap_or_default();
+        let parts: Vec<EmissionAllocation> =
+            items.into_iter().filter_map(|item| if let NamedOr::Item(item) = item { Some(item) } else { None }).collect();
+        name_only(&mut week, &parts);
+    }
+    Some(week)
+}
+
+/// Leaves the names of a week's allocations and categories, as the first version has them.
+fn name_only(week: &mut Emission, parts: &[EmissionAllocation]) {
+    let mut standards: Vec<String> =
+        parts.iter().filter_map(|part| part.standard_allocation_name.as_str().map(str::to_owned)).collect();
+    standards.sort_unstable();
+    standards.dedup();
+    let names = parts.iter().filter_map(|part| part.allocation_name.as_str().map(str::to_owned));
+    week.allocations = names.map(NamedOr::Name).collect::<Vec<_>>().into();
+    week.standard_allocations = standards.into();
 }
 
 /// A sum in which what is unknown counts for nothing, unknown only where both are.

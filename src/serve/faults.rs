@@ -413,7 +413,7 @@ async fn altered(response: Response, alter: impl FnOnce(&mut Value)) -> Response
         return super::Refusal::internal("the answer to be altered is not JSON").into_response();
     };
     alter(&mut envelope);
-    super::json(status, envelope.to_string())
+    (status, [(header::CONTENT_TYPE, "application/json")], envelope.to_string()).into_response()
 }
 
 /// Promises the length of the whole answer, whatever then comes.

@@ -19,7 +19,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{ServiceError, ask::MAX_SLUG, edit::event_row};
 use crate::{
-    store::catalog::{Catalog, Draft, Row},
+    store::{
+        catalog::{Catalog, Draft, Row},
+        facts::{Facts as _, Window},
+        snapshot::{Snapshot, SnapshotView},
+    },
     supply::{Resource, Timestamp},
     wire::{
         Allocation, AllocationsData, Burn, BurnData, Buyback, BuybackData, Emission, FundingRound, InvestorDetail, InvestorItem,
@@ -253,13 +257,7 @@ pub(super) fn import(
     mut progress: impl FnMut(&str),
 ) -> Result<Imported, ServiceError> {
     catalog.write(|draft| {
-        let mut before = BTreeMap::new();
-        for token in draft.tokens()? {
-            if let Some(id) = token.id.as_str() {
-                let content = draft.token_content(id)?.unwrap_or_default();
-                before.insert(id.to_owned(), (content, token.last_updated_date.copied()));
-            }
-        }
+        let before = contents(draft)?;
         draft.clear()?;
         let mut import = Import { draft, tokens: BTreeMap::new(), problems: Problems::default(), imported: Imported::default() };
         for file in files {
@@ -274,6 +272,59 @@ pub(super) fn import(
             return Err(ImportError::Invalid { problems: import.problems.listed, total: import.problems.total }.into());
         }
         import.finish(&before, now)
+    })
+}
+
+/// What each token was imported from, and its mark of change.
+fn contents(draft: &Draft<'_>) -> Result<Contents, ServiceError> {
+    let mut contents = Contents::new();
+    for token in draft.tokens()? {
+        if let Some(id) = token.id.as_str() {
+            let content = draft.token_content(id)?.unwrap_or_default();
+            contents.insert(id.to_owned(), (content, token.last_updated_date.copied()));
+        }
+    }
+    Ok(contents)
+}
+
+type Contents = BTreeMap<String, (String, Option<Timestamp>)>;
+
+/// Puts the snapshot of a daemon in place of all data, in one transaction.
+pub(super) fn import_daemon(
+    catalog: &Catalog,
+    snapshot: &Snapshot,
+    now: Timestamp,
+    mut progress: impl FnMut(&str, usize),
+) -> Result<Imported, ServiceError> {
+    snapshot.read(|from| {
+        catalog.write(|draft| {
+            let before = contents(draft)?;
+            draft.clear()?;
+            let mut import =
+                Import { draft, tokens: BTreeMap::new(), problems: Problems::default(), imported: Imported::default() };
+            let items = from.tokens()?;
+            if items.is_empty() {
+                import.problems.add("the daemon's database", "", "it has no tokens yet");
+                return Err(ImportError::Invalid { problems: import.problems.listed, total: import.problems.total }.into());
+            }
+            let total = items.len();
+            for item in items {
+                let Some(id) = item.id.as_str().map(str::to_owned) else { continue };
+                progress(&id, total);
+                import.copy(from, &id, item)?;
+            }
+            for investor in from.investors()? {
+                let Some(id) = investor.investor_id.as_str() else { continue };
+                draft.put_header(Resource::Funding, id, &investor)?;
+                let rounds: Vec<FundingRound> = from.records(Resource::Funding, id, Window::default())?;
+                import.imported.investors += 1;
+                import.imported.rounds += rounds.len();
+                let rows = rows_of(&rounds, |round| round.funding_date.copied());
+                let rows = rows.map(|row| Row { about: row.body.token_id.as_str(), ..row });
+                draft.put_records(Resource::Funding, id, rows)?;
+            }
+            import.finish(&before, now)
+        })
     })
 }
 
@@ -301,6 +352,47 @@ struct Investors {
 }
 
 impl Import<'_> {
+    /// Copies what a daemon knows of a token.
+    fn copy(&mut self, from: &SnapshotView<'_>, id: &str, item: TokenItem) -> Result<(), ServiceError> {
+        let all = Window::default();
+        let mut content = Xxh3::new();
+        let mut hash = |text: serde_json::Result<String>| content.update(text.unwrap_or_default().as_bytes());
+        hash(serde_json::to_string(&item));
+
+        let events: Vec<UnlockEvent> = from.records(Resource::Unlock, id, all)?;
+        hash(serde_json::to_string(&events));
+        self.imported.events += events.len();
+        self.draft.put_records(Resource::Unlock, id, events.iter().map(event_row))?;
+
+        let days: Vec<Emission> = from.records(Resource::Emission, id, all)?;
+        hash(serde_json::to_string(&days));
+        self.imported.days += days.len();
+        self.put(Resource::Emission, id, &days, |day| day.start_date.copied())?;
+
+        let rows: Vec<Allocation> = from.records(Resource::Allocation, id, all)?;
+        hash(serde_json::to_string(&rows));
+        self.imported.allocations += rows.len();
+        self.put(Resource::Allocation, id, &rows, |_| None)?;
+        if let Some(header) = from.header::<AllocationsData>(Resource::Allocation, id)? {
+            hash(serde_json::to_string(&header));
+            self.draft.put_header(Resource::Allocation, id, &header)?;
+        }
+
+        let burns: Vec<Burn> = from.records(Resource::Burn, id, all)?;
+        hash(serde_json::to_string(&burns));
+        self.imported.burns += burns.len();
+        self.put(Resource::Burn, id, &burns, |burn| burn.burn_date.copied())?;
+
+        let buybacks: Vec<Buyback> = from.records(Resource::Buyback, id, all)?;
+        hash(serde_json::to_string(&buybacks));
+        self.imported.buybacks += buybacks.len();
+        self.put(Resource::Buyback, id, &buybacks, |buyback| buyback.buyback_date.copied())?;
+
+        let updated = item.last_updated_date.copied();
+        self.tokens.insert(id.to_owned(), Gathered { item, content, updated, latest_round: None });
+        Ok(())
+    }
+
     fn take(&mut self, file: &SourceFile) -> Result<(), ServiceError> {
         match file.path.as_str() {
             TOKENS => self.token_list(file),
@@ -332,8 +424,12 @@ impl Import<'_> {
             // The folder's key is `tokenId`, as everywhere but in the token list; a saved token list is understood as well.
             let id =
                 item.id.as_str().or_else(|| item.extra.get("tokenId").and_then(Value::as_str)).unwrap_or_default().to_owned();
-            if id.is_empty() || id.len() > MAX_SLUG || id.contains('/') || id.chars().any(char::is_control) {
-                self.problems.add(&file.path, record, format!("tokenId must be a slug of 1 to {MAX_SLUG} bytes without a slash"));
+            if id.is_empty() || id.chars().count() > MAX_SLUG || id.contains('/') || id.chars().any(char::is_control) {
+                self.problems.add(
+                    &file.path,
+                    record,
+                    format!("tokenId must be a slug of 1 to {MAX_SLUG} characters without a slash"),
+                );
                 continue;
             }
             let mut content = Xxh3::new();
@@ -360,6 +456,7 @@ impl Import<'_> {
                     *amount = Maybe::Null;
                 }
             }
+            // What a saved list says stands until a file says more.
             for flag in [
                 &mut item.has_standard_allocation,
                 &mut item.has_fundraising,
@@ -367,9 +464,10 @@ impl Import<'_> {
                 &mut item.has_buyback,
                 &mut item.has_committed_claim,
             ] {
-                *flag = false.into();
+                if flag.get().is_none() {
+                    *flag = false.into();
+                }
             }
-            item.latest_fundraising_round = Maybe::Null;
             let gathered = Gathered { item, content, updated, latest_round: None };
             if self.tokens.insert(id.clone(), gathered).is_some() {
                 self.problems.add(&file.path, record, format!("token \"{id}\" is there twice"));
@@ -405,6 +503,11 @@ impl Import<'_> {
             "allocations" => self.allocations(id, file),
             "daily-emission" => {
                 let days = self.rows::<Emission>(file, "startDate", |day| day.start_date.copied());
+                for (index, day) in days.iter().enumerate() {
+                    let record = format!("[{index}]");
+                    self.counted(file, &record, &[("unlockAmount", day.unlock_amount)]);
+                    self.ordered(file, &record, ("startDate", day.start_date), ("endDate", day.end_date));
+                }
                 self.imported.days += days.len();
                 self.put(Resource::Emission, id, &days, |day| day.start_date.copied())
             }
@@ -414,6 +517,9 @@ impl Import<'_> {
                 };
                 let burns = std::mem::take(&mut data.burns).into_option().unwrap_or_default();
                 self.dated(file, "burns", "burnDate", &burns, |burn| burn.burn_date.copied());
+                for (index, burn) in burns.iter().enumerate() {
+                    self.counted(file, &format!("burns[{index}]"), &[("amount", burn.amount), ("value", burn.value)]);
+                }
                 self.imported.burns += burns.len();
                 self.flag(id, |item| item.has_burn = (!burns.is_empty()).into());
                 self.draft.put_header(Resource::Burn, id, &data)?;
@@ -425,6 +531,10 @@ impl Import<'_> {
                 };
                 let buybacks = std::mem::take(&mut data.buybacks).into_option().unwrap_or_default();
                 self.dated(file, "buybacks", "buybackDate", &buybacks, |buyback| buyback.buyback_date.copied());
+                for (index, row) in buybacks.iter().enumerate() {
+                    let amounts = [("tokenAmount", row.token_amount), ("value", row.value), ("spentAmount", row.spent_amount)];
+                    self.counted(file, &format!("buybacks[{index}]"), &amounts);
+                }
                 self.imported.buybacks += buybacks.len();
                 self.flag(id, |item| item.has_buyback = (!buybacks.is_empty()).into());
                 self.draft.put_header(Resource::Buyback, id, &data)?;
@@ -438,8 +548,19 @@ impl Import<'_> {
     }
 
     fn unlock_events(&mut self, id: &str, file: &SourceFile) -> Result<(), ServiceError> {
-        let events = self.rows::<UnlockEvent>(file, "unlockDate", |event| event.unlock_date.copied());
+        let mut events = self.rows::<UnlockEvent>(file, "unlockDate", |event| event.unlock_date.copied());
         self.imported.events += events.len();
+        for (index, event) in events.iter().enumerate() {
+            self.event(file, index, event);
+        }
+        // A list that tells of linear unlocks at all tells of none where it leaves them out.
+        if events.iter().any(|event| !event.linear_unlocks.is_absent()) {
+            for event in &mut events {
+                if event.linear_unlocks.is_absent() {
+                    event.linear_unlocks = Maybe::Null;
+                }
+            }
+        }
         let newest = events.iter().filter_map(|event| event.latest_update_date.copied()).max();
         let claimed = events
             .iter()
@@ -457,6 +578,14 @@ impl Import<'_> {
             return Ok(());
         };
         let rows = std::mem::take(&mut data.allocations).into_option().unwrap_or_default();
+        for (index, row) in rows.iter().enumerate() {
+            let amounts = [
+                ("allocationAmount", row.allocation_amount),
+                ("allocationUnlockedAmount", row.allocation_unlocked_amount),
+                ("allocationLockedAmount", row.allocation_locked_amount),
+            ];
+            self.counted(file, &format!("allocations[{index}]"), &amounts);
+        }
         self.imported.allocations += rows.len();
         if let Some(token) = self.tokens.get_mut(id) {
             token.updated = token.updated.max(data.last_updated_date.copied());
@@ -522,6 +651,44 @@ impl Import<'_> {
         Ok(())
     }
 
+    /// Checks what types do not say of an unlock event.
+    fn event(&mut self, file: &SourceFile, index: usize, event: &UnlockEvent) {
+        if let Some(cliffs) = event.cliff_unlocks.get() {
+            let record = format!("[{index}].cliffUnlocks");
+            self.counted(file, &record, &[("cliffAmount", cliffs.cliff_amount), ("cliffValue", cliffs.cliff_value)]);
+            for (index, item) in cliffs.allocation_breakdown.items().iter().enumerate() {
+                self.counted(file, &format!("{record}.allocationBreakdown[{index}]"), &[("cliffAmount", item.cliff_amount)]);
+            }
+        }
+        if let Some(linears) = event.linear_unlocks.get() {
+            let record = format!("[{index}].linearUnlocks");
+            self.counted(file, &record, &[("linearAmount", linears.linear_amount)]);
+            for (index, item) in linears.allocation_breakdown.items().iter().enumerate() {
+                let record = format!("{record}.allocationBreakdown[{index}]");
+                self.counted(file, &record, &[("linearAmount", item.linear_amount), ("dailyAmount", item.daily_amount)]);
+                self.ordered(file, &record, ("beginDate", item.begin_date), ("endDate", item.end_date));
+            }
+        }
+    }
+
+    /// Amounts are never negative.
+    fn counted(&mut self, file: &SourceFile, record: &str, amounts: &[(&str, Maybe<f64>)]) {
+        for (name, amount) in amounts {
+            if amount.copied().is_some_and(|amount| amount < 0.0) {
+                self.problems.add(&file.path, record, format!("{name} is negative"));
+            }
+        }
+    }
+
+    /// What ends does so after it began.
+    fn ordered(&mut self, file: &SourceFile, record: &str, begin: (&str, Maybe<Timestamp>), end: (&str, Maybe<Timestamp>)) {
+        if let (Some(from), Some(until)) = (begin.1.copied(), end.1.copied())
+            && until < from
+        {
+            self.problems.add(&file.path, record, format!("{} lies before {}", end.0, begin.0));
+        }
+    }
+
     /// A file that is a list, checked for the field that makes a record.
     fn rows<T>(&mut self, file: &SourceFile, key: &str, date: fn(&T) -> Option<Timestamp>) -> Vec<T>
     where
@@ -556,11 +723,7 @@ impl Import<'_> {
         }
     }
 
-    fn finish(
-        mut self,
-        before: &BTreeMap<String, (String, Option<Timestamp>)>,
-        now: Timestamp,
-    ) -> Result<Imported, ServiceError> {
+    fn finish(mut self, before: &Contents, now: Timestamp) -> Result<Imported, ServiceError> {
         for (id, mut token) in std::mem::take(&mut self.tokens) {
             let content = format!("{:032x}", token.content.digest128());
             let told = token.updated.unwrap_or(now);
@@ -577,7 +740,9 @@ impl Import<'_> {
                 }
             };
             token.item.last_updated_date = updated.into();
-            token.item.latest_fundraising_round = token.latest_round.map_or(Maybe::Null, |(_, name)| name);
+            if let Some((_, name)) = token.latest_round {
+                token.item.latest_fundraising_round = name;
+            }
             self.draft.put_token(&id, &token.item, &content)?;
             self.imported.tokens += 1;
         }

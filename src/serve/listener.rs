@@ -1,5 +1,6 @@
-//! A listener with bounds: so many connections at once, and none that is silent for ever. axum's own has neither, so that clients
-//! which open connections and send half a request would gather until no file descriptor is left.
+//! Serving with bounds: so many connections at once, none that is silent for ever, none that sends its request a byte at a time, and
+//! an end when it is time to stop. axum's own serving has none of these, so that clients which open connections and send half a request
+//! would gather until no file descriptor is left, and hold the process.
 
 use std::{
     future::Future,
@@ -11,17 +12,119 @@ use std::{
     time::Duration,
 };
 
+use axum::{Router, extract::Request, serve::Listener as _};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, Sleep, sleep_until},
 };
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::Service as _;
+
+use super::STOP_GRACE;
 
 /// Connections at once; more wait in the system's queue.
-const MAX_CONNECTIONS: usize = 1024;
+const MAX_CONNECTIONS: usize = 4096;
+/// Connections that may wait in the system's queue.
+const BACKLOG: u32 = 4096;
+/// File descriptors beside those of connections: databases, logs, our own requests.
+const OTHER_FILES: u64 = 256;
 /// Longest time in which neither a byte comes nor one goes: covers idle connections, half-sent requests, readers who stopped reading.
 const MAX_SILENCE: Duration = Duration::from_secs(75);
+
+/// Longest time from the end of one request to the whole head of the next.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// Largest head of a request, bytes.
+const MAX_HEAD: usize = 32 * 1024;
+
+/// Who is at the other end of a connection: an extension of each request.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub SocketAddr);
+
+/// Listens on an address, with a queue for a crowd.
+///
+/// # Errors
+/// Where the address cannot be had.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    allow_connections();
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Asks the system for as many file descriptors as there may be connections: its usual 1,024 are a soft limit that a program may raise.
+fn allow_connections() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = u64::try_from(MAX_CONNECTIONS).unwrap_or(u64::MAX).saturating_add(OTHER_FILES);
+    let possible = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if limit.current.is_some_and(|current| current < possible) {
+        limit.current = Some(possible);
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::warn!(%error, "cannot allow more open files; fewer connections are served at once");
+        }
+    }
+}
+
+/// Serves `router` on `listener` until `stop` resolves, then lets open requests finish for at most [`STOP_GRACE`]: a connection that
+/// never finishes its request cannot hold the process.
+///
+/// # Errors
+/// None at present: what fails is a connection, and the others go on. It is here for a listener that may fail.
+pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+    serve_on(Bounded::new(listener), router, stop, STOP_GRACE).await
+}
+
+pub(super) async fn serve_on(
+    mut listener: Bounded,
+    router: Router,
+    stop: impl Future<Output = ()> + Send + 'static,
+    grace: Duration,
+) -> io::Result<()> {
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD).pipeline_flush(true);
+    let (stopping, ending, connections) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let (connection, peer) = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => break,
+        };
+        let router = router.clone();
+        let answering = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+            request.extensions_mut().insert(Peer(peer));
+            // A router is always ready.
+            router.clone().call(request.map(axum::body::Body::new) as Request)
+        });
+        let connection = http.serve_connection(TokioIo::new(connection), answering);
+        let (stopping, ending) = (stopping.clone(), ending.clone());
+        connections.spawn(async move {
+            let mut connection = std::pin::pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = stopping.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    tokio::select! {
+                        ended = connection => ended,
+                        () = ending.cancelled() => Ok(()),
+                    }
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, %peer, "a connection ended early");
+            }
+        });
+    }
+    drop(listener);
+    connections.close();
+    stopping.cancel();
+    let _ = tokio::time::timeout(grace, connections.wait()).await;
+    ending.cancel();
+    Ok(())
+}
 
 /// See the module.
 #[derive(Debug)]

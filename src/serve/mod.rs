@@ -1,39 +1,53 @@
-//! The data service: token supply data over HTTP, in every version of the interface, from a database of its own.
+//! The data service: token supply data over HTTP, in every version of the interface, from a database of its own or, as a mirror, from
+//! the daemon's.
 //!
-//! The cast: [`Service`] holds the [`Catalog`] and the rendered answers; `ask` reads a question from a request, `answer` makes the
-//! payload, `emission` counts days and weeks; `import` and [`edit`](Service::edit) change the data; [`faults`] misbehaves on demand
-//! for tests. The path of a request:
+//! The cast: [`Service`] holds the data and the rendered answers. `ask` reads a question from a request, `answer` makes the payload
+//! from [`Facts`](crate::store::facts::Facts), `version` says which fields each version shows, `emission` counts days and weeks. `gate`
+//! lets keys in and counts their credits, `http` is the path of a request, `listener` the connections. `import` and
+//! [`edit`](Service::edit) change the data, `export` writes it out; `openapi` describes it all; [`faults`] misbehaves on demand for tests.
 //!
 //! ```text
-//! key ─► question ─► answer (kept while the data stays as it is) ─► one credit ─► envelope
+//! key ─► rate ─► question ─► answer (kept while the data stays as it is) ─► one credit ─► envelope
 //! ```
 //!
 //! The promise: only an answered request costs a credit, exactly one, and never more than the key's limit; what was asked wrongly is
-//! refused with the reason, and "nothing there" (an empty list) never looks like "no such token" (404).
+//! refused with the reason, and "nothing there" (an empty list) never looks like "no such token" (404) or "not known yet" (503).
 //!
 //! Where the interface leaves something open, this is what the service does:
 //!
 //! - `pageSize` is 50, at most 500; more is cut and `metadata.pageSize` says so. An empty list has `totalPages` 0.
 //! - A parameter that a path does not take, or one given twice, is refused: a filter that is silently ignored would look like data.
+//! - A field of a version is always there, null where its value is unknown; fields that nobody knows go through as they came.
+//! - Unlock events v1 and v2, daily emission v1 and allocations v1 are from before tokens were listed by a model: they answer 404 for
+//!   tokens of `listedMethod` `AI`, unless the service is told to cover all.
 //! - `upcoming` counts an event as coming until the end of its UTC day. Without filters on categories it is the token's next event.
 //! - From the fourth version of the events on, allocations whose name speaks of mining or farming are left out, and totals with them.
 //! - Totals over values of which some are unknown add up the known ones; they are null where none is known.
 //! - The first and the last week are told in full, also where the dates asked for lie inside of them.
 //! - A category filter on emission narrows amounts and allocations; the cumulative amount stays that of the whole token.
 //! - Errors are `{"status": false, "statusCode": …, "errorMessage": …}`: 400 for a question that makes no sense, 401 without a good key,
-//!   404 for what is unknown, 429 with `Retry-After` when credits or the rate are spent, 503 when no answer came in time. HEAD counts as GET.
+//!   404 for what is unknown, 413 for a request with a body beyond bounds, 429 with `Retry-After` when credits or the rate are spent, 503
+//!   when no answer came in time or a mirror was not told yet. HEAD counts as GET.
+//! - `If-None-Match` with the tag of an answer that still holds is answered 304, which costs no credit.
 
 mod answer;
 mod ask;
 mod bundled;
 mod edit;
 mod emission;
+mod export;
 #[doc(hidden)]
 pub mod faults;
+mod gate;
+mod http;
 mod import;
 mod listener;
+mod meter;
+mod mirror;
+mod openapi;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::{
     collections::HashMap,
@@ -41,51 +55,50 @@ use std::{
     io,
     net::SocketAddr,
     path::Path,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
 use axum::{
-    Router,
-    body::Body,
-    extract::{Path as PathParam, RawQuery, rejection::PathRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
-    routing::get,
 };
 use chrono::{DateTime, NaiveDate, TimeDelta};
 use ring::{
     digest,
     rand::{SecureRandom, SystemRandom},
 };
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer};
 
-use answer::Answer;
-use ask::{Ask, LEGACY_ROUTES, ROUTES, Route};
+use answer::{Answer, Terms};
+use ask::Ask;
+use gate::Gate;
+use meter::Meter;
 
 pub use bundled::bundled;
 pub use edit::{Edit, EditError};
+pub use export::Exported;
 pub use import::{Folder, ImportError, Imported, Problem, SourceFile};
-pub use listener::Bounded;
+pub use listener::{bind, serve};
+pub use mirror::Reach;
 
 use crate::{
     clock::Clock,
-    store::catalog::{Catalog, CatalogError, KeyRow, Usage},
+    store::{
+        StoreError,
+        catalog::{Catalog, CatalogError, KeyRow},
+        facts::{Facts, FactsError},
+        snapshot::Snapshot,
+    },
     supply::Timestamp,
-    wire::{Credit, ErrorBody, Metadata},
+    wire::ErrorBody,
 };
 
-/// Header that carries the key.
-const KEY_HEADER: &str = "x-api-key";
-/// Longest key that is looked at, bytes.
-const MAX_KEY: usize = 256;
 /// Rendered answers kept, bytes of their payloads. Beyond it all are dropped: the next questions fill it again.
 const MAX_CACHED_BYTES: usize = 64 << 20;
 /// Rendered answers kept.
 const MAX_CACHED_ANSWERS: usize = 50_000;
-/// How long another process's change of the data may go unseen.
+/// How long another process's change of data or keys may go unseen.
 const GENERATION_CHECK: Duration = Duration::from_secs(1);
 /// Time for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -93,6 +106,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 pub const STOP_GRACE: Duration = Duration::from_secs(5);
 /// What a spent rate per minute is told to wait at least, seconds.
 const MIN_RETRY_AFTER_SECS: i64 = 1;
+/// What is to be read from the source first is worth asking for again after this, seconds.
+const NOT_YET_RETRY_AFTER_SECS: i64 = 60;
 
 /// Who may ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,8 +128,8 @@ pub struct Options {
     pub access: Access,
     /// Requests that one key may make in a minute; none for no bound.
     pub requests_per_minute: Option<u32>,
-    /// Versions from before tokens were listed by a model (unlock events v1 and v2, daily emission v1, weekly emission v1 and v2,
-    /// allocations v1) answer 404 for tokens of `listedMethod` `AI`. Off, they answer for every token.
+    /// Versions from before tokens were listed by a model (unlock events v1 and v2, daily emission v1, allocations v1) answer 404 for
+    /// tokens of `listedMethod` `AI`, as the interface has it. Off, they answer for every token.
     pub strict_coverage: bool,
     /// Where the time comes from.
     pub clock: Clock,
@@ -126,12 +141,36 @@ pub enum ServiceError {
     /// The database.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The daemon's database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Data that cannot be taken in.
     #[error(transparent)]
     Import(#[from] ImportError),
     /// A change that makes no sense for the data.
     #[error(transparent)]
     Edit(#[from] EditError),
+    /// A file that cannot be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// Which one.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A folder for an export that holds other things.
+    #[error("{} is not empty: name a folder that is not there yet", path.display())]
+    NotEmpty {
+        /// Which one.
+        path: std::path::PathBuf,
+    },
+    /// A mirror has no data of its own.
+    #[error("a mirror shows what its daemon reads: its data cannot be changed here")]
+    Mirror,
+    /// A mirror that was given no database of keys.
+    #[error("this mirror has no database of keys")]
+    Keyless,
     /// The system gave no randomness.
     #[error("cannot make a key: the system gave no random bytes")]
     Randomness,
@@ -152,6 +191,15 @@ pub enum ServiceError {
     Serve(#[source] io::Error),
 }
 
+impl From<FactsError> for ServiceError {
+    fn from(error: FactsError) -> Self {
+        match error {
+            FactsError::Catalog(error) => error.into(),
+            FactsError::Store(error) => error.into(),
+        }
+    }
+}
+
 /// Addresses that a service is bound to, with the ports that the system chose where 0 was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
@@ -167,26 +215,25 @@ pub struct Service(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    catalog: Catalog,
+    data: Data,
+    gate: Gate,
     options: Options,
     cache: RwLock<Cache>,
-    rates: Mutex<HashMap<Hash, Rate>>,
+    meter: Meter,
+}
+
+/// What answers are made from.
+#[derive(Debug)]
+enum Data {
+    Own(Arc<Catalog>),
+    Mirror { snapshot: Snapshot, reach: Reach },
 }
 
 type Hash = [u8; digest::SHA256_OUTPUT_LEN];
 
-/// Requests of one key in the current minute.
-#[derive(Debug)]
-struct Rate {
-    minute: i64,
-    requests: u32,
-}
-
 #[derive(Debug, Default)]
 struct Cache {
     generation: i64,
-    /// Whether a key is required, as of `checked`.
-    keys_required: bool,
     checked: Option<Instant>,
     bytes: usize,
     answers: HashMap<(Ask, NaiveDate), Arc<Answer>>,
@@ -216,192 +263,88 @@ impl Service {
         Ok(Self::over(Catalog::in_memory()?, options))
     }
 
+    /// A service that shows the snapshot of the daemon whose database is `path`, beside that daemon. `keys` is the database of keys;
+    /// without one, whoever reaches the address may ask.
+    ///
+    /// # Errors
+    /// Where one of the databases cannot be opened.
+    pub fn mirror(path: &Path, reach: Reach, keys: Option<&Path>, options: Options) -> Result<Self, ServiceError> {
+        let snapshot = Snapshot::open(path)?;
+        let keys = keys.map(Catalog::open).transpose()?.map(Arc::new);
+        // Whoever names a database of keys wants keys asked for, also before the first is made.
+        let options = Options { access: if keys.is_some() { Access::Keys } else { Access::Open }, ..options };
+        Ok(Self::with(Data::Mirror { snapshot, reach }, keys, options))
+    }
+
     fn over(catalog: Catalog, options: Options) -> Self {
-        Self(Arc::new(Inner { catalog, options, cache: RwLock::default(), rates: Mutex::default() }))
+        let catalog = Arc::new(catalog);
+        Self::with(Data::Own(catalog.clone()), Some(catalog), options)
     }
 
-    /// Everything of the base address.
-    pub fn router(&self) -> Router {
-        self.layered(self.routes(ROUTES, Envelope::Full))
+    fn with(data: Data, keys: Option<Arc<Catalog>>, options: Options) -> Self {
+        let gate = Gate::new(keys, &options);
+        Self(Arc::new(Inner { data, gate, options, cache: RwLock::default(), meter: Meter::new() }))
     }
 
-    /// Everything of the older base address: all of the base address, and weekly emission, whose `metadata` is `queryDate` alone.
-    pub fn legacy_router(&self) -> Router {
-        self.layered(self.routes(ROUTES, Envelope::Full).merge(self.routes(LEGACY_ROUTES, Envelope::DateOnly)))
-    }
-
-    /// Both, on one address and behind `faults`, for tests.
-    #[doc(hidden)]
-    pub fn faulty_router(&self, faults: &faults::Faults) -> Router {
-        let routes = self.routes(ROUTES, Envelope::Full).merge(self.routes(LEGACY_ROUTES, Envelope::DateOnly));
-        faults.outside(self.layered(faults.inside(routes)))
-    }
-
-    fn routes(&self, routes: &'static [Route], envelope: Envelope) -> Router {
-        routes.iter().fold(Router::new(), |router, route| {
-            let service = self.clone();
-            router.route(
-                route.path,
-                get(move |id: Result<PathParam<String>, PathRejection>, RawQuery(query): RawQuery, headers: HeaderMap| {
-                    service.clone().respond(route, envelope, id, query, headers)
-                }),
-            )
-        })
-    }
-
-    /// What every answer passes. No handler reads a body, so none needs a bound.
-    fn layered(&self, router: Router) -> Router {
-        router
-            .fallback(|| async { Refusal::unknown("there is no such path") })
-            .method_not_allowed_fallback(|| async {
-                Refusal { status: StatusCode::METHOD_NOT_ALLOWED, message: "only GET is answered here".into(), retry_after: None }
-            })
-            .layer(CompressionLayer::new())
-            .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
-                Refusal::internal("the service failed on this request").into_response()
-            }))
-    }
-
-    async fn respond(
-        self,
-        route: &'static Route,
-        envelope: Envelope,
-        id: Result<PathParam<String>, PathRejection>,
-        query: Option<String>,
-        headers: HeaderMap,
-    ) -> Response {
-        let id = if route.path.ends_with("{id}") {
-            match id {
-                Ok(PathParam(id)) => Some(id),
-                Err(_) => return Refusal::bad("the id in the path is not UTF-8").into_response(),
-            }
-        } else {
-            None
-        };
-        let key = headers.get(KEY_HEADER).map(hash_of);
-        let query = query.unwrap_or_default();
-        if let Some(response) = self.ready(route, envelope, id.as_deref(), &query) {
-            return response;
-        }
-        // Reading and counting wait for a disk; nothing else of the server should wait with them.
-        let deadline = Instant::now() + ANSWER_TIMEOUT;
-        let answering =
-            tokio::task::spawn_blocking(move || self.answer(route, envelope, id.as_deref(), &query, key.as_ref(), deadline));
-        match tokio::time::timeout(ANSWER_TIMEOUT, answering).await {
-            Ok(Ok(Ok(response))) => response,
-            Ok(Ok(Err(refusal))) => refusal.into_response(),
-            Ok(Err(_)) => Refusal::internal("the service failed on this request").into_response(),
-            Err(_) => Refusal::busy().into_response(),
+    fn own(&self) -> Result<&Catalog, ServiceError> {
+        match &self.0.data {
+            Data::Own(catalog) => Ok(catalog),
+            Data::Mirror { .. } => Err(ServiceError::Mirror),
         }
     }
 
-    /// The answer, where it is at hand without waiting for anything: no key is asked for, and it was made before.
-    fn ready(&self, route: &Route, envelope: Envelope, id: Option<&str>, query: &str) -> Option<Response> {
-        let now = self.0.options.clock.now();
-        let ask = Ask::read(route, id, query).ok()?;
+    /// The generation of the data, where somebody looked lately.
+    fn fresh_generation(&self) -> Option<i64> {
         let cache = self.0.cache.read().unwrap_or_else(PoisonError::into_inner);
-        if cache.keys_required || !cache.is_fresh() {
-            return None;
-        }
-        let answer = Arc::clone(cache.answers.get(&(ask, now.date_naive()))?);
-        drop(cache);
-        Some(envelope.around(&answer, None, now))
+        cache.is_fresh().then_some(cache.generation)
     }
 
-    /// The path of a request.
-    fn answer(
-        &self,
-        route: &Route,
-        envelope: Envelope,
-        id: Option<&str>,
-        query: &str,
-        key: Option<&Hash>,
-        deadline: Instant,
-    ) -> Result<Response, Refusal> {
-        let now = self.0.options.clock.now();
-        let (generation, keys_required) = self.refresh()?;
-        let key = if keys_required { Some(self.admit(key, now)?) } else { None };
-        let ask = Ask::read(route, id, query)?;
-        let answer = self.answer_of(ask, generation, now)?;
-        if Instant::now() >= deadline {
-            // Whoever asked was told so already, and must not pay for it.
-            return Err(Refusal::busy());
+    /// Looks, at most once a second, whether somebody changed the data, and forgets old answers if so. Blocks.
+    fn refresh(&self) -> Result<i64, Refusal> {
+        if let Some(generation) = self.fresh_generation() {
+            return Ok(generation);
         }
-        let usage = key.map(|key| self.charge(&key, now)).transpose()?;
-        Ok(envelope.around(&answer, usage, now))
-    }
-
-    /// Lets a key in that exists, has credit left and is within its rate.
-    fn admit(&self, key: Option<&Hash>, now: Timestamp) -> Result<Hash, Refusal> {
-        let key = *key.ok_or_else(Refusal::keyless)?;
-        let row = self.0.catalog.key(&key, now)?.ok_or_else(Refusal::keyless)?;
-        if row.used >= row.monthly_limit {
-            return Err(Refusal::spent(row.reset_at, now));
-        }
-        if let Some(limit) = self.0.options.requests_per_minute {
-            let minute = now.timestamp().div_euclid(60);
-            let mut rates = self.0.rates.lock().unwrap_or_else(PoisonError::into_inner);
-            let rate = rates.entry(key).or_insert(Rate { minute, requests: 0 });
-            if rate.minute != minute {
-                *rate = Rate { minute, requests: 0 };
-            }
-            if rate.requests >= limit {
-                let wait = (minute + 1) * 60 - now.timestamp();
-                return Err(Refusal::too_many(format!("more than {limit} requests in a minute"), wait));
-            }
-            rate.requests += 1;
-        }
-        Ok(key)
-    }
-
-    fn charge(&self, key: &Hash, now: Timestamp) -> Result<Usage, Refusal> {
-        if let Some(usage) = self.0.catalog.charge(key, now)? {
-            return Ok(usage);
-        }
-        // Spent or revoked by what happened since the key was let in.
-        let row = self.0.catalog.key(key, now)?.ok_or_else(Refusal::keyless)?;
-        Err(Refusal::spent(row.reset_at, now))
-    }
-
-    /// Looks, at most once a second, whether somebody changed the data, and forgets old answers if so.
-    fn refresh(&self) -> Result<(i64, bool), Refusal> {
-        {
-            let cache = self.0.cache.read().unwrap_or_else(PoisonError::into_inner);
-            if cache.is_fresh() {
-                return Ok((cache.generation, cache.keys_required));
-            }
-        }
-        let access = self.0.options.access;
-        let (generation, keys_required) = self.0.catalog.read(|view| {
-            let keys = match access {
-                Access::KeysIfAny => view.has_keys()?,
-                Access::Keys => true,
-                Access::Open => false,
-            };
-            Ok::<_, CatalogError>((view.generation()?, keys))
-        })?;
+        let generation = match &self.0.data {
+            Data::Own(catalog) => catalog.read(|view| view.generation())?,
+            Data::Mirror { snapshot, .. } => snapshot.read(|view| view.generation())?,
+        };
         let mut cache = self.0.cache.write().unwrap_or_else(PoisonError::into_inner);
         if cache.generation != generation {
             *cache = Cache { generation, ..Cache::default() };
         }
-        cache.keys_required = keys_required;
         cache.checked = Some(Instant::now());
-        Ok((generation, keys_required))
+        Ok(generation)
     }
 
     /// Makes the next request look at the database: our own changes are seen at once.
     fn forget(&self) {
         self.0.cache.write().unwrap_or_else(PoisonError::into_inner).checked = None;
+        self.0.gate.forget();
     }
 
-    fn answer_of(&self, ask: Ask, generation: i64, now: Timestamp) -> Result<Arc<Answer>, Refusal> {
-        let key = (ask, now.date_naive());
-        if let Some(answer) = self.0.cache.read().unwrap_or_else(PoisonError::into_inner).answers.get(&key) {
-            return Ok(Arc::clone(answer));
+    /// The answer, where it was made before and the data is known to be the same.
+    fn kept(&self, key: &(Ask, NaiveDate)) -> Option<Arc<Answer>> {
+        let cache = self.0.cache.read().unwrap_or_else(PoisonError::into_inner);
+        if cache.is_fresh() { cache.answers.get(key).cloned() } else { None }
+    }
+
+    /// Makes the answer, or finds it. Blocks.
+    fn answer_of(&self, key: (Ask, NaiveDate), now: Timestamp) -> Result<Arc<Answer>, Refusal> {
+        let generation = self.refresh()?;
+        if let Some(answer) = self.kept(&key) {
+            return Ok(answer);
         }
-        let strict = self.0.options.strict_coverage;
-        let (answer, read_at) =
-            self.0.catalog.read(|view| Ok::<_, Refusal>((answer::answer(view, &key.0, now, strict)?, view.generation()?)))?;
+        let strict_coverage = self.0.options.strict_coverage;
+        let (answer, read_at) = match &self.0.data {
+            Data::Own(catalog) => {
+                let terms = Terms { now, strict_coverage, reach: None };
+                catalog.read(|view| Ok::<_, Refusal>((answer::answer(view, &key.0, terms)?, view.generation()?)))?
+            }
+            Data::Mirror { snapshot, reach } => {
+                let terms = Terms { now, strict_coverage, reach: Some(reach) };
+                snapshot.read(|view| Ok::<_, Refusal>((answer::answer(view, &key.0, terms)?, view.generation()?)))?
+            }
+        };
         let answer = Arc::new(answer);
         let mut cache = self.0.cache.write().unwrap_or_else(PoisonError::into_inner);
         // An answer read from other data than the cache holds is good for this request only.
@@ -410,7 +353,7 @@ impl Service {
                 cache.answers.clear();
                 cache.bytes = 0;
             }
-            cache.bytes += answer.data.len();
+            cache.bytes += answer.tail.len();
             cache.answers.insert(key, Arc::clone(&answer));
         }
         Ok(answer)
@@ -429,9 +372,33 @@ impl Service {
         progress: impl FnMut(&str),
     ) -> Result<Imported, ServiceError> {
         let now = whole_seconds(self.0.options.clock.now());
-        let imported = import::import(&self.0.catalog, files, now, progress)?;
+        let imported = import::import(self.own()?, files, now, progress)?;
         self.forget();
         Ok(imported)
+    }
+
+    /// Puts the snapshot of a daemon, whose database is `path`, in place of the data that is there, as [`Self::import`] does with a
+    /// folder. `progress` hears each token, with how many there are.
+    ///
+    /// # Errors
+    /// Where one of the databases cannot be used.
+    pub fn import_daemon(&self, path: &Path, progress: impl FnMut(&str, usize)) -> Result<Imported, ServiceError> {
+        let now = whole_seconds(self.0.options.clock.now());
+        let snapshot = Snapshot::open(path)?;
+        let imported = import::import_daemon(self.own()?, &snapshot, now, progress)?;
+        self.forget();
+        Ok(imported)
+    }
+
+    /// Writes the data as a folder that [`Self::import`] takes. `progress` hears the name of each file.
+    ///
+    /// # Errors
+    /// Where the folder is there and not empty, or cannot be written, or the data cannot be read.
+    pub fn export(&self, folder: &Path, progress: impl FnMut(&str)) -> Result<Exported, ServiceError> {
+        match &self.0.data {
+            Data::Own(catalog) => catalog.read(|view| export::export(view, folder, progress)),
+            Data::Mirror { snapshot, .. } => snapshot.read(|view| export::export(view, folder, progress)),
+        }
     }
 
     /// Changes the data in one transaction: all of what `change` does, or nothing where it answers an error. Each token that is
@@ -441,7 +408,7 @@ impl Service {
     /// What `change` answers, or where the database cannot be written.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T, EditError>) -> Result<T, ServiceError> {
         let now = whole_seconds(self.0.options.clock.now());
-        let result = self.0.catalog.write(|draft| {
+        let result = self.own()?.write(|draft| {
             let mut edit = Edit::new(draft, now);
             let result = change(&mut edit)?;
             edit.finish()?;
@@ -464,7 +431,7 @@ impl Service {
         SystemRandom::new().fill(&mut bytes).map_err(|_| ServiceError::Randomness)?;
         let mut key = String::from("cw_");
         base64::Engine::encode_string(&base64::engine::general_purpose::URL_SAFE_NO_PAD, bytes, &mut key);
-        self.0.catalog.add_key(name, &sha256(key.as_bytes()), monthly_limit, self.0.options.clock.now())?;
+        self.0.gate.keys()?.add_key(name, &sha256(key.as_bytes()), monthly_limit, self.0.options.clock.now())?;
         self.forget();
         Ok(key)
     }
@@ -474,7 +441,8 @@ impl Service {
     /// # Errors
     /// Where the database cannot be read.
     pub fn keys(&self) -> Result<Vec<KeyRow>, ServiceError> {
-        Ok(self.0.catalog.keys()?)
+        let now = self.0.options.clock.now();
+        Ok(self.0.gate.keys()?.keys()?.into_iter().map(|key| key.as_of(now)).collect())
     }
 
     /// Ends a key at once. Answers whether one of that name was in use.
@@ -482,7 +450,17 @@ impl Service {
     /// # Errors
     /// Where the database cannot be written.
     pub fn revoke_key(&self, name: &str) -> Result<bool, ServiceError> {
-        Ok(self.0.catalog.revoke_key(name, self.0.options.clock.now())?)
+        let revoked = self.0.gate.keys()?.revoke_key(name, self.0.options.clock.now())?;
+        self.forget();
+        Ok(revoked)
+    }
+
+    /// Whether a key is asked for, as things are now.
+    ///
+    /// # Errors
+    /// Where the database cannot be read.
+    pub fn asks_for_keys(&self) -> Result<bool, ServiceError> {
+        Ok(self.0.gate.requires_key()?)
     }
 
     /// Tokens in the list.
@@ -490,7 +468,11 @@ impl Service {
     /// # Errors
     /// Where the database cannot be read.
     pub fn token_count(&self) -> Result<usize, ServiceError> {
-        Ok(self.0.catalog.read(|view| view.tokens().map(|tokens| tokens.len()))?)
+        Ok(match &self.0.data {
+            Data::Own(catalog) => catalog.read(|view| view.tokens())?,
+            Data::Mirror { snapshot, .. } => snapshot.read(|view| view.tokens())?,
+        }
+        .len())
     }
 }
 
@@ -498,12 +480,6 @@ fn sha256(bytes: &[u8]) -> Hash {
     let mut hash = Hash::default();
     hash.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
     hash
-}
-
-/// The key itself goes no further than here.
-fn hash_of(value: &HeaderValue) -> Hash {
-    let bytes = value.as_bytes();
-    sha256(bytes.get(..MAX_KEY).unwrap_or(bytes))
 }
 
 /// The interface has no fractions of a second.
@@ -522,21 +498,21 @@ pub async fn listen(
     bound: impl FnOnce(Bound),
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServiceError> {
-    let bind = async |address: SocketAddr| {
-        let listener = TcpListener::bind(address).await.map_err(|source| ServiceError::Listen { address, source })?;
+    let bind = |address: SocketAddr| {
+        let listener = listener::bind(address).map_err(|source| ServiceError::Listen { address, source })?;
         let address = listener.local_addr().map_err(|source| ServiceError::Listen { address, source })?;
         Ok::<_, ServiceError>((listener, address))
     };
-    let (main, address) = bind(address).await?;
+    let (main, address) = bind(address)?;
     let older = match legacy {
-        Some(legacy) => Some(bind(legacy).await?),
+        Some(legacy) => Some(bind(legacy)?),
         None => None,
     };
     bound(Bound { address, legacy: older.as_ref().map(|(_, address)| *address) });
     let stopping = CancellationToken::new();
     // Either server's failure stops the other: half a service is not what was asked for.
     let run = async |listener, router| {
-        let result = serve(listener, router, stopping.clone().cancelled_owned()).await;
+        let result = listener::serve(listener, router, stopping.clone().cancelled_owned()).await;
         stopping.cancel();
         result.map_err(ServiceError::Serve)
     };
@@ -556,89 +532,6 @@ pub async fn listen(
         }
     };
     main.and(older)
-}
-
-/// Serves `router` on `listener` until `stop` resolves, then lets open requests finish for at most [`STOP_GRACE`]: a connection that
-/// never finishes its request cannot hold the process.
-///
-/// # Errors
-/// Where the listener fails.
-pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-    serve_with_grace(listener, router, stop, STOP_GRACE).await
-}
-
-async fn serve_with_grace(
-    listener: TcpListener,
-    router: Router,
-    stop: impl Future<Output = ()> + Send + 'static,
-    grace: Duration,
-) -> io::Result<()> {
-    let (stopping, mut stopped) = tokio::sync::watch::channel(false);
-    let server = axum::serve(Bounded::new(listener), router).with_graceful_shutdown(async move {
-        stop.await;
-        stopping.send_replace(true);
-    });
-    let mut server = std::pin::pin!(server.into_future());
-    let deadline = async {
-        // An error means that the server is gone, and with it the sender.
-        let _ = stopped.wait_for(|stopping| *stopping).await;
-        tokio::time::sleep(grace).await;
-    };
-    tokio::select! {
-        result = &mut server => result,
-        () = deadline => Ok(()),
-    }
-}
-
-/// What is around a payload.
-#[derive(Clone, Copy, Debug)]
-enum Envelope {
-    /// `metadata` with all that is known.
-    Full,
-    /// `metadata` with `queryDate` alone.
-    DateOnly,
-}
-
-impl Envelope {
-    fn around(self, answer: &Answer, usage: Option<Usage>, now: Timestamp) -> Response {
-        let mut metadata = Metadata { query_date: whole_seconds(now).into(), ..Default::default() };
-        if matches!(self, Envelope::Full) {
-            let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX).into();
-            if let Some(usage) = usage {
-                metadata.credit = Credit {
-                    used: number(usage.used),
-                    limit: number(usage.limit),
-                    reset_at: usage.reset_at.into(),
-                    ..Default::default()
-                }
-                .into();
-            }
-            if let Some(paging) = answer.paging {
-                metadata.page = number(paging.page);
-                metadata.page_size = number(paging.page_size);
-                metadata.total_pages = number(paging.total_pages);
-                metadata.total = number(paging.total);
-            }
-        }
-        let metadata = serde_json::to_string(&metadata).unwrap_or_else(|_| "{}".into());
-        let mut body = String::with_capacity(metadata.len() + answer.data.len() + 48);
-        body.push_str("{\"metadata\":");
-        body.push_str(&metadata);
-        body.push_str(",\"status\":true,\"data\":");
-        body.push_str(&answer.data);
-        body.push('}');
-        json(StatusCode::OK, body)
-    }
-}
-
-fn json(status: StatusCode, body: String) -> Response {
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // Answers carry the state of somebody's quota.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }
 
 /// A request that is not answered, and why.
@@ -679,6 +572,12 @@ impl Refusal {
         }
     }
 
+    /// A mirror was not told yet.
+    fn not_yet(message: impl Into<String>) -> Self {
+        let retry_after = Some(NOT_YET_RETRY_AFTER_SECS);
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: message.into(), retry_after }
+    }
+
     fn too_many(message: impl Into<String>, wait_secs: i64) -> Self {
         let wait = wait_secs.max(MIN_RETRY_AFTER_SECS);
         Self { status: StatusCode::TOO_MANY_REQUESTS, message: message.into(), retry_after: Some(wait) }
@@ -701,6 +600,13 @@ impl From<CatalogError> for Refusal {
     }
 }
 
+impl From<FactsError> for Refusal {
+    fn from(error: FactsError) -> Self {
+        tracing::error!(error = &error as &dyn std::error::Error, "a request failed on the database");
+        Self::internal("the service cannot read its data")
+    }
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let body = ErrorBody {
@@ -709,7 +615,11 @@ impl IntoResponse for Refusal {
             error_message: self.message.into(),
             ..Default::default()
         };
-        let mut response = json(self.status, serde_json::to_string(&body).unwrap_or_else(|_| "{\"status\":false}".into()));
+        let text = serde_json::to_string(&body).unwrap_or_else(|_| "{\"status\":false}".into());
+        let mut response = (self.status, text).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(wait) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
         }

@@ -14,14 +14,17 @@ use std::{
 use chrono::{DateTime, Datelike, Months, NaiveTime};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 use serde::{Serialize, de::DeserializeOwned};
+use subtle::ConstantTimeEq as _;
 
+use super::facts::{Facts, FactsError, Standing, Window};
 use crate::{
-    supply::{Resource, Timestamp},
+    supply::{Endpoint, Resource, Timestamp},
     wire,
 };
 
 /// Applied in order, counted in `user_version`; append only.
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/catalog/0001_catalog.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../../migrations/catalog/0001_catalog.sql"), include_str!("../../migrations/catalog/0002_key_prefix.sql")];
 /// `application_id`: "CWct". Tells this file from the daemon's and from anybody else's.
 const APPLICATION_ID: i64 = 0x4357_6374;
 /// Reading connections kept open; more are opened under load and closed again.
@@ -260,48 +263,69 @@ impl Catalog {
     /// # Errors
     /// Where it cannot be read.
     pub fn key(&self, hash: &[u8], now: Timestamp) -> Result<Option<KeyRow>, CatalogError> {
-        // A hash of 256 bits finds its row or none. What a timing of the index could tell is a prefix of a hash whose key cannot be
-        // computed from it, so nothing needs comparing in constant time.
-        let found = self.read(|view| {
-            let mut statement = view
-                .0
-                .prepare_cached(&format!("SELECT {KEY_COLUMNS} FROM api_key WHERE hash = ?1 AND revoked_at IS NULL"))
-                .map_err(doing("look up a key"))?;
-            statement.query_row([hash], key_row).optional().map_err(doing("look up a key"))
-        })?;
-        Ok(found.map(|mut row| {
-            if row.reset_at <= now {
-                row.used = 0;
-                row.reset_at = next_month(now);
-            }
-            row
-        }))
+        self.read(|view| Ok::<_, CatalogError>(find_key(view.0, hash)?.map(|(_, row)| row.as_of(now))))
     }
 
-    /// Uses up one credit of a key, if there is one: the new state, or none where the key is gone or spent.
+    /// Uses up one credit of each key, if there is one: the new states in the order of `hashes`, none where a key is gone or spent.
+    /// One transaction, so that many requests at once wait for one commit together.
     ///
     /// # Errors
-    /// Where it cannot be written.
-    pub fn charge(&self, hash: &[u8], now: Timestamp) -> Result<Option<Usage>, CatalogError> {
+    /// Where it cannot be written; then nothing was counted.
+    pub fn charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<Usage>>, CatalogError> {
         let charging = || doing("count a credit");
-        let connection = lock(&self.writer);
-        let mut statement = connection
-            .prepare_cached(
-                "UPDATE api_key SET
-                     used = CASE WHEN reset_at <= ?2 THEN 1 ELSE used + 1 END,
-                     reset_at = CASE WHEN reset_at <= ?2 THEN ?3 ELSE reset_at END,
-                     last_used_at = ?2
-                 WHERE hash = ?1 AND revoked_at IS NULL AND monthly_limit > 0 AND (reset_at <= ?2 OR used < monthly_limit)
-                 RETURNING used, monthly_limit, reset_at",
-            )
-            .map_err(charging())?;
-        statement
-            .query_row(params![hash, now.timestamp(), next_month(now).timestamp()], |row| {
-                Ok(Usage { used: count(row.get(0)?), limit: count(row.get(1)?), reset_at: time(row.get(2)?) })
-            })
-            .optional()
-            .map_err(charging())
+        let mut connection = lock(&self.writer);
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(charging())?;
+        let mut usages = Vec::with_capacity(hashes.len());
+        {
+            let mut statement = transaction
+                .prepare_cached(
+                    "UPDATE api_key SET
+                         used = CASE WHEN reset_at <= ?2 THEN 1 ELSE used + 1 END,
+                         reset_at = CASE WHEN reset_at <= ?2 THEN ?3 ELSE reset_at END,
+                         last_used_at = ?2
+                     WHERE id = ?1 AND revoked_at IS NULL AND monthly_limit > 0 AND (reset_at <= ?2 OR used < monthly_limit)
+                     RETURNING used, monthly_limit, reset_at",
+                )
+                .map_err(charging())?;
+            for hash in hashes {
+                let Some((id, _)) = find_key(&transaction, hash)? else {
+                    usages.push(None);
+                    continue;
+                };
+                let usage = statement
+                    .query_row(params![id, now.timestamp(), next_month(now).timestamp()], |row| {
+                        Ok(Usage { used: count(row.get(0)?), limit: count(row.get(1)?), reset_at: time(row.get(2)?) })
+                    })
+                    .optional()
+                    .map_err(charging())?;
+                usages.push(usage);
+            }
+        }
+        transaction.commit().map_err(charging())?;
+        Ok(usages)
     }
+}
+
+/// Bytes of a hash by which the database finds it. What its timing tells of them helps nobody: the key behind a hash that begins so
+/// still has all its 256 bits to be guessed. The whole hash is compared in constant time.
+const PREFIX_BYTES: usize = 8;
+
+/// The key in use that has this hash.
+fn find_key(connection: &Connection, hash: &[u8]) -> Result<Option<(i64, KeyRow)>, CatalogError> {
+    let finding = || doing("look up a key");
+    let mut statement = connection
+        .prepare_cached(&format!(
+            "SELECT {KEY_COLUMNS}, id, hash FROM api_key WHERE substr(hash, 1, {PREFIX_BYTES}) = ?1 AND revoked_at IS NULL"
+        ))
+        .map_err(finding())?;
+    let mut rows = statement.query([hash.get(..PREFIX_BYTES)]).map_err(finding())?;
+    while let Some(row) = rows.next().map_err(finding())? {
+        let known: Vec<u8> = row.get(8).map_err(finding())?;
+        if bool::from(known.as_slice().ct_eq(hash)) {
+            return Ok(Some((row.get(7).map_err(finding())?, key_row(row).map_err(finding())?)));
+        }
+    }
+    Ok(None)
 }
 
 impl Readers {
@@ -363,6 +387,18 @@ pub struct KeyRow {
     pub revoked_at: Option<Timestamp>,
 }
 
+impl KeyRow {
+    /// The row at a later time: a period that ended by then has begun anew.
+    #[must_use]
+    pub fn as_of(mut self, now: Timestamp) -> Self {
+        if self.reset_at <= now {
+            self.used = 0;
+            self.reset_at = next_month(now);
+        }
+        self
+    }
+}
+
 /// Quota of a key after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
@@ -372,15 +408,6 @@ pub struct Usage {
     pub limit: u64,
     /// When the period ends.
     pub reset_at: Timestamp,
-}
-
-/// Some of the records of one owner.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Window {
-    /// First instant.
-    pub from: Option<Timestamp>,
-    /// First instant after it.
-    pub until: Option<Timestamp>,
 }
 
 /// A record on its way into the database.
@@ -421,27 +448,6 @@ impl View<'_> {
         self.0.query_row("SELECT EXISTS (SELECT 1 FROM api_key)", [], |row| row.get(0)).map_err(doing("look for keys"))
     }
 
-    /// A token of the list.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
-    pub fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, CatalogError> {
-        let body: Option<String> = self
-            .0
-            .prepare_cached("SELECT item FROM token WHERE id = ?1")
-            .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
-            .map_err(doing("read a token"))?;
-        body.map(|body| parse(&body, || format!("token {id}"))).transpose()
-    }
-
-    /// All tokens, by id.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
-    pub fn tokens(&self) -> Result<Vec<wire::TokenItem>, CatalogError> {
-        self.bodies("SELECT item FROM token ORDER BY id", [], "list the tokens", || "token".into())
-    }
-
     /// Hash of what a token was imported from.
     ///
     /// # Errors
@@ -451,91 +457,6 @@ impl View<'_> {
             .prepare_cached("SELECT content FROM token WHERE id = ?1")
             .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
             .map_err(doing("read a token"))
-    }
-
-    /// Payload fields beside the records of `owner`.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
-    pub fn header<T: DeserializeOwned>(&self, resource: Resource, owner: &str) -> Result<Option<T>, CatalogError> {
-        let body: Option<String> = self
-            .0
-            .prepare_cached("SELECT body FROM header WHERE resource = ?1 AND owner = ?2")
-            .and_then(|mut statement| statement.query_row([resource.as_str(), owner], |row| row.get(0)).optional())
-            .map_err(doing("read a payload"))?;
-        body.map(|body| parse(&body, || format!("{resource} payload of {owner}"))).transpose()
-    }
-
-    /// All headers of a resource, by owner.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
-    pub fn headers<T: DeserializeOwned>(&self, resource: Resource) -> Result<Vec<T>, CatalogError> {
-        self.bodies("SELECT body FROM header WHERE resource = ?1 ORDER BY owner", [resource.as_str()], "list payloads", || {
-            format!("{resource} payload")
-        })
-    }
-
-    /// Records of one owner, oldest first; those of one instant, and those without a date, in the order in which they were written.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
-    pub fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, window: Window) -> Result<Vec<T>, CatalogError> {
-        self.bodies(
-            "SELECT body FROM record WHERE resource = ?1 AND owner = ?2
-                 AND (?3 IS NULL OR date >= ?3) AND (?4 IS NULL OR date < ?4) ORDER BY date, ordinal",
-            params![
-                resource.as_str(),
-                owner,
-                window.from.map(|from| from.timestamp()),
-                window.until.map(|until| until.timestamp())
-            ],
-            "read records",
-            || format!("{resource} record of {owner}"),
-        )
-    }
-
-    /// Cliff events of a token from `window.from` on, oldest first, up to the first for which `wanted` has an answer.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
-    pub fn first_cliff<T>(
-        &self,
-        token: &str,
-        window: Window,
-        mut wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
-    ) -> Result<Option<T>, CatalogError> {
-        let reading = || doing("look for the next event");
-        let mut statement = self
-            .0
-            .prepare_cached(
-                "SELECT body FROM record WHERE resource = 'unlock' AND owner = ?1 AND cliff = 1
-                     AND (?2 IS NULL OR date >= ?2) AND (?3 IS NULL OR date < ?3) ORDER BY date, ordinal",
-            )
-            .map_err(reading())?;
-        let mut rows = statement
-            .query(params![token, window.from.map(|from| from.timestamp()), window.until.map(|until| until.timestamp())])
-            .map_err(reading())?;
-        while let Some(row) = rows.next().map_err(reading())? {
-            let body: String = row.get(0).map_err(reading())?;
-            if let Some(found) = wanted(parse(&body, || format!("unlock record of {token}"))?) {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Funding rounds about a token, with the investor (id and name) of each; newest first.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
-    pub fn rounds_about(&self, token: &str) -> Result<Vec<wire::FundingRound>, CatalogError> {
-        self.bodies(
-            "SELECT body FROM record WHERE about = ?1 AND resource = 'funding' ORDER BY date DESC, owner, ordinal",
-            [token],
-            "read funding rounds",
-            || format!("funding round of {token}"),
-        )
     }
 
     /// Owners that have records of a resource.
@@ -565,6 +486,89 @@ impl View<'_> {
             bodies.push(parse(body, &what)?);
         }
         Ok(bodies)
+    }
+}
+
+impl Facts for View<'_> {
+    fn standing(&self, _: Endpoint, _: Option<&str>) -> Result<Standing, FactsError> {
+        Ok(Standing::Own)
+    }
+
+    fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError> {
+        let body: Option<String> = self
+            .0
+            .prepare_cached("SELECT item FROM token WHERE id = ?1")
+            .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
+            .map_err(doing("read a token"))?;
+        Ok(body.map(|body| parse(&body, || format!("token {id}"))).transpose()?)
+    }
+
+    fn tokens(&self) -> Result<Vec<wire::TokenItem>, FactsError> {
+        Ok(self.bodies("SELECT item FROM token ORDER BY id", [], "list the tokens", || "token".into())?)
+    }
+
+    fn header<T: DeserializeOwned>(&self, resource: Resource, owner: &str) -> Result<Option<T>, FactsError> {
+        let body: Option<String> = self
+            .0
+            .prepare_cached("SELECT body FROM header WHERE resource = ?1 AND owner = ?2")
+            .and_then(|mut statement| statement.query_row([resource.as_str(), owner], |row| row.get(0)).optional())
+            .map_err(doing("read a payload"))?;
+        Ok(body.map(|body| parse(&body, || format!("{resource} payload of {owner}"))).transpose()?)
+    }
+
+    fn investors(&self) -> Result<Vec<wire::InvestorItem>, FactsError> {
+        let sql = "SELECT body FROM header WHERE resource = ?1 ORDER BY owner";
+        Ok(self.bodies(sql, [Resource::Funding.as_str()], "list the investors", || "investor".into())?)
+    }
+
+    fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, window: Window) -> Result<Vec<T>, FactsError> {
+        Ok(self.bodies(
+            "SELECT body FROM record WHERE resource = ?1 AND owner = ?2
+                 AND (?3 IS NULL OR date >= ?3) AND (?4 IS NULL OR date < ?4) ORDER BY date, ordinal",
+            params![
+                resource.as_str(),
+                owner,
+                window.from.map(|from| from.timestamp()),
+                window.until.map(|until| until.timestamp())
+            ],
+            "read records",
+            || format!("{resource} record of {owner}"),
+        )?)
+    }
+
+    fn first_cliff<T>(
+        &self,
+        token: &str,
+        window: Window,
+        mut wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
+    ) -> Result<Option<T>, FactsError> {
+        let reading = || doing("look for the next event");
+        let mut statement = self
+            .0
+            .prepare_cached(
+                "SELECT body FROM record WHERE resource = 'unlock' AND owner = ?1 AND cliff = 1
+                     AND (?2 IS NULL OR date >= ?2) AND (?3 IS NULL OR date < ?3) ORDER BY date, ordinal",
+            )
+            .map_err(reading())?;
+        let mut rows = statement
+            .query(params![token, window.from.map(|from| from.timestamp()), window.until.map(|until| until.timestamp())])
+            .map_err(reading())?;
+        while let Some(row) = rows.next().map_err(reading())? {
+            let body: String = row.get(0).map_err(reading())?;
+            if let Some(found) = wanted(parse(&body, || format!("unlock record of {token}"))?) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn rounds_about(&self, token: &str) -> Result<Vec<wire::FundingRound>, FactsError> {
+        Ok(self.bodies(
+            "SELECT body FROM record WHERE about = ?1 AND resource = 'funding' ORDER BY date DESC, owner, ordinal",
+            [token],
+            "read funding rounds",
+            || format!("funding round of {token}"),
+        )?)
     }
 }
 

@@ -35,7 +35,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const WRITER_CACHE_KIB: i64 = 8 * 1024;
 
 /// Page cache of each reader, KiB: the system caches the file anyway.
-const READER_CACHE_KIB: i64 = 2 * 1024;
+pub(super) const READER_CACHE_KIB: i64 = 2 * 1024;
 
 /// Pages in the WAL after which they move into the database: 4 MiB.
 const WAL_CHECKPOINT_PAGES: i64 = 1000;
@@ -187,6 +187,14 @@ fn written_by(path: &Path) -> Option<String> {
     let connection = open_read_only(path).ok()?;
     let text: String = connection.query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0)).ok()?;
     Some(text.chars().filter(|c| c.is_ascii_graphic()).take(32).collect())
+}
+
+/// Refuses what is not a database of the daemon of the present schema.
+pub(super) fn is_ours(path: &Path) -> Result<(), StoreError> {
+    if !path.exists() {
+        return Err(StoreError::Missing { path: path.to_owned() });
+    }
+    refuse_older(path, probe(path)?)
 }
 
 fn refuse_older(path: &Path, found: i64) -> Result<(), StoreError> {

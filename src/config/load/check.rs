@@ -92,6 +92,7 @@ impl Check<'_> {
         self.open_address(root);
         self.one_emission(root);
         self.list_for_patterns(root);
+        self.open_mirror(root);
     }
 
     fn is_table(&mut self, entry: &Entry) -> bool {
@@ -829,6 +830,17 @@ impl Check<'_> {
         {
             self.error(&listen.node.place, "others can reach this address, so it needs a token").help =
                 Some("add `token_file` (or a systemd credential `http-token`), or listen on 127.0.0.1".into());
+        }
+    }
+
+    /// A mirror that others can reach needs keys.
+    fn open_mirror(&mut self, root: &Node) {
+        let Some(mirror) = root.get("mirror") else { return };
+        let Some(listen) = mirror.node.get("listen") else { return };
+        let address = listen.node.text().and_then(|text| text.parse::<SocketAddr>().ok());
+        if address.is_some_and(|address| !address.ip().is_loopback()) && mirror.node.get("keys").is_none() {
+            self.error(&listen.node.place, "others can reach this address, so it needs keys").help =
+                Some("add `keys = \"mirror-keys.db\"`, filled by `cliffwatch keys add NAME --db mirror-keys.db`, or listen on 127.0.0.1".into());
         }
     }
 }

@@ -186,6 +186,7 @@ pub(super) const SECTIONS: &[(&str, &[Key])] = &[
             key("dead_mans_switch_file", Kind::File),
         ],
     ),
+    ("mirror", &[key("listen", Kind::Listen), key("keys", Kind::File), key("requests_per_minute", count(1, 60_000))]),
     (
         "delivery",
         &[

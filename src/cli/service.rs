@@ -1,0 +1,301 @@
+//! Commands of the data service: `serve`, `import`, `export`, `keys`.
+
+use std::{
+    io::IsTerminal as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+
+use super::{
+    Context, Exit, Format, UsageError, engine,
+    print::{self, Cell, Column, Listing},
+    shown,
+};
+use crate::{
+    app,
+    config::{Log, LogFormat},
+    diagnostic::harmless,
+    serve::{self as service, Folder, Options, Reach, Service, ServiceError},
+    store::catalog::CatalogError,
+};
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// The database of the service; with --mirror, that of a daemon
+    #[arg(long, value_name = "FILE")]
+    db: PathBuf,
+    /// Where to listen
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9798")]
+    listen: String,
+    /// Where to listen for the older base address (weekly emission)
+    #[arg(long, value_name = "ADDR")]
+    legacy_listen: Option<String>,
+    /// Ask for a key also while there is none
+    #[arg(long, conflicts_with = "mirror")]
+    require_key: bool,
+    /// Requests that one key may make in a minute
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    requests_per_minute: Option<u32>,
+    /// Let older versions answer for tokens that were listed by a model too
+    #[arg(long)]
+    all_tokens: bool,
+    /// Show what a daemon has read, straight from its database, beside it
+    #[arg(long)]
+    mirror: bool,
+    /// Database with the keys for a mirror; without it whoever reaches the address may ask
+    #[arg(long, value_name = "FILE", requires = "mirror")]
+    keys: Option<PathBuf>,
+    /// Log no line for each request
+    #[arg(long)]
+    no_access_log: bool,
+}
+
+/// `import`.
+#[derive(Debug, Args)]
+pub(super) struct Import {
+    /// A data folder, or the database of a daemon
+    path: PathBuf,
+    /// The database of the service
+    #[arg(long, value_name = "FILE")]
+    db: PathBuf,
+}
+
+/// `export`.
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    /// The folder to make
+    folder: PathBuf,
+    /// The database of the service, or of a daemon
+    #[arg(long, value_name = "FILE")]
+    db: PathBuf,
+}
+
+/// `keys`.
+#[derive(Debug, Subcommand)]
+pub(super) enum Keys {
+    /// Make a key and print it, once, alone on standard output
+    Add {
+        /// Whose it is
+        name: String,
+        /// Credits a month
+        #[arg(long, value_name = "N", default_value_t = 1000)]
+        monthly_limit: u64,
+        /// The database of the service
+        #[arg(long, value_name = "FILE")]
+        db: PathBuf,
+    },
+    /// List keys: their names and use, never the keys
+    List {
+        /// The database of the service
+        #[arg(long, value_name = "FILE")]
+        db: PathBuf,
+    },
+    /// Take a key away
+    Revoke {
+        /// Whose it is
+        name: String,
+        /// The database of the service
+        #[arg(long, value_name = "FILE")]
+        db: PathBuf,
+    },
+}
+
+pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
+    let level = if serve.no_access_log { "info,cliffwatch::access=off" } else { "info" };
+    crate::log::start(&Log { format: LogFormat::Auto, level: level.to_owned() }, context.verbose)?;
+    let address = parse_address(&serve.listen, "--listen")?;
+    let legacy = serve.legacy_listen.as_deref().map(|text| parse_address(text, "--legacy-listen")).transpose()?;
+    let options = Options {
+        access: if serve.require_key { service::Access::Keys } else { service::Access::KeysIfAny },
+        requests_per_minute: serve.requests_per_minute,
+        strict_coverage: !serve.all_tokens,
+        clock: context.clock.clone(),
+    };
+    engine::drive(async {
+        let data = match serve.mirror {
+            true => Service::mirror(&serve.db, Reach::unknown(), serve.keys.as_deref(), options)?,
+            false => Service::open(&serve.db, options)?,
+        };
+        if data.token_count()? == 0 {
+            let filled = if serve.mirror { "the daemon fills it" } else { "`cliffwatch import PATH --db FILE` fills it" };
+            anstream::eprintln!("{} holds no tokens yet: {filled}", shown(&serve.db));
+        }
+        let is_open = !data.asks_for_keys()?;
+        if is_open && ![Some(address), legacy].into_iter().flatten().all(|address| address.ip().is_loopback()) {
+            anstream::eprintln!("no key is asked for: whoever reaches this address may read everything (`cliffwatch keys add`)");
+        }
+        let bound = |bound: service::Bound| {
+            let legacy = bound.legacy.map(|legacy| format!("\nlegacy http://{legacy}")).unwrap_or_default();
+            // Whoever started us may have closed the pipe; serving goes on.
+            print::out(&format!("listening http://{}{legacy}\n", bound.address)).ok();
+        };
+        service::listen(&data, address, legacy, bound, app::asked_to_stop()).await?;
+        Ok(Exit::Done)
+    })
+}
+
+pub(super) fn parse_address(text: &str, option: &str) -> anyhow::Result<SocketAddr> {
+    text.parse().map_err(|_| {
+        UsageError(format!("{option} {text:?} is no address: write it like 127.0.0.1:9798 (port 0 takes a free one)")).into()
+    })
+}
+
+/// A bar on the terminal; nothing in a pipe.
+struct Progress {
+    done: usize,
+    shows: bool,
+}
+
+impl Progress {
+    /// Width of the bar, characters.
+    const WIDTH: usize = 30;
+
+    fn new() -> Self {
+        Self { done: 0, shows: std::io::stderr().is_terminal() }
+    }
+
+    fn step(&mut self, name: &str, total: usize) {
+        self.done += 1;
+        if !self.shows {
+            return;
+        }
+        let filled = (self.done * Self::WIDTH).checked_div(total).unwrap_or(Self::WIDTH).min(Self::WIDTH);
+        let (bar, rest) = ("#".repeat(filled), "-".repeat(Self::WIDTH - filled));
+        let name: String = harmless(name).chars().take(40).collect();
+        anstream::eprint!("\r\x1b[2K[{bar}{rest}] {}/{total} {name}", self.done);
+    }
+
+    fn end(&self) {
+        if self.shows {
+            anstream::eprint!("\r\x1b[2K");
+        }
+    }
+}
+
+pub(super) fn import(import: &Import, context: &Context) -> anyhow::Result<Exit> {
+    // Looked at first, so that a wrong path leaves no empty database behind.
+    let folder = match import.path.is_file() {
+        true => None,
+        false => Some(Folder::open(&import.path)?),
+    };
+    let data = open(&import.db, context)?;
+    let mut progress = Progress::new();
+    let imported = match folder {
+        Some(folder) => {
+            let total = folder.file_count();
+            data.import(folder, |path| progress.step(path, total))
+        }
+        None => data.import_daemon(&import.path, |token, total| progress.step(token, total)),
+    };
+    progress.end();
+    let imported = imported?;
+    match context.format {
+        Format::Table => print::out(&format!(
+            "{} tokens, {} events, {} allocations, {} days of emission, {} burns, {} buybacks, {} investors with {} rounds: {}\n{}",
+            imported.tokens,
+            imported.events,
+            imported.allocations,
+            imported.days,
+            imported.burns,
+            imported.buybacks,
+            imported.investors,
+            imported.rounds,
+            shown(&import.db),
+            match imported.changed {
+                0 => "no token differs from what was there\n".to_owned(),
+                1 => "1 token differs from what was there\n".to_owned(),
+                changed => format!("{changed} tokens differ from what was there\n"),
+            }
+        ))?,
+        _ => print::out(&print::json(&imported)?)?,
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) fn export(export: &Export, context: &Context) -> anyhow::Result<Exit> {
+    let data = open_existing(&export.db, context)?;
+    let total = data.token_count()?;
+    let mut progress = Progress::new();
+    let exported = data.export(&export.folder, |file| {
+        // Tokens are counted, whatever number of files each has.
+        if file.starts_with("unlock-events/") {
+            progress.step(file, total);
+        }
+    });
+    progress.end();
+    let exported = exported?;
+    match context.format {
+        Format::Table => {
+            print::out(&format!("{} tokens in {} files: {}\n", exported.tokens, exported.files, shown(&export.folder)))?;
+        }
+        _ => print::out(&print::json(&exported)?)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn options(context: &Context) -> Options {
+    Options { clock: context.clock.clone(), ..Options::default() }
+}
+
+/// Opens the database of the service, making it where it is not there.
+fn open(db: &Path, context: &Context) -> anyhow::Result<Service> {
+    Ok(Service::open(db, options(context))?)
+}
+
+/// Opens a database that must be there: of the service, or of a daemon.
+fn open_existing(db: &Path, context: &Context) -> anyhow::Result<Service> {
+    std::fs::metadata(db).with_context(|| format!("cannot read {}", shown(db)))?;
+    match Service::open(db, options(context)) {
+        Err(ServiceError::Catalog(CatalogError::Foreign { .. })) => {
+            Ok(Service::mirror(db, Reach::unknown(), None, options(context))?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
+pub(super) fn keys(keys: &Keys, context: &Context) -> anyhow::Result<Exit> {
+    match keys {
+        Keys::Add { name, monthly_limit, db } => {
+            let key = open(db, context)?.add_key(name, *monthly_limit)?;
+            print::out(&format!("{key}\n"))?;
+            anstream::eprintln!("keep it now: it is shown this once and stored only as a hash");
+        }
+        Keys::List { db } => {
+            let keys = open_existing(db, context)?.keys()?;
+            let columns = [
+                Column("name", "name", false),
+                Column("used", "used", true),
+                Column("limit", "limit", true),
+                Column("resets", "resetAt", false),
+                Column("last used", "lastUsedAt", false),
+                Column("revoked", "revokedAt", false),
+            ];
+            let rows = keys
+                .iter()
+                .map(|key| {
+                    vec![
+                        Cell::text(&key.name),
+                        Cell::text(key.used.to_string()),
+                        Cell::text(key.monthly_limit.to_string()),
+                        Cell::time(Some(key.reset_at)),
+                        Cell::time(key.last_used_at),
+                        Cell::time(key.revoked_at),
+                    ]
+                })
+                .collect();
+            let nothing = "there are no keys: `cliffwatch keys add NAME` makes one".to_owned();
+            Listing { columns: &columns, rows, json: &keys, nothing: &nothing }.print(context)?;
+        }
+        Keys::Revoke { name, db } => {
+            if !open_existing(db, context)?.revoke_key(name)? {
+                anyhow::bail!("no key of the name {name:?} is in use");
+            }
+            anstream::eprintln!("{name}: revoked");
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,48 @@
+//! What a mirror can tell: the daemon's snapshot is what the daemon asked the source for, and not more.
+
+use super::Refusal;
+use crate::{
+    supply::{Endpoint, TokenId},
+    watch::Watch,
+};
+
+/// What the daemon behind a mirror asks the source for.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    endpoints: Vec<Endpoint>,
+    watch: Option<Watch>,
+}
+
+impl Reach {
+    /// A daemon that asks `endpoints`, about the tokens of `watch`.
+    #[must_use]
+    pub fn of(endpoints: Vec<Endpoint>, watch: Watch) -> Self {
+        Self { endpoints, watch: Some(watch) }
+    }
+
+    /// A daemon of which nothing is known but its database: it may yet ask for anything.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self { endpoints: Endpoint::ALL.to_vec(), watch: None }
+    }
+
+    /// Whether it asks an endpoint at all.
+    #[must_use]
+    pub fn asks(&self, endpoint: Endpoint) -> bool {
+        self.endpoints.contains(&endpoint)
+    }
+
+    /// Why something is not there: because it will never be (404), or because it was not read yet (503).
+    pub(super) fn missing(&self, endpoint: Endpoint, token: Option<&str>) -> Refusal {
+        let of = token.map(|token| format!(" of token \"{}\"", super::ask::shown(token))).unwrap_or_default();
+        if !self.asks(endpoint) {
+            return Refusal::unknown(format!("this mirror has no {endpoint}{of}: its daemon does not ask for it"));
+        }
+        match (token, &self.watch) {
+            (Some(token), Some(watch)) if !watch.covers(&TokenId::from(token)) => {
+                Refusal::unknown(format!("this mirror has no {endpoint}{of}: its daemon does not watch that token"))
+            }
+            _ => Refusal::not_yet(format!("{endpoint}{of} was not read from the source yet: ask again later")),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What the data service answers from: a database of its own, or the daemon's snapshot. Both are read through [`Facts`].
+
+use serde::de::DeserializeOwned;
+
+use super::{StoreError, catalog::CatalogError};
+use crate::{
+    supply::{Endpoint, Resource, Timestamp},
+    wire,
+};
+
+/// Why facts could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FactsError {
+    /// From the data service's own database.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// From the daemon's.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Some of the records of one owner.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    /// First instant.
+    pub from: Option<Timestamp>,
+    /// First instant after it.
+    pub until: Option<Timestamp>,
+}
+
+/// Whether facts are there, and since when they are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// They are our own: what is not there does not exist.
+    Own,
+    /// The source told them then.
+    ReadAt(Timestamp),
+    /// Nobody asked the source for them yet.
+    NeverRead,
+}
+
+/// One consistent view of tokens and their records.
+pub trait Facts {
+    /// Whether what `endpoint` tells (of `token`, where it is asked per token) is there.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    fn standing(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Standing, FactsError>;
+
+    /// A token of the list.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError>;
+
+    /// All tokens of the list, by id.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    fn tokens(&self) -> Result<Vec<wire::TokenItem>, FactsError>;
+
+    /// Payload fields beside the records of `owner`.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    fn header<T: DeserializeOwned>(&self, resource: Resource, owner: &str) -> Result<Option<T>, FactsError>;
+
+    /// All investors of the list, by id.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    fn investors(&self) -> Result<Vec<wire::InvestorItem>, FactsError>;
+
+    /// Records of one owner, oldest first; those of one instant, and those without a date, in the order in which they came.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, window: Window) -> Result<Vec<T>, FactsError>;
+
+    /// Cliff events of a token in the window, oldest first, up to the first for which `wanted` has an answer.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    fn first_cliff<T>(
+        &self,
+        token: &str,
+        window: Window,
+        wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
+    ) -> Result<Option<T>, FactsError>;
+
+    /// Funding rounds about a token, with the investor (id and name) of each; newest first.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    fn rounds_about(&self, token: &str) -> Result<Vec<wire::FundingRound>, FactsError>;
+}

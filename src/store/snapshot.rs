@@ -1,0 +1,224 @@
+//! The daemon's snapshot for the data service: the same facts as a catalog holds, read from the database that the daemon writes.
+//!
+//! It only reads, on connections of its own, so that whoever asks the mirror a lot never waits in line with the cycle. What the source
+//! was not asked for is told as [`Standing::NeverRead`], which is not the same as an empty list.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use serde::de::DeserializeOwned;
+
+use super::{
+    StoreError,
+    codec::{Millis, all, from_json, millis, one},
+    cycle::{investors, token},
+    error::Fault,
+    facts::{Facts, FactsError, Standing, Window},
+    open::{READER_CACHE_KIB, is_ours, open_read_only},
+};
+use crate::{
+    supply::{Endpoint, Resource, Timestamp},
+    wire,
+};
+
+/// Reading connections kept open; more are opened under load and closed again.
+const MAX_IDLE: usize = 2;
+
+/// The daemon's database, for reading. Share it behind an `Arc`; every call blocks.
+#[derive(Debug)]
+pub struct Snapshot {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Snapshot {
+    /// Opens the database beside whoever writes it.
+    ///
+    /// # Errors
+    /// Where there is none, it is not the daemon's, or of another schema.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        is_ours(path)?;
+        let snapshot = Self { path: path.to_owned(), idle: Mutex::default() };
+        let first = snapshot.connect()?;
+        snapshot.idle().push(first);
+        Ok(snapshot)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connect(&self) -> Result<Connection, StoreError> {
+        let connect = || -> Result<Connection, Fault> {
+            let connection = open_read_only(&self.path)?;
+            connection.pragma_update(None, "query_only", true)?;
+            connection.pragma_update(None, "trusted_schema", false)?;
+            connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+            Ok(connection)
+        };
+        connect().map_err(|fault| fault.during("open the snapshot", &self.path))
+    }
+
+    /// Runs `read` on one consistent view.
+    ///
+    /// # Errors
+    /// What `read` answers, or where the view cannot be taken.
+    pub fn read<T, E: From<FactsError>>(&self, read: impl FnOnce(&SnapshotView<'_>) -> Result<T, E>) -> Result<T, E> {
+        let idle = self.idle().pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => self.connect().map_err(FactsError::from)?,
+        };
+        let result = match connection.transaction() {
+            Ok(transaction) => read(&SnapshotView { from: &transaction, path: &self.path }),
+            Err(error) => Err(E::from(Fault::from(error).during("begin to read the snapshot", &self.path).into())),
+        };
+        let mut idle = self.idle();
+        if idle.len() < MAX_IDLE {
+            idle.push(connection);
+        }
+        result
+    }
+}
+
+/// One moment of the snapshot.
+#[derive(Debug)]
+pub struct SnapshotView<'a> {
+    from: &'a Transaction<'a>,
+    path: &'a Path,
+}
+
+impl SnapshotView<'_> {
+    /// Grows with every request to the source, so that whoever keeps answers knows when to forget them.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn generation(&self) -> Result<i64, FactsError> {
+        self.reading("read the last poll", |from| {
+            // The sequence stays where the log itself is pruned.
+            let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'poll'";
+            Ok(from.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
+        })
+    }
+
+    fn reading<T>(&self, doing: &'static str, read: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>) -> Result<T, FactsError> {
+        read(self.from).map_err(|fault| fault.during(doing, self.path).into())
+    }
+}
+
+/// Which endpoint brings a resource and its header.
+fn endpoint_of(resource: Resource) -> Endpoint {
+    match resource {
+        Resource::Unlock => Endpoint::UnlockEvents,
+        Resource::Burn => Endpoint::Burn,
+        Resource::Buyback => Endpoint::Buyback,
+        Resource::Emission => Endpoint::DailyEmission,
+        Resource::Allocation => Endpoint::Allocations,
+        Resource::Funding => Endpoint::Investors,
+    }
+}
+
+impl Facts for SnapshotView<'_> {
+    fn standing(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Standing, FactsError> {
+        self.reading("read when a feed was read", |from| {
+            let mut statement = from.prepare_cached(
+                "SELECT read_at FROM feed WHERE endpoint = ?1
+                     AND token_no = CASE WHEN ?2 IS NULL THEN 0 ELSE (SELECT no FROM token WHERE id = ?2) END",
+            )?;
+            let read_at: Option<Option<Millis>> =
+                statement.query_row(params![endpoint.as_str(), token], |row| row.get(0)).optional()?;
+            Ok(read_at.flatten().map_or(Standing::NeverRead, |Millis(at)| Standing::ReadAt(at)))
+        })
+    }
+
+    fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError> {
+        self.reading("read a token", |from| {
+            // One that the list named once and names no more is unknown again, as it is at the source.
+            let mut statement =
+                from.prepare_cached("SELECT id, item, name, symbol FROM token WHERE id = ?1 AND (listed = 1 OR item IS NULL)")?;
+            one(&mut statement, [id], |row| Ok(token(row, 0)?.item))
+        })
+    }
+
+    fn tokens(&self) -> Result<Vec<wire::TokenItem>, FactsError> {
+        self.reading("list the tokens", |from| {
+            let mut statement = from.prepare_cached("SELECT id, item, name, symbol FROM token WHERE listed = 1 ORDER BY id")?;
+            all(&mut statement, [], |row| Ok(token(row, 0)?.item))
+        })
+    }
+
+    fn header<T: DeserializeOwned>(&self, resource: Resource, owner: &str) -> Result<Option<T>, FactsError> {
+        self.reading("read a payload", |from| {
+            let text: Option<String> = if resource == Resource::Funding {
+                from.prepare_cached("SELECT item FROM investor WHERE id = ?1")?.query_row([owner], |row| row.get(0)).optional()?
+            } else {
+                from.prepare_cached(
+                    "SELECT f.header FROM feed f JOIN token t ON t.no = f.token_no WHERE t.id = ?1 AND f.endpoint = ?2",
+                )?
+                .query_row(params![owner, endpoint_of(resource).as_str()], |row| row.get::<_, Option<String>>(0))
+                .optional()?
+                .flatten()
+            };
+            text.map(|text| from_json("the header of a feed", owner, &text)).transpose()
+        })
+    }
+
+    fn investors(&self) -> Result<Vec<wire::InvestorItem>, FactsError> {
+        self.reading("list the investors", investors)
+    }
+
+    fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, window: Window) -> Result<Vec<T>, FactsError> {
+        self.reading("read records", |from| {
+            let (begin, end) = (millis(window.from), millis(window.until));
+            let body = |row: &rusqlite::Row<'_>| from_json("a record", owner, &row.get::<_, String>(0)?);
+            if resource == Resource::Funding {
+                let mut statement = from.prepare_cached(
+                    "SELECT body FROM record WHERE resource = 'funding' AND body ->> 'investorId' = ?1
+                         AND (?2 IS NULL OR starts_at >= ?2) AND (?3 IS NULL OR starts_at < ?3) ORDER BY starts_at, no",
+                )?;
+                return all(&mut statement, params![owner, begin, end], body);
+            }
+            let mut statement = from.prepare_cached(
+                "SELECT r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = ?2
+                     AND (?3 IS NULL OR r.starts_at >= ?3) AND (?4 IS NULL OR r.starts_at < ?4) ORDER BY r.starts_at, r.no",
+            )?;
+            all(&mut statement, params![owner, resource.as_str(), begin, end], body)
+        })
+    }
+
+    fn first_cliff<T>(
+        &self,
+        owner: &str,
+        window: Window,
+        wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
+    ) -> Result<Option<T>, FactsError> {
+        let mut events: Vec<wire::UnlockEvent> = self.reading("look for the next event", |from| {
+            // The row has the whole time that a date stands for; the date itself is in the body.
+            let mut statement = from.prepare_cached(
+                "SELECT r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = 'unlock'
+                     AND (?2 IS NULL OR r.ends_at IS NULL OR r.ends_at >= ?2) AND (?3 IS NULL OR r.starts_at IS NULL OR r.starts_at < ?3)",
+            )?;
+            all(&mut statement, params![owner, millis(window.from), millis(window.until)], |row| {
+                from_json("an unlock event", owner, &row.get::<_, String>(0)?)
+            })
+        })?;
+        let date = |event: &wire::UnlockEvent| event.unlock_date.copied();
+        let inside = |at: Timestamp| window.from.is_none_or(|from| at >= from) && window.until.is_none_or(|until| at < until);
+        events.retain(|event| date(event).is_some_and(inside));
+        events.sort_by_key(date);
+        Ok(events.into_iter().find_map(wanted))
+    }
+
+    fn rounds_about(&self, token: &str) -> Result<Vec<wire::FundingRound>, FactsError> {
+        self.reading("read funding rounds", |from| {
+            let mut statement = from.prepare_cached(
+                "SELECT r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = 'funding'
+                     ORDER BY r.starts_at DESC, r.no",
+            )?;
+            all(&mut statement, [token], |row| from_json("a funding round", token, &row.get::<_, String>(0)?))
+        })
+    }
+}

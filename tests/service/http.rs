@@ -1,0 +1,134 @@
+//! What HTTP has to offer: tags, compression, HEAD, bounds, counts, and what is written about it all.
+
+use std::{
+    io::{BufRead, Read},
+    process::{Command, Stdio},
+};
+
+use cliffwatch::serve::{self, Service};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{Server, bundled, options};
+
+#[tokio::test]
+async fn an_answer_that_still_holds_is_not_sent_and_not_paid_again() {
+    let service = Service::in_memory(options()).unwrap();
+    service.import(serve::bundled(), |_| {}).unwrap();
+    let key = service.add_key("desk", 10).unwrap();
+    let server = Server::of(&service).await;
+    let path = "/v5/unlock/events/optimism?pageSize=10";
+    let first = server.get(path, &[("x-api-key", &key)]).await;
+    assert_eq!((first.status().as_u16(), first.headers()["cache-control"].to_str().unwrap()), (200, "private, no-cache"));
+    let tag = first.headers()["etag"].to_str().unwrap().to_owned();
+    let again = server.get(path, &[("x-api-key", &key), ("if-none-match", &tag)]).await;
+    assert_eq!((again.status().as_u16(), again.headers()["etag"].to_str().unwrap()), (304, tag.as_str()));
+    assert!(again.bytes().await.unwrap().is_empty());
+    assert_eq!(service.keys().unwrap()[0].used, 1, "what is not sent costs nothing");
+    assert_eq!(server.get(path, &[("if-none-match", &tag)]).await.status(), 401, "a tag opens nothing");
+    let other = server.get("/v5/unlock/events/optimism?pageSize=11", &[("x-api-key", &key), ("if-none-match", &tag)]).await;
+    assert_eq!(other.status(), 200, "another page is another answer");
+    service.edit(|edit| edit.resize_event("optimism", crate::support::time("2023-02-09"), 2.0)).unwrap();
+    let changed = server.get(path, &[("x-api-key", &key), ("if-none-match", &tag)]).await;
+    assert_eq!(changed.status(), 200, "the facts changed");
+}
+
+#[tokio::test]
+async fn head_is_get_without_the_body_and_gzip_is_the_same_bytes() {
+    let server = Server::of(bundled()).await;
+    let path = "/v5/token/list";
+    let plain = server.get(path, &[("accept-encoding", "identity")]).await;
+    let length = plain.headers()["content-length"].clone();
+    let body = plain.bytes().await.unwrap();
+    let head =
+        server.http.head(format!("http://{}{path}", server.address)).header("accept-encoding", "identity").send().await.unwrap();
+    assert_eq!((head.status().as_u16(), &head.headers()["content-length"]), (200, &length));
+    assert!(head.bytes().await.unwrap().is_empty());
+
+    // A raw request, so that nothing unpacks the answer on the way.
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\naccept-encoding: gzip\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut packed = Vec::new();
+    stream.read_to_end(&mut packed).await.unwrap();
+    let text = String::from_utf8_lossy(&packed);
+    assert!(text.contains("content-encoding: gzip"), "{}", &text[..300]);
+    assert!(packed.len() * 3 < body.len(), "{} of {} bytes", packed.len(), body.len());
+    let unpacked = server.get(path, &[("accept-encoding", "gzip")]).await.bytes().await.unwrap();
+    assert_eq!(unpacked, body);
+}
+
+#[tokio::test]
+async fn bounds_are_answered_not_endured() {
+    let server = Server::of(bundled()).await;
+    let long = "x".repeat(9_000);
+    for (path, status) in [
+        (format!("/v5/burn/bnb?start={long}"), 400),
+        (format!("/v5/burn/{long}"), 400),
+        ("/v5/burn/bnb?page=1".to_owned(), 400),
+        ("/v5/nothing".to_owned(), 404),
+        ("/v5/unlock/events/bnb?page=999999999&pageSize=999999999".to_owned(), 200),
+        ("/v5/unlock/events/bnb?page=1000000000".to_owned(), 400),
+        ("/v5/daily-emission/bnb?start=0001-01-01&end=9999-12-31".to_owned(), 200),
+    ] {
+        let (answered, body) = server.ask(&path).await;
+        assert_eq!(answered, status, "{}", &path[..path.len().min(60)]);
+        assert_eq!(body["status"], status == 200);
+    }
+    let url = format!("http://{}/v5/burn/bnb", server.address);
+    let posted = server.http.post(&url).send().await.unwrap();
+    assert_eq!((posted.status().as_u16(), posted.headers()["allow"].to_str().unwrap()), (405, "GET,HEAD"));
+    let heavy = server.http.get(&url).body(vec![b'x'; 100_000]).send().await.unwrap();
+    assert_eq!(heavy.status(), 413);
+    // A head beyond bounds ends the connection; the service goes on.
+    let endless = server.http.get(&url).header("x-padding", "x".repeat(200_000)).send().await;
+    assert!(endless.is_err() || endless.unwrap().status().is_client_error());
+    assert_eq!(server.ask("/v5/burn/bnb").await.0, 200);
+}
+
+#[test]
+fn the_log_tells_who_asked_what_and_never_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.db");
+    let service = Service::open(&path, options()).unwrap();
+    service.import(serve::bundled().take(2), |_| {}).unwrap();
+    let key = service.add_key("desk", 5).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
+        .args(["serve", "--listen", "127.0.0.1:0", "-vv", "--db"])
+        .arg(&path)
+        .env_remove("RUST_LOG")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let base = line.trim().strip_prefix("listening ").unwrap().to_owned();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let counts = runtime.block_on(async {
+        cliffwatch::api::install_crypto_provider();
+        let http = reqwest::Client::new();
+        let get = |path: String| http.get(format!("{base}{path}")).header("x-api-key", &key).send();
+        assert_eq!(get("/v5/burn/bnb".into()).await.unwrap().status(), 200);
+        // Keys in addresses are a mistake of many clients.
+        assert_eq!(get(format!("/v5/burn/bnb?x-api-key={key}")).await.unwrap().status(), 400);
+        assert_eq!(
+            http.get(format!("{base}/v5/burn/bnb")).header("x-api-key", "wrong-secret").send().await.unwrap().status(),
+            401
+        );
+        get("/metrics".into()).await.unwrap().text().await.unwrap()
+    });
+    let _ = Command::new("kill").arg(child.id().to_string()).status();
+    let mut log = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    child.wait().unwrap();
+    for told in ["GET /v5/burn/bnb", "desk", "127.0.0.1", "200", "401"] {
+        assert!(log.contains(told), "{told}: {log}");
+    }
+    assert!(counts.contains("cliffwatch_service_requests_total{path=\"/v5/burn/{id}\",status=\"200\"} 1"), "{counts}");
+    assert!(counts.contains("cliffwatch_service_credits_total 1"), "{counts}");
+    let bytes = std::fs::read(&path).unwrap();
+    for secret in [key.as_str(), "wrong-secret"] {
+        assert!(!log.contains(secret) && !counts.contains(secret), "{log}");
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "the database holds a key");
+    }
+}

@@ -1,0 +1,138 @@
+//! Keys under load, and when the process dies.
+
+use std::{
+    io::BufRead,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use cliffwatch::serve::{self, Options, Service};
+use tokio::task::JoinSet;
+
+use crate::support::{Server, options};
+
+fn filled(path: &Path, options: Options) -> Service {
+    let service = Service::open(path, options).unwrap();
+    let small = serve::bundled().filter(|file| {
+        let path = &file.as_ref().unwrap().path;
+        path == "tokens.json" || path.starts_with("burn/")
+    });
+    service.import(small, |_| {}).unwrap();
+    service
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_thousand_at_once_spend_exactly_the_thousand_that_are_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.db");
+    let service = filled(&path, options());
+    let key = service.add_key("desk", 1_500).unwrap();
+    let server = Arc::new(Server::of(&service).await);
+    let ask = |server: Arc<Server>, key: String| async move {
+        let response = server.get("/v5/burn/bnb", &[("x-api-key", &key)]).await;
+        let (status, waits) = (response.status().as_u16(), response.headers().contains_key("retry-after"));
+        let body: serde_json::Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        (status, waits, body["metadata"]["credit"]["used"].as_u64())
+    };
+    for spent in 1..=500 {
+        assert_eq!(ask(server.clone(), key.clone()).await, (200, false, Some(spent)));
+    }
+    let mut asking = JoinSet::new();
+    for _ in 0..2_000 {
+        asking.spawn(ask(server.clone(), key.clone()));
+    }
+    let answers = asking.join_all().await;
+    let mut used: Vec<u64> = answers.iter().filter(|(status, ..)| *status == 200).map(|(.., used)| used.unwrap()).collect();
+    used.sort_unstable();
+    assert_eq!(used, (501..=1_500).collect::<Vec<_>>(), "each credit is told once");
+    assert_eq!(answers.iter().filter(|(status, waits, _)| *status == 429 && *waits).count(), 1_000);
+    // What is in the file, as another process sees it.
+    assert_eq!(Service::open(&path, options()).unwrap().keys().unwrap()[0].used, 1_500);
+}
+
+/// The real binary; killed when dropped.
+struct Daemon(Child, String);
+
+impl Daemon {
+    fn start(db: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--no-access-log", "--db"])
+            .arg(db)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening ").unwrap_or_else(|| panic!("{line:?}")).to_owned();
+        Self(child, address)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_was_answered_before_a_kill_was_counted() {
+    use std::os::unix::process::ExitStatusExt as _;
+    cliffwatch::api::install_crypto_provider();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.db");
+    let key = filled(&path, Options::default()).add_key("desk", 1_000_000).unwrap();
+    let http = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
+    let (mut sent, mut answered) = (0, 0);
+    for round in 0..3 {
+        let mut daemon = Daemon::start(&path);
+        let mut asking = JoinSet::new();
+        for _ in 0..8 {
+            let (http, url, key) = (http.clone(), format!("{}/v5/burn/bnb", daemon.1), key.clone());
+            asking.spawn(async move {
+                let (mut sent, mut answered) = (0_u64, 0_u64);
+                loop {
+                    sent += 1;
+                    match http.get(&url).header("x-api-key", &key).send().await {
+                        Ok(response) if response.status() == 200 => answered += 1,
+                        Ok(response) => panic!("{}", response.status()),
+                        Err(_) => return (sent, answered),
+                    }
+                }
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(150 + 70 * round)).await;
+        daemon.0.kill().unwrap();
+        assert_eq!(daemon.0.wait().unwrap().signal(), Some(9));
+        for (more_sent, more_answered) in asking.join_all().await {
+            sent += more_sent;
+            answered += more_answered;
+        }
+        let used = Service::open(&path, Options::default()).unwrap().keys().unwrap()[0].used;
+        assert!(answered <= used && used <= sent, "answered {answered}, counted {used}, sent {sent}");
+    }
+    assert!(answered > 0, "nothing was answered at all");
+}
+
+#[tokio::test]
+async fn a_stop_lets_the_request_in_hand_finish_and_ends_with_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.db");
+    filled(&path, Options::default());
+    let mut daemon = Daemon::start(&path);
+    cliffwatch::api::install_crypto_provider();
+    assert_eq!(reqwest::get(format!("{}/v5/burn/bnb", daemon.1)).await.unwrap().status(), 200);
+    Command::new("kill").arg(daemon.0.id().to_string()).status().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(15);
+    let status = loop {
+        if let Some(status) = daemon.0.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "it goes on after SIGTERM");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert!(status.success(), "{status}");
+}

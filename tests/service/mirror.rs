@@ -1,0 +1,151 @@
+//! The daemon's snapshot for others: what the source told, how old it is, and honest words where it told nothing.
+
+use cliffwatch::{
+    config,
+    schedule::Job,
+    serve::{Options, Reach, Service},
+    supply::Endpoint,
+    watch::Watch,
+};
+use serde_json::json;
+
+use crate::{
+    daemon::daemon,
+    support::{Server, bundled, options, time},
+};
+
+fn watch() -> Watch {
+    let section: config::Watch = serde_json::from_value(json!({"tokens": ["optimism", "sui", "bnb", "hyperliquid"]})).unwrap();
+    Watch::build(&section).unwrap()
+}
+
+#[tokio::test]
+async fn a_mirror_answers_what_the_source_told_and_says_how_old_it_is() {
+    let source = Server::of(bundled()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let app = daemon(folder.path(), &source, "unlock_events = \"v3\"\n").await;
+    let path = folder.path().join("daemon.db");
+    let asked = vec![
+        Endpoint::TokenList,
+        Endpoint::Upcoming,
+        Endpoint::UnlockEvents,
+        Endpoint::Burn,
+        Endpoint::Buyback,
+        Endpoint::Allocations,
+        Endpoint::WeeklyEmission,
+    ];
+    let opened = |clock: &str| {
+        let options = Options { strict_coverage: false, clock: cliffwatch::clock::Clock::manual(time(clock)), ..options() };
+        Service::mirror(&path, Reach::of(asked.clone(), watch()), None, options).unwrap()
+    };
+    let mirror = Server::of(&opened("2026-04-10T12:00:00Z")).await;
+    for (asked, status, reason) in [
+        // Nothing was read yet; and some of it never will be.
+        ("/v5/token/list", 503, "token_list was not read from the source yet"),
+        ("/v5/burn/bnb", 503, "token_list was not read from the source yet"),
+    ] {
+        let response = mirror.get(asked, &[]).await;
+        assert_eq!((response.status().as_u16(), response.headers()["retry-after"].to_str().unwrap()), (status, "60"), "{asked}");
+        let text = response.text().await.unwrap();
+        assert!(text.contains(reason), "{text}");
+    }
+    app.tick(Job::Poll(Endpoint::TokenList)).await.unwrap();
+    app.tick(Job::Poll(Endpoint::UnlockEvents)).await.unwrap();
+    app.tick(Job::Poll(Endpoint::Allocations)).await.unwrap();
+    app.tick(Job::Poll(Endpoint::Burn)).await.unwrap();
+
+    let mirror = Server::of(&opened("2026-04-10T13:30:00Z")).await;
+    for path in [
+        "/v5/token/list",
+        "/v3/unlock/events?tokenId=optimism",
+        "/v2/unlock/events?tokenId=optimism&start=2026-03-31&end=2026-04-30",
+        "/v5/unlock/events/optimism?standardAllocation=privateInvestors",
+        "/v5/allocations/sui",
+        "/v5/burn/bnb?start=2025-04-17&end=2025-10-20",
+    ] {
+        let response = mirror.get(path, &[]).await;
+        assert_eq!((response.status().as_u16(), response.headers()["age"].to_str().unwrap()), (200, "5400"), "{path}");
+        let body: serde_json::Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        assert_eq!(body["metadata"]["queryDate"], "2026-04-10T12:00:00Z", "when the source was asked");
+        assert!(body["data"] == source.data(path).await, "{path} differs from what the source tells");
+    }
+    for (asked, status, reason) in [
+        ("/v5/burn/nobody", 404, "token \"nobody\" is not known"),
+        ("/v5/burn/arbitrum", 200, ""), // the list says that it has none
+        ("/v5/unlock/events/arbitrum", 404, "does not watch that token"),
+        ("/v5/buyback/hyperliquid", 503, "buyback of token \"hyperliquid\" was not read from the source yet"),
+        ("/v5/daily-emission/sui", 404, "its daemon does not ask for it"),
+        ("/v2/emission?tokenId=sui", 503, "weekly_emission of token \"sui\" was not read"),
+        ("/v1/unlock/events?tokenId=optimism", 404, "without changes of rate: ask version 2 or newer"),
+        ("/v5/fundraising/investors/list", 404, "its daemon does not ask for it"),
+        ("/v5/fundraising/investors/polychain", 404, "a mirror has no funding rounds"),
+        ("/v5/unlock/events/upcoming", 503, "upcoming was not read"),
+    ] {
+        let (answered, body) = mirror.ask(asked).await;
+        assert_eq!(answered, status, "{asked}: {body}");
+        assert!(body["errorMessage"].as_str().unwrap_or_default().contains(reason), "{asked}: {body}");
+    }
+    // What was read since is seen within moments.
+    app.tick(Job::Poll(Endpoint::Upcoming)).await.unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while mirror.ask("/v5/unlock/events/upcoming").await.0 != 200 {
+        assert!(std::time::Instant::now() < deadline, "the poll is never seen");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let rows = mirror.data("/v5/unlock/events/upcoming?pageSize=500").await;
+    let next = rows.as_array().unwrap().iter().find(|row| row["tokenId"] == "optimism").unwrap();
+    assert_eq!(next["upcomingEvent"]["unlockDate"], "2026-04-30T00:00:00Z");
+    app.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_schedule_that_was_told_without_its_lines_is_not_told_as_one_that_has_none() {
+    let source = Server::of(bundled()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let app = daemon(folder.path(), &source, "").await; // the fifth version: cliffs only
+    app.tick(Job::Poll(Endpoint::TokenList)).await.unwrap();
+    app.tick(Job::Poll(Endpoint::UnlockEvents)).await.unwrap();
+    app.close().await.unwrap();
+    let database = folder.path().join("daemon.db");
+
+    let keys = folder.path().join("keys.db");
+    let key = Service::open(&keys, options()).unwrap().add_key("desk", 3).unwrap();
+    let mirror = Service::mirror(&database, Reach::unknown(), Some(&keys), options()).unwrap();
+    let imported = Service::open(&folder.path().join("service.db"), options()).unwrap();
+    imported.import_daemon(&database, |_, _| {}).unwrap();
+    assert_eq!(imported.import_daemon(&database, |_, _| {}).unwrap().changed, 0, "the same twice");
+
+    let server = Server::of(&mirror).await;
+    assert_eq!(server.ask("/v5/unlock/events/optimism").await.0, 401, "whoever names a database of keys wants keys");
+    let response = server.get("/v3/unlock/events?tokenId=optimism", &[("x-api-key", &key)]).await;
+    assert_eq!(response.status(), 404);
+    assert!(response.text().await.unwrap().contains("without linear unlocks: ask version 4 or 5"));
+    let response = server.get("/v5/unlock/events/optimism?pageSize=500", &[("x-api-key", &key)]).await;
+    let body: serde_json::Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+    assert_eq!((&body["metadata"]["credit"]["used"], body["data"].as_array().unwrap().len()), (&json!(1), 39));
+
+    let copy = Server::of(&imported).await;
+    assert_eq!(copy.data("/v5/unlock/events/optimism?pageSize=500").await, body["data"]);
+    assert_eq!(copy.ask("/v3/unlock/events?tokenId=optimism").await.0, 404);
+    assert_eq!(copy.ask("/v5/daily-emission/optimism").await.0, 404, "no day is made from half a schedule");
+    assert_eq!(copy.data("/v5/token/list").await, source.data("/v5/token/list").await);
+}
+
+#[tokio::test]
+async fn the_daemon_serves_its_mirror_where_the_config_says_so() {
+    let source = Server::of(bundled()).await;
+    let folder = tempfile::tempdir().unwrap();
+    // A port that is free now; whoever took it meanwhile would fail the test, not pass it.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let app = daemon(folder.path(), &source, &format!("[mirror]\nlisten = \"{address}\"\n")).await;
+    app.tick(Job::Poll(Endpoint::TokenList)).await.unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (told, started) = tokio::sync::oneshot::channel();
+    let running = tokio::spawn(app.run(async move { drop(stopped.await) }, move |_| told.send(()).unwrap()));
+    started.await.unwrap();
+    let answer = reqwest::get(format!("http://{address}/v5/token/list")).await.unwrap();
+    assert_eq!((answer.status().as_u16(), answer.headers().contains_key("age")), (200, true));
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+    assert!(reqwest::get(format!("http://{address}/v5/token/list")).await.is_err(), "it ends with the daemon");
+}
