@@ -169,7 +169,7 @@ impl<'a> Why<'a> {
         let Question { token, record, change, now, .. } = *self.question;
         // A change was judged when it was seen.
         let now = change.map_or(now, |(_, at)| at);
-        Scope { token: Some(token), record, change: change.map(|(change, _)| change), source: None, lead, now }
+        Scope { token: Some(token), record, change: change.map(|(change, _)| change), source: None, totals: None, lead, now }
     }
 
     /// Everything up to the condition. Gives the lead time that holds.

@@ -316,7 +316,11 @@ fn bad_templates(file: &Path, tree: &Node, config: &Config) -> Vec<Diagnostic> {
     receivers
         .filter_map(|(index, receiver)| {
             let (key, message) = read_template(receiver).err()?;
-            Some(place_problem(file, tree, Problem { path: format!("receiver[{index}].{key}"), message, help: None, is_of_keys: false }))
+            Some(place_problem(
+                file,
+                tree,
+                Problem { path: format!("receiver[{index}].{key}"), message, help: None, is_of_keys: false },
+            ))
         })
         .collect()
 }

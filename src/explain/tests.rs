@@ -187,6 +187,8 @@ fn delivery(state: DeliveryState) -> OutboxRow {
         created_at: at("2026-02-14"),
         delivered_at: (state == DeliveryState::Delivered).then(|| at("2026-02-14T00:00:05Z")),
         alerts: Vec::new(),
+        shape: Default::default(),
+        truncated_alerts: 0,
     }
 }
 

@@ -31,8 +31,8 @@ use node::Env;
 use template::Template;
 
 pub use advice::{Known, advise};
-pub use index::Index;
 pub use condition::clauses::{Clause, How};
+pub use index::Index;
 pub use load::{Loaded, RuleFiles, Surroundings, load, read_files};
 
 /// What a rule listens to.
