@@ -48,8 +48,10 @@ use crate::{
 
 /// Answers that are committed together at most.
 const BATCH: usize = 32;
-/// Tokens that are judged together where nothing was asked.
-const TICK_BATCH: usize = 256;
+/// Tokens that are judged together where nothing was asked: all that is known of them is in memory at once.
+const TICK_BATCH: usize = 32;
+/// Tokens of failed feeds whose names are read for what is told of the source.
+const MOST_NAMED: usize = 256;
 /// Slots of one day that planning counts; more are many enough.
 const MOST_SLOTS: u32 = 1_000;
 
@@ -861,7 +863,7 @@ impl Cycle<'_> {
         ids.extend(open.iter().flat_map(|alert| &alert.members).filter_map(|member| trouble::feed_of(member)?.token));
         ids.sort();
         ids.dedup();
-        ids.truncate(TICK_BATCH);
+        ids.truncate(MOST_NAMED);
         let named: HashMap<TokenId, Token> = stored("read the names of tokens", deps.store.tokens(ids, Vec::new()))
             .await?
             .into_iter()

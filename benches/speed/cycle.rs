@@ -54,7 +54,7 @@ history = "9000d"
 horizon = "18000d"
 
 [schedule]
-token_list = "off"
+token_list = "0 0 5 1 1 *"
 upcoming = "off"
 unlock_events = "0 10 */6 * * *"
 burn = "off"

@@ -20,6 +20,7 @@ use cliffwatch::{
     clock::Clock,
     schedule::Job,
     serve,
+    store::model::{DeliveryState, OutboxFilter},
     supply::Endpoint,
 };
 use tokio::net::TcpListener;
@@ -39,6 +40,8 @@ const RECIPE: &str = "10000 tokens, 2";
 const STARTS: usize = 3;
 /// How long the binary runs with an evaluation each second before its memory is read.
 const WATCHED: Duration = Duration::from_secs(8);
+/// A start that takes longer has failed.
+const READY_WITHIN: Duration = Duration::from_secs(15);
 /// Longer than this nothing may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -111,7 +114,8 @@ async fn scaled() -> anyhow::Result<()> {
     );
     for (what, took) in [
         ("planning a poll", timed(app.store().plan_tokens(Endpoint::UnlockEvents, Clock::system().now())).await?),
-        ("the gauges, every ten seconds", timed(app.store().counts()).await?),
+        ("the gauges, every ten seconds", timed(app.store().gauges()).await?),
+        ("the counts of the status page", timed(app.store().counts()).await?),
     ] {
         line(what, &format!("{:.1} ms", ms(took)), "");
     }
@@ -119,7 +123,7 @@ async fn scaled() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The best of three times that a read takes.
+/// How long a read takes.
 async fn timed<T, E: std::error::Error + Send + Sync + 'static>(
     read: impl Future<Output = Result<T, E>>,
 ) -> anyhow::Result<Duration> {
@@ -147,8 +151,13 @@ async fn make(folder: &Path, database: &Path, upstream: &Upstream, receiver: &st
     ensure!(report.fresh as usize == TOKENS, "{report}");
     let took = began.elapsed();
     app.tick(Job::Evaluate).await?;
-    while !app.store().pending_receivers().await?.is_empty() {
-        app.deliver().await;
+    // The thousands of alerts of this first evaluation are not what is measured: nobody is told.
+    loop {
+        let filter = OutboxFilter { states: vec![DeliveryState::Due], limit: 1_000, ..OutboxFilter::default() };
+        let due: Vec<_> = app.store().outbox(filter).await?.into_iter().map(|row| row.id).collect();
+        if due.is_empty() || app.store().drop_deliveries(due).await? == 0 {
+            break;
+        }
     }
     app.close().await?;
     let size = fs::metadata(database)?.len();
@@ -197,7 +206,7 @@ impl Daemon {
         let address = folder.join("notify");
         fs::remove_file(&address).ok();
         let socket = UnixDatagram::bind(&address)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(READY_WITHIN))?;
         let began = Instant::now();
         let mut child = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
             .args(["run", "--config"])
@@ -222,7 +231,7 @@ impl Daemon {
         let mut message = [0; 4096];
         loop {
             let length =
-                socket.recv(&mut message).with_context(|| format!("it is not ready: {:?}", daemon.lines.try_iter().last()))?;
+                socket.recv(&mut message).with_context(|| format!("it is not ready: {:?}", daemon.lines.try_iter().collect::<Vec<_>>()))?;
             if String::from_utf8_lossy(message.get(..length).unwrap_or_default()).lines().any(|line| line == "READY=1") {
                 daemon.ready = began.elapsed();
                 return Ok(daemon);
