@@ -230,8 +230,9 @@ impl Daemon {
         let mut daemon = Self { child, ready: Duration::ZERO, lines };
         let mut message = [0; 4096];
         loop {
-            let length =
-                socket.recv(&mut message).with_context(|| format!("it is not ready: {:?}", daemon.lines.try_iter().collect::<Vec<_>>()))?;
+            let length = socket
+                .recv(&mut message)
+                .with_context(|| format!("it is not ready: {:?}", daemon.lines.try_iter().collect::<Vec<_>>()))?;
             if String::from_utf8_lossy(message.get(..length).unwrap_or_default()).lines().any(|line| line == "READY=1") {
                 daemon.ready = began.elapsed();
                 return Ok(daemon);
