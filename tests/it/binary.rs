@@ -347,7 +347,7 @@ fn what_init_writes_passes_check_and_a_second_init_replaces_nothing() {
     fs::remove_dir(desk.path("rules")).expect("removed");
     let ran = desk.run("init");
     assert_eq!(ran.code(), 0, "{}", ran.err);
-    assert!(ran.err.contains("wrote ./cliffwatch.toml") && ran.err.contains("cliffwatch check"), "{}", ran.err);
+    assert!(ran.err.contains("wrote cliffwatch.toml") && ran.err.contains("cliffwatch check"), "{}", ran.err);
     desk.write("api-key", "a key\n");
     for line in ["check", "check --strict"] {
         let ran = desk.run(line);
@@ -864,8 +864,16 @@ fn the_demo_tells_real_unlocks_and_finds_the_correction_and_leaves_nothing_behin
     let mut demo = desk.start("demo", &[("TMPDIR", temporary.to_str().expect("UTF-8"))]);
     let out = demo.base.with_extension("out");
     let said = || fs::read_to_string(&out).unwrap_or_default();
-    let parts =
-        ["status page", "firing ", "mail ", "the source corrects itself", "ScheduleMoved", "UnlockResized", "BigBurn", "Buyback"];
+    let parts = [
+        "status page",
+        "BigCliffAhead",
+        " mail ",
+        "source corrects itself",
+        "ScheduleMoved",
+        "UnlockResized",
+        "BigBurn",
+        "Buyback",
+    ];
     until("the demo", || parts.iter().all(|part| said().contains(part)), || format!("{}\n{}", said(), demo.log()));
     demo.signal("INT");
     assert_eq!(wait(&mut demo.child).code(), Some(0), "{}", demo.log());
