@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::keys::{Key, Kind, RECEIVER, ROUTE, SECTIONS};
+use super::keys::{INHIBIT_RULE, Key, Kind, RECEIVER, ROUTE, SECTIONS, TIME_INTERVALS};
 
 /// The schema of the config.
 #[must_use]
@@ -10,6 +10,10 @@ pub fn config() -> Value {
     let mut properties: Map<String, Value> = SECTIONS.iter().map(|(name, keys)| ((*name).to_owned(), table(keys, &[]))).collect();
     properties.insert("receiver".to_owned(), json!({ "type": "array", "items": table(RECEIVER, &["name", "type"]) }));
     properties.insert("route".to_owned(), json!({ "$ref": "#/$defs/route" }));
+    let inhibit_rule = table(INHIBIT_RULE, &["source_matchers", "target_matchers"]);
+    properties.insert("inhibit_rules".to_owned(), json!({ "type": "array", "items": inhibit_rule }));
+    let time_intervals = table(TIME_INTERVALS, &["name", "time_intervals"]);
+    properties.insert("time_intervals".to_owned(), json!({ "type": "array", "items": time_intervals }));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Cliffwatch config",
@@ -46,6 +50,9 @@ fn of_kind(kind: Kind) -> Value {
         Kind::Span(..) => text("A length of time: `30s`, `5m`, `36h`, `7d`."),
         Kind::Cron => text("Six-field cron (seconds first) in `timezone`, or `off`."),
         Kind::Groups => json!({ "type": "object", "additionalProperties": { "type": "array", "items": { "type": "string" } } }),
+        Kind::Table(keys) => table(keys, &[]),
+        Kind::Tables(keys) => json!({ "type": "array", "items": table(keys, &[]) }),
+        Kind::TimeOfDay => text("A time of the day: `09:30`."),
         Kind::Routes => json!({ "type": "array", "items": { "$ref": "#/$defs/route" } }),
         list if list.is_list() => {
             let items = json!({ "type": "array", "items": { "type": "string" } });
