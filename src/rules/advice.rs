@@ -7,7 +7,6 @@ use crate::{
     aggregate::Flow,
     config::Span,
     diagnostic::Diagnostic,
-    format,
     supply::{Resource, Token},
 };
 
@@ -119,10 +118,10 @@ pub fn advise(set: &RuleSet, known: &Known<'_>) -> Vec<Diagnostic> {
         {
             warn(
                 format!("no watched token matches `{}`", rule.name),
-                format!(
-                    "{} watched; see `tokens` of the rule and of `[watch]`",
-                    format::count(tokens.len(), "token is").replace("tokens is", "tokens are")
-                ),
+                match tokens.len() {
+                    1 => "one token is watched; see `tokens` of the rule and of `[watch]`".to_owned(),
+                    many => format!("{many} tokens are watched; see `tokens` of the rule and of `[watch]`"),
+                },
             );
         }
         let wanted = match rule.on {
