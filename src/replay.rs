@@ -7,21 +7,25 @@
 //!
 //! Promise: the same answers at the same times tell the same, whatever the machine and whatever the time of day. Pure.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use chrono::TimeDelta;
 
 use crate::{
+    aggregate::{self, Book, Ledger, Rest, Totals, Worked},
     alert::{Alert, AlertState, Notice},
     api::{Answer, Fetched, Outcome, Payload, Request},
     budget::Why,
     change::Change,
     diff,
-    evaluate::{self, Limits, TokenFacts, Verdict},
+    evaluate::{self, Limits, TokenFacts, TokenTotals, Verdict},
     intake,
     plan::Ask,
     route::RouteTree,
-    rules::{On, RuleSet},
+    rules::{On, Pool, Rule, RuleSet},
     store::model::TokenSnapshot,
     supply::{ContentHash, Endpoint, FeedState, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
     watch::Watch,
@@ -61,12 +65,18 @@ pub struct Replay<'a> {
     now: Timestamp,
     /// Lead times of all rules on unlocks, each once.
     leads: Vec<TimeDelta>,
+    /// Days before a record's time (negative: after) at which conditions of rules on unlocks turn, each once.
+    edges: Vec<f64>,
     /// The farthest that a condition which reads the clock looks ahead; none where there is no such condition.
     clock_horizon: Option<TimeDelta>,
     tokens: BTreeMap<TokenId, Known>,
     wakes: BTreeSet<(Timestamp, TokenId)>,
     repeats: BTreeSet<(Timestamp, TokenId, Endpoint)>,
     episodes: HashMap<(RuleId, String), u32>,
+    /// What windows over tokens and groups hold, where a rule asks.
+    book: Book,
+    /// Open alerts that are about no token.
+    of_groups: Vec<Alert>,
     /// What rules with a `limit` told at this instant: all answers of one instant are one cycle.
     limits: Limits,
     told: Vec<Notice>,
@@ -80,6 +90,8 @@ pub struct Replay<'a> {
 struct Known {
     snapshot: TokenSnapshot,
     wake: Option<Timestamp>,
+    /// When time alone changes what its windows hold.
+    next_sum: Option<Timestamp>,
     /// The last answers that are not yet believed in full, to be given again.
     answers: HashMap<Endpoint, Payload>,
 }
@@ -105,6 +117,12 @@ impl<'a> Replay<'a> {
             .filter(|rule| rule.is_clock_dependent)
             .map(|rule| rule.within.iter().map(|lead| lead.span).max().unwrap_or(TimeDelta::MAX))
             .max();
+        let mut edges: Vec<f64> = on_unlocks().flat_map(|rule| rule.edges.iter().copied()).collect();
+        edges.sort_unstable_by(f64::total_cmp);
+        edges.dedup();
+        let mut book = Book::default();
+        let has_shares = rules.rules.iter().any(|rule| !rule.shares().is_empty());
+        book.reset(rules.windows.clone(), rules.since.clone(), has_shares);
         Self {
             rules,
             routes,
@@ -112,11 +130,14 @@ impl<'a> Replay<'a> {
             pace,
             now: start,
             leads,
+            edges,
             clock_horizon,
             tokens: BTreeMap::new(),
             wakes: BTreeSet::new(),
             repeats: BTreeSet::new(),
             episodes: HashMap::new(),
+            book,
+            of_groups: Vec::new(),
             limits: Limits::default(),
             told: Vec::new(),
             changes: Vec::new(),
@@ -309,6 +330,7 @@ impl<'a> Replay<'a> {
                 alerts: Vec::new(),
             },
             wake: None,
+            next_sum: None,
             answers: HashMap::new(),
         })
     }
@@ -347,18 +369,83 @@ impl<'a> Replay<'a> {
             })
             .collect();
         let context = evaluate::Context { rules: self.rules, routes: self.routes, now: self.now };
+        let worked: Vec<(Worked, Option<Timestamp>)> = if self.rules.has_aggregates() {
+            facts.iter().filter_map(|facts| self.work_out(&facts.token.id)).collect()
+        } else {
+            Vec::new()
+        };
+        let wholes: Vec<TokenTotals<'_>> = facts
+            .iter()
+            .zip(&worked)
+            .map(|(facts, (worked, _))| TokenTotals {
+                token: facts.token,
+                is_watched: true,
+                totals: worked.totals(),
+                alerts: facts.alerts,
+                polled_at: facts.polled_at,
+            })
+            .collect();
         let draft = evaluate::evaluate(&facts, &context, &mut self.limits);
-        drop(facts);
+        let draft = if wholes.is_empty() { draft } else { draft.join(evaluate::tokens(&wholes, &context, &mut self.limits)) };
+        let ids: Vec<TokenId> = facts.iter().map(|facts| facts.token.id.clone()).collect();
+        drop((facts, wholes));
         let latest: Vec<u32> =
             draft.openings().into_iter().map(|opening| self.episodes.get(&opening).copied().unwrap_or(0)).collect();
         self.take_in(draft.number(&latest));
+        for (id, (worked, next)) in ids.iter().zip(worked) {
+            self.book.keep(worked);
+            if let Some(known) = self.tokens.get_mut(id) {
+                known.next_sum = next;
+            }
+        }
         for judged in &batch {
             self.set_wake(&judged.token);
         }
     }
 
+    /// What the windows of a token hold now, and when time alone changes that.
+    fn work_out(&self, id: &TokenId) -> Option<(Worked, Option<Timestamp>)> {
+        let TokenSnapshot { token, feeds, records, .. } = &self.tokens.get(id)?.snapshot;
+        let ledger = Ledger::of(records, |resource| aggregate::is_known(resource, feeds, &token.item));
+        let concerned = || self.rules.on(On::Token).chain(self.rules.on(On::Portfolio)).filter(|rule| rule.lets_in(token));
+        let rest = match (concerned().next().is_some(), concerned().any(|rule| rule.is_clock_dependent)) {
+            (false, _) => Rest::Longest,
+            (true, false) => Rest::UntilChange,
+            (true, true) => Rest::None,
+        };
+        let next = match rest {
+            Rest::Longest => None,
+            Rest::UntilChange => ledger.next_change(&self.rules.windows, &self.rules.since, self.now),
+            Rest::None => Some(self.now + self.pace.look_every.max(MINUTE)),
+        };
+        Some((self.book.work_out(token, &ledger, rest, self.now), next))
+    }
+
+    /// Judges groups as a whole, from what is known of their tokens.
+    fn judge_groups(&mut self) {
+        if self.rules.on(On::Portfolio).next().is_none() && self.of_groups.is_empty() {
+            return;
+        }
+        if !self.book.is_complete() {
+            self.book.complete(self.now);
+        }
+        let book = &mut self.book;
+        let mut of = |rule: &Rule, pool: &Pool| -> Option<Arc<Totals>> {
+            match pool {
+                Pool::Group(name) => book.group(&format!("@{name}"), Some(name), |_, _| false),
+                Pool::Watched => book.group(rule.id.as_str(), None, |id, groups| rule.lets_in_named(id, groups)),
+            }
+        };
+        let context = evaluate::Context { rules: self.rules, routes: self.routes, now: self.now };
+        let draft = evaluate::portfolios(&mut of, &self.of_groups, &[], &context, &mut self.limits);
+        let latest: Vec<u32> =
+            draft.openings().into_iter().map(|opening| self.episodes.get(&opening).copied().unwrap_or(0)).collect();
+        self.take_in(draft.number(&latest));
+    }
+
     /// Ends the cycle of this instant: what limits left out is told.
     fn close(&mut self) {
+        self.judge_groups();
         let summaries = std::mem::take(&mut self.limits).summaries(self.now);
         self.take_in(summaries.number(&[]));
     }
@@ -367,10 +454,14 @@ impl<'a> Replay<'a> {
         for alert in verdict.alerts {
             let episode = self.episodes.entry((alert.rule.clone(), alert.subject.clone())).or_default();
             *episode = (*episode).max(alert.episode);
-            let Some(known) = alert.token.as_ref().and_then(|token| self.tokens.get_mut(token)) else { continue };
-            known.snapshot.alerts.retain(|open| open.id != alert.id);
+            let alerts = match &alert.token {
+                Some(token) => self.tokens.get_mut(token).map(|known| &mut known.snapshot.alerts),
+                None => Some(&mut self.of_groups),
+            };
+            let Some(alerts) = alerts else { continue };
+            alerts.retain(|open| open.id != alert.id);
             if matches!(alert.state, AlertState::Pending | AlertState::Firing) {
-                known.snapshot.alerts.push(alert);
+                alerts.push(alert);
             }
         }
         self.told.extend(verdict.notices);
@@ -412,17 +503,24 @@ impl<'a> Replay<'a> {
         let look = now + self.pace.look_every.max(MINUTE);
         let rechecks =
             known.snapshot.alerts.iter().filter_map(|alert| alert.recheck_at).map(|at| if at > now { at } else { look });
-        let mut next: Option<Timestamp> = rechecks.min();
+        let mut next: Option<Timestamp> = rechecks.chain(known.next_sum.map(|at| if at > now { at } else { look })).min();
         for tracked in known.snapshot.records_of(Resource::Unlock) {
             let Some(interval) = tracked.record.interval() else { continue };
             let crossings = self.leads.iter().filter_map(|lead| interval.start.checked_sub_signed(*lead)).filter(|at| *at > now);
+            let turns = self.edges.iter().filter_map(|days| {
+                let from = if *days > 0.0 { interval.start } else { interval.end };
+                from.checked_sub_signed(evaluate::span_of_days(*days)?)
+            });
+            // `<` turns just after `<=` does.
+            let turns =
+                turns.flat_map(|at| [Some(at), at.checked_add_signed(TimeDelta::seconds(1))]).flatten().filter(|at| *at > now);
             let is_ahead = !interval.has_passed(now);
             // Before its horizon comes up, a condition on the clock need not be asked.
             let look = self
                 .clock_horizon
                 .filter(|_| is_ahead)
                 .map(|horizon| interval.start.checked_sub_signed(horizon).map_or(look, |seen| seen.max(look)));
-            next = next.into_iter().chain(crossings).chain(look).min();
+            next = next.into_iter().chain(crossings).chain(turns).chain(look).min();
         }
         next.map(minute)
     }
