@@ -5,6 +5,7 @@
 //! read, so that a save in an editor is enough; a file that is still being written is left alone until two looks see the same.
 
 use std::{
+    collections::HashSet,
     fmt::Write as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -135,8 +136,9 @@ impl Problem {
         more(&mut brief, failed.len());
         let full: String = failed.iter().map(|outcome| report::plain(outcome)).collect();
         // Of the rules that a failing test speaks of.
+        let words: HashSet<&str> = full.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').collect();
         let mut owners: Vec<String> =
-            rules.rules.iter().filter(|rule| full.contains(&rule.name)).filter_map(|rule| rule.owner.clone()).collect();
+            rules.rules.iter().filter(|rule| words.contains(rule.name.as_str())).filter_map(|rule| rule.owner.clone()).collect();
         owners.sort();
         owners.dedup();
         let count = u32::try_from(failed.len()).unwrap_or(u32::MAX);
