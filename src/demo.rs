@@ -240,6 +240,8 @@ name = "ops"
 type = "webhook"
 url = "http://{webhook}/hook"
 secret = "whsec_ZGVtby1zZWNyZXQtb2YtdGhlLWRlbW8tb25seQ=="
+# All at once at the start, and each to be read by itself: elsewhere a burst comes as a few messages.
+max_per_hour = 3000
 
 [[receiver]]
 name = "desk"
