@@ -17,6 +17,9 @@ use crate::{
 /// Labels of an alert, by name.
 pub type Labels = BTreeMap<String, String>;
 
+/// The rule of all alerts about the source, receivers and this program itself, and their name unless a rule `on = "source"` gives them its own.
+pub const SOURCE_TROUBLE: &str = "SourceTrouble";
+
 /// Where an alert stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -855,7 +855,7 @@ impl Cycle<'_> {
     async fn close(&mut self, job: Job, slot: Timestamp) -> Result<(), CycleError> {
         let deps = self.deps;
         let _turn = deps.turn.lock().await;
-        let open = stored("read alerts about the source", deps.store.source_alerts()).await?;
+        let open = stored("read alerts about the source and about groups", deps.store.alerts_of_no_token()).await?;
         let judgement = deps.judgement();
         let seen = std::mem::take(&mut self.seen);
         let troubled = seen.iter().filter(|news| !matches!(news.result, FeedResult::Fine));

@@ -29,8 +29,7 @@ use crate::{
     supply::{DeliveryId, Endpoint, FeedId, ReceiverName, RuleId, Timestamp, Token, TokenId},
 };
 
-/// The rule that all alerts of this room belong to, and their name unless a rule `on = "source"` gives them its own.
-pub const SOURCE_TROUBLE: &str = "SourceTrouble";
+pub use crate::alert::SOURCE_TROUBLE;
 
 /// How long feeds join an open alert in silence.
 pub const FOLD_WITHIN: TimeDelta = TimeDelta::hours(1);

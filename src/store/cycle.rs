@@ -267,12 +267,20 @@ pub(super) fn episodes(from: &Transaction<'_>, pairs: &[(RuleId, String)]) -> Re
         .collect()
 }
 
-pub(super) fn source_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, Fault> {
+/// Open alerts that belong to no token: of the source, and of groups of tokens.
+pub(super) fn alerts_of_no_token(from: &Transaction<'_>) -> Result<Vec<Alert>, Fault> {
     let sql = format!(
         "SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no
          WHERE a.token_no IS NULL AND a.state IN ('pending', 'firing') ORDER BY a.active_at, a.id"
     );
     all(&mut *from.prepare_cached(&sql)?, [], alert)
+}
+
+/// Those of them that are about the source, receivers and this program itself.
+pub(super) fn source_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, Fault> {
+    let mut alerts = alerts_of_no_token(from)?;
+    alerts.retain(|alert| alert.rule.as_str() == crate::alert::SOURCE_TROUBLE);
+    Ok(alerts)
 }
 
 pub(super) fn evaluated_until(from: &Transaction<'_>) -> Result<Option<Timestamp>, Fault> {

@@ -219,7 +219,15 @@ impl Store {
         self.read("read episodes of alerts", move |from| cycle::episodes(from, &pairs)).await
     }
 
-    /// Open alerts that belong to no token (the source, receivers).
+    /// Open alerts that belong to no token: about the source, and about groups of tokens.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn alerts_of_no_token(&self) -> Result<Vec<Alert>, StoreError> {
+        self.read("read alerts of no token", cycle::alerts_of_no_token).await
+    }
+
+    /// Open alerts about the source, receivers and this program itself.
     ///
     /// # Errors
     /// As any read: see [`StoreError`].

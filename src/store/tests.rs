@@ -543,7 +543,7 @@ async fn every_value_comes_back_as_it_went_in() {
     assert_eq!(store.feed_records(FeedId::whole(Endpoint::Investors)).await.expect("read")[0].0, Some(arbitrum.clone()));
     assert_eq!(store.credit().await.expect("read"), credit);
     assert_eq!(store.investors().await.expect("read"), [investor]);
-    assert_eq!(store.source_alerts().await.expect("read"), [of_source]);
+    assert_eq!(store.alerts_of_no_token().await.expect("read"), [of_source]);
     let filter =
         AlertFilter { states: vec![AlertState::Resolved], rule: Some("Big cliff".into()), limit: 9, ..AlertFilter::default() };
     assert_eq!(store.alerts(filter).await.expect("read"), [over.clone()]);
@@ -814,7 +814,7 @@ async fn a_delivery_keeps_its_id_over_retries_and_begins_its_schedule_anew_by_ha
     store.record_attempts(vec![dead]).await.expect("recorded");
     assert!(store.due("ops".into(), now() + TimeDelta::days(9), 9).await.expect("read").is_empty());
     assert_eq!(store.due("desk".into(), now() + minutes(3), 9).await.expect("read").len(), 1, "the dead letter is announced");
-    assert_eq!(store.source_alerts().await.expect("read").len(), 1);
+    assert_eq!(store.alerts_of_no_token().await.expect("read").len(), 1);
 
     let detail = store.outbox_one(first.id).await.expect("read").expect("there");
     assert_eq!((detail.row.state, detail.row.attempts, detail.attempts.len()), (DeliveryState::Dead, 4, 4));

@@ -96,6 +96,7 @@ summary = '{{ group }}: {{ ahead("90d").value | usd }} in {% for t in tokens %}{
     .await;
     let told = app.turn().await;
     assert_eq!(told, ["alert.firing DeskUnlocks -: desk: $11.00M in ALP, BET"]);
+    assert_eq!(app.app().store().source_alerts().await.expect("read"), [], "it is no trouble with the source");
     assert_eq!(app.turn().await, [""; 0]);
     app.restart().await;
     assert_eq!(app.turn().await, [""; 0], "a restart tells nothing again");
