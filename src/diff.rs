@@ -34,7 +34,7 @@ pub use records::{
     baseline_allocations, baseline_burns, baseline_buybacks, baseline_emissions, baseline_funding, diff_allocations, diff_burns,
     diff_buybacks, diff_emissions, diff_funding, max_supply_change,
 };
-pub use unlock::{baseline_unlocks, diff_unlocks, event_key};
+pub use unlock::{baseline_unlocks, diff_unlocks, event_key, newly_visible};
 
 use crate::{
     change::Change,

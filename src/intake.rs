@@ -6,6 +6,8 @@
 
 use std::collections::HashSet;
 
+use chrono::TimeDelta;
+
 use crate::{
     api::{Answer, Failure, FailureKind, Fetched, Outcome, Payload, Request},
     change::{Change, ChangeKind},
@@ -15,6 +17,9 @@ use crate::{
     supply::{Endpoint, FeedState, RecordKey, Resource, Timestamp, Tracked},
     wire,
 };
+
+/// Kept with the feed of unlock events: how many days ahead were asked for.
+const HORIZON_DAYS: &str = "horizonDays";
 
 /// What came of one feed of a token.
 #[derive(Clone, Debug)]
@@ -96,7 +101,7 @@ pub fn take_in(before: &TokenSnapshot, ask: &Ask, fetched: &Fetched, settings: &
             state,
             put: diff.put,
             removed: diff.removed,
-            header: if diff.held { None } else { header(&answer.payload) },
+            header: if diff.held { None } else { header(&answer.payload, &fetched.request, now) },
         },
         changes: diff.changes,
         added,
@@ -211,7 +216,23 @@ fn compare(
 ) -> Diff {
     let (token, records, missing) = (&before.token.id, &before.records, &known.missing);
     match payload {
-        Payload::UnlockEvents(events) => diff::diff_unlocks(token, records, missing, events, settings, window, now),
+        Payload::UnlockEvents(events) => {
+            let sight = known.read_at.zip(header_before.and_then(|header| header.get(HORIZON_DAYS)?.as_i64()));
+            let last = sight.and_then(|(read_at, days)| read_at.checked_add_signed(TimeDelta::try_days(days)?));
+            let beyond = |at: Option<Timestamp>| last.zip(at).is_some_and(|(last, at)| at.date_naive() > last.date_naive());
+            let knows_beyond = records.iter().any(|tracked| beyond(tracked.record.interval().map(|interval| interval.start)));
+            if knows_beyond || !events.iter().any(|event| beyond(event.unlock_date.copied())) {
+                return diff::diff_unlocks(token, records, missing, events, settings, window, now);
+            }
+            // The window slides: what lies in the days that were not asked for before came into sight, and is no news.
+            let (new, old): (Vec<_>, Vec<_>) = events.iter().cloned().partition(|event| beyond(event.unlock_date.copied()));
+            let mut diff = diff::diff_unlocks(token, records, missing, &old, settings, window, now);
+            if !diff.held {
+                let written: Vec<Tracked> = diff::apply(records, &diff);
+                diff.put.extend(diff::newly_visible(&written, &new));
+            }
+            diff
+        }
         Payload::Burns(data) => diff::diff_burns(token, records, missing, data.burns.items(), settings, window),
         Payload::Buybacks(data) => diff::diff_buybacks(token, records, missing, data.buybacks.items(), settings, window),
         Payload::Emissions(days) => diff::diff_emissions(token, records, missing, days, settings, window),
@@ -240,7 +261,7 @@ fn arrivals(before: &[Tracked], diff: &Diff) -> Vec<Tracked> {
         .collect()
 }
 
-fn header(payload: &Payload) -> Option<serde_json::Value> {
+fn header(payload: &Payload, request: &Request, now: Timestamp) -> Option<serde_json::Value> {
     let without_rows = |mut value: serde_json::Value, rows: &str| {
         value.as_object_mut().map(|object| object.remove(rows));
         value
@@ -249,6 +270,10 @@ fn header(payload: &Payload) -> Option<serde_json::Value> {
         Payload::Burns(data) => serde_json::to_value(wire::BurnData { burns: wire::Maybe::Absent, ..data.clone() }).ok(),
         Payload::Buybacks(data) => serde_json::to_value(wire::BuybackData { buybacks: wire::Maybe::Absent, ..data.clone() }).ok(),
         Payload::Allocations(data) => serde_json::to_value(data).ok().map(|value| without_rows(value, "allocations")),
+        Payload::UnlockEvents(_) => match request {
+            Request::Token { end, .. } => Some(serde_json::json!({ HORIZON_DAYS: (*end - now.date_naive()).num_days() })),
+            _ => None,
+        },
         _ => None,
     }
 }

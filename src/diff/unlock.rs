@@ -62,6 +62,20 @@ pub fn baseline_unlocks(before: &[Tracked], after: &[UnlockEvent], now: Timestam
         .collect()
 }
 
+/// Keys for events that came into sight because more days were asked for than before. Nothing was added, so this tells nothing.
+#[must_use]
+pub fn newly_visible(before: &[Tracked], seen: &[UnlockEvent]) -> Vec<Put> {
+    let (rows, _) = tidy(seen);
+    let mut keys = Keys::taken(before.iter().map(|tracked| &tracked.key));
+    rows.into_iter()
+        .map(|event| Put {
+            key: keys.fresh(&key_text(event)),
+            record: Record::Unlock(Box::new(event.clone())),
+            is_new_version: true,
+        })
+        .collect()
+}
+
 /// What a complete answer changes in the unlock events of a token.
 ///
 /// `before` is the snapshot (records of other resources in it are ignored), `missing` what earlier answers left out, `after` the

@@ -91,6 +91,34 @@ async fn a_move_that_upcoming_shows_first_is_told_once_by_the_schedule() {
     assert_eq!(told.len(), 1, "{told:#?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_into_sight_as_the_window_slides_was_not_added_and_what_is_added_is_told() {
+    let mut app = TestApp::start().await;
+    app.restart_with(|config| config.source.horizon = "60d".parse().expect("a span")).await;
+    app.turn().await;
+    let count = async |app: &TestApp| {
+        app.app().store().tokens(vec!["alpha".into()], vec![Resource::Unlock]).await.expect("read")[0].records.len()
+    };
+    let before = count(&app).await;
+    app.at("2026-04-01T06:00:00Z");
+    app.edit(|edit| edit.move_event("alpha", time("2026-07-20T12:00:00Z"), time("2026-07-21T12:00:00Z")));
+    app.tick().await;
+    app.deliver().await;
+    let told = reasons(&app.hook.take());
+    assert!(count(&app).await > before, "the cliff of May is in sight");
+    assert!(!told.iter().any(|line| line.contains("ScheduleChanged")), "{told:#?}");
+    app.at("2026-04-02T06:00:00Z");
+    app.edit(|edit| {
+        let mut events = edit.events("alpha")?;
+        events.push(cliff("2026-05-02T12:00:00Z", "Advisors", 2e6, "second"));
+        edit.put_events("alpha", events)
+    });
+    app.tick().await;
+    app.deliver().await;
+    let told = reasons(&app.hook.take());
+    assert_eq!(told.iter().filter(|line| line.contains("ScheduleChanged")).count(), 1, "{told:#?}");
+}
+
 // ---- the token list and the allocation table ----
 
 fn table(max_supply: f64, team: f64) -> wire::AllocationsData {
