@@ -113,6 +113,10 @@ fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
     }
 }
 
+/// How often the lock is tried, and the pause between tries: together well below a second.
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(30);
+
 /// Takes `<db>.lock` for as long as the file handle lives, and leaves our process id in it for the message to others.
 fn take_lock(path: &Path) -> Result<File, StoreError> {
     let lock_path = beside(path, ".lock");
@@ -122,15 +126,21 @@ fn take_lock(path: &Path) -> Result<File, StoreError> {
         source: Box::new(source),
     };
     let mut file = File::options().read(true).write(true).create(true).truncate(false).open(&lock_path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            // A process id is short; whatever else is in that file is of no interest.
-            let pid = file.take(32).read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            return Err(StoreError::InUse { path: path.to_owned(), pid });
+    let mut tries_left = LOCK_TRIES;
+    loop {
+        tries_left -= 1;
+        match file.try_lock() {
+            Ok(()) => break,
+            // One that is just ending lets go in a moment.
+            Err(TryLockError::WouldBlock) if tries_left > 0 => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                // A process id is short; whatever else is in that file is of no interest.
+                let pid = file.take(32).read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+                return Err(StoreError::InUse { path: path.to_owned(), pid });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
     }
     file.set_len(0).map_err(failed)?;
     file.rewind().map_err(failed)?;
