@@ -929,25 +929,6 @@ async fn a_silent_connection_ends_and_makes_room_for_the_next() {
     assert!(ended.is_ok(), "the silent connection is closed");
 }
 
-/// Not a test of time: prints what a release build is asked about. `cargo test --release -- --ignored --nocapture measured`
-#[test]
-#[ignore = "prints measurements"]
-fn measured() {
-    let service = Service::in_memory(Options::default()).unwrap();
-    let begun = Instant::now();
-    println!("{:?}", service.import(bundled(), |_| {}).unwrap());
-    println!("bundled data in memory after {:?}", begun.elapsed());
-    if let Ok(folder) = std::env::var("CLIFFWATCH_TEST_DATA") {
-        let file = tempfile::tempdir().unwrap();
-        let service = Service::open(&file.path().join("x.db"), Options::default()).unwrap();
-        let begun = Instant::now();
-        match service.import(Folder::open(Path::new(&folder)).unwrap(), |_| {}) {
-            Ok(imported) => println!("{imported:?} after {:?}", begun.elapsed()),
-            Err(error) => println!("{error}"),
-        }
-    }
-}
-
 #[tokio::test]
 async fn unknown_fields_go_through_unchanged() {
     let server = started().await;
