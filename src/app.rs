@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    alert::{Alert, Notice},
+    alert::{Alert, Notice, SOURCE_TROUBLE},
     api::{Client, ClientError, Tuning},
     clock::Clock,
     config::Config,
@@ -356,7 +356,7 @@ impl App {
     }
 
     async fn episode(&self, subject: &str) -> u32 {
-        let pair = (RuleId::from(trouble::SOURCE_TROUBLE), subject.to_owned());
+        let pair = (RuleId::from(SOURCE_TROUBLE), subject.to_owned());
         self.deps.store.episodes(vec![pair]).await.ok().and_then(|found| found.first().copied()).unwrap_or_default()
     }
 
@@ -841,7 +841,7 @@ impl Announcer {
 
 impl Announce for Announcer {
     fn rule(&self) -> RuleId {
-        RuleId::from(trouble::SOURCE_TROUBLE)
+        RuleId::from(SOURCE_TROUBLE)
     }
 
     fn dead_letter(&self, delivery: &DueDelivery, reason: &str, now: Timestamp) -> Option<(Alert, Notice)> {

@@ -33,14 +33,15 @@ pub use limit::Limits;
 pub use whole::{TokenTotals, portfolios, tokens};
 
 use crate::{
-    alert::{Alert, AlertBody, AlertState, Labels, NoticeKind, Resolution, SourceBody, TokenBody, alert_id},
+    alert::{Alert, AlertBody, AlertState, Labels, NoticeKind, Resolution, SOURCE_TROUBLE, SourceBody, TokenBody, alert_id},
     change::Change,
     config::Span,
     format,
     route::RouteTree,
     rules::{Lead, On, Rendered, Rule, RuleSet, Scope, Truth},
-    supply::{AlertId, Interval, ReceiverName, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
-    trouble,
+    supply::{
+        AlertId, Interval, ReceiverName, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked, span_of_days,
+    },
 };
 
 /// What is known of one token, and what happened to it in this poll.
@@ -236,13 +237,6 @@ fn windows_of<J: Judge>(rules: &[J], evaluated_until: Option<Timestamp>, now: Ti
     windows
 }
 
-/// So many days, where that is a length of time.
-pub(crate) fn span_of_days(days: f64) -> Option<TimeDelta> {
-    let millis = days * 86_400_000.0;
-    // Within a hundred thousand years every whole millisecond is a double.
-    (millis.abs() < 3.2e15).then(|| TimeDelta::milliseconds(millis.round() as i64))
-}
-
 /// The engine behind [`evaluate`], for any kind of rule.
 fn judge<J: Judge>(facts: &[TokenFacts<'_>], rules: &[J], routes: &RouteTree, now: Timestamp, limits: &mut Limits) -> Draft {
     let mut judgement = Judgement { routes, now, draft: Draft::default() };
@@ -332,7 +326,7 @@ struct Open<'a> {
 fn open_alerts<'a>(facts: &TokenFacts<'a>) -> Vec<Open<'a>> {
     let is_open = |alert: &Alert| {
         matches!(alert.state, AlertState::Pending | AlertState::Firing)
-            && alert.rule.as_str() != trouble::SOURCE_TROUBLE
+            && alert.rule.as_str() != SOURCE_TROUBLE
             && alert.key.is_some()
             && alert.resource.is_some_and(|resource| !facts.is_watched || facts.resources.contains(&resource))
     };

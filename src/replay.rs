@@ -27,7 +27,7 @@ use crate::{
     route::RouteTree,
     rules::{On, Pool, Rule, RuleSet},
     store::model::TokenSnapshot,
-    supply::{ContentHash, Endpoint, FeedState, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
+    supply::{ContentHash, Endpoint, FeedState, Resource, RuleId, Timestamp, Token, TokenId, Tracked, span_of_days},
     watch::Watch,
     wire,
 };
@@ -509,7 +509,7 @@ impl<'a> Replay<'a> {
             let crossings = self.leads.iter().filter_map(|lead| interval.start.checked_sub_signed(*lead)).filter(|at| *at > now);
             let turns = self.edges.iter().filter_map(|days| {
                 let from = if *days > 0.0 { interval.start } else { interval.end };
-                from.checked_sub_signed(evaluate::span_of_days(*days)?)
+                from.checked_sub_signed(span_of_days(*days)?)
             });
             // `<` turns just after `<=` does.
             let turns =

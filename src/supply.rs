@@ -364,6 +364,14 @@ pub fn days(span: TimeDelta) -> f64 {
     span.num_milliseconds() as f64 / 86_400_000.0
 }
 
+/// So many days, where that is a length of time.
+#[must_use]
+pub fn span_of_days(days: f64) -> Option<TimeDelta> {
+    let millis = days * 86_400_000.0;
+    // Within a hundred thousand years every whole millisecond is a double.
+    (millis.abs() < 3.2e15).then(|| TimeDelta::milliseconds(millis.round() as i64))
+}
+
 /// A record of any resource, in the API's shape.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]

@@ -21,15 +21,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::TimeDelta;
 
 use crate::{
-    alert::{Alert, AlertBody, AlertState, Labels, Notice, NoticeKind, Resolution, alert_id, notice_id},
+    alert::{Alert, AlertBody, AlertState, Labels, Notice, NoticeKind, Resolution, SOURCE_TROUBLE, alert_id, notice_id},
     api::{Failure, FailureKind},
     evaluate::{Context, Draft, Judge, Telling, blank, plain_body, token_body},
     route::RouteTree,
     rules::{On, Scope, SourceFacts, Truth},
     supply::{DeliveryId, Endpoint, FeedId, ReceiverName, RuleId, Timestamp, Token, TokenId},
 };
-
-pub use crate::alert::SOURCE_TROUBLE;
 
 /// How long feeds join an open alert in silence.
 pub const FOLD_WITHIN: TimeDelta = TimeDelta::hours(1);

@@ -123,7 +123,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Exit> {
 
 pub(super) fn demo(demo: &Demo, context: &Context) -> anyhow::Result<Exit> {
     crate::log::start_quiet(context.verbose);
-    let listen = super::service::parse_address(&demo.listen, "--listen")?;
+    let listen = super::parse_address(&demo.listen, "--listen")?;
     drive(async {
         let folder = match &demo.dir {
             Some(folder) => folder.clone(),

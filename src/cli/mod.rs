@@ -27,6 +27,7 @@ mod upcoming;
 
 use std::{
     io::IsTerminal,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -380,6 +381,13 @@ fn parse_money(text: &str) -> Result<f64, String> {
     let number =
         number.and_then(|number| number.trim().parse::<f64>().ok()).filter(|number| number.is_finite() && *number >= 0.0);
     number.map(|number| number * factor).ok_or_else(|| "write it like 5000000, 250k, 5M or 1.5B".to_owned())
+}
+
+/// The address that an option gives.
+fn parse_address(text: &str, option: &str) -> anyhow::Result<SocketAddr> {
+    text.parse().map_err(|_| {
+        UsageError(format!("{option} {text:?} is no address: write it like 127.0.0.1:9798 (port 0 takes a free one)")).into()
+    })
 }
 
 /// Columns of the terminal that standard output writes to; none in a pipe.

@@ -2,7 +2,6 @@
 
 use std::{
     io::IsTerminal as _,
-    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -10,7 +9,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
 use super::{
-    Context, Exit, Format, UsageError, engine,
+    Context, Exit, Format, engine, parse_address,
     print::{self, Cell, Column, Listing},
     shown,
 };
@@ -135,12 +134,6 @@ pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
         };
         service::listen(&data, address, legacy, bound, app::asked_to_stop()).await?;
         Ok(Exit::Done)
-    })
-}
-
-pub(super) fn parse_address(text: &str, option: &str) -> anyhow::Result<SocketAddr> {
-    text.parse().map_err(|_| {
-        UsageError(format!("{option} {text:?} is no address: write it like 127.0.0.1:9798 (port 0 takes a free one)")).into()
     })
 }
 

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 
 use super::*;
 use crate::{
-    alert::{Alert, AlertState, Labels, Resolution, alert_id},
+    alert::{Alert, AlertState, Labels, Resolution, SOURCE_TROUBLE, alert_id},
     clock::Clock,
     notify::{Outcome, samples},
     outbox::{Announce, Down, NoMeter, Outbox, OutboxDeps, Transport},
@@ -109,7 +109,7 @@ struct Herald(Arc<Judgement>);
 
 impl Announce for Herald {
     fn rule(&self) -> RuleId {
-        RuleId::from(trouble::SOURCE_TROUBLE)
+        RuleId::from(SOURCE_TROUBLE)
     }
     fn dead_letter(&self, delivery: &DueDelivery, reason: &str, now: Timestamp) -> Option<(Alert, Notice)> {
         trouble::dead_letter(delivery.id, &delivery.receiver, &delivery.notices, reason, &self.0.context(now))

@@ -22,7 +22,7 @@ use crate::{
     aggregate::{Flow, Totals, Window},
     alert::Labels,
     change::{Change, ChangeKind},
-    supply::{ReceiverName, Record, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
+    supply::{ReceiverName, Record, Resource, RuleId, Timestamp, Token, TokenId, Tracked, span_of_days},
 };
 
 use builtin::{built_in_of_totals, built_in_summary};
@@ -207,7 +207,7 @@ impl RuleSet {
         }
         reads.windows.sort_unstable();
         let since = reads.edges.iter().filter_map(|edge| match edge {
-            Edge::Since(flow, days) => Some((*flow, crate::evaluate::span_of_days(*days)?)),
+            Edge::Since(flow, days) => Some((*flow, span_of_days(*days)?)),
             Edge::Until(_) => None,
         });
         Self { index, windows: reads.windows.into(), since: since.collect(), rules }
