@@ -630,12 +630,12 @@ impl App {
             clock: self.clock.clone(),
             bearer,
             address,
-            external_host: config
-                .http
-                .external_url
-                .as_deref()
-                .and_then(|url| url::Url::parse(url).ok())
-                .and_then(|url| url.host_str().map(str::to_owned)),
+            judgement: Arc::new({
+                let deps = Arc::clone(&self.deps);
+                move || deps.judgement()
+            }),
+            watch: Arc::new(self.deps.watch.clone()),
+            external_url: config.http.external_url.as_deref().and_then(|url| url::Url::parse(url).ok()),
             receivers: config.receivers.iter().map(|receiver| ReceiverName::from(receiver.name.as_str())).collect(),
             database: config.store.path.clone(),
             reload: Arc::new(move || {

@@ -5,6 +5,7 @@
 //! always. Then a handler asks the store and renders; those of [`silences`] alone write.
 
 mod silences;
+mod upcoming;
 
 use std::{
     future::Future,
@@ -24,6 +25,7 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::{delete, get, post},
 };
+use base64::Engine as _;
 use ring::hmac;
 use serde::Deserialize;
 use tokio::{
@@ -36,12 +38,14 @@ use tower_http::{
     catch_panic::CatchPanicLayer, compression::CompressionLayer, limit::RequestBodyLimitLayer,
     set_header::SetResponseHeaderLayer, timeout::TimeoutLayer,
 };
+use url::Url;
 
 use crate::{
     alert::AlertState,
     change::ChangeKind,
     clock::Clock,
     config::{Secret, Span},
+    cycle::Judgement,
     metrics::{self, Metrics},
     store::{
         Store, StoreError,
@@ -52,6 +56,7 @@ use crate::{
         self, ChangeLine, Page,
         view::{AlertView, DaemonView, RulesView, StatusParts, StatusView, UnlockView, change_line},
     },
+    watch::Watch,
 };
 
 /// For one whole request.
@@ -68,8 +73,6 @@ const DEFAULT_ROWS: u32 = 100;
 const MAX_ROWS: u32 = 10_000;
 /// Unlocks, alerts, changes and deliveries on the status page.
 const PAGE_ROWS: u32 = 15;
-/// Most tokens that one request may name.
-const MAX_TOKENS: usize = 1000;
 
 /// What the daemon knows of its own health: written by the app, the schedule and the reload, read here. Cheap to clone; clones share it.
 #[derive(Clone, Debug)]
@@ -179,8 +182,12 @@ pub struct Deps {
     pub bearer: Secret,
     /// Where we listen, as bound.
     pub address: SocketAddr,
-    /// Host of `[http] external_url`.
-    pub external_host: Option<String>,
+    /// Rules and routes at work at the moment.
+    pub judgement: Arc<dyn Fn() -> Arc<Judgement> + Send + Sync>,
+    /// The tokens that are watched, and their groups.
+    pub watch: Arc<Watch>,
+    /// `[http] external_url`.
+    pub external_url: Option<Url>,
     /// Receivers of the config, by name, in their order.
     pub receivers: Vec<ReceiverName>,
     /// The database file, for the status.
@@ -197,7 +204,8 @@ pub fn router(deps: Deps) -> Router {
         .route("/-/reload", post(reload))
         .route("/metrics", get(metrics_page))
         .route("/api/status", get(status))
-        .route("/api/upcoming", get(upcoming))
+        .route("/api/upcoming", get(upcoming::list))
+        .route("/calendar.ics", get(upcoming::calendar))
         .route("/api/changes", get(changes))
         .route("/api/alerts", get(alerts))
         .route("/api/outbox", get(outbox))
@@ -246,15 +254,25 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
 async fn guard(State(deps): State<Deps>, request: Request, next: Next) -> Response {
     let is_change = !matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path() == "/-/reload";
     let is_open = !deps.address.ip().is_loopback();
-    if !is_open && !is_our_host(request.headers(), request.uri().host(), deps.external_host.as_deref()) {
+    if !is_open && !is_our_host(request.headers(), request.uri().host(), deps.external_url.as_ref().and_then(Url::host_str)) {
         return (StatusCode::FORBIDDEN, "this address is not served under that name\n").into_response();
     }
     if is_open || is_change {
-        match has_token(&deps.bearer, request.headers()) {
+        // Browsers and calendars know no bearer tokens, but ask for a password. What they send by themselves may only read: another
+        // site's page could make a browser send it.
+        let takes = if is_change { &["bearer"][..] } else { &["bearer", "basic"] };
+        match has_token(&deps.bearer, request.headers(), takes) {
             Ok(true) => {}
             Ok(false) => {
-                let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"cliffwatch\"")];
-                return (StatusCode::UNAUTHORIZED, challenge, "a bearer token is needed: [http] token\n").into_response();
+                let mut refusal = (StatusCode::UNAUTHORIZED, "a bearer token is needed: [http] token\n").into_response();
+                for scheme in takes {
+                    let challenge = match *scheme {
+                        "basic" => "Basic realm=\"cliffwatch: the token is the password\", charset=\"UTF-8\"",
+                        _ => "Bearer realm=\"cliffwatch\"",
+                    };
+                    refusal.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+                }
+                return refusal;
             }
             Err(error) => {
                 tracing::error!(%error, "the token of [http] cannot be read");
@@ -279,14 +297,18 @@ fn is_our_host(headers: &HeaderMap, of_uri: Option<&str>, external: Option<&str>
         || external.is_some_and(|external| external.eq_ignore_ascii_case(name))
 }
 
-/// Whether the request carries the bearer token. Without a token configured, none does.
-fn has_token(bearer: &Secret, headers: &HeaderMap) -> Result<bool, crate::config::SecretError> {
-    let given = headers
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split_once(' '))
-        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        .map(|(_, token)| token.trim());
+/// Whether the request carries the token, in one of these schemes: as a bearer token, or as the password of a basic authorization,
+/// whatever its user name. Without a token configured, none does.
+fn has_token(bearer: &Secret, headers: &HeaderMap, schemes: &[&str]) -> Result<bool, crate::config::SecretError> {
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|value| {
+        let (scheme, rest) = value.split_once(' ')?;
+        let scheme = schemes.iter().find(|known| scheme.eq_ignore_ascii_case(known))?;
+        if *scheme == "bearer" {
+            return Some(rest.trim().to_owned());
+        }
+        let pair = String::from_utf8(base64::engine::general_purpose::STANDARD.decode(rest.trim()).ok()?).ok()?;
+        Some(pair.split_once(':')?.1.to_owned())
+    });
     let Some(expected) = bearer.resolve()? else { return Ok(false) };
     let Some(given) = given.filter(|given| !given.is_empty() && !expected.expose().is_empty()) else {
         return Ok(false);
@@ -397,6 +419,7 @@ async fn status(State(deps): State<Deps>) -> Result<Json<StatusView>, Refusal> {
 #[serde(deny_unknown_fields, rename_all = "snake_case", default)]
 struct Asked {
     token: Option<String>,
+    group: Option<String>,
     within: Option<String>,
     min_value: Option<f64>,
     kind: Option<String>,
@@ -417,6 +440,7 @@ impl Asked {
     fn only(&self, known: &[&str]) -> Result<(), Refusal> {
         let given = [
             ("token", self.token.is_some()),
+            ("group", self.group.is_some()),
             ("within", self.within.is_some()),
             ("min_value", self.min_value.is_some()),
             ("kind", self.kind.is_some()),
@@ -453,24 +477,6 @@ type Parameters = Result<Query<Asked>, axum::extract::rejection::QueryRejection>
 
 fn asked(parameters: Parameters) -> Result<Asked, Refusal> {
     parameters.map(|Query(asked)| asked).map_err(|rejection| Refusal::Bad(rejection.body_text()))
-}
-
-async fn upcoming(State(deps): State<Deps>, parameters: Parameters) -> Result<Json<Vec<UnlockView>>, Refusal> {
-    let asked = asked(parameters)?;
-    asked.only(&["token", "within", "min_value"])?;
-    let now = deps.clock.now();
-    let tokens = words("token", asked.token.as_deref(), |word| Some(TokenId::from(word)))?;
-    if tokens.len() > MAX_TOKENS {
-        return Err(Refusal::Bad(format!("at most {MAX_TOKENS} tokens can be named")));
-    }
-    let until = span("within", asked.within.as_deref())?.and_then(|span| now.checked_add_signed(span));
-    // The value is part of the record, so it is filtered here: as many rows are read as may be needed.
-    let rows = if asked.min_value.is_some() { MAX_ROWS } else { asked.limit() };
-    let filter = UpcomingFilter { tokens: (!tokens.is_empty()).then_some(tokens), from: now, until, limit: rows };
-    let rows = deps.store.upcoming(filter).await?;
-    let views = rows.iter().filter_map(|row| UnlockView::of(row, now));
-    let views = views.filter(|view| asked.min_value.is_none_or(|least| view.cliff_value.is_some_and(|value| value >= least)));
-    Ok(Json(views.take(asked.limit() as usize).collect()))
 }
 
 async fn changes(State(deps): State<Deps>, parameters: Parameters) -> Result<Response, Refusal> {

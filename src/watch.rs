@@ -81,6 +81,12 @@ impl Watch {
         self.needs_list
     }
 
+    /// Whether the config has a group of that name.
+    #[must_use]
+    pub fn has_group(&self, name: &str) -> bool {
+        self.groups.contains_key(name)
+    }
+
     /// Names of the groups that hold a token, sorted.
     #[must_use]
     pub fn groups_of(&self, token: &TokenId) -> Arc<[String]> {

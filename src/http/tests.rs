@@ -1,7 +1,13 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
-use crate::store::{Access, Opening};
+use crate::{
+    store::{
+        Access, Opening,
+        model::{Commit, FeedUpdate, Put},
+    },
+    supply::{Endpoint, FeedId, FeedState, Record},
+};
 
 fn now() -> Timestamp {
     chrono::DateTime::from_timestamp(1_790_000_000, 0).expect("a time")
@@ -11,8 +17,34 @@ fn bearer(token: Option<&str>) -> Secret {
     Secret { key: "http.token".into(), inline: token.map(|token| token.to_owned().into()), file: None, credentials: Vec::new() }
 }
 
+fn watch() -> Watch {
+    let groups = [("portfolio".to_owned(), vec!["arbitrum".to_owned()])].into();
+    Watch::build(&crate::config::Watch { tokens: vec!["*".to_owned()], groups }).expect("valid")
+}
+
+fn judgement() -> Judgement {
+    let text = r#"
+        [[rule]]
+        alert = "BigCliff"
+        on = "unlock"
+        within = ["7d"]
+        when = "cliffValue >= 5000000"
+        [[rule]]
+        alert = "BigBurn"
+        on = "burn"
+        when = "value >= 1000000"
+    "#;
+    let source = crate::diagnostic::SourceText { file: "rules/a.toml".into(), text: text.to_owned() };
+    let groups = std::collections::BTreeMap::new();
+    let around = crate::rules::Surroundings { receivers: &["ops".to_owned()], groups: &groups, now: now() };
+    let loaded = crate::rules::load(&[source], &around);
+    assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
+    Judgement { rules: loaded.set, routes: crate::route::RouteTree::default() }
+}
+
 struct Running {
     address: SocketAddr,
+    store: Store,
     health: Health,
     stop: CancellationToken,
     served: tokio::task::JoinHandle<std::io::Result<()>>,
@@ -27,20 +59,25 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
     let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
     let health = Health::starting(now());
     let deps = Deps {
-        store,
+        store: store.clone(),
         metrics: Arc::new(Metrics::new()),
         health: health.clone(),
         clock: Clock::manual(now()),
         bearer: bearer(token),
         address: pretend.map_or(address, |pretend| pretend.parse().expect("an address")),
-        external_host: Some("cliffwatch.example.com".to_owned()),
+        judgement: {
+            let judgement = Arc::new(judgement());
+            Arc::new(move || Arc::clone(&judgement))
+        },
+        watch: Arc::new(watch()),
+        external_url: Url::parse("https://cliffwatch.example.com").ok(),
         receivers: vec!["ops".into()],
         database: path,
         reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
     };
     let stop = CancellationToken::new();
     let served = tokio::spawn(serve(listener, router(deps), stop.clone()));
-    Running { address, health, stop, served }
+    Running { address, store, health, stop, served }
 }
 
 impl Running {
@@ -91,10 +128,28 @@ async fn off_loopback_everything_but_health_needs_the_token() {
     let app = run(Some("right-token"), Some("0.0.0.0:9797")).await;
     let host = "Host: anything\r\n";
     assert_eq!(app.ask("GET /-/healthy", host).await.0, 200);
-    for path in ["/", "/-/ready", "/metrics", "/api/status", "/api/upcoming", "/api/changes", "/api/alerts", "/api/outbox"] {
+    for path in [
+        "/",
+        "/-/ready",
+        "/metrics",
+        "/calendar.ics",
+        "/api/status",
+        "/api/upcoming",
+        "/api/changes",
+        "/api/alerts",
+        "/api/outbox",
+    ] {
         assert_eq!(app.ask(&format!("GET {path}"), host).await.0, 401, "{path}");
         let wrong = format!("{host}Authorization: Bearer right-tokeN\r\n");
         assert_eq!(app.ask(&format!("GET {path}"), &wrong).await.0, 401, "{path}");
+    }
+    for path in ["/calendar.ics", "/"] {
+        // `anyone:right-token`, as browsers and calendars send a password
+        let basic = format!("{host}Authorization: Basic YW55b25lOnJpZ2h0LXRva2Vu\r\n");
+        assert_eq!(app.ask(&format!("GET {path}"), &basic).await.0, 200, "{path}");
+        assert_eq!(app.ask("POST /-/reload", &basic).await.0, 401, "what a browser sends by itself changes nothing");
+        let (status, text) = app.ask(&format!("GET {path}"), host).await;
+        assert!(status == 401 && text.contains("www-authenticate: Bearer") && text.contains("www-authenticate: Basic"), "{text}");
     }
     let right = format!("{host}authorization: bearer right-token\r\n");
     assert_eq!(app.ask("GET /api/status", &right).await.0, 200);
@@ -196,6 +251,65 @@ async fn a_silence_that_cannot_be_is_refused_with_the_reason() {
     assert_eq!(status, 404);
 }
 
+/// Two unlocks of a token of the group, one of another; the source was read an hour ago.
+async fn with_unlocks(app: &Running) {
+    let at = now() - chrono::TimeDelta::hours(1);
+    let feed = |token: &str, events: &[(&str, f64)]| FeedUpdate {
+        id: FeedId::of(Endpoint::UnlockEvents, &token.into()),
+        state: FeedState { baseline_at: Some(at), read_at: Some(at), tried_at: Some(at), cost: 1, ..FeedState::default() },
+        put: events
+            .iter()
+            .map(|(date, value)| {
+                let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1e6, "cliffValue": value}});
+                let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+                Put { key: (*date).into(), record, is_new_version: true }
+            })
+            .collect(),
+        removed: Vec::new(),
+        header: None,
+    };
+    // The tests' now is 21 Sep 2026.
+    let feeds = vec![
+        feed("arbitrum", &[("2026-10-16T13:00:00Z", 9e6), ("2028-10-16T13:00:00Z", 9e6)]),
+        feed("sui", &[("2026-10-01T00:00:00Z", 2e6)]),
+    ];
+    app.store.commit(Commit { at, feeds, ..Commit::default() }).await.expect("committed");
+}
+
+#[tokio::test]
+async fn the_calendar_holds_what_its_filters_let_in() {
+    let app = run(None, None).await;
+    with_unlocks(&app).await;
+    for (query, dates) in [
+        ("", &["20261001", "20261016T130000Z"][..]),
+        ("?within=1000d", &["20261001", "20261016T130000Z", "20281016T130000Z"]),
+        ("?token=sui", &["20261001"]),
+        ("?group=portfolio", &["20261016T130000Z"]),
+        ("?group=%40portfolio&token=sui", &[]),
+        ("?rule=BigCliff", &["20261016T130000Z"]),
+        ("?min_value=1000000&limit=1", &["20261001"]),
+    ] {
+        let (status, text) = app.ask(&format!("GET /calendar.ics{query}"), LOCAL).await;
+        assert!(status == 200 && text.contains("content-type: text/calendar; charset=utf-8"), "{query}: {text}");
+        let starts =
+            text.lines().filter_map(|line| line.strip_prefix("DTSTART")).map(|rest| rest.rsplit(':').next().unwrap_or(""));
+        assert_eq!(starts.collect::<Vec<_>>(), dates, "{query}");
+    }
+    let (_, list) = app.ask("GET /api/upcoming?rule=BigCliff&limit=1", LOCAL).await;
+    assert!(list.contains("\"tokenId\":\"arbitrum\"") && !list.contains("sui"), "{list}");
+}
+
+#[tokio::test]
+async fn a_calendar_that_did_not_change_is_not_sent_again() {
+    let app = run(None, None).await;
+    with_unlocks(&app).await;
+    let (_, text) = app.ask("GET /calendar.ics", LOCAL).await;
+    let tag = text.lines().find_map(|line| line.strip_prefix("etag: ")).expect("a tag").to_owned();
+    let again = format!("{LOCAL}If-None-Match: \"other\", {tag}\r\n");
+    assert_eq!(app.ask("GET /calendar.ics", &again).await.0, 304);
+    assert_eq!(app.ask("GET /calendar.ics?token=sui", &again).await.0, 200);
+}
+
 #[tokio::test]
 async fn a_misspelt_parameter_is_refused() {
     let app = run(None, None).await;
@@ -204,6 +318,10 @@ async fn a_misspelt_parameter_is_refused() {
         ("/api/upcoming?within=30x", "within"),
         ("/api/upcoming?state=firing", "state"),
         ("/api/changes?kind=moved", "moved"),
+        ("/api/changes?group=portfolio", "group"),
+        ("/calendar.ics?group=portfolioo", "portfolioo"),
+        ("/calendar.ics?rule=BigClif", "did you mean \\\"BigCliff\\\"?"),
+        ("/calendar.ics?rule=BigBurn", "not on unlocks"),
         ("/api/alerts?state=fired", "fired"),
         ("/api/alerts?limit=many", "limit"),
     ] {
@@ -238,8 +356,8 @@ fn a_token_is_compared_whole() {
         ("Basic abc", false),
         ("Bearer ", false),
     ] {
-        assert_eq!(has_token(&expected, &headers(given)).expect("readable"), is_good, "{given}");
+        assert_eq!(has_token(&expected, &headers(given), &["bearer"]).expect("readable"), is_good, "{given}");
     }
-    assert!(!has_token(&bearer(None), &headers("Bearer ")).expect("readable"));
-    assert!(!has_token(&bearer(Some("")), &headers("Bearer ")).expect("readable"));
+    assert!(!has_token(&bearer(None), &headers("Bearer "), &["bearer"]).expect("readable"));
+    assert!(!has_token(&bearer(Some("")), &headers("Bearer "), &["bearer"]).expect("readable"));
 }

@@ -1,8 +1,9 @@
-//! The status page: views ([`view`]) to HTML. Pure: values in, text out.
+//! What the daemon shows: views ([`view`]) to the status page, which is made here, and to a [`calendar`]. Pure: values in, text out.
 //!
-//! The template escapes everything that it shows, since names come from the source. The page needs no script, reads well on a phone and
+//! The page's template escapes everything that it shows, since names come from the source. The page needs no script, reads well on a phone and
 //! in the dark, and refreshes itself.
 
+pub mod calendar;
 pub mod view;
 
 use std::sync::OnceLock;
