@@ -318,7 +318,7 @@ impl Inner {
             if round > 0 {
                 sleep(self.backoff(0)).await;
             }
-            let mut walk = Walk::new(ask.is_list, asked_size, self.source.max_body.0);
+            let mut walk = Walk::new(ask.is_list, asked_size, self.source.max_body.0, fetch.known);
             let mut number = 1;
             let shifted = loop {
                 let pages_left = if number == 1 { 1 } else { walk.pages_left() };
@@ -329,6 +329,7 @@ impl Inner {
                 tally.version = Some(version);
                 match walk.take(page) {
                     Step::Next(next) => number = next,
+                    Step::Same => return Ok(Outcome::Unchanged),
                     Step::Whole => return self.read(fetch, walk, &what).await,
                     Step::Shifted(problem) => break problem,
                     Step::Hopeless(kind, problem) => {
@@ -361,12 +362,9 @@ impl Inner {
         Err(trouble)
     }
 
-    /// Compares and reads a whole answer.
+    /// Reads a whole answer.
     async fn read(&self, fetch: &Fetch<'_>, walk: Walk, what: &str) -> Result<Outcome, Trouble> {
         let pages = walk.into_pages();
-        if fetch.known == Some(pages.hash()) {
-            return Ok(Outcome::Unchanged);
-        }
         let size: usize = pages.pages.iter().map(Page::len).sum();
         let answer = if size > LARGE_ANSWER {
             let (request, route) = (fetch.request.clone(), fetch.route);

@@ -1,7 +1,9 @@
 //! The envelope around every answer: `{"metadata", "status", "data"}`. Pure.
 //!
-//! `data` is only marked, not read: its raw span is hashed first, and read only where it differs from the last one. Whatever is
-//! not this envelope is an error with the first characters of what came instead.
+//! `data` is only marked, not read: its raw span is hashed first, and read only where it differs from the last one. Where an answer
+//! of the same feed is known, `data` is not even gone through: [`skim`] takes for it what lies between its name and the last bracket,
+//! and the hash alone tells whether that is so. Whatever is not this envelope is an error with the first characters of what came
+//! instead.
 
 use std::ops::Range;
 
@@ -18,6 +20,8 @@ pub(super) struct Page {
     data: Range<usize>,
     /// What the envelope says of the page.
     pub metadata: Metadata,
+    /// Nobody has gone through `data` yet: only its hash, or reading it, can tell that it is JSON at all.
+    pub is_skimmed: bool,
 }
 
 impl Page {
@@ -29,6 +33,17 @@ impl Page {
     /// Bytes that it holds in memory.
     pub fn len(&self) -> usize {
         self.text.len()
+    }
+
+    /// Whether `data` is a list or an object without anything in it.
+    pub fn is_blank(&self) -> bool {
+        let data = self.data();
+        data.get(1..data.len().saturating_sub(1)).is_none_or(|inside| inside.trim().is_empty())
+    }
+
+    /// The text as it came.
+    pub fn into_body(self) -> Vec<u8> {
+        self.text.into_bytes()
     }
 }
 
@@ -86,10 +101,7 @@ pub(super) fn read(body: Vec<u8>, content_type: Option<&str>, is_list: bool) -> 
     if text.trim().is_empty() {
         return malformed(format!("an empty body, sent {}", described()), true);
     }
-    // A list would pass for a struct whose fields it names in order.
-    let parsed =
-        serde_json::from_str::<Envelope<'_>>(&text).map(|envelope| text.trim_start().starts_with('{').then_some(envelope));
-    let envelope = match parsed {
+    let envelope = match envelope_of(&text) {
         Ok(Some(envelope)) => envelope,
         Ok(None) => {
             let problem = format!(
@@ -138,10 +150,57 @@ pub(super) fn read(body: Vec<u8>, content_type: Option<&str>, is_list: bool) -> 
     if !data.get().starts_with(expected.0) {
         return malformed(format!("`data` that is not {}: \"{}\"", expected.1, shown::excerpt(data.get())), false);
     }
-    // `data` borrows from `text`, so the difference of their addresses is its place in it.
-    let start = (data.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    let start = place(data, &text);
     let range = start..start + data.get().len();
-    Ok(Page { data: range, metadata, text })
+    Ok(Page { data: range, metadata, text, is_skimmed: false })
+}
+
+fn envelope_of(text: &str) -> Result<Option<Envelope<'_>>, serde_json::Error> {
+    // A list would pass for a struct whose fields it names in order.
+    serde_json::from_str::<Envelope<'_>>(text).map(|envelope| text.trim_start().starts_with('{').then_some(envelope))
+}
+
+/// Where in `text` a value lies that borrows from it: the difference of their addresses.
+fn place(value: &RawValue, text: &str) -> usize {
+    (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
+}
+
+/// Reads the envelope without going through `data`; gives the body back where that cannot be done, or where the envelope is no
+/// plain success.
+///
+/// What lies between the name `data` and the last bracket is taken for its value, and the envelope around it is read with nothing
+/// in that place. If those bytes are a value, the whole is the envelope that [`read`] finds; that they are one is known once their
+/// hash is that of a value that was read before.
+pub(super) fn skim(body: Vec<u8>, is_list: bool) -> Result<Page, Vec<u8>> {
+    let text = String::from_utf8(body).map_err(std::string::FromUtf8Error::into_bytes)?;
+    match skimmed(&text, is_list) {
+        Some((data, metadata)) => Ok(Page { text, data, metadata, is_skimmed: true }),
+        None => Err(text.into_bytes()),
+    }
+}
+
+fn skimmed(text: &str, is_list: bool) -> Option<(Range<usize>, Metadata)> {
+    const NAME: &str = "\"data\"";
+    let (open, close, nothing) = if is_list { ('[', ']', "[]") } else { ('{', '}', "{}") };
+    let after_name = text.find(NAME)? + NAME.len();
+    let start = text.len() - text.get(after_name..)?.trim_start().strip_prefix(':')?.trim_start().len();
+    let rest = text.get(start..)?;
+    // The last brace of all is the envelope's own.
+    let within = if is_list { rest } else { rest.get(..rest.rfind('}')?)? };
+    let end = start + within.rfind(close)? + close.len_utf8();
+    if !rest.starts_with(open) || end < start + nothing.len() {
+        return None;
+    }
+    let around = [text.get(..start)?, nothing, text.get(end..)?].concat();
+    let envelope = envelope_of(&around).ok()??;
+    let is_there = envelope.data.is_some_and(|data| data.get() == nothing && place(data, &around) == start);
+    let metadata = envelope.metadata.into_option();
+    match envelope.status {
+        Maybe::Value(true) => {}
+        Maybe::Absent | Maybe::Null if metadata.is_some() => {}
+        _ => return None,
+    }
+    is_there.then(|| (start..end, metadata.unwrap_or_default()))
 }
 
 /// What the body of an error status says: its message for people, and the quota where it is reported.
@@ -186,6 +245,38 @@ mod tests {
         assert_eq!(page.metadata.total.copied(), Some(2));
         let page = read(format!("\u{feff}{body}").into(), None, true).expect("an envelope behind a byte order mark");
         assert_eq!(page.data(), r#"[ {"id":"a\u0041"} , 1.50 ]"#);
+    }
+
+    #[test]
+    fn skimming_finds_what_reading_finds_or_gives_the_body_back() {
+        let skimmed = |body: &str, is_list| skim(body.as_bytes().to_vec(), is_list).map(|page| page.data().to_owned());
+        for body in [
+            r#"{"metadata":{"total":2,"page":1},"status":true,"data":[{"id":"a]"},{"data":[]}]}"#,
+            r#" { "data" : [ 1 , 2 ] , "metadata":{"total":2}, "status":true } "#,
+            r#"{"metadata":{"queryDate":"x"},"data":[]}"#,
+            r#"{"metadata":{"queryDate":"\"data\":[1]"},"status":true,"data":[]}"#,
+        ] {
+            let read = read(body.into(), None, true).expect("an envelope");
+            let page = skim(body.into(), true).expect("skimmed");
+            assert_eq!((page.data(), &page.metadata), (read.data(), &read.metadata), "{body}");
+            assert_eq!(page.is_blank(), read.data() == "[]", "{body}");
+        }
+        let object = r#"{"metadata":{},"status":true,"data":{"tokenId":"a","burns":[{}]}}"#;
+        assert_eq!(skimmed(object, false).as_deref(), Ok(r#"{"tokenId":"a","burns":[{}]}"#));
+        for given_back in [
+            r#"{"metadata":{},"status":false,"data":[]}"#,
+            r#"{"status":null,"data":[]}"#,
+            r#"{"metadata":{"data":[1]},"status":true,"data":[2]}"#,
+            r#"{"metadata":{},"status":true,"data":[1]"#,
+            r#"{"metadata":{},"status":true,"data":[1]}trailing"#,
+            r#"{"metadata":{},"status":true,"data":{}}"#,
+            r#"[{"data":[]}]"#,
+            "\u{feff}{\"metadata\":{},\"status\":true,\"data\":[]}",
+            "",
+        ] {
+            assert_eq!(skimmed(given_back, true), Err(given_back.as_bytes().to_vec()));
+        }
+        assert_eq!(skim(vec![0xff, b'['], true).expect_err("no text"), [0xff, b'[']);
     }
 
     #[test]

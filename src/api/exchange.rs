@@ -17,11 +17,15 @@ use super::{
     server::Server,
     shown,
     trouble::{Again, Trouble, said},
+    walk,
 };
-use crate::wire::Credit;
+use crate::{supply::ContentHash, wire::Credit};
 
 /// The one header that carries the key.
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
+
+/// Room made at once for a body of the length that the server tells, bytes; a longer one gets more as it comes.
+const MAX_TRUSTED_LENGTH: usize = 1024 * 1024;
 
 /// How much of the body of a refusal is read, bytes.
 const MAX_ERROR_BODY: u64 = 64 * 1024;
@@ -122,7 +126,7 @@ impl Inner {
             }
             Err(error) => return Err(self.broken(what, error)),
         };
-        match envelope::read(body, content_type.as_deref(), ask.is_list) {
+        match read(body, content_type.as_deref(), ask.is_list, fetch.known) {
             Ok(page) => {
                 tally.credits += 1;
                 if let Some(credit) = page.metadata.credit.get() {
@@ -187,7 +191,8 @@ impl Inner {
     /// Reads a body up to `most` decoded bytes.
     async fn body(&self, mut response: Response, most: u64, tally: &mut Tally) -> Result<Body, reqwest::Error> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let mut body = Vec::new();
+        let told = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+        let mut body = Vec::with_capacity(told.min(most).min(MAX_TRUSTED_LENGTH));
         while let Some(chunk) = response.chunk().await? {
             tally.bytes += chunk.len() as u64;
             if body.len().saturating_add(chunk.len()) > most {
@@ -203,6 +208,24 @@ impl Inner {
         tally.credit = Some(credit.clone());
         self.learnt().credit = Some(credit.clone());
     }
+}
+
+/// Reads a page: where an answer is `known`, goes through its `data` only if it is another one. One page of several is compared
+/// with it once they are all here.
+pub(super) fn read(
+    body: Vec<u8>,
+    content_type: Option<&str>,
+    is_list: bool,
+    known: Option<ContentHash>,
+) -> Result<Page, NoAnswer> {
+    let Some(known) = known else { return envelope::read(body, content_type, is_list) };
+    let body = match envelope::skim(body, is_list) {
+        Ok(page) if page.metadata.total_pages.copied().is_some_and(|pages| pages > 1) => return Ok(page),
+        Ok(page) if walk::hash(std::slice::from_ref(&page)) == known => return Ok(page),
+        Ok(page) => page.into_body(),
+        Err(body) => body,
+    };
+    envelope::read(body, content_type, is_list)
 }
 
 enum Body {

@@ -173,17 +173,13 @@ pub enum Payload {
 pub fn read_body(request: &Request, version: u8, body: Vec<u8>, known: Option<ContentHash>) -> Result<Outcome, String> {
     let route = route::Route::of(request)?;
     let ask = route.ask(request, version);
-    let page = envelope::read(body, None, ask.is_list).map_err(|error| format!("{error:?}"))?;
-    let mut walk = walk::Walk::new(ask.is_list, ask.is_paged.then_some(u32::MAX), u64::MAX);
+    let page = exchange::read(body, None, ask.is_list, known).map_err(|error| format!("{error:?}"))?;
+    let mut walk = walk::Walk::new(ask.is_list, ask.is_paged.then_some(u32::MAX), u64::MAX, known);
     match walk.take(page) {
-        walk::Step::Whole => {}
-        step => return Err(format!("{step:?}")),
+        walk::Step::Same => Ok(Outcome::Unchanged),
+        walk::Step::Whole => parse::answer(request, route, &walk.into_pages()).map(Outcome::Fresh),
+        step => Err(format!("{step:?}")),
     }
-    let pages = walk.into_pages();
-    if known == Some(pages.hash()) {
-        return Ok(Outcome::Unchanged);
-    }
-    parse::answer(request, route, &pages).map(Outcome::Fresh)
 }
 
 /// What kind of trouble: the label `outcome` of the metrics and `kind` of source alerts.

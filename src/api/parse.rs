@@ -489,7 +489,7 @@ mod tests {
 
     fn pages(data: &[&str]) -> Pages {
         let is_list = data.iter().all(|data| data.trim_start().starts_with('['));
-        let mut walk = walk::Walk::new(is_list, None, 1 << 30);
+        let mut walk = walk::Walk::new(is_list, None, 1 << 30, None);
         for (index, page) in data.iter().enumerate() {
             let body =
                 format!(r#"{{"metadata":{{"page":{},"totalPages":{}}},"status":true,"data":{page}}}"#, index + 1, data.len());

@@ -2,7 +2,8 @@
 //!
 //! The server's own `total`, `totalPages` and `page` are the truth. A list that changed under the walk, a page that is missing, a
 //! row that stands on two pages: each means that the rows at hand are not the list, and that nothing may be concluded from a
-//! row's absence.
+//! row's absence. Pages whose bytes and counts are those of an answer that was whole before are whole again: their rows are not
+//! gone through.
 
 use std::collections::HashSet;
 
@@ -28,6 +29,8 @@ pub(super) enum Step {
     Next(u32),
     /// All pages are here and fit.
     Whole,
+    /// All pages are here, and they are those of the answer that is known.
+    Same,
     /// They do not fit: the list changed meanwhile. Walking again may help.
     Shifted(String),
     /// They will never fit.
@@ -48,11 +51,14 @@ pub(super) struct Walk {
     /// Rows asked for on a page, where the endpoint is known to have pages.
     asked_size: Option<u32>,
     max_bytes: u64,
+    /// The hash of the last whole answer, where there is one to compare with.
+    known: Option<ContentHash>,
     extent: Option<Extent>,
     pages: Vec<Page>,
     /// Rows of each page that stood on an earlier one, in order.
     repeated: Vec<Vec<usize>>,
     rows: usize,
+    rows_on_last: usize,
     /// Rows that stood before, on an earlier page or on the same one.
     repeated_rows: usize,
     repeated_across: usize,
@@ -70,29 +76,42 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Hash over the raw spans of `data`, each with its length before it.
+    /// See [`hash`].
     pub fn hash(&self) -> ContentHash {
-        let mut hash = Xxh3::new();
-        for page in &self.pages {
-            let data = page.data().as_bytes();
-            hash.update(&(data.len() as u64).to_le_bytes());
-            hash.update(data);
-        }
-        ContentHash(hash.digest128())
+        hash(&self.pages)
     }
 }
 
+/// Hash over what decides whether pages are a whole answer, and which: the raw spans of `data`, each with its length before it, and
+/// what the server counts.
+pub(super) fn hash(pages: &[Page]) -> ContentHash {
+    let mut hash = Xxh3::new();
+    for page in pages {
+        for count in [page.metadata.total.copied(), page.metadata.total_pages.copied()] {
+            hash.update(&[u8::from(count.is_some())]);
+            hash.update(&count.unwrap_or_default().to_le_bytes());
+        }
+        let data = page.data().as_bytes();
+        hash.update(&(data.len() as u64).to_le_bytes());
+        hash.update(data);
+    }
+    ContentHash(hash.digest128())
+}
+
 impl Walk {
-    /// A walk that has seen nothing yet. `asked_size`: rows asked for on a page, where the endpoint is known to have pages.
-    pub fn new(is_list: bool, asked_size: Option<u32>, max_body: u64) -> Self {
+    /// A walk that has seen nothing yet. `asked_size`: rows asked for on a page, where the endpoint is known to have pages. `known`:
+    /// the [`hash`] of the last whole answer.
+    pub fn new(is_list: bool, asked_size: Option<u32>, max_body: u64, known: Option<ContentHash>) -> Self {
         Self {
             is_list,
             asked_size,
             max_bytes: max_body.saturating_mul(MAX_WALK_BODIES),
+            known,
             extent: None,
             pages: Vec::new(),
             repeated: Vec::new(),
             rows: 0,
+            rows_on_last: 0,
             repeated_rows: 0,
             repeated_across: 0,
             seen: HashSet::new(),
@@ -159,20 +178,48 @@ impl Walk {
             return Step::Hopeless(FailureKind::TooLarge, format!("the pages together hold more than {most} bytes"));
         }
         let is_last = number as u64 >= page_count;
-        let mut rows_here = 0;
+        let is_blank = page.is_blank();
+        self.pages.push(page);
+        // Where an answer is known, rows are counted only once it is clear that this is another one.
+        let counted = if self.known.is_none() { self.count(self.pages.len() - 1) } else { Ok(()) };
+        if let Err(step) = counted {
+            return step;
+        }
+        if !is_last {
+            if self.is_list && is_blank {
+                return Step::Shifted(format!("page {number} of {page_count} is empty"));
+            }
+            return u32::try_from(number + 1).map_or(Step::Shifted("the page numbers overflow".into()), Step::Next);
+        }
+        if let Some(known) = self.known {
+            if hash(&self.pages) == known {
+                return Step::Same;
+            }
+            if let Err(step) = (0..self.pages.len()).try_for_each(|index| self.count(index)) {
+                return step;
+            }
+        }
+        self.finish(extent)
+    }
+
+    /// Goes through the rows of a page: counts them, and marks those that stood before.
+    fn count(&mut self, index: usize) -> Result<(), Step> {
+        let (page_count, extent) = (self.page_count(), self.extent);
+        let Some(page) = self.pages.get(index) else { return Ok(()) };
         // Where nobody counts rows there is nothing to compare them with, and an unchanged answer need not be gone through twice.
-        let is_counted = page_count > 1 || extent.total.is_some() || self.asked_size.is_some();
-        if self.is_list && !is_counted {
-            self.repeated.push(Vec::new());
-        } else if self.is_list {
+        let total = extent.and_then(|extent| extent.total);
+        let is_counted = page_count > 1 || total.is_some() || self.asked_size.is_some();
+        if !self.is_list {
+            return Ok(());
+        }
+        let mut repeated = Vec::new();
+        if is_counted || page.is_skimmed {
             let rows: Vec<&RawValue> = match serde_json::from_str(page.data()) {
                 Ok(rows) => rows,
-                Err(error) => return Step::Hopeless(FailureKind::BadAnswer, format!("`data` cannot be read: {error}")),
+                Err(error) => return Err(Step::Shifted(format!("`data` of page {} cannot be read: {error}", index + 1))),
             };
-            rows_here = rows.len();
-            let mut repeated = Vec::new();
             // Single pages without a count need no comparing: equal rows on one page are two rows.
-            if page_count > 1 || extent.total.is_some_and(|total| total != rows_here as i64) {
+            if page_count > 1 || total.is_some_and(|total| total != rows.len() as i64) {
                 let mut here = HashSet::with_capacity(rows.len());
                 for (index, row) in rows.iter().enumerate() {
                     let hash = xxh3_128(row.get().as_bytes());
@@ -185,25 +232,20 @@ impl Walk {
                 }
                 self.seen.extend(here);
             }
-            self.rows += rows_here;
-            self.repeated.push(repeated);
+            self.rows += rows.len();
+            self.rows_on_last = rows.len();
         }
-        self.pages.push(page);
+        self.repeated.push(repeated);
         if self.rows > MAX_ROWS {
-            return Step::Hopeless(FailureKind::TooLarge, format!("the answer has more than {MAX_ROWS} rows"));
+            return Err(Step::Hopeless(FailureKind::TooLarge, format!("the answer has more than {MAX_ROWS} rows")));
         }
-        if is_last {
-            return self.finish(extent, rows_here);
-        }
-        if rows_here == 0 {
-            return Step::Shifted(format!("page {number} of {page_count} is empty"));
-        }
-        u32::try_from(number + 1).map_or(Step::Shifted("the page numbers overflow".into()), Step::Next)
+        Ok(())
     }
 
     /// Whether the pages are the whole list. Rows that stand twice beyond `total` are left out; where they stand in the place of
     /// others, the list has shifted.
-    fn finish(&mut self, extent: Extent, rows_here: usize) -> Step {
+    fn finish(&mut self, extent: Extent) -> Step {
+        let rows_here = self.rows_on_last;
         if !self.is_list {
             return Step::Whole;
         }
@@ -256,7 +298,11 @@ mod tests {
     }
 
     fn walk(pages: Vec<Page>) -> (Step, Walk) {
-        let mut walk = Walk::new(true, Some(2), 1 << 20);
+        walk_knowing(None, pages)
+    }
+
+    fn walk_knowing(known: Option<ContentHash>, pages: Vec<Page>) -> (Step, Walk) {
+        let mut walk = Walk::new(true, Some(2), 1 << 20, known);
         let mut last = Step::Next(1);
         for page in pages {
             last = walk.take(page);
@@ -316,9 +362,9 @@ mod tests {
             "full, and not a word on pages"
         );
         assert_eq!(walk(vec![page("", "[1,2,3]")]).0, Step::Whole, "a server that does not page");
-        let mut object = Walk::new(false, None, 1 << 20);
+        let mut object = Walk::new(false, None, 1 << 20, None);
         assert!(matches!(object.take(numbered(1, 2, 3, "{}")), Step::Hopeless(FailureKind::Incomplete, _)));
-        let mut tight = Walk::new(true, Some(2), 10);
+        let mut tight = Walk::new(true, Some(2), 10, None);
         assert!(matches!(tight.take(numbered(1, 1, 1, "[1]")), Step::Hopeless(FailureKind::TooLarge, _)));
     }
 
@@ -334,5 +380,32 @@ mod tests {
             ])
         );
         assert_ne!(two, hash(vec![numbered(1, 1, 2, "[1,2]")]));
+    }
+
+    fn skimmed(number: u32, pages: u32, total: u32, data: &str) -> Page {
+        let metadata = format!(r#""page":{number},"pageSize":2,"totalPages":{pages},"total":{total}"#);
+        let body = format!(r#"{{"metadata":{{{metadata}}},"status":true,"data":{data}}}"#);
+        envelope::skim(body.into_bytes(), true).expect("skimmed")
+    }
+
+    #[test]
+    fn pages_that_were_whole_before_are_whole_again_and_gone_through_by_nobody() {
+        let known = walk(vec![numbered(1, 2, 3, "[1,2]"), numbered(2, 2, 3, "[3]")]).1.into_pages().hash();
+        let again = |pages| walk_knowing(Some(known), pages);
+        let (step, walk) = again(vec![skimmed(1, 2, 3, "[1,2]"), skimmed(2, 2, 3, "[3]")]);
+        assert_eq!((step, walk.rows), (Step::Same, 0));
+        assert_eq!(again(vec![numbered(1, 2, 3, "[1,2]"), skimmed(2, 2, 3, "[3]")]).0, Step::Same, "however they were read");
+    }
+
+    #[test]
+    fn pages_that_differ_from_the_known_ones_are_gone_through_as_ever() {
+        let known = walk(vec![numbered(1, 2, 3, "[1,2]"), numbered(2, 2, 3, "[3]")]).1.into_pages().hash();
+        let (step, walk) = walk_knowing(Some(known), vec![skimmed(1, 2, 3, "[1,2]"), skimmed(2, 2, 3, "[4]")]);
+        assert_eq!((step, walk.rows), (Step::Whole, 3));
+        let shifted = |pages| matches!(walk_knowing(Some(known), pages).0, Step::Shifted(_));
+        assert!(shifted(vec![skimmed(1, 2, 4, "[1,2]"), skimmed(2, 2, 4, "[3]")]), "the same rows, and one more counted");
+        assert!(shifted(vec![skimmed(1, 2, 4, "[1,2]"), skimmed(2, 2, 4, "[2,4]")]), "a row in the place of another");
+        assert!(shifted(vec![skimmed(1, 3, 3, "[1,2]"), skimmed(2, 3, 3, "[ ]")]), "an empty page between");
+        assert!(shifted(vec![skimmed(1, 2, 3, "[1,2]"), skimmed(2, 2, 3, "[nonsense]")]), "no JSON behind a sound envelope");
     }
 }
