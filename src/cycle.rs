@@ -13,10 +13,15 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use chrono::{NaiveTime, TimeDelta};
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     aggregate::{self, Book, Flow, LONGEST_REST, Ledger, Rest, Totals, Worked},
@@ -46,10 +51,14 @@ use crate::{
     wire,
 };
 
-/// Answers that are committed together at most.
+/// Answers with something to compare that are committed together at most: all that is known of their tokens is in memory at once.
 const BATCH: usize = 32;
+/// Answers of any kind that are committed together at most.
+const MOST_GATHERED: usize = 256;
+/// How long an answer waits for others to be committed with, since a commit costs one about what it costs many.
+const GATHERING: Duration = Duration::from_millis(20);
 /// Tokens that are judged together where nothing was asked: all that is known of them is in memory at once.
-const TICK_BATCH: usize = 32;
+const TICK_BATCH: usize = 16;
 /// Tokens of failed feeds whose names are read for what is told of the source.
 const MOST_NAMED: usize = 256;
 /// Slots of one day that planning counts; more are many enough.
@@ -289,17 +298,22 @@ impl Cycle<'_> {
         let plan = self.plan_tokens(endpoint).await?;
         let mut answers = self.ask(plan);
         let mut batch = Vec::with_capacity(BATCH);
-        while answers.recv_many(&mut batch, BATCH).await > 0 {
+        while gather(&mut answers, &mut batch).await {
             // poll: what came, beside what was known
             let deps = self.deps;
             let _turn = deps.turn.lock().await;
-            // An answer that is unchanged, or none, is compared with nothing: its records need not be read.
-            let is_fresh = |(_, fetched): &(Ask, Fetched)| matches!(fetched.outcome, Outcome::Fresh(_));
+            // An answer that is unchanged, or none, is compared with nothing: of its token only the feed is read.
             batch.sort_by_key(|answer| !is_fresh(answer));
             let (fresh, other) = batch.split_at(batch.partition_point(is_fresh));
             let ids = |of: &[(Ask, Fetched)]| of.iter().filter_map(|(_, fetched)| fetched.request.token().cloned()).collect();
-            let mut before = stored("read what was known", deps.store.tokens(ids(fresh), vec![resource])).await?;
-            before.extend(stored("read what was known", deps.store.tokens(ids(other), Vec::new())).await?);
+            let (fresh, other): (Vec<TokenId>, Vec<TokenId>) = (ids(fresh), ids(other));
+            let mut before = Vec::with_capacity(batch.len());
+            if !fresh.is_empty() {
+                before.extend(stored("read what was known", deps.store.tokens(fresh, vec![resource])).await?);
+            }
+            if !other.is_empty() {
+                before.extend(stored("read what was known", deps.store.tokens_with_feed(other, endpoint)).await?);
+            }
 
             // diff
             let mut work = Batch::default();
@@ -320,17 +334,17 @@ impl Cycle<'_> {
         self.note(fetched, &entry, taken.failure.as_ref(), taken.is_held);
         work.commit.polls.push(entry);
 
-        let mut token = self.deps.watch.placed(snapshot.token);
-        if let (Some((name, symbol)), true) = (taken.named, token.item.name.is_absent()) {
-            token.item.name = name.into();
-            token.item.symbol = symbol.into();
-            work.commit.tokens.push(token.item.clone());
-        }
         let is_read = taken.failure.is_none();
         let polled_at = taken.update.state.read_at.map(|at| (resource, at)).into_iter().collect();
         work.commit.changes.extend(taken.changes.iter().cloned());
         work.commit.feeds.push(taken.update);
         if is_read && !matches!(fetched.outcome, Outcome::Unchanged) {
+            let mut token = self.deps.watch.placed(snapshot.token);
+            if let (Some((name, symbol)), true) = (taken.named, token.item.name.is_absent()) {
+                token.item.name = name.into();
+                token.item.symbol = symbol.into();
+                work.commit.tokens.push(token.item.clone());
+            }
             work.tokens.push(Judged {
                 is_watched: true,
                 token,
@@ -1047,6 +1061,25 @@ struct WholeUpdate {
     commit: Commit,
     failure: Option<Failure>,
     is_baseline: bool,
+}
+
+/// Waits for answers, and a moment longer for others to be committed with them. False once all have come.
+async fn gather(answers: &mut mpsc::Receiver<(Ask, Fetched)>, batch: &mut Vec<(Ask, Fetched)>) -> bool {
+    if answers.recv_many(batch, BATCH).await == 0 {
+        return false;
+    }
+    let until = Instant::now() + GATHERING;
+    loop {
+        let fresh = batch.iter().filter(|answer| is_fresh(answer)).count();
+        let room = BATCH.saturating_sub(fresh).min(MOST_GATHERED.saturating_sub(batch.len()));
+        if room == 0 || !matches!(timeout_at(until, answers.recv_many(batch, room)).await, Ok(1..)) {
+            return true;
+        }
+    }
+}
+
+fn is_fresh((_, fetched): &(Ask, Fetched)) -> bool {
+    matches!(fetched.outcome, Outcome::Fresh(_))
 }
 
 fn payload(fetched: &Fetched) -> Option<&Payload> {

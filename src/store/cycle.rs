@@ -116,16 +116,33 @@ pub(super) fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resou
     ids.iter().map(|id| token_snapshot(from, id, resources)).collect()
 }
 
+/// Tokens with the state of one feed and nothing else, not even their names.
+pub(super) fn tokens_with_feed(
+    from: &Transaction<'_>,
+    ids: Vec<TokenId>,
+    endpoint: Endpoint,
+) -> Result<Vec<TokenSnapshot>, Fault> {
+    let sql = format!("SELECT {FEED_COLUMNS} FROM token t JOIN feed f ON f.token_no = t.no AND f.endpoint = ?2 WHERE t.id = ?1");
+    let mut statement = from.prepare_cached(&sql)?;
+    let read = |id: TokenId| {
+        let state = one(&mut statement, params![id.as_str(), endpoint.as_str()], |row| feed_state(row, 0, id.as_str()))?;
+        Ok(TokenSnapshot {
+            feeds: state.map(|state| (endpoint, state)).into_iter().collect(),
+            ..TokenSnapshot::of(Token::unknown(id))
+        })
+    };
+    ids.into_iter().map(read).collect()
+}
+
 fn token_snapshot(from: &Transaction<'_>, id: &TokenId, resources: &[Resource]) -> Result<TokenSnapshot, Fault> {
     let known =
         one(&mut *from.prepare_cached("SELECT no, id, item, name, symbol FROM token WHERE id = ?1")?, [id.as_str()], |row| {
             Ok((row.get::<_, i64>(0)?, token(row, 1)?))
         })?;
     let Some((no, token)) = known else {
-        let token = Token::unknown(id.clone());
-        return Ok(TokenSnapshot { token, feeds: Vec::new(), headers: Vec::new(), records: Vec::new(), alerts: Vec::new() });
+        return Ok(TokenSnapshot::of(Token::unknown(id.clone())));
     };
-    let mut snapshot = TokenSnapshot { token, feeds: Vec::new(), headers: Vec::new(), records: Vec::new(), alerts: Vec::new() };
+    let mut snapshot = TokenSnapshot::of(token);
 
     let sql = format!("SELECT f.endpoint, f.header, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 ORDER BY f.no");
     let feeds = all(&mut *from.prepare_cached(&sql)?, [no], |row| {

@@ -178,6 +178,15 @@ impl Store {
         self.read("read tokens", move |from| cycle::tokens(from, &ids, &resources)).await
     }
 
+    /// Tokens with what is remembered of `endpoint` and nothing else, not even their names, in the order of `ids`: all that an answer
+    /// needs that brings nothing new.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn tokens_with_feed(&self, ids: Vec<TokenId>, endpoint: Endpoint) -> Result<Vec<TokenSnapshot>, StoreError> {
+        self.read("read the state of feeds", move |from| cycle::tokens_with_feed(from, ids, endpoint)).await
+    }
+
     /// What the windows of tokens are summed over, in the order of `ids`: of each resource no more records than `reaches` wants.
     ///
     /// # Errors

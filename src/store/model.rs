@@ -148,6 +148,12 @@ pub struct TokenSnapshot {
 }
 
 impl TokenSnapshot {
+    /// A token of which nothing else is known.
+    #[must_use]
+    pub fn of(token: Token) -> Self {
+        Self { token, feeds: Vec::new(), headers: Vec::new(), records: Vec::new(), alerts: Vec::new() }
+    }
+
     /// State of one of its feeds.
     #[must_use]
     pub fn feed(&self, endpoint: Endpoint) -> Option<&FeedState> {
