@@ -2,7 +2,7 @@
 //! notice and receiver.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Instant,
 };
 
@@ -75,11 +75,13 @@ pub(super) struct Scribe<'a> {
     at: Timestamp,
     way: Way,
     tokens: HashMap<TokenId, TokenRow>,
+    /// Records that were added, less those that were taken out, of each resource.
+    tally: BTreeMap<Resource, i64>,
 }
 
 impl<'a> Scribe<'a> {
     pub(super) fn new(to: &'a Transaction<'a>, at: Timestamp, way: Way) -> Self {
-        Self { to, at, way, tokens: HashMap::new() }
+        Self { to, at, way, tokens: HashMap::new(), tally: BTreeMap::new() }
     }
 
     fn write(&mut self, commit: &Commit) -> Result<Saved, Fault> {
@@ -99,6 +101,7 @@ impl<'a> Scribe<'a> {
             let poll = polls.get(&(update.id.endpoint, update.id.token.as_ref())).copied();
             self.feed(update, poll)?;
         }
+        self.tally()?;
         for change in &commit.changes {
             saved.changes += u32::from(self.change(change)?);
         }
@@ -374,25 +377,33 @@ impl<'a> Scribe<'a> {
         let interval = put.record.interval();
         let (starts, ends) = (millis(interval.map(|i| i.start)), millis(interval.map(|i| i.end)));
         let body = json("a record", &put.record)?;
-        let known: Option<(i64, bool)> = self
+        let known: Option<(i64, bool, bool)> = self
             .to
-            .prepare_cached("SELECT no, body = ?4 FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3")?
-            .query_row(params![scope, resource, put.key.as_str(), body], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?))
+            .prepare_cached(
+                "SELECT no, body = ?4, token_no IS ?5 AND starts_at IS ?6 AND ends_at IS ?7 FROM record
+                 WHERE scope_no = ?1 AND resource = ?2 AND key = ?3",
+            )?
+            .query_row(params![scope, resource, put.key.as_str(), body, token, starts, ends], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })
             .optional()?;
         match known {
-            Some((_, true)) => {}
-            Some((no, false)) => {
+            Some((_, true, true)) => {}
+            Some((no, _, has_same_place)) => {
                 if put.is_new_version {
                     self.keep_version(no)?;
                     self.to
                         .prepare_cached("UPDATE record SET version_at = ?2, version_poll = ?3 WHERE no = ?1")?
                         .execute(params![no, Millis(self.at), poll])?;
                 }
-                self.to
-                    .prepare_cached("UPDATE record SET token_no = ?2, starts_at = ?3, ends_at = ?4, body = ?5 WHERE no = ?1")?
-                    .execute(params![no, token, starts, ends, body])?;
+                if has_same_place {
+                    // Mostly prices, which no index is on: what is not named here is not written again.
+                    self.to.prepare_cached("UPDATE record SET body = ?2 WHERE no = ?1")?.execute(params![no, body])?;
+                } else {
+                    self.to
+                        .prepare_cached("UPDATE record SET token_no = ?2, starts_at = ?3, ends_at = ?4, body = ?5 WHERE no = ?1")?
+                        .execute(params![no, token, starts, ends, body])?;
+                }
             }
             None => {
                 self.to
@@ -401,6 +412,19 @@ impl<'a> Scribe<'a> {
                          version_poll, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9)",
                     )?
                     .execute(params![scope, token, resource, put.key.as_str(), starts, ends, Millis(self.at), poll, body])?;
+                *self.tally.entry(put.record.resource()).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the count of records.
+    fn tally(&mut self) -> Result<(), Fault> {
+        for (resource, more) in std::mem::take(&mut self.tally).into_iter().filter(|(_, more)| *more != 0) {
+            let values = params![resource.as_str(), more];
+            let known = self.to.prepare_cached("UPDATE tally SET records = records + ?2 WHERE resource = ?1")?.execute(values)?;
+            if known == 0 {
+                self.to.prepare_cached("INSERT INTO tally (resource, records) VALUES (?1, ?2)")?.execute(values)?;
             }
         }
         Ok(())
@@ -417,7 +441,7 @@ impl<'a> Scribe<'a> {
         Ok(())
     }
 
-    fn remove(&self, scope: i64, resource: Resource, key: &RecordKey, poll: Option<i64>) -> Result<(), Fault> {
+    fn remove(&mut self, scope: i64, resource: Resource, key: &RecordKey, poll: Option<i64>) -> Result<(), Fault> {
         let no: Option<i64> = self
             .to
             .prepare_cached("SELECT no FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3")?
@@ -432,6 +456,7 @@ impl<'a> Scribe<'a> {
             )?
             .execute(params![no, Millis(self.at), poll])?;
         self.to.prepare_cached("DELETE FROM record WHERE no = ?1")?.execute([no])?;
+        *self.tally.entry(resource).or_default() -= 1;
         Ok(())
     }
 

@@ -21,9 +21,6 @@ use crate::{
     supply::{Endpoint, FeedId, ReceiverName, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId},
 };
 
-/// The latest polls of an endpoint among which its last error is looked for: where all is well the log holds none, and is long.
-const POLLS_LOOKED_THROUGH: u32 = 20_000;
-
 fn at(time: Timestamp) -> Value {
     Value::Integer(time.timestamp_millis())
 }
@@ -218,7 +215,7 @@ pub(super) fn counts(from: &Transaction<'_>, path: &Path) -> Result<Counts, Faul
         .query_row([], |row| Ok((counted(row.get(0)?), counted(row.get(1)?))))?;
 
     let mut records: HashMap<String, u64> = HashMap::new();
-    let mut statement = from.prepare_cached("SELECT resource, count(*) FROM record GROUP BY resource")?;
+    let mut statement = from.prepare_cached("SELECT resource, records FROM tally")?;
     records.extend(all(&mut statement, [], |row| Ok((row.get(0)?, counted(row.get(1)?))))?);
     counts.records =
         Resource::ALL.into_iter().map(|resource| (resource, records.get(resource.as_str()).copied().unwrap_or(0))).collect();
@@ -299,14 +296,11 @@ pub(super) fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>
         })
     })?;
     let mut last_error = from.prepare_cached(
-        "SELECT at, problem FROM (
-             SELECT at, no, outcome, coalesce(error, outcome) AS problem FROM poll WHERE endpoint = ?1
-             ORDER BY at DESC, no DESC LIMIT ?2
-         ) WHERE outcome NOT IN ('fresh', 'unchanged') ORDER BY at DESC, no DESC LIMIT 1",
+        "SELECT at, coalesce(error, outcome) FROM poll INDEXED BY poll_failed
+         WHERE endpoint = ?1 AND outcome NOT IN ('fresh', 'unchanged') ORDER BY at DESC, no DESC LIMIT 1",
     )?;
     for stat in &mut stats {
-        let values = params![stat.endpoint.as_str(), POLLS_LOOKED_THROUGH];
-        stat.last_error = one(&mut last_error, values, |row| Ok((row.get::<_, Millis>(0)?.0, row.get(1)?)))?;
+        stat.last_error = one(&mut last_error, [stat.endpoint.as_str()], |row| Ok((row.get::<_, Millis>(0)?.0, row.get(1)?)))?;
     }
     stats.sort_by_key(|stat| stat.endpoint);
     Ok(stats)

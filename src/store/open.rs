@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
 use super::{
     Access, Opening,
@@ -19,8 +19,11 @@ use super::{
 const APPLICATION_ID: i64 = 0x636c_6677;
 
 /// Steps from an empty file to the present schema, in order. Append only: what was released never changes.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("../../migrations/0001_start.sql"), include_str!("../../migrations/0002_delivery.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../../migrations/0001_start.sql"),
+    include_str!("../../migrations/0002_delivery.sql"),
+    include_str!("../../migrations/0003_looks.sql"),
+];
 
 /// The schema that this program reads and writes.
 pub(super) const SCHEMA: i64 = MIGRATIONS.len() as i64;
@@ -31,11 +34,11 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// How long a write waits for one of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Page cache of the writer, KiB: a commit of a thousand tokens stays in it, and all of it counts as our memory.
-const WRITER_CACHE_KIB: i64 = 8 * 1024;
+/// Page cache of the writer, KiB: one batch of a cycle stays in it, and all of it counts as our memory.
+const WRITER_CACHE_KIB: i64 = 4 * 1024;
 
 /// Page cache of each reader, KiB: the system caches the file anyway.
-pub(super) const READER_CACHE_KIB: i64 = 2 * 1024;
+pub(super) const READER_CACHE_KIB: i64 = 1024;
 
 /// Pages in the WAL after which they move into the database: 4 MiB.
 const WAL_CHECKPOINT_PAGES: i64 = 1000;
@@ -76,6 +79,7 @@ pub(super) fn open(opening: &Opening) -> Result<Opened, StoreError> {
         }
         let mut connection = told(&path, || {
             let connection = Connection::open_with_flags(&path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE, is_owner))?;
+            keep_plans(&connection)?;
             Ok(connection)
         })?;
         set_up_writer(&connection, &path)?;
@@ -222,6 +226,7 @@ pub(super) fn open_read_only(path: &Path) -> Result<Connection, Fault> {
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open_with_flags(path, flags(OpenFlags::SQLITE_OPEN_READ_ONLY, false))?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
+        keep_plans(&connection)?;
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     };
@@ -229,6 +234,12 @@ pub(super) fn open_read_only(path: &Path) -> Result<Connection, Fault> {
         Err(error) if is_place_missing(&error) && !beside(path, "-wal").exists() => Ok(open_as_it_lies(path)?),
         result => Ok(result?),
     }
+}
+
+/// Plans each statement once, whatever values it is given: left alone, SQLite parses and plans anew where a value might decide
+/// whether a partial index serves. Ours name the values that do.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// A connection that takes the file for one that nobody writes.

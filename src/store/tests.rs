@@ -935,6 +935,36 @@ async fn status_counts_what_waits_for_whom() {
     assert_eq!(stats[0].last_error, Some((now(), "connection refused".into())));
 }
 
+#[tokio::test]
+async fn the_tally_is_what_counting_the_records_would_find() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let tallied = async || {
+        let counts = store.counts().await.expect("read").records;
+        let of = |resource: Resource| counts.iter().find(|(of, _)| *of == resource).map_or(0, |(_, count)| *count);
+        let connection = rusqlite::Connection::open(store.path()).expect("opens");
+        for resource in Resource::ALL {
+            let sql = "SELECT count(*) FROM record WHERE resource = ?1";
+            let found: i64 = connection.query_row(sql, [resource.as_str()], |row| row.get(0)).expect("counted");
+            assert_eq!(of(resource), found.unsigned_abs(), "{resource}");
+        }
+        of(Resource::Unlock)
+    };
+    assert_eq!(tallied().await, 0);
+    let events = |keys: &[&str]| keys.iter().map(|key| put(key, unlock("2026-03-16", 1.0))).collect::<Vec<_>>();
+    let commit = async |update: FeedUpdate| {
+        store.commit(at(Commit { feeds: vec![update], ..Commit::default() })).await.expect("committed");
+    };
+    commit(schedule("aptos", events(&["a", "b", "c"]))).await;
+    commit(schedule("arbitrum", events(&["a"]))).await;
+    assert_eq!(tallied().await, 4);
+    commit(schedule("aptos", events(&["a", "d"]))).await;
+    assert_eq!(tallied().await, 5, "what is there already is not counted again");
+    let removed = vec!["a".into(), "b".into(), "no such key".into()];
+    commit(FeedUpdate { removed, ..schedule("aptos", events(&["a"])) }).await;
+    assert_eq!(tallied().await, 4, "one is taken out and taken anew, one is taken out, one was never there");
+}
+
 // -- upkeep --
 
 #[tokio::test]
