@@ -8,8 +8,10 @@
 //! ledger), `Prepared` (started, under way), an [`Outcome`], and `Recorded` (attempt, new state and what is to be announced, in one
 //! transaction). The network is awaited between transactions.
 //!
-//! The promises: a delivery that was accepted is recorded before anything else is sent on its lane; what cannot be recorded is kept
-//! and recorded later, never sent again meanwhile; of one alert, a receiver is told things in the order in which they were decided.
+//! The promises: what ended is recorded at once, together with whatever else has ended by then; twice as many attempts as may be under
+//! way are made and not yet recorded at most, and a process that dies repeats no more than these. What cannot be recorded is kept and
+//! recorded later, and until then nothing else is sent on its lane. Of one alert, a receiver is told things in the order in which they
+//! were decided.
 
 mod health;
 
@@ -24,7 +26,7 @@ use std::{
 use chrono::TimeDelta;
 use tokio::{
     sync::{Mutex, Notify},
-    task::{Id, JoinError, JoinSet},
+    task::{Id, JoinError, JoinHandle, JoinSet},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -38,7 +40,7 @@ use crate::{
         Store,
         model::{Attempt, AttemptRecord, Commit, DeliveryState, Dispatched, DueDelivery},
     },
-    supply::{AlertId, DeliveryId, ReceiverName, RuleId, Timestamp},
+    supply::{DeliveryId, ReceiverName, RuleId, Timestamp},
     systemd::Progress,
 };
 use health::Health;
@@ -551,6 +553,13 @@ struct Prepared {
     began: Instant,
 }
 
+/// Attempts that are being written, and the task that writes them.
+#[derive(Debug)]
+struct Recording {
+    records: Vec<AttemptRecord>,
+    task: JoinHandle<Result<(), LedgerError>>,
+}
+
 /// How an attempt ended; none where it ended abnormally.
 type Ended = (Id, Option<(Outcome, Attempt)>);
 
@@ -572,6 +581,10 @@ struct Lane {
     prepared: HashMap<Id, Prepared>,
     /// Ended, but not in the ledger yet.
     unrecorded: Vec<AttemptRecord>,
+    /// On its way into the ledger: one transaction at a time.
+    recording: Option<Recording>,
+    /// When the ledger last failed to take records, until it takes them again.
+    refused_at: Option<Instant>,
     /// It said that it is gone, which is yet to be told.
     is_gone: bool,
     /// It was down and is back: what waits for its next try need not wait any longer.
@@ -592,6 +605,8 @@ impl Lane {
             tasks: JoinSet::new(),
             prepared: HashMap::new(),
             unrecorded: Vec::new(),
+            recording: None,
+            refused_at: None,
             is_gone: false,
             is_back: false,
             is_ledger_failing: false,
@@ -619,11 +634,12 @@ impl Lane {
             if let Some(progress) = shared.progress.get(&self.receiver) {
                 progress.mark();
             }
-            if is_stopping && self.tasks.is_empty() {
+            if is_stopping && self.tasks.is_empty() && self.recording.is_none() {
                 return;
             }
             tokio::select! {
                 Some(ended) = next_ended(&mut self.tasks), if !self.tasks.is_empty() => self.settle(ended, &clock),
+                Some(done) = recorded(&mut self.recording), if self.recording.is_some() => self.note_recorded(done),
                 () = bell.notified() => self.read_at = None,
                 () = tokio::time::sleep(nap) => self.read_at = None,
                 () = shared.stop.cancelled(), if !is_stopping => is_stopping = true,
@@ -637,6 +653,12 @@ impl Lane {
         let mut report = DeliveryReport::default();
         loop {
             self.read_at = None;
+            self.refused_at = None;
+            self.begin_recording();
+            if let Some(done) = recorded(&mut self.recording).await {
+                report.errors.extend(done.as_ref().err().map(ToString::to_string));
+                self.note_recorded(done);
+            }
             if let Err(error) = self.advance_but(now, false, tried).await {
                 report.errors.push(error.to_string());
                 // What is under way still ends, and is recorded by the next turn.
@@ -660,24 +682,22 @@ impl Lane {
         self.advance_but(now, is_stopping, &HashSet::new()).await
     }
 
-    /// Records what has ended, reads what is due, starts what there is room for.
+    /// Begins to record what has ended, reads what is due, starts what there is room for.
     async fn advance_but(&mut self, now: Timestamp, is_stopping: bool, tried: &HashSet<DeliveryId>) -> Result<(), LedgerError> {
         let ledger = self.shared.deps.ledger.clone();
         if self.trouble.is_none() {
             let rule = self.shared.deps.announce.rule();
             self.trouble = Some(ledger.trouble(rule, trouble_subject(&self.receiver)).await?);
         }
-        if !self.unrecorded.is_empty() {
-            // Nothing else is sent before it is known what was sent.
-            let told = told(&self.unrecorded);
-            ledger.record_attempts(self.unrecorded.clone()).await?;
-            self.unrecorded.clear();
-            self.shared.wake_for_news(&told);
-        }
         if self.is_back {
             ledger.hasten(&self.receiver, now).await?;
             self.is_back = false;
             self.read_at = None;
+        }
+        self.begin_recording();
+        // Where it cannot be known what was sent, nothing else is.
+        if self.refused_at.is_some() {
+            return Ok(());
         }
         if !is_stopping {
             self.tell_silence(now).await?;
@@ -686,6 +706,44 @@ impl Lane {
         }
         self.note_ledger(Ok(()));
         Ok(())
+    }
+
+    /// Hands what has ended to the ledger, unless it is busy with what ended before, or has just refused it.
+    fn begin_recording(&mut self) {
+        let is_refused = self.refused_at.is_some_and(|at| at.elapsed() < LEDGER_PAUSE);
+        if self.recording.is_some() || self.unrecorded.is_empty() || is_refused {
+            return;
+        }
+        let records = std::mem::take(&mut self.unrecorded);
+        let (ledger, written) = (self.shared.deps.ledger.clone(), records.clone());
+        let task = tokio::spawn(async move { ledger.record_attempts(written).await });
+        self.recording = Some(Recording { records, task });
+    }
+
+    /// Takes note of whether the ledger has what it was given; what it has not is given to it again.
+    fn note_recorded(&mut self, done: Result<(), LedgerError>) {
+        let Some(Recording { records, .. }) = self.recording.take() else { return };
+        match done {
+            Ok(()) => {
+                self.refused_at = None;
+                self.shared.wake_for_news(&told(&records));
+                if self.queue.is_empty() {
+                    // One that waited for its turn may be due now.
+                    self.read_at = None;
+                }
+            }
+            Err(error) => {
+                let later = std::mem::replace(&mut self.unrecorded, records);
+                self.unrecorded.extend(later);
+                self.refused_at = Some(Instant::now());
+                self.note_ledger(Err(&error));
+            }
+        }
+    }
+
+    /// Attempts that are not in the ledger, though they were made.
+    fn awaiting_record(&self) -> impl Iterator<Item = &AttemptRecord> {
+        self.unrecorded.iter().chain(self.recording.iter().flat_map(|recording| &recording.records))
     }
 
     /// Announces that nothing has reached the receiver for long, or that it is gone, unless that was told.
@@ -730,52 +788,33 @@ impl Lane {
         if is_fresh || self.room(now) == 0 {
             return Ok(());
         }
-        // Those under way and those tried in this turn are still due as far as the ledger knows.
-        let known = u32::try_from(self.prepared.len() + tried.len()).unwrap_or(u32::MAX);
-        let due = self.shared.deps.ledger.due(&self.receiver, now, BATCH.saturating_add(known)).await?;
+        // Those under way, those that are yet to be recorded and those tried in this turn are still due as far as the ledger knows.
+        let under_way = self.prepared.values().map(|prepared| prepared.delivery.id);
+        let known: HashSet<DeliveryId> = under_way.chain(self.awaiting_record().map(|record| record.delivery)).collect();
+        let more = u32::try_from(known.len() + tried.len()).unwrap_or(u32::MAX);
+        let due = self.shared.deps.ledger.due(&self.receiver, now, BATCH.saturating_add(more)).await?;
         self.read_at = Some(Instant::now());
-        let under_way: HashSet<DeliveryId> = self.prepared.values().map(|prepared| prepared.delivery.id).collect();
-        self.queue =
-            due.into_iter().filter(|delivery| !under_way.contains(&delivery.id) && !tried.contains(&delivery.id)).collect();
+        self.queue = due.into_iter().filter(|delivery| !known.contains(&delivery.id) && !tried.contains(&delivery.id)).collect();
         Ok(())
     }
 
     fn room(&mut self, now: Timestamp) -> usize {
         let deps = &self.shared.deps;
         let max_per_hour = deps.transport.max_per_hour(&self.receiver);
-        self.health.room(now, self.tasks.len(), deps.delivery.concurrency, max_per_hour)
+        let most_unrecorded = (deps.delivery.concurrency.max(1) as usize).saturating_mul(2);
+        let unrecorded = self.tasks.len() + self.awaiting_record().count();
+        let room = self.health.room(now, self.tasks.len(), deps.delivery.concurrency, max_per_hour);
+        room.min(most_unrecorded.saturating_sub(unrecorded))
     }
 
-    /// Starts what there is room for, of each alert the earliest first.
+    /// Starts what there is room for. Of two deliveries that tell of the same alert the ledger gives the later one only once the
+    /// earlier has come to its end, so none of them can overtake another here.
     fn start(&mut self, now: Timestamp) {
-        let mut room = self.room(now);
-        if room == 0 || self.queue.is_empty() {
+        if self.queue.is_empty() {
             return;
         }
-        let busy: HashSet<&AlertId> = self.prepared.values().flat_map(|prepared| alerts(&prepared.delivery)).collect();
-        let mut earliest: HashMap<&AlertId, DeliveryId> = HashMap::new();
-        for delivery in &self.queue {
-            for alert in alerts(delivery) {
-                earliest.entry(alert).and_modify(|id| *id = delivery.id.min(*id)).or_insert(delivery.id);
-            }
-        }
-        let may_start = |delivery: &DueDelivery| {
-            alerts(delivery).all(|alert| !busy.contains(alert) && earliest.get(alert).is_none_or(|first| *first >= delivery.id))
-        };
-        let mut starting = HashSet::new();
-        for delivery in &self.queue {
-            if room == 0 {
-                break;
-            }
-            if may_start(delivery) {
-                starting.insert(delivery.id);
-                room -= 1;
-            }
-        }
-        let (starting, waiting) =
-            std::mem::take(&mut self.queue).into_iter().partition(|delivery| starting.contains(&delivery.id));
-        self.queue = waiting;
-        let starting: VecDeque<DueDelivery> = starting;
+        let room = self.room(now).min(self.queue.len());
+        let starting: Vec<DueDelivery> = self.queue.drain(..room).collect();
         for delivery in starting {
             self.prepare(Arc::new(delivery), now);
         }
@@ -857,7 +896,10 @@ impl Lane {
 
     /// How long nothing will be due.
     async fn nap(&mut self, now: Timestamp) -> Duration {
-        if !self.tasks.is_empty() {
+        if self.refused_at.is_some() {
+            return LEDGER_PAUSE;
+        }
+        if !self.tasks.is_empty() || self.recording.is_some() {
             // The end of an attempt is an event; and those under way are still due as far as the ledger knows.
             return MAX_SLEEP;
         }
@@ -887,12 +929,14 @@ impl Lane {
     }
 }
 
-fn alerts(delivery: &DueDelivery) -> impl Iterator<Item = &AlertId> {
-    delivery.notices.iter().map(|notice| &notice.alert)
-}
-
 async fn next_ended(tasks: &mut JoinSet<(Outcome, Attempt)>) -> Option<Ended> {
     tasks.join_next_with_id().await.map(sort_out)
+}
+
+/// Waits until the ledger has taken what it was given, or refused it; none where it was given nothing.
+async fn recorded(recording: &mut Option<Recording>) -> Option<Result<(), LedgerError>> {
+    let done = (&mut recording.as_mut()?.task).await;
+    Some(done.unwrap_or_else(|error| Err(error.into())))
 }
 
 fn sort_out(joined: Result<(Id, (Outcome, Attempt)), JoinError>) -> Ended {

@@ -63,8 +63,8 @@ impl Health {
             return 0;
         }
         let most = if self.is_down() { 1 } else { concurrency.max(1) as usize };
-        // A clock that was set back must not close the hour for longer than an hour.
-        self.sent.retain(|at| now - *at < TimeDelta::hours(1) && *at <= now);
+        self.forget_other_times(now);
+        while self.sent.pop_front_if(|at| now - *at >= TimeDelta::hours(1)).is_some() {}
         let left = (most_sent(max_per_hour)).saturating_sub(self.sent.len() + in_flight);
         most.saturating_sub(in_flight).min(left)
     }
@@ -101,8 +101,14 @@ impl Health {
             }
         }
         if matches!(outcome, Outcome::Accepted | Outcome::Uncertain) {
+            self.forget_other_times(now);
             self.sent.push_back(now);
         }
+    }
+
+    /// A clock that was set back must not close the hour for longer than an hour.
+    fn forget_other_times(&mut self, now: Timestamp) {
+        while self.sent.pop_back_if(|at| *at > now).is_some() {}
     }
 }
 

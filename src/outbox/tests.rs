@@ -4,11 +4,12 @@ use super::*;
 use crate::{
     alert::{AlertBody, alert_id, notice_id},
     notify::samples::{delivery_config, due, moved, resolved, time, unlock},
+    supply::AlertId,
 };
 
-/// A ledger in memory.
+/// A ledger in memory; while it is held, it takes no records.
 #[derive(Default)]
-struct Memory(Lock<State>);
+struct Memory(Lock<State>, tokio::sync::watch::Sender<bool>);
 
 #[derive(Default)]
 struct State {
@@ -62,6 +63,27 @@ impl Memory {
         Arc::new(memory)
     }
 
+    fn write(&self, records: Vec<AttemptRecord>) -> Result<(), LedgerError> {
+        let mut state = self.0.lock().expect("a lock");
+        if state.broken > 0 {
+            state.broken -= 1;
+            return Err("the disk is full".into());
+        }
+        state.writes += 1;
+        for record in records {
+            let row = state.rows.iter_mut().find(|row| row.delivery.id == record.delivery).expect("a row");
+            row.state = record.state;
+            row.delivery.attempts += 1;
+            row.delivery.tries += 1;
+            row.next = record.next_attempt_at.unwrap_or(row.next);
+            row.attempts.push(record.attempt);
+            for (alert, notice) in record.alerts.into_iter().zip(&record.notices) {
+                state.tell(alert, notice);
+            }
+        }
+        Ok(())
+    }
+
     fn states(&self) -> Vec<DeliveryState> {
         self.0.lock().expect("a lock").rows.iter().map(|row| row.state).collect()
     }
@@ -77,15 +99,19 @@ impl Memory {
     }
 }
 
+fn alerts(delivery: &DueDelivery) -> impl Iterator<Item = &AlertId> {
+    delivery.notices.iter().map(|notice| &notice.alert)
+}
+
 impl Ledger for Memory {
     fn due(&self, receiver: &ReceiverName, now: Timestamp, limit: u32) -> Pending<'_, Result<Vec<DueDelivery>, LedgerError>> {
         let state = self.0.lock().expect("a lock");
         let is_first = |row: &Row| {
-            let alerts: Vec<&AlertId> = alerts(&row.delivery).collect();
+            let told: Vec<&AlertId> = alerts(&row.delivery).collect();
             !state.rows.iter().any(|other| {
                 let is_before =
                     other.is_open() && other.delivery.id < row.delivery.id && other.delivery.receiver == row.delivery.receiver;
-                is_before && super::alerts(&other.delivery).any(|alert| alerts.contains(&alert))
+                is_before && alerts(&other.delivery).any(|alert| told.contains(&alert))
             })
         };
         let mut due: Vec<Row> = state
@@ -106,24 +132,10 @@ impl Ledger for Memory {
     }
 
     fn record_attempts(&self, records: Vec<AttemptRecord>) -> Pending<'_, Result<(), LedgerError>> {
-        let mut state = self.0.lock().expect("a lock");
-        if state.broken > 0 {
-            state.broken -= 1;
-            return Box::pin(async { Err("the disk is full".into()) });
-        }
-        state.writes += 1;
-        for record in records {
-            let row = state.rows.iter_mut().find(|row| row.delivery.id == record.delivery).expect("a row");
-            row.state = record.state;
-            row.delivery.attempts += 1;
-            row.delivery.tries += 1;
-            row.next = record.next_attempt_at.unwrap_or(row.next);
-            row.attempts.push(record.attempt);
-            for (alert, notice) in record.alerts.into_iter().zip(&record.notices) {
-                state.tell(alert, notice);
-            }
-        }
-        Box::pin(async { Ok(()) })
+        Box::pin(async move {
+            self.1.subscribe().wait_for(|is_held| !is_held).await.expect("a sender");
+            self.write(records)
+        })
     }
 
     fn pending_receivers(&self) -> Pending<'_, Result<Vec<(ReceiverName, u32)>, LedgerError>> {
@@ -527,6 +539,27 @@ async fn a_hung_receiver_delays_no_other_and_is_cut_off_at_the_end() {
     let states = memory.states();
     assert!(states[..10].iter().all(|state| *state == DeliveryState::Due), "what was cut off is still due");
     assert!(states[10..].iter().all(|state| *state == DeliveryState::Delivered), "what was accepted is recorded");
+}
+
+#[tokio::test]
+async fn while_the_ledger_is_busy_no_more_is_sent_than_a_dying_process_may_repeat() {
+    let memory = Memory::with(&many("ops", 100));
+    memory.1.send_replace(true);
+    let fakes = Fakes::new(&[("ops", Manner::Answers(Outcome::Accepted))]);
+    let outbox = Outbox::start(deps(&memory, &fakes, after(0)));
+    until("twice as many as may be under way", || fakes.got("ops").len() == 8).await;
+    for _ in 0..1_000 {
+        // Were there room for more, they would go out now.
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fakes.got("ops").len(), 8);
+    memory.1.send_replace(false);
+    until("all messages", || memory.states() == [DeliveryState::Delivered; 100]).await;
+    assert_eq!(outbox.stop(Duration::from_secs(5)).await, 0);
+    let mut got = fakes.got("ops");
+    got.sort_unstable();
+    assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "each was sent once");
+    assert!(memory.0.lock().expect("a lock").writes < 100, "what ended meanwhile is recorded together");
 }
 
 #[tokio::test]
