@@ -4,7 +4,7 @@
 //! A fresh one is compared; the first is the baseline, which tells no change; one that is empty where there were records is taken
 //! for a failure, since no source that we know of loses everything on purpose.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use chrono::TimeDelta;
 
@@ -45,15 +45,18 @@ pub struct Taken {
 pub fn take_in(before: &TokenSnapshot, ask: &Ask, fetched: &Fetched, settings: &Settings, now: Timestamp) -> Taken {
     let id = fetched.request.feed();
     let known = before.feed(id.endpoint).cloned().unwrap_or_default();
-    let records: Vec<Tracked> = match id.endpoint.resource() {
-        Some(resource) => before.records_of(resource).cloned().collect(),
-        None => Vec::new(),
+    let resource = id.endpoint.resource();
+    // Mostly nothing else was read.
+    let records: Cow<'_, [Tracked]> = if before.records.iter().all(|tracked| Some(tracked.record.resource()) == resource) {
+        Cow::Borrowed(&before.records)
+    } else {
+        before.records.iter().filter(|tracked| Some(tracked.record.resource()) == resource).cloned().collect()
     };
     let unapplied = |state: FeedState, failure: Option<Failure>| Taken {
         update: FeedUpdate { id: id.clone(), state, put: Vec::new(), removed: Vec::new(), header: None },
         changes: Vec::new(),
         added: Vec::new(),
-        after: records.clone(),
+        after: records.to_vec(),
         named: None,
         failure,
         is_held: false,

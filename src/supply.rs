@@ -282,16 +282,20 @@ impl Precision {
     /// Reads the source's word. Absent means what most of the source's dates mean: an instant. An unknown word never claims an hour.
     #[must_use]
     pub fn of(word: Option<&str>) -> Self {
+        const WORDS: [(&str, Precision); 8] = [
+            ("second", Precision::Second),
+            ("block", Precision::Second),
+            ("minute", Precision::Second),
+            ("hour", Precision::Hour),
+            ("week", Precision::Week),
+            ("month", Precision::Month),
+            ("tobedetermined", Precision::ToBeDetermined),
+            ("tbd", Precision::ToBeDetermined),
+        ];
         let Some(word) = word else { return Precision::Second };
-        let plain: String = word.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-        match plain.as_str() {
-            "second" | "block" | "minute" => Precision::Second,
-            "hour" => Precision::Hour,
-            "week" => Precision::Week,
-            "month" => Precision::Month,
-            "tobedetermined" | "tbd" => Precision::ToBeDetermined,
-            _ => Precision::Day,
-        }
+        // Asked of every part of every record that is judged, so nothing is allocated here.
+        let plain = || word.bytes().filter(u8::is_ascii_alphanumeric).map(|byte| byte.to_ascii_lowercase());
+        WORDS.iter().find(|(known, _)| plain().eq(known.bytes())).map_or(Precision::Day, |(_, precision)| *precision)
     }
 }
 
