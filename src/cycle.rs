@@ -14,6 +14,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
+    vec,
 };
 
 use chrono::{NaiveTime, TimeDelta};
@@ -969,30 +970,17 @@ impl Cycle<'_> {
             self.seen.push(FeedNews { feed, result: FeedResult::Failed(failure) });
         }
         self.report.deferred.extend(plan.deferred);
-        let api = self.deps.api.clone();
         let in_flight = usize::try_from(self.deps.config.source.concurrency.max(1)).unwrap_or(1);
+        let lane = Asking { api: self.deps.api.clone(), asks: Arc::new(Mutex::new(plan.asks.into_iter())), answered };
         tokio::spawn(async move {
-            let mut asks = plan.asks.into_iter();
-            let mut tasks = JoinSet::new();
-            loop {
-                while tasks.len() < in_flight {
-                    let Some(ask) = asks.next() else { break };
-                    let api = api.clone();
-                    tasks.spawn(async move {
-                        // A walk may have grown since it was last paid for.
-                        let most = u32::try_from(ask.cost.saturating_mul(2).saturating_add(8)).ok();
-                        let fetched = api.fetch(&ask.request, ask.known, most).await;
-                        (ask, fetched)
-                    });
-                }
-                match tasks.join_next().await {
-                    None => break,
-                    Some(Ok(pair)) => {
-                        if answered.send(pair).await.is_err() {
-                            break;
-                        }
-                    }
-                    Some(Err(error)) => tracing::error!(%error, "a request ended without an answer"),
+            let mut lanes = JoinSet::new();
+            for _ in 0..in_flight {
+                lanes.spawn(lane.clone().run());
+            }
+            while let Some(ended) = lanes.join_next().await {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a request ended without an answer");
+                    lanes.spawn(lane.clone().run());
                 }
             }
         });
@@ -1052,6 +1040,29 @@ impl Cycle<'_> {
             (None, _) => {
                 self.report.fresh += 1;
                 self.seen.push(FeedNews { feed, result: FeedResult::Fine });
+            }
+        }
+    }
+}
+
+/// Asks one thing after the other, beside others that take from the same plan.
+#[derive(Clone)]
+struct Asking {
+    api: Client,
+    asks: Arc<Mutex<vec::IntoIter<Ask>>>,
+    answered: mpsc::Sender<(Ask, Fetched)>,
+}
+
+impl Asking {
+    async fn run(self) {
+        loop {
+            let next = self.asks.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(ask) = next else { break };
+            // A walk may have grown since it was last paid for.
+            let most = u32::try_from(ask.cost.saturating_mul(2).saturating_add(8)).ok();
+            let fetched = self.api.fetch(&ask.request, ask.known, most).await;
+            if self.answered.send((ask, fetched)).await.is_err() {
+                break;
             }
         }
     }
