@@ -213,6 +213,8 @@ impl Daemon {
             .arg(config)
             .env("NOTIFY_SOCKET", &address)
             .env("RUST_LOG", "cliffwatch=debug")
+            // As the unit in systemd/ has it.
+            .env("MALLOC_ARENA_MAX", std::env::var("MALLOC_ARENA_MAX").unwrap_or_else(|_| "2".into()))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
