@@ -363,4 +363,22 @@ mod tests {
         assert_eq!(program, env!("CARGO_PKG_VERSION"));
         assert!(!beside(&path, "-shm").exists(), "nothing is made beside it");
     }
+
+    #[test]
+    fn a_statement_is_planned_once_whatever_values_it_is_given() {
+        let directory = tempfile::TempDir::new().expect("a directory");
+        let opening =
+            Opening { path: directory.path().join("plans.db"), access: Access::Own, now: chrono::DateTime::UNIX_EPOCH };
+        let opened = open(&opening).expect("opens");
+        for connection in opened.readers.iter().chain(&opened.writer) {
+            // There is a partial index for unlocks, so that the value of the resource might decide.
+            let sql = "SELECT count(*) FROM record WHERE resource = ?1 AND starts_at > ?2";
+            let mut statement = connection.prepare(sql).expect("prepared");
+            for (resource, after) in [("unlock", 1), ("burn", 2), ("unlock", 3)] {
+                let count: i64 = statement.query_row((resource, after), |row| row.get(0)).expect("read");
+                assert_eq!(count, 0);
+            }
+            assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+        }
+    }
 }

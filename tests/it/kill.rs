@@ -298,7 +298,7 @@ points! {
     killed_inside_a_later_commit: "commit.inside:3", UNRECORDED;
     killed_after_a_commit_before_anyone_was_told: "commit.after:3", UNRECORDED;
     killed_after_a_receiver_accepted_before_it_was_recorded: "attempt.before:1", UNRECORDED;
-    killed_after_a_later_receiver_accepted: "attempt.before:5", UNRECORDED;
+    killed_after_a_later_receiver_accepted: "attempt.before:2", UNRECORDED;
     killed_after_an_attempt_was_recorded: "attempt.after:2", UNRECORDED;
 }
 
