@@ -6,6 +6,8 @@
 //! transaction. Then the outbox is woken. Killed at any point, the program has either not asked, or lost an answer that it will ask
 //! for again, or written everything that follows from it.
 
+mod asking;
+
 use std::{
     collections::HashMap,
     fmt,
@@ -13,16 +15,10 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
-    vec,
 };
 
 use chrono::{NaiveTime, TimeDelta};
-use tokio::{
-    sync::mpsc,
-    task::JoinSet,
-    time::{Instant, timeout_at},
-};
+use tokio::sync::mpsc;
 
 use crate::{
     aggregate::{self, Book, Flow, LONGEST_REST, Ledger, Rest, Totals, Worked},
@@ -51,13 +47,8 @@ use crate::{
     watch::Watch,
     wire,
 };
+use asking::{gather, is_fresh};
 
-/// Answers with something to compare that are committed together at most: all that is known of their tokens is in memory at once.
-const BATCH: usize = 32;
-/// Answers of any kind that are committed together at most.
-const MOST_GATHERED: usize = 256;
-/// How long an answer waits for others to be committed with, since a commit costs one about what it costs many.
-const GATHERING: Duration = Duration::from_millis(20);
 /// Tokens that are judged together where nothing was asked: all that is known of them is in memory at once.
 const TICK_BATCH: usize = 16;
 /// Tokens of failed feeds whose names are read for what is told of the source.
@@ -298,7 +289,7 @@ impl Cycle<'_> {
         let Some(resource) = endpoint.resource() else { return Ok(()) };
         let plan = self.plan_tokens(endpoint).await?;
         let mut answers = self.ask(plan);
-        let mut batch = Vec::with_capacity(BATCH);
+        let mut batch = Vec::new();
         while gather(&mut answers, &mut batch).await {
             // poll: what came, beside what was known
             let deps = self.deps;
@@ -951,7 +942,6 @@ impl Cycle<'_> {
 
     /// Asks what was planned, several at a time, and hands the answers over as they come.
     fn ask(&mut self, plan: Plan) -> mpsc::Receiver<(Ask, Fetched)> {
-        let (answered, answers) = mpsc::channel(BATCH * 2);
         self.report.resting += plan.resting;
         if let Some(until) = plan.spent_until {
             let feed = FeedId::whole(match self.report.job {
@@ -971,20 +961,7 @@ impl Cycle<'_> {
         }
         self.report.deferred.extend(plan.deferred);
         let in_flight = usize::try_from(self.deps.config.source.concurrency.max(1)).unwrap_or(1);
-        let lane = Asking { api: self.deps.api.clone(), asks: Arc::new(Mutex::new(plan.asks.into_iter())), answered };
-        tokio::spawn(async move {
-            let mut lanes = JoinSet::new();
-            for _ in 0..in_flight {
-                lanes.spawn(lane.clone().run());
-            }
-            while let Some(ended) = lanes.join_next().await {
-                if let Err(error) = ended {
-                    tracing::error!(%error, "a request ended without an answer");
-                    lanes.spawn(lane.clone().run());
-                }
-            }
-        });
-        answers
+        asking::ask(&self.deps.api, plan.asks, in_flight)
     }
 
     /// What planning goes by now.
@@ -1045,52 +1022,10 @@ impl Cycle<'_> {
     }
 }
 
-/// Asks one thing after the other, beside others that take from the same plan.
-#[derive(Clone)]
-struct Asking {
-    api: Client,
-    asks: Arc<Mutex<vec::IntoIter<Ask>>>,
-    answered: mpsc::Sender<(Ask, Fetched)>,
-}
-
-impl Asking {
-    async fn run(self) {
-        loop {
-            let next = self.asks.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(ask) = next else { break };
-            // A walk may have grown since it was last paid for.
-            let most = u32::try_from(ask.cost.saturating_mul(2).saturating_add(8)).ok();
-            let fetched = self.api.fetch(&ask.request, ask.known, most).await;
-            if self.answered.send((ask, fetched)).await.is_err() {
-                break;
-            }
-        }
-    }
-}
-
 struct WholeUpdate {
     commit: Commit,
     failure: Option<Failure>,
     is_baseline: bool,
-}
-
-/// Waits for answers, and a moment longer for others to be committed with them. False once all have come.
-async fn gather(answers: &mut mpsc::Receiver<(Ask, Fetched)>, batch: &mut Vec<(Ask, Fetched)>) -> bool {
-    if answers.recv_many(batch, BATCH).await == 0 {
-        return false;
-    }
-    let until = Instant::now() + GATHERING;
-    loop {
-        let fresh = batch.iter().filter(|answer| is_fresh(answer)).count();
-        let room = BATCH.saturating_sub(fresh).min(MOST_GATHERED.saturating_sub(batch.len()));
-        if room == 0 || !matches!(timeout_at(until, answers.recv_many(batch, room)).await, Ok(1..)) {
-            return true;
-        }
-    }
-}
-
-fn is_fresh((_, fetched): &(Ask, Fetched)) -> bool {
-    matches!(fetched.outcome, Outcome::Fresh(_))
 }
 
 fn payload(fetched: &Fetched) -> Option<&Payload> {

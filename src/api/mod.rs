@@ -131,7 +131,7 @@ pub enum Outcome {
 pub struct Answer {
     /// The payload of all pages together.
     pub payload: Payload,
-    /// Hash over the raw spans of `data`, page by page.
+    /// Hash over the raw spans of `data`, page by page, and what the server counts.
     pub hash: ContentHash,
     /// What was odd in it, the first hundred.
     pub oddities: Vec<wire::Oddity>,

@@ -367,8 +367,7 @@ mod tests {
     #[test]
     fn a_statement_is_planned_once_whatever_values_it_is_given() {
         let directory = tempfile::TempDir::new().expect("a directory");
-        let opening =
-            Opening { path: directory.path().join("plans.db"), access: Access::Own, now: chrono::DateTime::UNIX_EPOCH };
+        let opening = Opening { path: directory.path().join("plans.db"), access: Access::Own, now: chrono::DateTime::UNIX_EPOCH };
         let opened = open(&opening).expect("opens");
         for connection in opened.readers.iter().chain(&opened.writer) {
             // There is a partial index for unlocks, so that the value of the resource might decide.
