@@ -127,6 +127,8 @@ pub struct Alert {
     pub level: Option<u32>,
     /// Labels as last rendered, `alertname` and `token` included.
     pub labels: Labels,
+    /// Labels that it had before while it fired, the present ones not among them: others know an alert by its labels.
+    pub former_labels: Vec<Labels>,
     /// Annotations as last rendered.
     pub annotations: BTreeMap<String, String>,
     /// Receivers that were told it fires: its end is told to the same.
@@ -149,6 +151,22 @@ pub struct Alert {
     pub recheck_at: Option<Timestamp>,
     /// Last transition or rendering.
     pub updated_at: Timestamp,
+}
+
+/// Most label sets that are remembered of one alert; the oldest go first.
+pub const MAX_FORMER_LABELS: usize = 8;
+
+impl Alert {
+    /// Gives it the labels as they are rendered now, and remembers those that it had while it fired.
+    pub fn relabel(&mut self, labels: Labels) {
+        let before = std::mem::replace(&mut self.labels, labels);
+        if self.state == AlertState::Firing && !before.is_empty() && before != self.labels {
+            self.former_labels.push(before);
+        }
+        let labels = &self.labels;
+        self.former_labels.retain(|former| former != labels);
+        self.former_labels.drain(..self.former_labels.len().saturating_sub(MAX_FORMER_LABELS));
+    }
 }
 
 /// What kind of message a notice makes: `type` of the webhook body.
@@ -249,6 +267,9 @@ pub struct AlertBody {
     pub reason: String,
     /// Labels.
     pub labels: Labels,
+    /// Labels that it had before while it fired, such as those of a lower level; left out of JSON where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_labels: Vec<Labels>,
     /// Annotations, rendered.
     pub annotations: BTreeMap<String, String>,
     /// When it began.

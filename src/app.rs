@@ -23,12 +23,13 @@ use crate::{
     config::Config,
     cycle::{self, CycleError, CycleReport, Judgement, run_cycle},
     diagnostic::SourceText,
+    digest,
     dispatch::Dispatcher,
     evaluate::Context,
     http::{self, Health},
     metrics::{Metrics, OutboxLevel},
-    notify::Receivers,
-    outbox::{Announce, DeliveryReport, Down, Meter, Outbox, OutboxDeps},
+    notify::{Receivers, unsubscribe},
+    outbox::{Announce, Carrier, DeliveryReport, Down, Meter, Outbox, OutboxDeps},
     reload,
     route::{RouteTree, Sections},
     rules::RuleSet,
@@ -54,6 +55,10 @@ const REFRESH: Duration = Duration::from_secs(10);
 const PRUNE: TimeDelta = TimeDelta::hours(6);
 /// The dead man's switch is pinged no more often than this.
 const PING_EVERY: TimeDelta = TimeDelta::seconds(30);
+
+/// How long after a cycle the outbox may take to be drained, if the dead man's switch is to be pinged for it; and how often that is looked at.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
+const DRAIN_LOOK: Duration = Duration::from_millis(250);
 
 /// How late a slot may be taken before the ticker counts as standing still.
 const SLOT_PATIENCE: TimeDelta = TimeDelta::seconds(60);
@@ -186,11 +191,11 @@ impl App {
             tracing::error!("the rule files have errors: the rules of the last good files go on working\n{problem}");
         }
         let judgement = Arc::new(RwLock::new(Arc::new(Judgement { rules, routes })));
-        let dispatcher = Dispatcher::new(store.clone(), judgement.clone(), &config.receivers, &config.delivery);
+        let dispatcher = Dispatcher::new(store.clone(), judgement.clone(), &config.receivers, &config.delivery, watch.clone());
         let outbox_deps = OutboxDeps {
             ledger: Arc::new(store.clone()),
             dispatch: Some(Arc::new(dispatcher.map_err(AppError::Config)?)),
-            transport: receivers.clone(),
+            transport: Arc::new(Carrier { receivers: receivers.clone(), store: store.clone() }),
             announce: Arc::new(Announcer { judgement: judgement.clone() }),
             meter: Arc::new(Counter { metrics: metrics.clone() }),
             clock: clock.clone(),
@@ -372,18 +377,19 @@ impl App {
         }
     }
 
-    /// Runs a job for its slot and says what came of it: log, health, metrics, dead man's switch.
-    async fn run_job(&self, job: Job, slot: Timestamp) {
+    /// Runs a job for its slot and says what came of it: log, health, metrics. True where all of it went well.
+    async fn run_job(&self, job: Job, slot: Timestamp) -> bool {
         let now = self.clock.now();
         match run_cycle(&self.deps, job, slot, now).await {
             Ok(report) => {
                 self.health.cycle_ended(now, report.to_string());
                 self.log(&report);
-                if self.is_store_well_again().await && report.failed.is_empty() {
-                    self.ping().await;
-                }
+                self.is_store_well_again().await && report.failed.is_empty()
             }
-            Err(error) => self.store_failed(&error).await,
+            Err(error) => {
+                self.store_failed(&error).await;
+                false
+            }
         }
     }
 
@@ -485,14 +491,7 @@ impl App {
             }
             *pinged_at = Some(now);
         }
-        let well = match self.deps.store.gauges().await {
-            Ok(gauges) => {
-                gauges.outbox.iter().all(|receiver| receiver.pending() == 0)
-                    && self.deps.store.source_alerts().await.is_ok_and(|open| open.is_empty())
-            }
-            Err(_) => false,
-        };
-        if !well {
+        if !self.is_drained(now).await || !self.deps.store.source_alerts().await.is_ok_and(|open| open.is_empty()) {
             return;
         }
         match self.deps.config.http.switch().resolve() {
@@ -508,6 +507,22 @@ impl App {
         }
     }
 
+    /// Whether everything that was decided before `since` is delivered, given up, or held back on purpose; it has a while to come so far.
+    async fn is_drained(&self, since: Timestamp) -> bool {
+        let drained = async {
+            loop {
+                let is_dispatched = self.deps.outbox.dispatched_at().is_some_and(|at| at >= since);
+                let pending = self.deps.store.pending_receivers().await;
+                if is_dispatched && pending.is_ok_and(|pending| pending.is_empty()) {
+                    return;
+                }
+                tokio::time::sleep(DRAIN_LOOK).await;
+            }
+        };
+        self.deps.outbox.wake();
+        tokio::time::timeout(DRAIN_PATIENCE, drained).await.is_ok()
+    }
+
     /// Reads the gauges.
     async fn refresh(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
@@ -517,6 +532,8 @@ impl App {
         let gauges = self.deps.store.gauges().await?;
         let credit = self.deps.store.credit().await?;
         let open = self.deps.store.source_alerts().await?;
+        let telling = self.deps.store.telling(now, now - digest::DAY).await?;
+        self.deps.metrics.set_telling(&telling, now);
         let levels: Vec<OutboxLevel> = gauges
             .outbox
             .iter()
@@ -557,7 +574,12 @@ impl App {
             let app = app.clone();
             Arc::new(move |job, slot| {
                 let app = app.clone();
-                Box::pin(async move { app.run_job(job, slot).await })
+                Box::pin(async move {
+                    if app.run_job(job, slot).await && app.pinger.is_some() {
+                        // Beside the schedule, which does not wait until the outbox is drained.
+                        tokio::spawn(async move { app.ping().await });
+                    }
+                })
             })
         };
         let schedule = Schedule::start(app.deps.slots.clone(), &last_runs, app.clock.clone(), run)
@@ -637,6 +659,8 @@ impl App {
             watch: Arc::new(self.deps.watch.clone()),
             external_url: config.http.external_url.as_deref().and_then(|url| url::Url::parse(url).ok()),
             receivers: config.receivers.iter().map(|receiver| ReceiverName::from(receiver.name.as_str())).collect(),
+            digests: digest::plans(&config.receivers).map_err(AppError::Config)?.into(),
+            subscribers: unsubscribe::subscribers(&config.receivers).into(),
             database: config.store.path.clone(),
             reload: Arc::new(move || {
                 let app = reloads.upgrade();

@@ -22,6 +22,9 @@ use crate::{
 /// How far a digest looks ahead unless its receiver says otherwise.
 pub const AHEAD: TimeDelta = TimeDelta::days(7);
 
+/// A day, over which what was held back is counted for a look.
+pub const DAY: TimeDelta = TimeDelta::days(1);
+
 /// Lines of each part; what is left out is counted.
 pub const MAX_LINES: usize = 50;
 
@@ -75,23 +78,63 @@ impl Schedule {
     /// skips is the time after the gap; one that it shows twice is the first.
     #[must_use]
     pub fn last(&self, now: Timestamp) -> Option<Timestamp> {
+        (0..=LOOK_BACK_DAYS).find_map(|back| self.slot(now, -back).filter(|slot| *slot <= now))
+    }
+
+    /// The first slot after `now`.
+    #[must_use]
+    pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
+        (-1..=LOOK_BACK_DAYS).find_map(|ahead| self.slot(now, ahead).filter(|slot| *slot > now))
+    }
+
+    /// The slot on the day so many days from that of `now`; none where that is none of its days.
+    fn slot(&self, now: Timestamp, days: i64) -> Option<Timestamp> {
         let there = jiff::Timestamp::from_millisecond(now.timestamp_millis()).ok()?.to_zoned(self.zone.clone());
+        let date = there.date().checked_add(days.days()).ok()?;
+        if !self.days.contains(&date.weekday()) {
+            return None;
+        }
         let (hour, minute) = (i8::try_from(self.minute / 60).ok()?, i8::try_from(self.minute % 60).ok()?);
-        (0..=LOOK_BACK_DAYS).find_map(|back| {
-            let date = there.date().checked_sub(back.days()).ok()?;
-            if !self.days.contains(&date.weekday()) {
-                return None;
-            }
-            let slot = date.at(hour, minute, 0, 0).to_zoned(self.zone.clone()).ok()?;
-            Timestamp::from_timestamp_millis(slot.timestamp().as_millisecond()).filter(|slot| *slot <= now)
-        })
+        let slot = date.at(hour, minute, 0, 0).to_zoned(self.zone.clone()).ok()?;
+        Timestamp::from_timestamp_millis(slot.timestamp().as_millisecond())
     }
 }
+
+/// The digest of one receiver.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Whose.
+    pub receiver: ReceiverName,
+    /// When.
+    pub schedule: Schedule,
+    /// When, in words: `08:00 Europe/Paris, mon:fri`.
+    pub words: String,
+}
+
+/// The digests of a config, in the order of its receivers.
+///
+/// # Errors
+/// What is wrong with the first that is wrong; the check of the config finds it with its place.
+pub fn plans(receivers: &[config::Receiver]) -> Result<Vec<Plan>, String> {
+    let with_digest = receivers.iter().filter_map(|receiver| Some((receiver, receiver.digest.as_ref()?)));
+    with_digest
+        .map(|(receiver, digest)| {
+            let schedule = Schedule::of(digest)
+                .map_err(|(key, message, _)| format!("the digest of receiver {:?}: {key}: {message}", receiver.name))?;
+            let days = if digest.days.is_empty() { String::new() } else { format!(", {}", digest.days.join(" ")) };
+            let words = format!("{} {}{days}", digest.at, digest.timezone.as_deref().unwrap_or("UTC"));
+            Ok(Plan { receiver: ReceiverName::from(receiver.name.as_str()), schedule, words })
+        })
+        .collect()
+}
+
+/// How the names begin under which the slots of digests are kept.
+pub const JOB_PREFIX: &str = "digest/";
 
 /// The name under which the slots of a receiver's digest are kept.
 #[must_use]
 pub fn job_name(receiver: &ReceiverName) -> String {
-    format!("digest/{receiver}")
+    format!("{JOB_PREFIX}{receiver}")
 }
 
 /// What a digest tells: `record` of its notice's body, as JSON.
@@ -291,6 +334,7 @@ impl Digest {
                 when: None,
                 lead: None,
                 event: None,
+                former_labels: Vec::new(),
                 series: Vec::new(),
                 source: SourceBody::default(),
             },
@@ -399,6 +443,25 @@ mod tests {
         assert_eq!(slots(&skipped, "2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z"), ["29 01:30", "30 00:30"]);
         let twice = schedule("02:30", &[], "Europe/Paris");
         assert_eq!(slots(&twice, "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z"), ["25 00:30", "26 01:30"]);
+    }
+
+    #[test]
+    fn the_next_digest_is_the_one_that_comes() {
+        for (of, from) in [
+            (schedule("08:00", &[], "Europe/Paris"), "2026-03-27T12:00:00Z"),
+            (schedule("02:30", &[], "Europe/Paris"), "2026-10-24T12:00:00Z"),
+            (schedule("23:45", &["sun"], "America/New_York"), "2026-03-06T00:00:00Z"),
+            (schedule("00:10", &["mon"], "Pacific/Auckland"), "2026-09-25T00:00:00Z"),
+        ] {
+            let mut now = time(from);
+            for _ in 0..6 {
+                let next = of.next(now).expect("a slot");
+                assert!(next > now && next - now <= TimeDelta::days(8));
+                assert_eq!(of.last(next - TimeDelta::seconds(1)), of.last(now), "nothing lies between");
+                assert_eq!(of.last(next), Some(next));
+                now = next;
+            }
+        }
     }
 
     #[test]

@@ -13,15 +13,17 @@ use crate::{
     alert::{Notice, NoticeKind, notice_id},
     config,
     cycle::Judgement,
-    digest::{self, Digest, Material, Schedule},
+    digest::{self, Digest, Material, Plan, Schedule},
     evaluate::{self, Context, TokenFacts},
     group::Policy,
+    notify::unsubscribe::{self, Subscriber},
     outbox::{Dispatch, LedgerError, Pending},
     store::{
         Store, StoreError,
         model::{ChangeFilter, Commit, DeliveryState, Dispatched, FateFilter, Repeat, UpcomingFilter},
     },
     supply::{ReceiverName, Timestamp, TokenId},
+    watch::Watch,
 };
 
 /// Rows of each kind that a digest is made of; more than it lists, so that it can count.
@@ -33,7 +35,11 @@ pub struct Dispatcher {
     store: Store,
     judgement: Arc<RwLock<Arc<Judgement>>>,
     max_per_hour: BTreeMap<ReceiverName, u32>,
-    digests: Vec<(ReceiverName, Schedule)>,
+    digests: Vec<Plan>,
+    /// Who gets digests by mail.
+    subscribers: Vec<Subscriber>,
+    /// Which groups hold a token.
+    watch: Watch,
     /// The last slot of each digest, once it was read.
     slots: Mutex<Option<BTreeMap<String, Timestamp>>>,
 }
@@ -48,20 +54,17 @@ impl Dispatcher {
         judgement: Arc<RwLock<Arc<Judgement>>>,
         receivers: &[config::Receiver],
         delivery: &config::Delivery,
+        watch: Watch,
     ) -> Result<Self, String> {
-        let mut digests = Vec::new();
-        let mut max_per_hour = BTreeMap::new();
-        for receiver in receivers {
-            let name = ReceiverName::from(receiver.name.as_str());
-            if let Some(digest) = &receiver.digest {
-                let schedule = Schedule::of(digest)
-                    .map_err(|(key, message, _)| format!("the digest of receiver {:?}: {key}: {message}", receiver.name))?;
-                digests.push((name.clone(), schedule));
-            }
-            max_per_hour.insert(name, receiver.max_per_hour.unwrap_or(delivery.max_per_hour));
-        }
+        let digests = digest::plans(receivers)?;
+        let of = |receiver: &config::Receiver| {
+            let max_per_hour = receiver.max_per_hour.unwrap_or(delivery.max_per_hour);
+            (ReceiverName::from(receiver.name.as_str()), max_per_hour)
+        };
+        let max_per_hour = receivers.iter().map(of).collect();
         store.await_dispatch();
-        Ok(Self { store, judgement, max_per_hour, digests, slots: Mutex::new(None) })
+        let subscribers = unsubscribe::subscribers(receivers);
+        Ok(Self { store, judgement, max_per_hour, digests, subscribers, watch, slots: Mutex::new(None) })
     }
 
     fn judgement(&self) -> Arc<Judgement> {
@@ -85,14 +88,15 @@ impl Dispatcher {
         let known = self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut slots = match known {
             Some(slots) => slots,
-            None => self.store.job_slots().await?.into_iter().filter(|(name, _)| name.starts_with("digest/")).collect(),
+            None => self.store.job_slots().await?.into_iter().filter(|(name, _)| name.starts_with(digest::JOB_PREFIX)).collect(),
         };
-        for (receiver, schedule) in &self.digests {
+        for Plan { receiver, schedule, .. } in &self.digests {
             let Some(slot) = schedule.last(now) else { continue };
             let name = digest::job_name(receiver);
             let mut commit = Commit { at: now, jobs: vec![(name.clone(), slot)], ..Commit::default() };
             match slots.get(&name) {
                 Some(last) if *last >= slot => continue,
+                Some(_) if !self.is_wanted(receiver).await? => {}
                 // Of several that were missed, one is sent: it tells what changed since the last.
                 Some(last) => {
                     commit.notices = vec![self.digest(receiver, schedule, *last, slot, now).await?.notice(receiver, now)]
@@ -105,6 +109,14 @@ impl Dispatcher {
         }
         *self.slots.lock().unwrap_or_else(PoisonError::into_inner) = Some(slots);
         Ok(())
+    }
+
+    /// Whether anybody wants the digests of a receiver.
+    async fn is_wanted(&self, receiver: &ReceiverName) -> Result<bool, StoreError> {
+        let stopped = self.store.opt_outs(Some(receiver.clone())).await?;
+        let mut of_it = self.subscribers.iter().filter(|subscriber| subscriber.receiver == *receiver).peekable();
+        // One without mail recipients has none who could stop it.
+        Ok(of_it.peek().is_none() || of_it.any(|subscriber| stopped.iter().all(|wish| wish.address != subscriber.address)))
     }
 
     async fn digest(
@@ -208,8 +220,9 @@ impl Dispatcher {
         let Some(snapshot) = snapshots.first() else { return Ok(None) };
         let read_at = snapshot.feeds.iter().filter(|(endpoint, _)| endpoint.resource() == Some(resource));
         let polled_at: Vec<_> = read_at.filter_map(|(_, state)| Some((resource, state.read_at?))).collect();
+        let placed = self.watch.placed(snapshot.token.clone());
         let facts = TokenFacts {
-            token: &snapshot.token,
+            token: &placed,
             is_watched: true,
             records: &snapshot.records,
             resources: &[resource],

@@ -403,6 +403,7 @@ impl<'a> About<'a> {
             status: status.to_owned(),
             reason: reason.to_owned(),
             labels: alert.labels.clone(),
+            former_labels: alert.former_labels.clone(),
             annotations: alert.annotations.clone(),
             starts_at: alert.starts_at.unwrap_or(now),
             ends_at: alert.ends_at,
@@ -544,6 +545,8 @@ impl Judgement<'_> {
         alert.level = rule.level(&about.scope(self.now));
         alert.leads = terms.leads(alert.due, self.now);
         self.render(rule, about, &mut alert);
+        // What it was called while it was pending was told to nobody.
+        alert.former_labels.clear();
         let reason = about.lead.map_or_else(|| "firing".to_owned(), |lead| format!("lead {}", lead.text));
         self.tell(&terms, about, alert, is_opening, NoticeKind::Firing, "firing".to_owned(), &reason);
     }
@@ -753,7 +756,7 @@ impl Judgement<'_> {
     fn render<J: Judge>(&mut self, rule: &J, about: &About<'_>, alert: &mut Alert) {
         let rendered = rule.render(&about.scope(self.now), alert.level);
         self.draft.template_failed(&alert.rule, rendered.error);
-        alert.labels = rendered.labels;
+        alert.relabel(rendered.labels);
         alert.annotations = rendered.annotations;
         alert.updated_at = self.now;
     }
@@ -803,6 +806,7 @@ pub(crate) fn blank(rule: RuleId, name: &str, subject: String, state: AlertState
         key: None,
         level: None,
         labels: Labels::new(),
+        former_labels: Vec::new(),
         annotations: BTreeMap::new(),
         told: Vec::new(),
         leads: Vec::new(),
@@ -825,6 +829,7 @@ pub(crate) fn plain_body(alert: &Alert, status: &str, reason: &str, now: Timesta
         status: status.to_owned(),
         reason: reason.to_owned(),
         labels: alert.labels.clone(),
+        former_labels: alert.former_labels.clone(),
         annotations: alert.annotations.clone(),
         starts_at: alert.starts_at.unwrap_or(now),
         ends_at: alert.ends_at,

@@ -2,9 +2,11 @@
 //!
 //! A request passes the gate first ([`guard`]): on loopback its `Host` must name us, which keeps other people's web pages out (DNS
 //! rebinding); off loopback it must carry the bearer token, `/-/healthy` alone excepted. What changes something needs the token
-//! always. Then a handler asks the store and renders; those of [`silences`] alone write.
+//! always. Then a handler asks the store and renders; those of [`silences`] alone write, and [`unsubscribe`], whose links carry their
+//! own proof and pass no gate.
 
 mod silences;
+mod unsubscribe;
 mod upcoming;
 
 use std::{
@@ -41,12 +43,14 @@ use tower_http::{
 use url::Url;
 
 use crate::{
-    alert::AlertState,
+    alert::{Alert, AlertState},
     change::ChangeKind,
     clock::Clock,
     config::{Secret, Span},
     cycle::Judgement,
+    digest::{self, Plan},
     metrics::{self, Metrics},
+    notify::unsubscribe::Subscriber,
     store::{
         Store, StoreError,
         model::{AlertFilter, ChangeFilter, DeliveryState, OutboxFilter, UpcomingFilter},
@@ -190,6 +194,10 @@ pub struct Deps {
     pub external_url: Option<Url>,
     /// Receivers of the config, by name, in their order.
     pub receivers: Vec<ReceiverName>,
+    /// Digests of the config.
+    pub digests: Arc<[Plan]>,
+    /// Who gets them by mail.
+    pub subscribers: Arc<[Subscriber]>,
     /// The database file, for the status.
     pub database: PathBuf,
     /// What `POST /-/reload` does.
@@ -215,12 +223,13 @@ pub fn router(deps: Deps) -> Router {
         .layer(middleware::from_fn_with_state(deps.clone(), guard))
         // Asked by load balancers and probes that hold no secret; it tells nothing but that we are.
         .route("/-/healthy", get(async || "healthy\n"))
+        .route(&format!("/{}/{{tag}}", unsubscribe::PATH), get(unsubscribe::ask).post(unsubscribe::stop))
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here\n"))
         .layer(CompressionLayer::new())
         .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
         .layer(SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
         .layer(SetResponseHeaderLayer::overriding(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
-        .layer(SetResponseHeaderLayer::overriding(
+        .layer(SetResponseHeaderLayer::if_not_present(
             header::CONTENT_SECURITY_POLICY,
             HeaderValue::from_static(
                 "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -363,12 +372,7 @@ async fn reload(State(deps): State<Deps>) -> Response {
 }
 
 async fn metrics_page(State(deps): State<Deps>, headers: HeaderMap) -> impl IntoResponse {
-    let takes =
-        |kind: &str| headers.get_all(header::ACCEPT).iter().any(|accept| accept.to_str().is_ok_and(|text| text.contains(kind)));
-    let (kind, page) = match takes("application/openmetrics-text") {
-        true => (metrics::CONTENT_TYPE, deps.metrics.encode()),
-        false => (metrics::PLAIN_CONTENT_TYPE, deps.metrics.encode_plain()),
-    };
+    let (kind, page) = metrics::shown(deps.metrics.encode(), metrics::takes_openmetrics(&headers));
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], page)
 }
 
@@ -378,6 +382,7 @@ async fn status_view(deps: &Deps) -> Result<StatusView, StoreError> {
     let endpoints = deps.store.poll_stats().await?;
     let credit = deps.store.credit().await?;
     let troubles = deps.store.source_alerts().await?;
+    let telling = deps.store.telling(now, now - digest::DAY).await?;
     Ok(StatusView::of(StatusParts {
         now,
         counts: &counts,
@@ -385,6 +390,9 @@ async fn status_view(deps: &Deps) -> Result<StatusView, StoreError> {
         credit: &credit,
         troubles: &troubles,
         receivers: deps.receivers.iter().map(|name| name.as_str().to_owned()).collect(),
+        telling: &telling,
+        digests: &deps.digests,
+        subscribers: &deps.subscribers,
         database: deps.database.clone(),
         rules: deps.health.rules(),
         daemon: Some(deps.health.view()),
@@ -400,7 +408,7 @@ async fn page(State(deps): State<Deps>) -> Result<Html<String>, Refusal> {
     let page = Page {
         status: status_view(&deps).await?,
         upcoming: upcoming.iter().filter_map(|row| UnlockView::of(row, now)).collect(),
-        alerts: alerts.iter().map(AlertView::of).collect(),
+        alerts: alert_views(&deps, &alerts).await?,
         changes: changes
             .iter()
             .map(|row| ChangeLine { at: row.at.format("%Y-%m-%d %H:%M").to_string(), text: change_line(row) })
@@ -503,7 +511,13 @@ async fn alerts(State(deps): State<Deps>, parameters: Parameters) -> Result<Json
         token: asked.token.as_deref().map(TokenId::from),
         limit: asked.limit(),
     };
-    Ok(Json(deps.store.alerts(filter).await?.iter().map(AlertView::of).collect()))
+    let alerts = deps.store.alerts(filter).await?;
+    Ok(Json(alert_views(&deps, &alerts).await?))
+}
+
+async fn alert_views(deps: &Deps, alerts: &[Alert]) -> Result<Vec<AlertView>, StoreError> {
+    let standings = deps.store.standings(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
+    Ok(AlertView::all(alerts, &standings))
 }
 
 async fn outbox(State(deps): State<Deps>, parameters: Parameters) -> Result<Response, Refusal> {

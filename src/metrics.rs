@@ -18,15 +18,16 @@ use prometheus_client::{
 use crate::{
     alert::AlertState,
     change::ChangeKind,
-    store::model::CreditState,
+    silence::SilenceState,
+    store::model::{CreditState, HeldCount, Telling},
     supply::{Endpoint, ReceiverName, RuleId, Timestamp},
 };
 
-/// Content type of [`Metrics::encode_plain`]: the older text format, which everything that scrapes can read.
-pub const PLAIN_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Content type of the older text format, which everything that scrapes can read.
+const PLAIN_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Content type of [`Metrics::encode`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Content type of OpenMetrics.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Labels = Vec<(&'static str, String)>;
 type Number = Gauge<f64, AtomicU64>;
@@ -65,6 +66,11 @@ pub struct Metrics {
     pending: Family<Labels, Gauge>,
     oldest: Family<Labels, Number>,
     dead: Family<Labels, Gauge>,
+    held: Family<Labels, Gauge>,
+    silences: Family<Labels, Gauge>,
+    acknowledged: Gauge,
+    digest_slot: Family<Labels, Number>,
+    digest_stopped: Family<Labels, Gauge>,
     reload: Gauge,
     rule_match: Family<Labels, Number>,
     template_fallbacks: Counter,
@@ -96,6 +102,11 @@ impl Metrics {
             pending: Family::default(),
             oldest: Family::default(),
             dead: Family::default(),
+            held: Family::default(),
+            silences: Family::default(),
+            acknowledged: Gauge::default(),
+            digest_slot: Family::default(),
+            digest_stopped: Family::default(),
             reload: Gauge::default(),
             rule_match: Family::default(),
             template_fallbacks: Counter::default(),
@@ -121,6 +132,11 @@ impl Metrics {
         r.register("outbox_pending", "Deliveries that wait, retries included", m.pending.clone());
         r.register("outbox_oldest_seconds", "Age of the oldest delivery that waits", m.oldest.clone());
         r.register("outbox_dead", "Dead letters that nobody re-sent or dropped", m.dead.clone());
+        r.register("messages_held", "Messages in no delivery: waiting for their group, silenced, inhibited", m.held.clone());
+        r.register("silences", "Silences by state", m.silences.clone());
+        r.register("alerts_acknowledged", "Alerts that somebody acknowledged", m.acknowledged.clone());
+        r.register("digest_last_timestamp_seconds", "The time of the last digest", m.digest_slot.clone());
+        r.register("digest_recipients_stopped", "Mail recipients who stopped the digest", m.digest_stopped.clone());
         r.register("config_last_reload_successful", "Whether the rules at work are those of the files", m.reload.clone());
         r.register("rule_last_match_timestamp_seconds", "When the rule last held for something", m.rule_match.clone());
         r.register("template_fallbacks", "Messages that fell back to the built-in text", m.template_fallbacks.clone());
@@ -202,6 +218,30 @@ impl Metrics {
         }
     }
 
+    /// What holds messages back, and how many; what is no longer there disappears.
+    pub fn set_telling(&self, telling: &Telling, now: Timestamp) {
+        self.held.clear();
+        for HeldCount { receiver, waiting, silenced, inhibited, .. } in &telling.held {
+            for (state, count) in [("waiting", waiting), ("silenced", silenced), ("inhibited", inhibited)] {
+                let labels = vec![("receiver", receiver.as_str().to_owned()), ("state", state.to_owned())];
+                self.held.get_or_create(&labels).set(whole(*count));
+            }
+        }
+        for state in [SilenceState::Active, SilenceState::Pending] {
+            let count = telling.silences.iter().filter(|silence| silence.state(now) == state).count();
+            self.silences.get_or_create(&vec![("state", state.as_str().to_owned())]).set(whole(count as u64));
+        }
+        self.acknowledged.set(whole(telling.acks.len() as u64));
+        for (job, at) in &telling.digests {
+            let receiver = job.trim_start_matches(crate::digest::JOB_PREFIX).to_owned();
+            self.digest_slot.get_or_create(&vec![("receiver", receiver)]).set(seconds(*at));
+        }
+        self.digest_stopped.clear();
+        for wish in &telling.opt_outs {
+            self.digest_stopped.get_or_create(&vec![("receiver", wish.receiver.as_str().to_owned())]).inc();
+        }
+    }
+
     /// Whether the last reload took.
     pub fn set_reload(&self, is_good: bool) {
         self.reload.set(i64::from(is_good));
@@ -217,7 +257,7 @@ impl Metrics {
         self.template_fallbacks.inc();
     }
 
-    /// All of it as text, to be sent as [`CONTENT_TYPE`].
+    /// All of it as OpenMetrics; see [`shown`].
     #[must_use]
     pub fn encode(&self) -> String {
         let mut page = String::new();
@@ -225,31 +265,41 @@ impl Metrics {
         let _ = text::encode(&mut page, &self.registry);
         page
     }
+}
 
-    /// The same in the older text format, to be sent as [`PLAIN_CONTENT_TYPE`]: a family is called as its samples are there, and
-    /// there is no type `info`.
-    #[must_use]
-    pub fn encode_plain(&self) -> String {
-        let page = self.encode();
-        let kinds: HashMap<&str, &str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
-        let mut plain = String::with_capacity(page.len() + 256);
-        for line in page.lines().filter(|line| *line != "# EOF") {
-            let comment = ["# HELP ", "# TYPE "].into_iter().find_map(|word| Some((word, line.strip_prefix(word)?)));
-            let Some((word, (family, rest))) = comment.and_then(|(word, of)| Some((word, of.split_once(' ')?))) else {
-                plain.push_str(line);
-                plain.push('\n');
-                continue;
-            };
-            let suffix = match kinds.get(family).copied() {
-                Some("counter") => "_total",
-                Some("info") => "_info",
-                _ => "",
-            };
-            let rest = if word == "# TYPE " && rest == "info" { "gauge" } else { rest };
-            plain.push_str(&format!("{word}{family}{suffix} {rest}\n"));
-        }
-        plain
+/// A page of metrics as it is sent, with its content type: as it is to those who take OpenMetrics, else in the older text format, where
+/// a family is called as its samples are and there is no type `info`.
+#[must_use]
+pub fn shown(openmetrics: String, takes_openmetrics: bool) -> (&'static str, String) {
+    if takes_openmetrics {
+        return (CONTENT_TYPE, openmetrics);
     }
+    let page = &openmetrics;
+    let kinds: HashMap<&str, &str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
+    let mut plain = String::with_capacity(page.len() + 256);
+    for line in page.lines().filter(|line| *line != "# EOF") {
+        let comment = ["# HELP ", "# TYPE "].into_iter().find_map(|word| Some((word, line.strip_prefix(word)?)));
+        let Some((word, (family, rest))) = comment.and_then(|(word, of)| Some((word, of.split_once(' ')?))) else {
+            plain.push_str(line);
+            plain.push('\n');
+            continue;
+        };
+        let suffix = match kinds.get(family).copied() {
+            Some("counter") => "_total",
+            Some("info") => "_info",
+            _ => "",
+        };
+        let rest = if word == "# TYPE " && rest == "info" { "gauge" } else { rest };
+        plain.push_str(&format!("{word}{family}{suffix} {rest}\n"));
+    }
+    (PLAIN_CONTENT_TYPE, plain)
+}
+
+/// Whether a scraper takes OpenMetrics, by its `Accept` headers.
+#[must_use]
+pub fn takes_openmetrics(headers: &axum::http::HeaderMap) -> bool {
+    let accepted = headers.get_all(axum::http::header::ACCEPT).iter();
+    accepted.into_iter().any(|accept| accept.to_str().is_ok_and(|text| text.contains("application/openmetrics-text")))
 }
 
 fn whole(number: u64) -> i64 {
@@ -297,7 +347,7 @@ mod tests {
     fn the_older_format_names_each_family_as_its_samples() {
         let metrics = Metrics::new();
         metrics.poll(Endpoint::Burn, "fresh", at());
-        let page = metrics.encode_plain();
+        let page = shown(metrics.encode(), false).1;
         for line in [
             "# TYPE cliffwatch_polls_total counter",
             "# HELP cliffwatch_polls_total Requests to the source by what came of them.",

@@ -13,13 +13,14 @@
 //! recorded later, and until then nothing else is sent on its lane. Of one alert, a receiver is told things in the order in which they
 //! were decided.
 
+mod carrier;
 mod health;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     fmt,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -35,7 +36,7 @@ use crate::{
     alert::{Alert, AlertState, Notice, NoticeKind},
     clock::Clock,
     config,
-    notify::{Next, Outcome, Receivers, retry},
+    notify::{Next, Outcome, retry},
     store::{
         Store,
         model::{Attempt, AttemptRecord, Commit, DeliveryState, Dispatched, DueDelivery},
@@ -43,6 +44,7 @@ use crate::{
     supply::{DeliveryId, ReceiverName, RuleId, Timestamp},
     systemd::Progress,
 };
+pub use carrier::Carrier;
 use health::Health;
 
 /// Deliveries read at once.
@@ -163,25 +165,6 @@ pub trait Transport: Send + Sync + 'static {
     ) -> Pending<'a, (Outcome, Attempt)>;
 }
 
-impl Transport for Receivers {
-    fn names(&self) -> Vec<ReceiverName> {
-        Receivers::names(self).cloned().collect()
-    }
-
-    fn max_per_hour(&self, receiver: &ReceiverName) -> u32 {
-        Receivers::max_per_hour(self, receiver).unwrap_or(1)
-    }
-
-    fn send<'a>(
-        &'a self,
-        receiver: &'a ReceiverName,
-        delivery: &'a DueDelivery,
-        now: Timestamp,
-    ) -> Pending<'a, (Outcome, Attempt)> {
-        Box::pin(Receivers::send(self, receiver, delivery, now))
-    }
-}
-
 /// What is said of deliveries that fail, and to whom. None: to nobody.
 pub trait Announce: Send + Sync + 'static {
     /// The rule under which trouble with receivers runs.
@@ -289,6 +272,8 @@ struct Shared {
     dispatch_bell: Notify,
     /// Marked by the dispatcher whenever it has looked.
     dispatch_progress: Progress,
+    /// When the dispatcher last began a look that went well.
+    dispatched_at: std::sync::Mutex<Option<Timestamp>>,
     stop: CancellationToken,
 }
 
@@ -340,7 +325,8 @@ impl Outbox {
         let progress = names.iter().map(|name| (name.clone(), Progress::default())).collect();
         let (dispatch_bell, stop) = (Notify::new(), CancellationToken::new());
         let dispatch_progress = Progress::default();
-        let shared = Arc::new(Shared { deps, bells, progress, dispatch_bell, dispatch_progress, stop });
+        let dispatched_at = std::sync::Mutex::default();
+        let shared = Arc::new(Shared { deps, bells, progress, dispatch_bell, dispatch_progress, dispatched_at, stop });
         let idle = names.into_iter().map(|name| Lane::new(name, shared.clone())).collect();
         Self { shared, idle: Mutex::new(idle), workers: Mutex::new(JoinSet::new()) }
     }
@@ -355,6 +341,12 @@ impl Outbox {
         for bell in self.shared.bells.values() {
             bell.notify_one();
         }
+    }
+
+    /// When the dispatcher last began a look at what waits that went well: what was decided before has its deliveries, or is to wait.
+    #[must_use]
+    pub fn dispatched_at(&self) -> Option<Timestamp> {
+        *self.shared.dispatched_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A marker for each lane: it rises at least every few seconds for as long as the lane lives, whatever its receiver does.
@@ -434,6 +426,7 @@ async fn dispatch_until_stopped(shared: &Shared, dispatcher: &dyn Dispatch) {
         shared.dispatch_progress.mark();
         let (nap, pause) = match looked {
             Ok(done) => {
+                *shared.dispatched_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
                 shared.wake(&done.receivers);
                 if is_first || done.receivers.iter().any(|receiver| !shared.bells.contains_key(receiver)) {
                     bury_unknown(shared, now).await;

@@ -51,7 +51,9 @@ pub(super) async fn run(asked: &Alerts, context: &Context) -> anyhow::Result<Exi
     };
     let filter =
         AlertFilter { states: asked.state.clone(), rule: asked.rule.as_deref().map(RuleId::from), token, limit: asked.limit };
-    let alerts: Vec<AlertView> = store.alerts(filter).await?.iter().map(AlertView::of).collect();
+    let alerts = store.alerts(filter).await?;
+    let standings = store.standings(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
+    let alerts = AlertView::all(&alerts, &standings);
     let rows = alerts
         .iter()
         .map(|alert| {
@@ -65,7 +67,7 @@ pub(super) async fn run(asked: &Alerts, context: &Context) -> anyhow::Result<Exi
                 Cell::maybe(alert.labels.get("severity").map(String::as_str)),
                 Cell::text(&alert.rule),
                 Cell::text(&alert.summary),
-                Cell::both(alert.told.join(", "), alert.told.join("; ")),
+                Cell::both(alert.told_words(), alert.told.join("; ")),
                 Cell::text(&alert.id),
             ]
         })

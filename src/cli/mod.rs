@@ -9,6 +9,7 @@ mod backup;
 mod changes;
 mod check;
 mod completions;
+mod digest;
 mod engine;
 mod explain;
 mod init;
@@ -143,6 +144,9 @@ enum Command {
     Silence(silence::Silences),
     /// Say that an alert is known: no reminders until its date, amount or level changes
     Ack(ack::Ack),
+    /// Show digests, and who wants them
+    #[command(subcommand)]
+    Digest(digest::Digests),
     /// Fill the database of the data service
     Import(service::Import),
     /// Write the data of the data service, or of the daemon, as a folder
@@ -267,6 +271,7 @@ fn dispatch(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Routes(routes) => routes::run(&routes, context),
         Command::Silence(silence) => wait(silence::run(&silence, context)),
         Command::Ack(ack) => wait(ack::run(&ack, context)),
+        Command::Digest(digest) => wait(digest::run(&digest, context)),
         Command::Run => engine::run(context),
         Command::Demo(demo) => engine::demo(&demo, context),
         Command::Serve(serve) => service::serve(&serve, context),

@@ -9,6 +9,9 @@ use super::{
 };
 use crate::{
     diagnostic::harmless,
+    digest,
+    notify::unsubscribe,
+    silence::{SilenceState, SilenceView},
     store::Access,
     ui::view::{RulesView, StatusParts, StatusView, age, bytes},
 };
@@ -23,13 +26,19 @@ pub(super) async fn run(context: &Context) -> anyhow::Result<Exit> {
     let endpoints = store.poll_stats().await?;
     let credit = store.credit().await?;
     let troubles = store.source_alerts().await?;
+    let now = context.clock.now();
+    let telling = store.telling(now, now - digest::DAY).await?;
+    let plans = digest::plans(&config.receivers).map_err(anyhow::Error::msg)?;
     let status = StatusView::of(StatusParts {
-        now: context.clock.now(),
+        now,
         counts: &counts,
         endpoints: &endpoints,
         credit: &credit,
         troubles: &troubles,
         receivers: config.receivers.iter().map(|receiver| receiver.name.clone()).collect(),
+        telling: &telling,
+        digests: &plans,
+        subscribers: &unsubscribe::subscribers(&config.receivers),
         database: config.store.path.clone(),
         rules: rules(&engine::check_rules(&config, &loaded, context)),
         daemon: None,
@@ -46,6 +55,17 @@ fn rules(checked: &engine::CheckedRules) -> RulesView {
         count: Some(checked.count),
         problem: (!problem.is_empty()).then(|| format!("{problem} in the rule files: `cliffwatch check` shows them")),
     }
+}
+
+/// `2 hold (until 2026-03-09 14:00 UTC at the latest), 1 to come`.
+fn silences(silences: &[SilenceView]) -> String {
+    let (active, pending): (Vec<_>, Vec<_>) = silences.iter().partition(|view| view.state == SilenceState::Active);
+    let Some(end) = active.iter().map(|view| view.silence.ends_at).max() else {
+        return if pending.is_empty() { "none".to_owned() } else { format!("none holds, {} to come", pending.len()) };
+    };
+    let verb = if active.len() == 1 { "holds" } else { "hold" };
+    let coming = if pending.is_empty() { String::new() } else { format!(", {} to come", pending.len()) };
+    format!("{} {verb}, the last until {}{coming}", active.len(), end.format("%Y-%m-%d %H:%M UTC"))
 }
 
 /// The status for people.
@@ -78,13 +98,15 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
         (
             "alerts",
             format!(
-                "{} firing, {} pending, {} resolved, {} events",
+                "{} firing, {} pending, {} resolved, {} events; {} acknowledged",
                 count("firing"),
                 count("pending"),
                 count("resolved"),
-                count("event")
+                count("event"),
+                status.acknowledged
             ),
         ),
+        ("silences", silences(&status.silences)),
         ("held", format!("{} answers held, {} removals awaiting proof", status.removals_held, status.removals_awaiting_proof)),
         (
             "rules",
@@ -135,6 +157,7 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
             Column("Oldest", "", true),
             Column("Dead", "", true),
             Column("Delivered", "", true),
+            Column("Held back", "", false),
         ];
         let rows: Vec<_> = status
             .outbox
@@ -147,10 +170,14 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
                     Cell::text(row.oldest_seconds.map(age).unwrap_or_default()),
                     Cell::text(row.dead.to_string()),
                     Cell::text(row.delivered.to_string()),
+                    Cell::text(row.held_words()),
                 ]
             })
             .collect();
         let _ = write!(page, "\n{}", print::table(&columns, &rows, width));
+    }
+    if !status.digests.is_empty() {
+        let _ = write!(page, "\n{}", print::table(&super::digest::COLUMNS, &super::digest::rows(&status.digests), width));
     }
     page
 }
@@ -160,7 +187,9 @@ mod tests {
     use super::*;
     use crate::{
         alert::AlertState,
-        store::model::{Counts, CreditState, DeliveryState, EndpointStat, ReceiverCounts},
+        config,
+        silence::{Wish, read_matchers},
+        store::model::{Counts, CreditState, DeliveryState, EndpointStat, HeldCount, OptOut, ReceiverCounts, Telling, Via},
         supply::{Endpoint, Resource},
         wire,
     };
@@ -197,6 +226,30 @@ mod tests {
             database_bytes: 3 << 20,
             ..Counts::default()
         };
+        let desk = config::Receiver {
+            name: "desk".into(),
+            kind: config::ReceiverKind::Email,
+            to: vec!["desk@example.com".into(), "risk@example.com".into()],
+            digest: Some(config::Digest { at: "08:00".into(), timezone: Some("Europe/Paris".into()), ..Default::default() }),
+            ..Default::default()
+        };
+        let plans = digest::plans(std::slice::from_ref(&desk)).unwrap();
+        let wish = Wish {
+            matchers: read_matchers(["token=arbitrum"]).unwrap(),
+            author: "ann".into(),
+            comment: "known".into(),
+            starts_at: None,
+            ends_at: time("2026-03-09T18:00:00Z"),
+        };
+        let held = HeldCount { receiver: "ops".into(), waiting: 2, silenced: 1, inhibited: 0, lately: 5 };
+        let address = "risk@example.com".to_owned();
+        let telling = Telling {
+            silences: vec![wish.grant(now).unwrap()],
+            held: vec![held],
+            opt_outs: vec![OptOut { receiver: "desk".into(), address, at: now, via: Via::Link }],
+            digests: vec![("digest/desk".to_owned(), time("2026-03-09T07:00:00Z"))],
+            ..Telling::default()
+        };
         let credit =
             CreditState { used: Some(120), limit: Some(1000), reset_at: Some(time("2026-04-01")), ..CreditState::default() };
         let status = StatusView::of(StatusParts {
@@ -206,6 +259,9 @@ mod tests {
             credit: &credit,
             troubles: &[],
             receivers: vec!["desk".to_owned(), "ops".to_owned()],
+            telling: &telling,
+            digests: &plans,
+            subscribers: &unsubscribe::subscribers(&[desk]),
             database: "cliffwatch.db".into(),
             rules: RulesView { count: Some(9), problem: None },
             daemon: None,

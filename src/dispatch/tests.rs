@@ -70,6 +70,11 @@ fn time(text: &str) -> Timestamp {
     samples::time(text)
 }
 
+fn watch() -> Watch {
+    let groups = [("l2".to_owned(), vec!["arb*".to_owned()])].into();
+    Watch::build(&config::Watch { tokens: vec!["*".into()], groups }).expect("valid")
+}
+
 /// Receivers in memory: `ops` and `night` take everything, `desk` fails for hours, `wall` refuses.
 #[derive(Default)]
 struct Wires {
@@ -134,7 +139,7 @@ impl Running {
         let store = Store::open(Opening { path: path.to_owned(), access: Access::Own, now }).await.expect("opens");
         let shared = Arc::new(RwLock::new(judgement.clone()));
         let delivery = samples::delivery_config();
-        let dispatcher = Dispatcher::new(store.clone(), shared, &file.receiver, &delivery).expect("a dispatcher");
+        let dispatcher = Dispatcher::new(store.clone(), shared, &file.receiver, &delivery, watch()).expect("a dispatcher");
         let outbox = Outbox::idle(OutboxDeps {
             ledger: Arc::new(store.clone()),
             dispatch: Some(Arc::new(dispatcher)),
@@ -423,4 +428,93 @@ fn check_digests(wires: &Wires) {
     assert_eq!(digests, expected.iter().map(|slot| format!("desk {slot}")).collect());
     let count = got.iter().filter(|(_, delivery, _)| delivery.bundle.shape == Shape::Digest).count();
     assert_eq!(count, expected.len(), "each once");
+}
+
+/// A mail receiver with two recipients and a digest each morning; and the store behind its dispatcher.
+async fn morning(directory: &std::path::Path, begin: Timestamp) -> (Store, Dispatcher) {
+    let path = directory.join("morning.db");
+    let store = Store::open(Opening { path, access: Access::Own, now: begin }).await.expect("opens");
+    let desk = config::Receiver {
+        name: "desk".into(),
+        kind: config::ReceiverKind::Email,
+        to: vec!["Desk <Desk@example.com>".into(), "risk@example.com".into()],
+        digest: Some(config::Digest { at: "08:00".into(), ..Default::default() }),
+        ..Default::default()
+    };
+    let route = config::Route { receivers: vec!["desk".into()], ..Default::default() };
+    let sections = Sections { route: &route, receivers: std::slice::from_ref(&desk), inhibit_rules: &[], time_intervals: &[] };
+    let judgement = Judgement { rules: RuleSet::default(), routes: RouteTree::of(&sections).expect("routes") };
+    let judgement = Arc::new(RwLock::new(Arc::new(judgement)));
+    let dispatcher =
+        Dispatcher::new(store.clone(), judgement, &[desk], &samples::delivery_config(), watch()).expect("a dispatcher");
+    (store, dispatcher)
+}
+
+#[tokio::test]
+async fn a_digest_that_everybody_stopped_is_not_made_and_one_that_somebody_wants_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let day = |n: i64| time("2026-03-09T07:00:00Z") + TimeDelta::days(n);
+    let (store, dispatcher) = morning(directory.path(), day(0)).await;
+    let after_eight = TimeDelta::hours(2);
+    dispatcher.pass(day(0)).await.expect("a pass");
+    let wish = |address: &str| crate::store::model::OptOut {
+        receiver: "desk".into(),
+        address: address.to_owned(),
+        at: day(0),
+        via: crate::store::model::Via::Link,
+    };
+    let made = async |n: i64| {
+        dispatcher.pass(day(n) + after_eight).await.expect("a pass");
+        store.outbox(crate::store::model::OutboxFilter { limit: 99, ..Default::default() }).await.expect("read").len()
+    };
+    store.opt_out(wish("desk@example.com")).await.expect("written");
+    assert_eq!(made(0).await, 1, "one still wants it");
+    store.opt_out(wish("risk@example.com")).await.expect("written");
+    assert_eq!(made(1).await, 1, "nobody wants it");
+    store.opt_in("desk".into(), "desk@example.com".to_owned()).await.expect("written");
+    assert_eq!(made(1).await, 1, "that of today is over");
+    assert_eq!(made(2).await, 2);
+    store.close().await.expect("closes");
+}
+
+#[tokio::test]
+async fn what_is_told_again_knows_the_groups_of_its_token() {
+    let text = "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\n\
+                [route]\nreceivers = [\"ops\"]\nrepeat_interval = \"12h\"\n[watch]\ngroups = { l2 = [\"arb*\"] }\n";
+    let config = config::load::load_text(None, text, &config::load::Environment::default()).config.expect("a config");
+    let rule = "[[rule]]\nalert = \"Cliff\"\non = \"unlock\"\n\
+                annotations = { summary = \"{{ token.symbol }} of {{ token.groups | join('+') }}\" }\n";
+    let source = crate::diagnostic::SourceText { file: "cliff.toml".into(), text: rule.to_owned() };
+    let begin = time("2026-03-09T07:00:00Z");
+    let read = crate::reload::compile(&config, vec![source], Vec::new(), begin);
+    assert!(read.problem.is_none(), "{}", read.problem.expect("a problem").full);
+    let routes = RouteTree::of(&Sections::from(&config)).expect("routes");
+    let judgement = Arc::new(RwLock::new(Arc::new(Judgement { rules: read.set, routes })));
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("again.db");
+    let store = Store::open(Opening { path, access: Access::Own, now: begin }).await.expect("opens");
+    let delivery = samples::delivery_config();
+    let dispatcher = Dispatcher::new(store.clone(), judgement, &config.receivers, &delivery, watch()).expect("a dispatcher");
+
+    let event = serde_json::json!({ "unlockDate": "2026-03-20T00:00:00Z", "tokenSymbol": "ARB" });
+    let record = crate::supply::Record::Unlock(serde_json::from_value(event).expect("an event"));
+    let mut cliff = alert("Cliff", "arbitrum", "warning", 1, AlertState::Firing, begin);
+    (cliff.token, cliff.resource, cliff.key) =
+        (Some("arbitrum".into()), Some(crate::supply::Resource::Unlock), Some("one".into()));
+    let told = notice(&cliff, "firing", vec!["ops".into()], begin);
+    let feed = crate::store::model::FeedUpdate {
+        id: crate::supply::FeedId { endpoint: crate::supply::Endpoint::UnlockEvents, token: Some("arbitrum".into()) },
+        state: crate::supply::FeedState::default(),
+        put: vec![crate::store::model::Put { key: "one".into(), record, is_new_version: true }],
+        removed: Vec::new(),
+        header: None,
+    };
+    let commit = Commit { at: begin, alerts: vec![cliff], notices: vec![told], feeds: vec![feed], ..Commit::default() };
+    store.commit(commit).await.expect("committed");
+    dispatcher.pass(begin).await.expect("a pass");
+    dispatcher.pass(begin + TimeDelta::hours(13)).await.expect("a pass");
+    let rows = store.outbox(crate::store::model::OutboxFilter { limit: 9, ..Default::default() }).await.expect("read");
+    let summaries: Vec<&str> = rows.iter().flat_map(|row| &row.alerts).map(|alert| alert.summary.as_str()).collect();
+    assert_eq!(summaries, ["ARB of l2", "Cliff arbitrum 1"], "told again in the rule's words, with its groups");
+    store.close().await.expect("closes");
 }

@@ -483,9 +483,13 @@ fn a_higher_level_is_told_and_a_lower_one_is_not() {
     assert_eq!(world.tick("2026-03-25"), ["firing lead 7d → ops"]);
     world.unlock("a", "2026-03-31", 2e7);
     assert_eq!(world.tick("2026-03-26"), ["reminder level 1 → ops+desk"]);
+    let called_before =
+        |world: &World| -> Vec<String> { world.only().former_labels.iter().map(|labels| labels["severity"].clone()).collect() };
+    assert_eq!(called_before(&world), ["warning"], "whoever knows it by its labels has to hear of the old ones too");
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-27"), NOTHING);
     assert_eq!(world.only().labels["severity"], "warning");
+    assert_eq!(called_before(&world), ["critical"]);
     world.unlock("a", "2026-03-31", 2e7);
     assert_eq!(world.tick("2026-03-28"), NOTHING, "it was told of this level in this episode");
     assert_eq!(world.tick("2026-03-31"), ["resolved passed → ops+desk"], "the end goes to all who heard of it");

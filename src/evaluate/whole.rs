@@ -231,6 +231,7 @@ impl<'a> Wholes<'a> {
         alert.starts_at = Some(now);
         alert.level = rule.level(&whole.scope(now));
         self.render(rule, whole, &mut alert);
+        alert.former_labels.clear();
         self.tell(rule, whole, alert, is_opening, NoticeKind::Firing, "firing".to_owned(), "firing");
     }
 
@@ -297,7 +298,7 @@ impl<'a> Wholes<'a> {
     fn render(&mut self, rule: &Rule, whole: &Whole<'_>, alert: &mut Alert) {
         let rendered = rule.render(&whole.scope(self.context.now), alert.level);
         self.draft.template_failed(&alert.rule, rendered.error);
-        alert.labels = rendered.labels;
+        alert.relabel(rendered.labels);
         alert.annotations = rendered.annotations;
         alert.updated_at = self.context.now;
     }

@@ -164,6 +164,7 @@ fn alert(state: AlertState) -> Alert {
         annotations: BTreeMap::new(),
         told: vec!["ops".into()],
         leads: vec!["30d".into()],
+        former_labels: Vec::new(),
         members: Vec::new(),
         active_at: at("2026-02-14"),
         starts_at: Some(at("2026-02-14")),

@@ -42,6 +42,11 @@ fn judgement() -> Judgement {
     Judgement { rules: loaded.set, routes: crate::route::RouteTree::default() }
 }
 
+fn subscribers() -> Vec<Subscriber> {
+    let one = |address: &str| Subscriber { receiver: "desk".into(), address: address.to_owned() };
+    vec![one("desk@example.com"), one("risk@example.com")]
+}
+
 struct Running {
     address: SocketAddr,
     store: Store,
@@ -72,6 +77,8 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
         watch: Arc::new(watch()),
         external_url: Url::parse("https://cliffwatch.example.com").ok(),
         receivers: vec!["ops".into()],
+        digests: Vec::new().into(),
+        subscribers: subscribers().into(),
         database: path,
         reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
     };
@@ -83,8 +90,12 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
 impl Running {
     /// Status and text of a raw request.
     async fn ask(&self, line: &str, headers: &str) -> (u16, String) {
+        self.ask_with(line, headers, "").await
+    }
+
+    async fn ask_with(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).await.expect("a connection");
-        let request = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
+        let request = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n{body}");
         stream.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = Vec::new();
         tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer))
@@ -360,4 +371,50 @@ fn a_token_is_compared_whole() {
     }
     assert!(!has_token(&bearer(None), &headers("Bearer "), &["bearer"]).expect("readable"));
     assert!(!has_token(&bearer(Some("")), &headers("Bearer "), &["bearer"]).expect("readable"));
+}
+
+/// The path of a subscriber's link.
+async fn link(app: &Running, subscriber: &Subscriber) -> String {
+    let key = app.store.keep_link_key(crate::store::model::LinkKey::new([3; 32])).await.expect("a key");
+    let link = crate::notify::unsubscribe::link("https://cliffwatch.example.com", &key, subscriber).expect("a link");
+    link.strip_prefix("https://cliffwatch.example.com").expect("ours").to_owned()
+}
+
+#[tokio::test]
+async fn a_digest_is_stopped_by_a_post_to_its_link_alone() {
+    // As behind a proxy: no login, any name, and an address that is not loopback.
+    let app = run(Some("t0ken"), Some("0.0.0.0:9797")).await;
+    let host = "Host: cliffwatch.example.com\r\n";
+    assert_eq!(app.ask("GET /unsubscribe/AAAAAAAAAAAAAAAAAAAAAA", host).await.0, 404, "no key was ever made");
+    let (desk, risk) = (&subscribers()[0], &subscribers()[1]);
+    let path = link(&app, desk).await;
+    let stopped = async || {
+        let wishes = app.store.opt_outs(None).await.expect("read");
+        wishes.into_iter().map(|wish| (wish.address, wish.via.as_str())).collect::<Vec<_>>()
+    };
+
+    let (status, page) = app.ask(&format!("GET {path}"), host).await;
+    assert!(status == 200 && page.contains("desk@example.com") && page.contains("<form method=\"post\">"), "{page}");
+    assert!(page.contains("form-action 'self'") && page.contains("no-referrer"), "{page}");
+    assert_eq!(app.ask(&format!("HEAD {path}"), host).await.0, 200);
+    assert_eq!(stopped().await, [], "looking changes nothing");
+    for bad in [format!("{path}A"), "/unsubscribe/AAAAAAAAAAAAAAAAAAAAAA".to_owned(), "/unsubscribe/%00".to_owned()] {
+        assert_eq!(app.ask(&format!("POST {bad}"), host).await.0, 404, "{bad}");
+    }
+    assert_eq!(app.ask(&format!("DELETE {path}"), host).await.0, 405);
+    assert_eq!(stopped().await, []);
+
+    let body = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 26\r\n";
+    for _ in 0..2 {
+        let (status, page) = app.ask_with(&format!("POST {path}"), &format!("{host}{body}"), "List-Unsubscribe=One-Click").await;
+        assert!(status == 200 && page.contains("gets no more digests"), "{page}");
+        assert_eq!(stopped().await, [("desk@example.com".to_owned(), "link")]);
+    }
+    let (_, page) = app.ask(&format!("GET {path}"), host).await;
+    assert!(page.contains("The digest is stopped") && !page.contains("<form"), "{page}");
+    let (_, page) = app.ask(&format!("GET {}", link(&app, risk).await), host).await;
+    assert!(page.contains("risk@example.com") && page.contains("<form"), "the other goes on: {page}");
+    assert_eq!(app.ask("GET /api/status", host).await.0, 401, "the link opens nothing else");
+    app.stop.cancel();
+    app.served.await.expect("no panic").expect("served");
 }

@@ -4,6 +4,9 @@
 //! the mail: before the final dot it cannot ([`Outcome::Later`]), after it only its answer tells ([`Outcome::Uncertain`] without
 //! one). Every step ends with the attempt's deadline. A connection over which a mail was accepted waits a while for the next one; one
 //! on which anything failed is dropped, never used again, since an answer that comes late would be taken for the next one's.
+//!
+//! An alert is one mail to all recipients. A digest with links to stop it is a mail to each, since the link is the recipient's own;
+//! who has it already does not get it again with the next attempt.
 
 use std::{
     fmt,
@@ -12,16 +15,15 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
+
+mod letter;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use lettre::{
-    Address, Message,
-    message::{
-        Attachment, Mailbox, MultiPart, SinglePart,
-        header::{ContentType, HeaderName, HeaderValue},
-    },
+    Address,
+    message::Mailbox,
     transport::smtp::{
         authentication::{Credentials, Mechanism},
         client::{AsyncSmtpConnection, Certificate, TlsParameters},
@@ -36,23 +38,22 @@ use url::{Host, Url};
 use super::{
     Problem,
     card::Brief,
-    mail, network,
+    network,
+    progress::Progress,
     retry::Outcome,
     text,
+    unsubscribe::{self, Subscriber, Terms},
     webhook::{Answer, Scrubber},
 };
 use crate::{
-    alert::{Notice, NoticeKind},
     config::{self, Secret},
     store::model::DueDelivery,
-    supply::Timestamp,
+    supply::{ReceiverName, Timestamp},
 };
+use letter::Envelope;
 
 /// Most recipients of one receiver.
 const MAX_RECIPIENTS: usize = 50;
-
-/// Most threads that one mail belongs to: longer headers are cut by some servers.
-const MAX_THREADS: usize = 10;
 
 /// Bytes of a mail written at once.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -90,6 +91,7 @@ pub struct Email {
     timeout: Duration,
     external_url: Option<String>,
     idle: Idle,
+    progress: Progress,
 }
 
 /// How the mail server is reached.
@@ -171,6 +173,14 @@ impl Idle {
     }
 }
 
+/// What one attempt sends, and until when.
+struct Attempt<'a> {
+    delivery: &'a DueDelivery,
+    now: Timestamp,
+    deadline: Instant,
+    login: Option<Login>,
+}
+
 /// How far a session came when it ended without an acceptance.
 #[derive(Debug)]
 struct Failed {
@@ -246,11 +256,12 @@ impl Email {
             timeout: delivery.timeout.0,
             external_url: external_url.map(str::to_owned),
             idle: Idle::default(),
+            progress: Progress::default(),
         })
     }
 
-    /// One attempt.
-    pub async fn send(&self, delivery: &DueDelivery, now: Timestamp) -> Answer {
+    /// One attempt. `terms` come with a digest: who does not want it, and how the others say so.
+    pub async fn send(&self, delivery: &DueDelivery, now: Timestamp, terms: Option<&Terms>) -> Answer {
         let password = match self.login.resolve() {
             Ok(password) => password,
             Err(error) => return Answer::later(super::chain(&error)),
@@ -260,12 +271,6 @@ impl Email {
             (Some(_), None) => return Answer::later("the receiver has a `username` but no password: give `password_file`"),
             (None, _) => None,
         };
-        let message = match self.message(delivery, now) {
-            Ok(message) => message,
-            Err(text) => {
-                return Answer { outcome: Outcome::Refused, status: None, text };
-            }
-        };
         let mut secrets = Vec::new();
         if let Some((username, password)) = &credentials {
             secrets.push(password.clone());
@@ -273,73 +278,121 @@ impl Email {
             secrets.push(BASE64.encode(format!("\0{username}\0{password}")));
         }
         let scrub = Scrubber::of(secrets);
-        let deadline = Instant::now() + self.timeout;
-        let answer = match self.session(deadline, credentials, &message, delivery.tries).await {
-            Ok(answer) => answer,
-            Err(Failed { outcome, code, text }) => Answer { outcome, status: code, text },
+        let attempt = Attempt { delivery, now, deadline: Instant::now() + self.timeout, login: credentials };
+        let answer = match terms {
+            None => self.to_all(&attempt, &self.to.iter().collect::<Vec<_>>()).await,
+            Some(terms) => self.digest(&attempt, terms).await,
         };
         Answer { text: scrub.clean(&answer.text), ..answer }
     }
 
-    /// The mail, as it goes over the wire.
-    fn message(&self, delivery: &DueDelivery, now: Timestamp) -> Result<Vec<u8>, String> {
-        let brief = Brief { delivery, external_url: self.external_url.as_deref(), now };
-        let mail = mail::compose(&brief).ok_or("the delivery holds no notice")?;
-        let domain = format!("cliffwatch.{}", self.from.email.domain());
-        let mut builder = Message::builder()
-            .from(self.from.clone())
-            .subject(mail.subject)
-            .date(SystemTime::from(now))
-            .message_id(Some(message_id(&delivery.webhook_id, &domain)));
-        for to in &self.to {
-            builder = builder.to(to.clone());
-        }
-        // One thread for all that is told of an event, by whichever rule: all refer to a root that was never sent.
-        let mut roots: Vec<String> = Vec::new();
-        for notice in &delivery.notices {
-            let root = message_id(&thread_of(notice), &domain);
-            if roots.len() < MAX_THREADS && !roots.contains(&root) {
-                roots.push(root);
-            }
-        }
-        if let Some(first) = roots.first() {
-            builder = builder.in_reply_to(first.clone()).references(roots.join(" "));
-        }
-        let list = format!("<{}.{domain}>", header_atom(&self.name));
-        for (name, value) in
-            [("Auto-Submitted", "auto-generated"), ("X-Auto-Response-Suppress", "All"), ("List-Id", list.as_str())]
-        {
-            let name = HeaderName::new_from_ascii(name.to_owned()).map_err(|_| "a header's name is not ASCII".to_owned())?;
-            builder = builder.raw_header(HeaderValue::new(name, value.to_owned()));
-        }
-        if delivery.notices.iter().any(|notice| notice.kind == NoticeKind::Digest) {
-            // Who sends the digest stops it; the list's own address is the sender's.
-            let subject: String = url::form_urlencoded::byte_serialize(format!("unsubscribe {}", self.name).as_bytes()).collect();
-            let target = format!("<mailto:{}?subject={}>", self.from.email, subject.replace('+', "%20"));
-            builder = builder.raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("List-Unsubscribe"), target));
-        }
-        let message = match mail.html {
-            Some(html) if mail.pictures.is_empty() => builder.multipart(MultiPart::alternative_plain_html(mail.text, html)),
-            Some(html) => {
-                let png: ContentType = "image/png".parse().map_err(|_| "PNG has no content type".to_owned())?;
-                let mut related = MultiPart::related().singlepart(SinglePart::html(html));
-                for (at, picture) in (1..).zip(mail.pictures) {
-                    let cid = format!("schedule-{at}");
-                    related = related.singlepart(Attachment::new_inline(cid).body(picture, png.clone()));
-                }
-                builder.multipart(MultiPart::alternative().singlepart(SinglePart::plain(mail.text)).multipart(related))
-            }
-            None => builder.singlepart(SinglePart::plain(mail.text)),
+    /// One mail to all of `to`.
+    async fn to_all(&self, attempt: &Attempt<'_>, to: &[&Mailbox]) -> Answer {
+        let message = match self.message(attempt, to, None) {
+            Ok(message) => message,
+            Err(text) => return Answer { outcome: Outcome::Refused, status: None, text },
         };
-        message.map(|message| message.formatted()).map_err(|error| format!("cannot build the mail: {error}"))
+        let sent = match self.open(attempt.deadline, attempt.login.clone()).await {
+            Ok(open) => self.transfer(open, attempt, &message, to).await,
+            Err(failed) => Err(failed),
+        };
+        sent.unwrap_or_else(|Failed { outcome, code, text }| Answer { outcome, status: code, text })
     }
 
-    /// From the connection to the answer after the final dot.
-    async fn session(&self, deadline: Instant, credentials: Option<Login>, message: &[u8], tries: u32) -> Result<Answer, Failed> {
-        let Open { mut connection, login, mails } = self.open(deadline, credentials).await?;
+    /// A digest to those who want it: a mail to each with a link of their own, where we have pages that links can lead to.
+    async fn digest(&self, attempt: &Attempt<'_>, terms: &Terms) -> Answer {
+        let to: Vec<&Mailbox> = self.to.iter().filter(|to| terms.wants(to.email.as_ref())).collect();
+        if to.is_empty() {
+            let text = "sent to nobody: all recipients have stopped digests (`cliffwatch digest list`)".to_owned();
+            return Answer { outcome: Outcome::Accepted, status: None, text };
+        }
+        let link = |to: &Mailbox| {
+            let address = unsubscribe::plain_address(to.email.as_ref());
+            let subscriber = Subscriber { receiver: ReceiverName::from(self.name.as_str()), address };
+            unsubscribe::link(self.external_url.as_deref()?, &terms.key, &subscriber)
+        };
+        let links: Option<Vec<String>> = to.iter().map(|to| link(to)).collect();
+        match links {
+            None => self.to_all(attempt, &to).await,
+            Some(links) => self.to_each(attempt, to.into_iter().zip(links)).await,
+        }
+    }
+
+    /// A mail to each. What one of them cannot get keeps it from no other, unless the way to the server is shut for all.
+    async fn to_each(&self, attempt: &Attempt<'_>, to: impl Iterator<Item = (&Mailbox, String)>) -> Answer {
+        let id = &attempt.delivery.webhook_id;
+        let mut taken = self.progress.taken(id);
+        let mut refused: Vec<(&Address, Failed)> = Vec::new();
+        let mut last = None;
+        let mut shut = None;
+        for (mailbox, link) in to {
+            let name = mailbox.email.to_string();
+            if taken.contains(&name) {
+                continue;
+            }
+            let message = match self.message(attempt, &[mailbox], Some(&link)) {
+                Ok(message) => message,
+                Err(text) => return Answer { outcome: Outcome::Refused, status: None, text },
+            };
+            let open = match self.open(attempt.deadline, attempt.login.clone()).await {
+                Ok(open) => open,
+                Err(failed) => {
+                    shut = Some(failed);
+                    break;
+                }
+            };
+            match self.transfer(open, attempt, &message, &[mailbox]).await {
+                Ok(answer) => {
+                    self.progress.remember(id, name.clone());
+                    taken.insert(name);
+                    last = Some(answer);
+                }
+                Err(failed) if failed.code.is_some() => refused.push((&mailbox.email, failed)),
+                Err(failed) => {
+                    shut = Some(failed);
+                    break;
+                }
+            }
+        }
+        let taken_for = || taken.iter().cloned().collect::<Vec<_>>().join(", ");
+        let is_postponed = refused.iter().any(|(_, failed)| failed.outcome != Outcome::Refused);
+        let answer = match (shut, last) {
+            (Some(Failed { outcome, code, text }), _) if taken.is_empty() => return Answer { outcome, status: code, text },
+            // Whatever shut the way, the others get it later: what was taken is not sent again.
+            (Some(Failed { outcome, code, text }), _) => {
+                let outcome = if outcome == Outcome::Uncertain { outcome } else { Outcome::LATER };
+                return Answer { outcome, status: code, text: format!("taken for: {}; then: {text}", taken_for()) };
+            }
+            (None, _) if taken.is_empty() || (is_postponed && attempt.delivery.tries < PATIENT_TRIES) => {
+                let outcome = if is_postponed { Outcome::LATER } else { Outcome::Refused };
+                let status = refused.iter().map(|(_, failed)| failed.code).find(Option::is_some).flatten();
+                let before = if taken.is_empty() { String::new() } else { format!("taken for: {}; ", taken_for()) };
+                return Answer { outcome, status, text: format!("{before}not delivered to: {}", list(&refused)) };
+            }
+            (None, Some(answer)) => answer,
+            (None, None) => Answer { outcome: Outcome::Accepted, status: None, text: "taken before".to_owned() },
+        };
+        self.progress.forget(id);
+        let mut text = format!("{}; taken for: {}", answer.text, taken_for());
+        if !refused.is_empty() {
+            text = format!("{text}; not delivered to: {}", list(&refused));
+        }
+        Answer { text, ..answer }
+    }
+
+    /// The mail, as it goes over the wire.
+    fn message(&self, attempt: &Attempt<'_>, to: &[&Mailbox], unsubscribe: Option<&str>) -> Result<Vec<u8>, String> {
+        let brief = Brief { delivery: attempt.delivery, external_url: self.external_url.as_deref(), now: attempt.now };
+        letter::write(&Envelope { receiver: &self.name, from: &self.from, to, unsubscribe }, &brief)
+    }
+
+    /// From the recipients to the answer after the final dot.
+    async fn transfer(&self, open: Open, attempt: &Attempt<'_>, message: &[u8], to: &[&Mailbox]) -> Result<Answer, Failed> {
+        let Open { mut connection, login, mails } = open;
+        let deadline = attempt.deadline;
         let mut accepted: Vec<&Address> = Vec::new();
         let mut refused: Vec<(&Address, Failed)> = Vec::new();
-        for Mailbox { email, .. } in &self.to {
+        for Mailbox { email, .. } in to.iter().copied() {
             let asked = step(deadline, "a recipient", connection.command(Rcpt::new(email.clone(), Vec::new()))).await;
             match asked {
                 Ok(_) => accepted.push(email),
@@ -349,7 +402,7 @@ impl Email {
             }
         }
         let is_postponed = refused.iter().any(|(_, failed)| failed.outcome != Outcome::Refused);
-        if accepted.is_empty() || (is_postponed && tries < PATIENT_TRIES) {
+        if accepted.is_empty() || (is_postponed && attempt.delivery.tries < PATIENT_TRIES) {
             let code = refused.iter().map(|(_, failed)| failed.code).find(Option::is_some).flatten();
             let outcome = if is_postponed { Outcome::LATER } else { Outcome::Refused };
             let nobody = if accepted.is_empty() { "no recipient was accepted" } else { "not all recipients were accepted yet" };
@@ -377,7 +430,7 @@ impl Email {
         }
         self.idle.keep(Open { connection, login, mails: mails + 1 });
         let mut text = said(&response);
-        if self.to.len() > 1 {
+        if to.len() > 1 {
             let names: Vec<String> = accepted.iter().map(ToString::to_string).collect();
             text = format!("{text}; taken for: {}", names.join(", "));
         }
@@ -490,32 +543,6 @@ fn list(refused: &[(&Address, Failed)]) -> String {
     let each: Vec<String> =
         refused.iter().map(|(address, failed)| format!("{address} ({})", text::line(&failed.text, 200))).collect();
     each.join(", ")
-}
-
-/// What a message belongs to: the event that it is about, else the alert.
-fn thread_of(notice: &Notice) -> String {
-    match &notice.body.event {
-        // Names of the source are no message ids: their digest is.
-        Some(event) => format!("ev_{}", digest(event)),
-        None => notice.alert.as_str().to_owned(),
-    }
-}
-
-/// 80 bits of SHA-256, in hexadecimal.
-fn digest(text: &str) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    digest.as_ref().iter().take(10).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// `<id@domain>`, whatever the id holds.
-fn message_id(id: &str, domain: &str) -> String {
-    format!("<{}@{domain}>", header_atom(id))
-}
-
-/// The characters of a text that may stand in a message id.
-fn header_atom(text: &str) -> String {
-    let atom: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).take(100).collect();
-    if atom.is_empty() { "unnamed".into() } else { atom }
 }
 
 /// Reads an address of a mailbox: `Name <user@example.com>` or `user@example.com`.

@@ -53,6 +53,7 @@ struct Page<'a> {
     rest: &'a str,
     external_url: Option<&'a str>,
     receiver: &'a str,
+    unsubscribe: Option<&'a str>,
 }
 
 /// A card with its picture.
@@ -74,9 +75,9 @@ struct DigestTables {
 /// Title, rows (name, value, note), and how many more there are.
 type DigestPart = (&'static str, Vec<(String, String, String)>, u32);
 
-/// Writes the mail that tells `brief`. None where there is nothing to tell.
+/// Writes the mail that tells `brief`; `unsubscribe` is where its recipient stops such mails. None where there is nothing to tell.
 #[must_use]
-pub fn compose(brief: &Brief<'_>) -> Option<Mail> {
+pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     if brief.notices().is_empty() {
         return None;
     }
@@ -86,7 +87,7 @@ pub fn compose(brief: &Brief<'_>) -> Option<Mail> {
     let external_url = brief.link();
     let note = brief.note();
     let receiver = text::line(brief.delivery.receiver.as_str(), text::MAX_LINE_CHARS);
-    let text = plain(&cards, &note, &rest, external_url.as_deref(), &receiver);
+    let text = plain(&cards, &note, &rest, external_url.as_deref(), &receiver, unsubscribe);
     let mut pictures: Vec<Picture> = Vec::new();
     let mut at: Vec<Option<usize>> = Vec::new();
     for (notice, card) in brief.notices().iter().zip(&cards) {
@@ -107,6 +108,7 @@ pub fn compose(brief: &Brief<'_>) -> Option<Mail> {
         rest: &rest,
         external_url: external_url.as_deref(),
         receiver: &receiver,
+        unsubscribe,
     };
     let html = render(&page);
     let pictures = if html.is_some() { pictures.into_iter().map(|picture| picture.png).collect() } else { Vec::new() };
@@ -183,7 +185,14 @@ fn render(page: &Page<'_>) -> Option<String> {
 }
 
 /// The text part.
-fn plain(cards: &[Card], note: &str, rest: &str, external_url: Option<&str>, receiver: &str) -> String {
+fn plain(
+    cards: &[Card],
+    note: &str,
+    rest: &str,
+    external_url: Option<&str>,
+    receiver: &str,
+    unsubscribe: Option<&str>,
+) -> String {
     let mut lines: Vec<String> = Vec::new();
     if !note.is_empty() {
         lines.extend([note.to_owned(), String::new()]);
@@ -224,6 +233,7 @@ fn plain(cards: &[Card], note: &str, rest: &str, external_url: Option<&str>, rec
     lines.push("-- ".into());
     lines.push(format!("Sent by Cliffwatch to the receiver \"{receiver}\"."));
     lines.extend(external_url.map(str::to_owned));
+    lines.extend(unsubscribe.map(|link| format!("To stop these digests: {link}")));
     lines.push(String::new());
     lines.join("\n")
 }

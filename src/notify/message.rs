@@ -156,6 +156,7 @@ pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notice {
             when: None,
             lead: None,
             event: None,
+            former_labels: Vec::new(),
             series: Vec::new(),
             source: SourceBody::default(),
         },

@@ -2,7 +2,8 @@
 //!
 //! The cast: [`retry`] (what an attempt came to and what follows), [`card`] (what is shown of an alert), [`message`], [`service`],
 //! [`mail`] and [`picture`] (from there to what is sent; all of these pure), [`webhook`] and [`email`] (the wire), [`pace`] (how fast
-//! a service is asked), [`network`] (which addresses may be reached), [`text`] (making text from outside harmless).
+//! a service is asked), [`network`] (which addresses may be reached), [`text`] (making text from outside harmless), [`unsubscribe`]
+//! (the links by which digests are stopped).
 //! [`Receivers::send`] is one attempt; when to make one is the outbox's business.
 //!
 //! The promise: an attempt ends within `[delivery] timeout` and a little, whatever the other side does; what it came to is never
@@ -15,11 +16,13 @@ pub mod message;
 pub mod network;
 pub mod pace;
 pub mod picture;
+mod progress;
 pub mod retry;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod service;
 pub mod text;
+pub mod unsubscribe;
 pub mod webhook;
 
 use std::{collections::BTreeMap, fmt, io::Read};
@@ -28,6 +31,7 @@ pub use retry::{Next, Outcome};
 pub use webhook::Answer;
 
 use crate::{
+    alert::NoticeKind,
     config::{self, ReceiverKind},
     store::model::{Attempt, DueDelivery},
     supply::{ReceiverName, Timestamp},
@@ -140,12 +144,34 @@ impl Receivers {
         failures.sum()
     }
 
+    /// Whether a delivery asks for the terms of [`send_on`](Self::send_on): a digest by mail, which its recipients can stop.
+    #[must_use]
+    pub fn is_stoppable(&self, receiver: &ReceiverName, delivery: &DueDelivery) -> bool {
+        let is_mail = self.by_name.get(receiver).is_some_and(|receiver| matches!(receiver.wire, Wire::Email(_)));
+        is_mail && !delivery.notices.is_empty() && delivery.notices.iter().all(|notice| notice.kind == NoticeKind::Digest)
+    }
+
     /// One attempt: sends the delivery and says what came of it. Ends within the timeout of the config and a little.
     pub async fn send(&self, receiver: &ReceiverName, delivery: &DueDelivery, now: Timestamp) -> (Outcome, Attempt) {
+        self.send_on(receiver, delivery, now, None).await
+    }
+
+    /// As [`send`](Self::send); a digest by mail on these terms: not to those who stopped it, and with a link to stop it. Others take
+    /// no notice of them.
+    pub async fn send_on(
+        &self,
+        receiver: &ReceiverName,
+        delivery: &DueDelivery,
+        now: Timestamp,
+        terms: Option<&unsubscribe::Terms>,
+    ) -> (Outcome, Attempt) {
         let started = std::time::Instant::now();
         let answer = match self.by_name.get(receiver).map(|receiver| &receiver.wire) {
             Some(Wire::Webhook(webhook)) => webhook.send(delivery, now).await,
-            Some(Wire::Email(email)) => email.send(delivery, now).await,
+            Some(Wire::Email(email)) => {
+                let terms = terms.filter(|_| self.is_stoppable(receiver, delivery));
+                email.send(delivery, now, terms).await
+            }
             None => Answer {
                 outcome: Outcome::Refused,
                 status: None,

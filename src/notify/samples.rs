@@ -90,6 +90,7 @@ pub(crate) fn unlock() -> Notice {
             when: Some("on 16 Mar 2026, 13:00 UTC".into()),
             lead: Some("7d".into()),
             event: Some("unlock/arbitrum/2026-03-16T13:00:00Z".into()),
+            former_labels: Vec::new(),
             series: schedule(),
             source: SourceBody {
                 polled_at: Some(time("2026-03-09T12:10:04Z")),
@@ -156,6 +157,7 @@ pub(crate) fn moved() -> Notice {
             days_until: Some(64.0),
             when: Some("on 12 May 2026".into()),
             event: Some("unlock/aptos/2026-04-12".into()),
+            former_labels: Vec::new(),
             series: Vec::new(),
             lead: None,
             ..firing.body
@@ -213,6 +215,7 @@ pub(crate) fn source_trouble() -> Notice {
             when: None,
             lead: None,
             event: None,
+            former_labels: Vec::new(),
             series: Vec::new(),
             source: SourceBody::default(),
             ..firing.body

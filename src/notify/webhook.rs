@@ -6,12 +6,11 @@
 //! read at each use, and removed from everything that is recorded.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     error::Error as _,
     io::Read,
     net::IpAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -28,6 +27,7 @@ use super::{
     card::Brief,
     network::{self, Forbidden, Guard},
     pace::Pace,
+    progress::Progress,
     retry::{Outcome, parse_retry_after},
     service::{
         self, Format, Means, Need, Post,
@@ -63,9 +63,6 @@ const MIN_SECRET_PIECE: usize = 8;
 /// Shortest beginning of a secret that is looked for at the end of an answer that may be cut, bytes.
 const MIN_CUT_PIECE: usize = 4;
 
-/// Most deliveries of which is remembered what was taken already.
-const MAX_PROGRESS: usize = 256;
-
 /// A webhook receiver, checked.
 #[derive(Debug)]
 pub struct Webhook {
@@ -78,9 +75,8 @@ pub struct Webhook {
     timeout: Duration,
     external_url: Option<String>,
     pace: Option<Pace>,
-    /// Of deliveries that take several requests: those that were taken, so that another attempt goes on where this one ended. Lost
-    /// with the process, which costs repeats that the service knows by their key.
-    progress: Mutex<BTreeMap<String, BTreeSet<String>>>,
+    /// Of deliveries that take several requests: those that were taken. The service knows a repeat by its key.
+    progress: Progress,
     template_failures: AtomicU64,
 }
 
@@ -264,7 +260,7 @@ impl Webhook {
             timeout: delivery.timeout.0,
             external_url: external_url.map(str::to_owned),
             pace: format.pace().map(|(burst, pause)| Pace::new(burst, pause)),
-            progress: Mutex::new(BTreeMap::new()),
+            progress: Progress::default(),
             template_failures: AtomicU64::new(0),
         })
     }
@@ -298,7 +294,7 @@ impl Webhook {
         };
         let scrub = Scrubber::new(address, &url, secrets.as_ref().map(SecretText::expose), means.secrets());
         let route = Route { url: &url, keys: &keys, scrub: &scrub, deadline: Instant::now() + self.timeout };
-        let taken = self.taken(&delivery.webhook_id);
+        let taken = self.progress.taken(&delivery.webhook_id);
         let (count, mut done) = (posts.len(), taken.len());
         let mut last = None;
         for post in posts.into_iter().filter(|post| !taken.contains(&post.key)) {
@@ -314,11 +310,11 @@ impl Webhook {
             }
             done += 1;
             if count > 1 {
-                self.remember(&delivery.webhook_id, key);
+                self.progress.remember(&delivery.webhook_id, key);
             }
             last = Some(answer);
         }
-        self.forget(&delivery.webhook_id);
+        self.progress.forget(&delivery.webhook_id);
         // None: all of it was taken by earlier attempts, the last of which did not come to its end.
         last.unwrap_or_else(|| Answer {
             outcome: Outcome::Accepted,
@@ -383,22 +379,6 @@ impl Webhook {
         };
         let text = note.map_or(text.clone(), |note| format!("{note}: {text}"));
         Answer { outcome, status: Some(status), text }
-    }
-
-    fn taken(&self, webhook_id: &str) -> BTreeSet<String> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).get(webhook_id).cloned().unwrap_or_default()
-    }
-
-    fn remember(&self, webhook_id: &str, key: String) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        if progress.len() >= MAX_PROGRESS && !progress.contains_key(webhook_id) {
-            progress.pop_first();
-        }
-        progress.entry(webhook_id.to_owned()).or_default().insert(key);
-    }
-
-    fn forget(&self, webhook_id: &str) {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(webhook_id);
     }
 }
 

@@ -124,7 +124,8 @@ impl Service {
         {
             return refusal.into_response();
         }
-        ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], self.0.meter.text()).into_response()
+        let (kind, page) = metrics::shown(self.0.meter.text(), metrics::takes_openmetrics(&headers));
+        ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], page).into_response()
     }
 
     async fn respond(

@@ -43,6 +43,8 @@ pub(super) fn commit(connection: &mut Connection, commit: &Commit, way: Way) -> 
 #[derive(Serialize, Deserialize)]
 pub(super) struct AlertColumns {
     pub(super) labels: Labels,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) former_labels: Vec<Labels>,
     pub(super) annotations: std::collections::BTreeMap<String, String>,
     pub(super) told: Vec<ReceiverName>,
     pub(super) leads: Vec<String>,
@@ -501,6 +503,7 @@ impl<'a> Scribe<'a> {
         let token = self.token_no(alert.token.as_ref())?;
         let columns = AlertColumns {
             labels: alert.labels.clone(),
+            former_labels: alert.former_labels.clone(),
             annotations: alert.annotations.clone(),
             told: alert.told.clone(),
             leads: alert.leads.clone(),

@@ -215,6 +215,7 @@ pub(super) fn alert(row: &Row<'_>) -> Result<Alert, Fault> {
         key: row.get::<_, Option<String>>(9)?.map(RecordKey::from),
         level: row.get::<_, Option<i64>>(10)?.map(small),
         labels: columns.labels,
+        former_labels: columns.former_labels,
         annotations: columns.annotations,
         told: columns.told,
         leads: columns.leads,

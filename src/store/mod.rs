@@ -17,6 +17,7 @@ pub mod facts;
 mod look;
 pub mod model;
 mod open;
+mod optout;
 mod outbox;
 mod prune;
 pub mod snapshot;
@@ -28,6 +29,7 @@ mod windows;
 mod tests;
 
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -436,6 +438,75 @@ impl Store {
     /// As any read: see [`StoreError`].
     pub async fn fates(&self, filter: FateFilter) -> Result<Vec<Fate>, StoreError> {
         self.read("read what became of messages", move |from| telling::fates(from, &filter)).await
+    }
+
+    /// Where each of these alerts stands with each receiver that something was to be told, in the order of the receivers.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn standings(&self, alerts: Vec<AlertId>) -> Result<HashMap<AlertId, Vec<Standing>>, StoreError> {
+        self.read("read who was told", move |from| telling::standings(from, &alerts)).await
+    }
+
+    /// What holds messages back at `now`, how many, and who stopped digests; counts of what was held back begin at `since`.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn telling(&self, now: Timestamp, since: Timestamp) -> Result<Telling, StoreError> {
+        let read = move |from: &Transaction<'_>| {
+            let mut digests = cycle::job_slots(from)?;
+            digests.retain(|(name, _)| name.starts_with(crate::digest::JOB_PREFIX));
+            Ok(Telling {
+                silences: telling::silences(from, Some(now))?,
+                acks: telling::acks(from)?,
+                held: telling::held_counts(from, since)?,
+                opt_outs: optout::opt_outs(from, None)?,
+                digests,
+            })
+        };
+        self.read("read what holds messages back", read).await
+    }
+
+    // -- digests --
+
+    /// Who wants no digests: of `receiver`, or of all.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn opt_outs(&self, receiver: Option<ReceiverName>) -> Result<Vec<OptOut>, StoreError> {
+        self.read("read who wants no digests", move |from| optout::opt_outs(from, receiver.as_ref())).await
+    }
+
+    /// Notes that somebody wants no digests any more; answers whether that is new.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn opt_out(&self, wish: OptOut) -> Result<bool, StoreError> {
+        self.write("note who wants no digests", move |to| optout::opt_out(to, &wish)).await
+    }
+
+    /// Sends digests to somebody again; answers whether they were stopped.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn opt_in(&self, receiver: ReceiverName, address: String) -> Result<bool, StoreError> {
+        self.write("note who wants digests again", move |to| optout::opt_in(to, &receiver, &address)).await
+    }
+
+    /// The key that signs links in digests; none before the first digest was sent.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn link_key(&self) -> Result<Option<LinkKey>, StoreError> {
+        self.read("read the key of links", optout::link_key).await
+    }
+
+    /// The key that signs links in digests: the one that is there, else `fresh`, which is kept.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn keep_link_key(&self, fresh: LinkKey) -> Result<LinkKey, StoreError> {
+        self.write("keep the key of links", move |to| optout::keep_link_key(to, fresh)).await
     }
 
     // -- the outbox --

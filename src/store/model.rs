@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     alert::{Alert, AlertState, Labels, Notice},
     change::{Change, ChangeKind},
+    silence::{Ack, Silence},
     supply::{
         AlertId, ContentHash, DeliveryId, Endpoint, FeedId, FeedState, NoticeId, ReceiverName, Record, RecordKey, Resource,
         RuleId, Timestamp, Token, TokenId, Tracked,
@@ -450,6 +451,130 @@ pub struct Fate {
     pub delivery: Option<DeliveryId>,
     /// The silence or alert that holds it back.
     pub holder: Option<String>,
+}
+
+/// Where an alert stands with one receiver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Standing {
+    /// Who was to be told.
+    pub receiver: ReceiverName,
+    /// Whether any message of it was accepted there.
+    pub was_told: bool,
+    /// What became of the latest message: the words of [`Fate::state`].
+    pub state: String,
+}
+
+/// Messages of one receiver that are in no delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldCount {
+    /// To whom.
+    pub receiver: ReceiverName,
+    /// They wait for their group or for the end of a mute time.
+    pub waiting: u64,
+    /// Held back by a silence, of alerts that still fire.
+    pub silenced: u64,
+    /// Held back by another alert, of alerts that still fire.
+    pub inhibited: u64,
+    /// Held back since the time that was asked for, for whatever reason, also of alerts that are over.
+    pub lately: u64,
+}
+
+/// What holds messages back, and how many.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Telling {
+    /// Silences that are not over.
+    pub silences: Vec<Silence>,
+    /// Alerts that somebody knows of.
+    pub acks: Vec<Ack>,
+    /// Messages that are in no delivery, by receiver.
+    pub held: Vec<HeldCount>,
+    /// Who stopped digests.
+    pub opt_outs: Vec<OptOut>,
+    /// The last slot of each digest, by the name of its job.
+    pub digests: Vec<(String, Timestamp)>,
+}
+
+/// Somebody who wants no digests of a receiver any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OptOut {
+    /// Of which receiver.
+    pub receiver: ReceiverName,
+    /// Mail address in lower case, without a name.
+    pub address: String,
+    /// Since when.
+    pub at: Timestamp,
+    /// How it was said.
+    pub via: Via,
+}
+
+/// How somebody said that they want no digests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    /// By the link in a digest.
+    Link,
+    /// By the operator's hand.
+    Hand,
+}
+
+impl Via {
+    /// The word in the database and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Via::Link => "link",
+            Via::Hand => "hand",
+        }
+    }
+
+    /// The way of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Via::Link, Via::Hand].into_iter().find(|via| via.as_str() == word)
+    }
+}
+
+/// The key that signs the links in digests. It is made at random for this database, opens nothing else, and who can read it could
+/// change what it protects anyway; it is not shown all the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct LinkKey([u8; 32]);
+
+impl std::fmt::Debug for LinkKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LinkKey(…)")
+    }
+}
+
+impl LinkKey {
+    /// A key of these bytes, which are to come from the system's generator.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes, for signing.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    pub(super) fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub(super) fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if text.len() != 2 * bytes.len() {
+            return None;
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
 }
 
 /// A row of the outbox as `outbox list` shows it. The names are those of its JSON.

@@ -19,10 +19,11 @@ use super::{
 const APPLICATION_ID: i64 = 0x636c_6677;
 
 /// Steps from an empty file to the present schema, in order. Append only: what was released never changes.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../../migrations/0001_start.sql"),
     include_str!("../../migrations/0002_delivery.sql"),
     include_str!("../../migrations/0003_looks.sql"),
+    include_str!("../../migrations/0004_opt_out.sql"),
 ];
 
 /// The schema that this program reads and writes.

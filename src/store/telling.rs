@@ -1,17 +1,17 @@
 //! What waits between a decision and its delivery: told in groups, held back, told again. The decisions are [`crate::group`]'s; here
 //! is read what they go by, and written what they come to, in one transaction.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::TimeDelta;
 use rusqlite::{OptionalExtension, Row, Transaction, params, types::Value};
 
 use super::{
-    codec::{Conditions, Millis, all, from_json, json, list, millis, one, small, time, word},
+    codec::{Conditions, Millis, all, counted, from_json, json, list, millis, one, small, time, word},
     commit::webhook_id,
     cycle::{self, ALERT_COLUMNS},
     error::Fault,
-    model::{Acknowledged, Bundle, DeliveryState, Dispatched, Fate, FateFilter, Repeat, Shape},
+    model::{Acknowledged, Bundle, DeliveryState, Dispatched, Fate, FateFilter, HeldCount, Repeat, Shape, Standing},
     outbox::{cut_summary, notice},
 };
 use crate::{
@@ -519,6 +519,48 @@ pub(super) fn fates(from: &Transaction<'_>, filter: &FateFilter) -> Result<Vec<F
             role: row.get(8)?,
             delivery: row.get::<_, Option<i64>>(9)?.map(DeliveryId),
             holder: row.get(10)?,
+        })
+    })
+}
+
+/// The latest of what was to be told of each alert to each receiver, and whether anything of it arrived.
+const STANDINGS: &str = "WITH asked AS (SELECT id, alert, at FROM notice WHERE alert IN (SELECT value FROM json_each(?1))),
+    fate AS (
+        SELECT n.alert, d.receiver, n.at, n.id, v.state FROM asked n JOIN delivery_notice d ON d.notice = n.id
+        JOIN delivery v ON v.no = d.delivery_no
+        UNION ALL
+        SELECT n.alert, t.receiver, n.at, n.id, t.state FROM asked n JOIN telling t ON t.notice = n.id)
+    SELECT alert, receiver, max(state = 'delivered') OVER whole, state,
+           row_number() OVER (PARTITION BY alert, receiver ORDER BY at DESC, id DESC) AS place
+    FROM fate WINDOW whole AS (PARTITION BY alert, receiver) ORDER BY alert, receiver, place";
+
+pub(super) fn standings(from: &Transaction<'_>, alerts: &[AlertId]) -> Result<HashMap<AlertId, Vec<Standing>>, Fault> {
+    let mut statement = from.prepare_cached(STANDINGS)?;
+    let rows = all(&mut statement, [list(alerts.iter().map(AlertId::as_str))], |row| {
+        let standing =
+            Standing { receiver: ReceiverName::from(row.get::<_, String>(1)?), was_told: row.get(2)?, state: row.get(3)? };
+        Ok((AlertId::from(row.get::<_, String>(0)?), standing, row.get::<_, i64>(4)? == 1))
+    })?;
+    let mut standings: HashMap<AlertId, Vec<Standing>> = HashMap::new();
+    for (alert, standing, _) in rows.into_iter().filter(|(_, _, is_latest)| *is_latest) {
+        standings.entry(alert).or_default().push(standing);
+    }
+    Ok(standings)
+}
+
+pub(super) fn held_counts(from: &Transaction<'_>, since: Timestamp) -> Result<Vec<HeldCount>, Fault> {
+    let mut statement = from.prepare_cached(
+        "SELECT receiver, sum(state = 'waiting'), sum(state = 'silenced' AND settled = 0), sum(state = 'inhibited' AND settled = 0),
+                sum(state <> 'waiting' AND since > ?1)
+         FROM telling WHERE state = 'waiting' OR settled = 0 OR since > ?1 GROUP BY receiver ORDER BY receiver",
+    )?;
+    all(&mut statement, [Millis(since)], |row| {
+        Ok(HeldCount {
+            receiver: ReceiverName::from(row.get::<_, String>(0)?),
+            waiting: counted(row.get(1)?),
+            silenced: counted(row.get(2)?),
+            inhibited: counted(row.get(3)?),
+            lately: counted(row.get(4)?),
         })
     })
 }

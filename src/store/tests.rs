@@ -112,6 +112,7 @@ fn full_alert(subject: &str) -> Alert {
         annotations: BTreeMap::from([("summary".into(), "ARB: \u{202e}$2M \"soon\"\nsecond line".into())]),
         told: vec![ReceiverName::from("ops"), ReceiverName::from("desk")],
         leads: vec!["7d".into(), "1d".into()],
+        former_labels: Vec::new(),
         members: Vec::new(),
         active_at: now(),
         starts_at: Some(now() + minutes(1)),
@@ -156,6 +157,7 @@ fn notice(alert: &Alert, transition: &str, receivers: &[&str]) -> Notice {
             when: Some("on 16 Mar 2026".into()),
             lead: Some("7d".into()),
             event: None,
+            former_labels: Vec::new(),
             series: Vec::new(),
             source: SourceBody { polled_at: Some(now()), ..SourceBody::default() },
         },
@@ -1308,4 +1310,59 @@ async fn a_thousand_tokens_with_a_hundred_tranches_each_are_written_and_read() {
     let store = owned(&directory).await;
     timed("open", begun);
     println!("database: {} MB", fs::metadata(store.path()).expect("there").len() / 1_000_000);
+}
+
+// -- digests --
+
+#[tokio::test]
+async fn who_stopped_digests_is_known_after_a_restart_until_it_is_taken_back() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let wish = |receiver: &str, at: Timestamp, via: Via| OptOut {
+        receiver: receiver.into(),
+        address: "desk@example.com".to_owned(),
+        at,
+        via,
+    };
+    assert!(store.opt_out(wish("desk", now(), Via::Link)).await.expect("written"));
+    assert!(!store.opt_out(wish("desk", now() + minutes(5), Via::Hand)).await.expect("written"), "once is enough");
+    assert!(store.opt_out(wish("risk", now(), Via::Hand)).await.expect("written"));
+    let key = store.keep_link_key(LinkKey::new([1; 32])).await.expect("kept");
+    store.close().await.expect("closes");
+
+    let store = owned(&directory).await;
+    assert_eq!(store.opt_outs(Some("desk".into())).await.expect("read"), [wish("desk", now(), Via::Link)]);
+    assert_eq!(store.opt_outs(None).await.expect("read").len(), 2);
+    assert_eq!(store.keep_link_key(LinkKey::new([2; 32])).await.expect("read"), key, "links that were sent stay good");
+    assert_eq!(store.link_key().await.expect("read"), Some(LinkKey::new([1; 32])));
+    assert_eq!(format!("{key:?}"), "LinkKey(…)");
+    assert!(store.opt_in("desk".into(), "desk@example.com".to_owned()).await.expect("written"));
+    assert!(!store.opt_in("desk".into(), "desk@example.com".to_owned()).await.expect("written"));
+    assert_eq!(store.opt_outs(Some("desk".into())).await.expect("read"), []);
+}
+
+#[tokio::test]
+async fn who_was_told_is_said_by_what_became_of_the_messages() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let told = tell(&store, "cliff", &["ops", "wall", "desk"]).await;
+    let of = |name: &str| told.iter().find(|delivery| delivery.receiver.as_str() == name).expect("a delivery").id;
+    let records =
+        vec![tried(of("ops"), now(), DeliveryState::Delivered, None), tried(of("wall"), now(), DeliveryState::Dead, None)];
+    store.record_attempts(records).await.expect("recorded");
+    // A reminder that waits for its group.
+    store.await_dispatch();
+    let alert = firing("cliff", Some("arbitrum"));
+    let mut reminder = notice(&alert, "lead 1d", &["ops"]);
+    reminder.at = now() + minutes(1);
+    store.commit(at(Commit { notices: vec![reminder], ..Commit::default() })).await.expect("committed");
+
+    let standings = store.standings(vec![alert.id.clone(), "al_other".into()]).await.expect("read");
+    let standing =
+        |receiver: &str, was_told: bool, state: &str| Standing { receiver: receiver.into(), was_told, state: state.to_owned() };
+    let expected = vec![standing("desk", false, "due"), standing("ops", true, "waiting"), standing("wall", false, "dead")];
+    assert_eq!(standings, [(alert.id, expected)].into());
+    let telling = store.telling(now() + minutes(2), now()).await.expect("read");
+    let held = HeldCount { receiver: "ops".into(), waiting: 1, silenced: 0, inhibited: 0, lately: 0 };
+    assert_eq!(telling, Telling { held: vec![held], ..Telling::default() });
 }

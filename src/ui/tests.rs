@@ -1,7 +1,9 @@
 use super::*;
 use crate::{
     alert::{Alert, AlertState},
-    store::model::{Counts, CreditState, EndpointStat, UpcomingRow},
+    route::Matcher,
+    silence::Wish,
+    store::model::{Counts, CreditState, EndpointStat, HeldCount, Standing, Telling, UpcomingRow},
     supply::{AlertId, Endpoint, Record, Resource, Timestamp, Token, TokenId, Tracked},
     wire,
 };
@@ -40,6 +42,7 @@ fn alert(summary: &str) -> Alert {
         annotations: [("summary".to_owned(), summary.to_owned())].into(),
         told: vec!["ops".into()],
         leads: vec!["7d".into()],
+        former_labels: Vec::new(),
         members: Vec::new(),
         active_at: at,
         starts_at: Some(at),
@@ -49,6 +52,23 @@ fn alert(summary: &str) -> Alert {
         recheck_at: None,
         updated_at: at,
     }
+}
+
+fn standing(receiver: &str, was_told: bool, state: &str) -> Standing {
+    Standing { receiver: receiver.into(), was_told, state: state.to_owned() }
+}
+
+#[test]
+fn an_alert_names_as_told_only_who_took_it() {
+    let standings = [
+        standing("desk", false, "silenced"),
+        standing("mail", true, "retrying"),
+        standing("ops", true, "delivered"),
+        standing("wall", false, "dead"),
+    ];
+    let view = AlertView::of(&alert("x"), &standings);
+    assert_eq!(view.told, ["mail", "ops"]);
+    assert_eq!(view.told_words(), "ops, desk (silenced), mail (last: retrying), wall (dead)");
 }
 
 fn page(name: &str) -> Page {
@@ -64,6 +84,15 @@ fn page(name: &str) -> Page {
     };
     let counts = Counts { tokens: 2, alerts: vec![(AlertState::Firing, 1)], database_bytes: 5 << 20, ..Counts::default() };
     let credit = CreditState { used: Some(12), limit: Some(1000), reset_at: Some(time("2026-04-01")), ..CreditState::default() };
+    let held = HeldCount { receiver: "ops".into(), waiting: 2, silenced: 1, inhibited: 0, lately: 5 };
+    let wish = Wish {
+        matchers: vec![Matcher::of("token", name, false, true).expect("a matcher")],
+        author: name.to_owned(),
+        comment: name.to_owned(),
+        starts_at: None,
+        ends_at: time("2026-03-09T18:00:00Z"),
+    };
+    let telling = Telling { silences: vec![wish.grant(now).expect("a silence")], held: vec![held], ..Telling::default() };
     let status = StatusView::of(StatusParts {
         now,
         counts: &counts,
@@ -71,6 +100,9 @@ fn page(name: &str) -> Page {
         credit: &credit,
         troubles: &[],
         receivers: vec!["ops".to_owned()],
+        telling: &telling,
+        digests: &[],
+        subscribers: &[],
         database: "cliffwatch.db".into(),
         rules: RulesView { count: Some(4), problem: None },
         daemon: None,
@@ -78,7 +110,7 @@ fn page(name: &str) -> Page {
     Page {
         status,
         upcoming: UnlockView::of(&row(name), now).into_iter().collect(),
-        alerts: vec![AlertView::of(&alert(name))],
+        alerts: vec![AlertView::of(&alert(name), &[standing("ops", true, "delivered"), standing(name, false, "silenced")])],
         changes: vec![ChangeLine { at: "2026-03-09 06:00".to_owned(), text: name.to_owned() }],
         deliveries: Vec::new(),
     }
@@ -109,6 +141,9 @@ fn an_empty_page_says_that_nothing_was_asked() {
         credit: &CreditState::default(),
         troubles: &[],
         receivers: Vec::new(),
+        telling: &Telling::default(),
+        digests: &[],
+        subscribers: &[],
         database: "cliffwatch.db".into(),
         rules: RulesView::default(),
         daemon: None,
@@ -167,6 +202,9 @@ fn the_source_is_down_when_an_alert_says_so() {
         credit: &CreditState::default(),
         troubles: &[trouble],
         receivers: Vec::new(),
+        telling: &Telling::default(),
+        digests: &[],
+        subscribers: &[],
         database: "cliffwatch.db".into(),
         rules: RulesView::default(),
         daemon: None,

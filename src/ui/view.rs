@@ -2,15 +2,21 @@
 //!
 //! The names of the fields are those of the JSON. Nothing here reads a clock or the store.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+};
 
 use serde::Serialize;
 
 use crate::{
     alert::{Alert, AlertState, Labels},
+    digest::{self, Plan},
     format,
-    store::model::{ChangeRow, Counts, CreditState, DeliveryState, EndpointStat, UpcomingRow},
-    supply::{Endpoint, Precision, Record, Resource, Timestamp},
+    notify::unsubscribe::Subscriber,
+    silence::SilenceView,
+    store::model::{ChangeRow, Counts, CreditState, DeliveryState, EndpointStat, Standing, Telling, UpcomingRow, Via},
+    supply::{AlertId, Endpoint, Precision, Record, Resource, Timestamp},
 };
 
 /// An unlock ahead.
@@ -108,8 +114,11 @@ pub struct AlertView {
     pub annotations: BTreeMap<String, String>,
     /// Lead times told.
     pub leads: Vec<String>,
-    /// Receivers that were told.
+    /// Receivers that took a message of it.
     pub told: Vec<String>,
+    /// Receivers whose latest message of it did not arrive, and what became of that: `waiting`, `due`, `retrying`, `dead`, `dropped`,
+    /// `silenced`, `inhibited`, `acknowledged`.
+    pub not_told: BTreeMap<String, String>,
     /// The record's time in words.
     pub when: Option<String>,
     /// When its condition first held.
@@ -123,9 +132,28 @@ pub struct AlertView {
 }
 
 impl AlertView {
+    /// Who was told and who was not, in words: `ops, desk (silenced)`.
+    #[must_use]
+    pub fn told_words(&self) -> String {
+        let told = self.told.iter().filter(|name| !self.not_told.contains_key(*name)).cloned();
+        let not_told = self.not_told.iter().map(|(name, state)| match self.told.contains(name) {
+            true => format!("{name} (last: {state})"),
+            false => format!("{name} ({state})"),
+        });
+        told.chain(not_told).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The views of alerts, each with where it stands with its receivers.
+    #[must_use]
+    pub fn all(alerts: &[Alert], standings: &HashMap<AlertId, Vec<Standing>>) -> Vec<Self> {
+        let of = |alert: &Alert| Self::of(alert, standings.get(&alert.id).map_or(&[][..], Vec::as_slice));
+        alerts.iter().map(of).collect()
+    }
+
     /// The view of an alert.
     #[must_use]
-    pub fn of(alert: &Alert) -> Self {
+    pub fn of(alert: &Alert, standings: &[Standing]) -> Self {
+        let name = |standing: &Standing| standing.receiver.as_str().to_owned();
         Self {
             id: alert.id.as_str().to_owned(),
             rule: alert.name.clone(),
@@ -138,7 +166,12 @@ impl AlertView {
             labels: alert.labels.clone(),
             annotations: alert.annotations.clone(),
             leads: alert.leads.clone(),
-            told: alert.told.iter().map(|name| name.as_str().to_owned()).collect(),
+            told: standings.iter().filter(|standing| standing.was_told).map(name).collect(),
+            not_told: standings
+                .iter()
+                .filter(|standing| standing.state != DeliveryState::Delivered.as_str())
+                .map(|standing| (name(standing), standing.state.clone()))
+                .collect(),
             when: alert.due.as_ref().map(format::when),
             active_at: alert.active_at,
             starts_at: alert.starts_at,
@@ -180,6 +213,12 @@ pub struct StatusView {
     pub alerts: BTreeMap<&'static str, u64>,
     /// The outbox of each receiver of the config, and of those that left it with messages waiting.
     pub outbox: Vec<OutboxView>,
+    /// Silences that hold or will.
+    pub silences: Vec<SilenceView>,
+    /// Alerts that somebody acknowledged.
+    pub acknowledged: usize,
+    /// Digests.
+    pub digests: Vec<DigestView>,
     /// The database.
     pub database: DatabaseView,
     /// The rules.
@@ -244,6 +283,80 @@ pub struct OutboxView {
     pub dead: u64,
     /// Accepted so far.
     pub delivered: u64,
+    /// Messages that are in no delivery yet: they wait for their group, or for the end of a mute time.
+    pub waiting: u64,
+    /// Held back by silences now, of alerts that fire.
+    pub silenced: u64,
+    /// Held back by other alerts now, of alerts that fire.
+    pub inhibited: u64,
+    /// Held back by whatever in the last day, of whichever alerts.
+    pub held_last_day: u64,
+}
+
+impl OutboxView {
+    /// What is not in its outbox, in words: `2 waiting, 1 silenced, 5 held back in a day`; empty where nothing is.
+    #[must_use]
+    pub fn held_words(&self) -> String {
+        let parts = [
+            (self.waiting, "waiting"),
+            (self.silenced, "silenced"),
+            (self.inhibited, "inhibited"),
+            (self.held_last_day, "held back in a day"),
+        ];
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+        parts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The digest of a receiver.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DigestView {
+    /// Whose.
+    pub receiver: String,
+    /// When it is sent, in words.
+    pub when: String,
+    /// The time of the last one; before the first, the time from which on there are digests. Null where none was due yet.
+    pub last_at: Option<Timestamp>,
+    /// The time of the next.
+    pub next_at: Option<Timestamp>,
+    /// Mail recipients in the config; none for other receivers.
+    pub recipients: usize,
+    /// Of these, those who stopped it, with those who are gone from the config since.
+    pub stopped: Vec<StoppedView>,
+}
+
+/// Somebody who stopped a digest.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoppedView {
+    /// Mail address.
+    pub address: String,
+    /// Since when.
+    pub at: Timestamp,
+    /// `link`, or `hand` for the operator's.
+    pub via: Via,
+}
+
+impl DigestView {
+    /// Every digest of the config.
+    #[must_use]
+    pub fn all(plans: &[Plan], subscribers: &[Subscriber], telling: &Telling, now: Timestamp) -> Vec<Self> {
+        let of = |plan: &Plan| {
+            let job = digest::job_name(&plan.receiver);
+            let stopped = telling.opt_outs.iter().filter(|wish| wish.receiver == plan.receiver);
+            let stopped = stopped.map(|wish| StoppedView { address: wish.address.clone(), at: wish.at, via: wish.via });
+            Self {
+                receiver: plan.receiver.as_str().to_owned(),
+                when: plan.words.clone(),
+                last_at: telling.digests.iter().find(|(name, _)| *name == job).map(|(_, slot)| *slot),
+                next_at: plan.schedule.next(now),
+                recipients: subscribers.iter().filter(|subscriber| subscriber.receiver == plan.receiver).count(),
+                stopped: stopped.collect(),
+            }
+        };
+        plans.iter().map(of).collect()
+    }
 }
 
 /// The database.
@@ -299,6 +412,12 @@ pub struct StatusParts<'a> {
     pub troubles: &'a [Alert],
     /// Receivers of the config.
     pub receivers: Vec<String>,
+    /// From the store.
+    pub telling: &'a Telling,
+    /// Digests of the config.
+    pub digests: &'a [Plan],
+    /// Who gets them by mail.
+    pub subscribers: &'a [Subscriber],
     /// The database file.
     pub database: PathBuf,
     /// The rules.
@@ -326,16 +445,23 @@ impl StatusView {
                 .filter(|row| row.pending() > 0 || row.of(DeliveryState::Dead) > 0)
                 .map(|row| row.receiver.as_str().to_owned()),
         );
+        let telling = parts.telling;
+        names.extend(telling.held.iter().map(|row| row.receiver.as_str().to_owned()));
         let mut seen = std::collections::HashSet::new();
         names.retain(|name| seen.insert(name.clone()));
         let outbox = names.into_iter().map(|name| {
             let row = counts.outbox.iter().find(|row| row.receiver.as_str() == name);
+            let held = telling.held.iter().find(|row| row.receiver.as_str() == name);
             OutboxView {
                 pending: row.map_or(0, |row| row.pending()),
                 retrying: row.map_or(0, |row| row.of(DeliveryState::Retrying)),
                 oldest_seconds: row.and_then(|row| row.oldest_pending).map(|at| (now - at).num_seconds().max(0)),
                 dead: row.map_or(0, |row| row.of(DeliveryState::Dead)),
                 delivered: row.map_or(0, |row| row.of(DeliveryState::Delivered)),
+                waiting: held.map_or(0, |held| held.waiting),
+                silenced: held.map_or(0, |held| held.silenced),
+                inhibited: held.map_or(0, |held| held.inhibited),
+                held_last_day: held.map_or(0, |held| held.lately),
                 receiver: name,
             }
         });
@@ -370,6 +496,9 @@ impl StatusView {
             records: counts.records.iter().map(|(resource, count)| (resource.as_str(), *count)).collect(),
             alerts: counts.alerts.iter().map(|(state, count)| (state.as_str(), *count)).collect(),
             outbox: outbox.collect(),
+            silences: telling.silences.iter().map(|silence| SilenceView::of(silence.clone(), now)).collect(),
+            acknowledged: telling.acks.len(),
+            digests: DigestView::all(parts.digests, parts.subscribers, telling, now),
             database: DatabaseView { path: parts.database.display().to_string(), bytes: counts.database_bytes },
             rules: parts.rules,
             daemon: parts.daemon,

@@ -128,6 +128,53 @@ async fn alertmanager_takes_groups_and_resolves_what_is_pushed() {
 }
 
 #[tokio::test]
+async fn an_alert_that_rises_a_level_is_one_alert_there_too() {
+    if outside::lacks_program("prometheus-alertmanager", "prometheus-alertmanager") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (hook_url, told) = hook().await;
+    let (_child, address) = alertmanager(folder.path(), &hook_url).await;
+    let ours = receivers(&format!(
+        "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nformat = \"alertmanager-api\"\nurl = \"{address}\"\n"
+    ));
+    let active = async || -> Vec<String> {
+        let listed = get(&format!("{address}/api/v2/alerts?active=true")).await.expect("alerts");
+        let listed: Value = serde_json::from_str(&listed).expect("JSON");
+        let severity = |alert: &Value| alert["labels"]["severity"].as_str().expect("a severity").to_owned();
+        listed.as_array().expect("alerts").iter().map(severity).collect()
+    };
+    let mut warning = unlock("aptos", 7);
+    // It began a while ago: what was called otherwise before ends after it began.
+    warning.body.starts_at -= chrono::TimeDelta::hours(1);
+    let (outcome, attempt) = send(&ours, &due("msg_1", vec![warning.clone()])).await;
+    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.answer);
+    assert_eq!(active().await, ["warning"]);
+    until("it is told", || async { (!told.lock().unwrap().is_empty()).then_some(()) }).await;
+
+    let mut critical = warning.clone();
+    critical.body.reason = "level 1".into();
+    critical.body.labels.insert("severity".into(), "critical".into());
+    critical.body.former_labels = vec![warning.body.labels.clone()];
+    let (outcome, attempt) = send(&ours, &due("msg_2", vec![critical.clone()])).await;
+    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.answer);
+    assert_eq!(active().await, ["critical"], "the warning is over there");
+    let seen = until("both are told", || async {
+        let bodies = told.lock().unwrap();
+        let alerts = bodies.last()?["alerts"].as_array()?.clone();
+        (alerts.len() == 2).then_some(alerts)
+    })
+    .await;
+    for alert in seen {
+        let is_on = alert["labels"]["severity"] == "critical";
+        assert_eq!(alert["status"], if is_on { "firing" } else { "resolved" }, "{alert}");
+    }
+    let (outcome, attempt) = send(&ours, &due("msg_3", vec![resolved(&critical)])).await;
+    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.answer);
+    assert_eq!(active().await, [""; 0]);
+}
+
+#[tokio::test]
 async fn alertmanager_takes_a_hostile_name_and_a_message_that_comes_late() {
     if outside::lacks_program("prometheus-alertmanager", "prometheus-alertmanager") {
         return;

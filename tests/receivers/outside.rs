@@ -179,6 +179,7 @@ pub fn unlock(token: &str, days: i64) -> Notice {
             days_until: Some(days as f64),
             when: Some(format!("on {}", cliffwatch::format::day(date))),
             event: Some(format!("unlock/{token}/1")),
+            former_labels: Vec::new(),
             series: (-3..6).map(month).collect(),
             ..template.body
         },

@@ -124,7 +124,7 @@ async fn send(script: Script, tries: u32) -> (Answer, Heard) {
     let (smtp, heard) = server(script).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
     let delivery = DueDelivery { tries, ..due(1, "desk", vec![unlock()]) };
-    let answer = email.send(&delivery, time(NOW)).await;
+    let answer = email.send(&delivery, time(NOW), None).await;
     let heard = heard.lock().expect("a lock").clone();
     (answer, heard)
 }
@@ -185,10 +185,10 @@ async fn an_uncertain_mail_is_sent_again_under_the_same_id() {
     let (smtp, heard) = server(Script::default()).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
     let delivery = due(1, "desk", vec![unlock()]);
-    email.send(&delivery, time(NOW)).await;
-    email.send(&DueDelivery { attempts: 1, tries: 1, ..delivery }, time("2026-03-09T14:00:05Z")).await;
+    email.send(&delivery, time(NOW), None).await;
+    email.send(&DueDelivery { attempts: 1, tries: 1, ..delivery }, time("2026-03-09T14:00:05Z"), None).await;
     let end = due(2, "desk", vec![resolved()]);
-    email.send(&end, time("2026-03-16T13:00:05Z")).await;
+    email.send(&end, time("2026-03-16T13:00:05Z"), None).await;
     let mails = heard.lock().expect("a lock").mails.clone();
     let header = |mail: &str, name: &str| mail.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     assert_eq!(header(&mails[0], "Message-ID: "), "Message-ID: <msg_0001@cliffwatch.example.com>");
@@ -240,7 +240,7 @@ async fn a_password_is_never_in_what_is_recorded() {
         ..receiver(&smtp)
     };
     let email = build(&receiver).expect("it is well configured");
-    let answer = email.send(&due(1, "desk", vec![unlock()]), time(NOW)).await;
+    let answer = email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
     assert_eq!((answer.outcome, answer.status), (Outcome::Refused, Some(535)));
     let shown = format!("{} {email:?}", answer.text);
     for secret in ["hunter2", "aHVudGVyMi1odW50ZXIy", "AGFsZXJ0cwBodW50ZXIyLWh1bnRlcjI"] {
@@ -253,7 +253,7 @@ async fn a_password_is_never_in_what_is_recorded() {
 async fn a_hostile_name_adds_no_header_and_no_recipient() {
     let (smtp, heard) = server(Script::default()).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
-    let answer = email.send(&due(1, "desk", vec![hostile(), moved()]), time(NOW)).await;
+    let answer = email.send(&due(1, "desk", vec![hostile(), moved()]), time(NOW), None).await;
     assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
     let heard = heard.lock().expect("a lock").clone();
     let head = heard.mails[0].split("\r\n\r\n").next().unwrap_or_default().to_owned();
@@ -268,7 +268,7 @@ async fn nothing_is_said_in_plain_text_over_a_network() {
     let mut email = build(&receiver(&smtp)).expect("it is well configured");
     let tls = TlsParameters::new("mail.example.com".into()).expect("TLS");
     email.server.security = Security::StartTls(tls);
-    let answer = email.send(&due(1, "desk", vec![unlock()]), time(NOW)).await;
+    let answer = email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
     assert_eq!(answer.outcome, Outcome::LATER);
     assert!(answer.text.contains("offers no STARTTLS"), "{}", answer.text);
     assert!(!heard.lock().expect("a lock").commands.iter().any(|command| command.starts_with("MAIL")));
@@ -321,7 +321,7 @@ async fn a_connection_serves_several_mails_and_a_dead_one_costs_nothing() {
     let email = build(&receiver(&smtp)).expect("it is well configured");
     let count = |verb: &str| heard.lock().expect("a lock").commands.iter().filter(|said| said.starts_with(verb)).count();
     for id in 1..=3 {
-        let answer = email.send(&due(id, "desk", vec![unlock()]), time(NOW)).await;
+        let answer = email.send(&due(id, "desk", vec![unlock()]), time(NOW), None).await;
         assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
     }
     assert_eq!((count("EHLO"), count("MAIL")), (1, 3));
@@ -330,11 +330,11 @@ async fn a_connection_serves_several_mails_and_a_dead_one_costs_nothing() {
     // A server that ends a connection while it waits: the next mail takes a new one, and is lost by no means.
     let (smtp, heard) = server(Script(vec![("QUIT", Act::Drop)])).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
-    email.send(&due(1, "desk", vec![unlock()]), time(NOW)).await;
+    email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
     let mut open = email.idle.take(&None).expect("it waits");
     open.connection.quit().await.expect_err("the server drops it");
     email.idle.keep(open);
-    let answer = email.send(&due(2, "desk", vec![unlock()]), time(NOW)).await;
+    let answer = email.send(&due(2, "desk", vec![unlock()]), time(NOW), None).await;
     assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
     assert_eq!(heard.lock().expect("a lock").mails.len(), 2);
 }
@@ -343,7 +343,7 @@ async fn a_connection_serves_several_mails_and_a_dead_one_costs_nothing() {
 async fn the_picture_of_the_schedule_is_part_of_the_mail() {
     let (smtp, heard) = server(Script::default()).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
-    email.send(&due(1, "desk", vec![unlock()]), time(NOW)).await;
+    email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
     let mail = heard.lock().expect("a lock").mails[0].clone();
     assert!(mail.contains("multipart/alternative") && mail.contains("multipart/related"), "{mail}");
     assert!(mail.contains("Content-ID: <schedule-1>") && mail.contains("Content-Type: image/png"), "{mail}");
@@ -354,9 +354,81 @@ async fn the_picture_of_the_schedule_is_part_of_the_mail() {
 async fn a_digest_says_how_to_be_rid_of_it_and_an_alert_does_not() {
     let (smtp, heard) = server(Script::default()).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
-    email.send(&due(1, "desk", vec![crate::notify::samples::digest()]), time(NOW)).await;
-    email.send(&due(2, "desk", vec![unlock()]), time(NOW)).await;
+    email.send(&due(1, "desk", vec![crate::notify::samples::digest()]), time(NOW), None).await;
+    email.send(&due(2, "desk", vec![unlock()]), time(NOW), None).await;
     let mails = heard.lock().expect("a lock").mails.clone();
     assert!(mails[0].contains("List-Unsubscribe: <mailto:alerts@example.com?subject=unsubscribe%20desk>\r\n"), "{}", mails[0]);
     assert!(!mails[1].contains("List-Unsubscribe"));
+}
+
+fn terms(opted_out: &[&str]) -> Terms {
+    let opted_out = opted_out.iter().map(|address| (*address).to_owned()).collect();
+    Terms { key: crate::store::model::LinkKey::new([7; 32]), opted_out }
+}
+
+fn header(mail: &str, name: &str) -> String {
+    let unfolded = mail.replace("\r\n ", " ");
+    let begin = format!("{name}: ");
+    unfolded.lines().find_map(|line| line.strip_prefix(&begin)).unwrap_or_default().trim().to_owned()
+}
+
+#[tokio::test]
+async fn each_recipient_of_a_digest_has_a_link_of_their_own() {
+    let (smtp, heard) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("it is well configured");
+    let digest = due(1, "desk", vec![crate::notify::samples::digest()]);
+    let answer = email.send(&digest, time(NOW), Some(&terms(&[]))).await;
+    assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
+    assert!(answer.text.ends_with("taken for: desk@example.com, risk@example.com"), "{}", answer.text);
+    let heard = heard.lock().expect("a lock").clone();
+    assert_eq!(heard.mails.len(), 2);
+    assert_eq!(heard.commands.iter().filter(|said| said.starts_with("EHLO")).count(), 1, "one connection");
+    let all = |name| heard.mails.iter().map(|mail| header(mail, name)).collect::<Vec<_>>();
+    let (links, ids) = (all("List-Unsubscribe"), all("Message-ID"));
+    assert!(links[0].starts_with("<https://cliffwatch.example.com/unsubscribe/"), "{links:?}");
+    assert!(links[0].ends_with(">, <mailto:alerts@example.com?subject=unsubscribe%20desk>"), "{links:?}");
+    assert_ne!(links[0], links[1]);
+    assert_ne!(ids[0], ids[1]);
+    assert_eq!(all("List-Unsubscribe-Post"), ["List-Unsubscribe=One-Click"; 2]);
+    assert!(all("To")[0].contains("desk@example.com") && !all("To")[0].contains("risk@example.com"));
+    assert!(heard.mails[0].contains("To stop these digests: https://"), "{}", heard.mails[0]);
+}
+
+#[tokio::test]
+async fn who_stopped_a_digest_gets_none_and_gets_every_alert() {
+    let (smtp, heard) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("it is well configured");
+    let digest = due(1, "desk", vec![crate::notify::samples::digest()]);
+    let recipients = || {
+        let heard = std::mem::take(&mut *heard.lock().expect("a lock"));
+        heard.commands.into_iter().filter(|said| said.starts_with("RCPT")).collect::<Vec<_>>()
+    };
+    email.send(&digest, time(NOW), Some(&terms(&["desk@example.com"]))).await;
+    assert_eq!(recipients(), ["RCPT TO:<risk@example.com>"]);
+    let answer = email.send(&digest, time(NOW), Some(&terms(&["desk@example.com", "risk@example.com"]))).await;
+    assert_eq!((answer.outcome, recipients().len()), (Outcome::Accepted, 0));
+    assert!(answer.text.starts_with("sent to nobody"), "{}", answer.text);
+    email.send(&due(2, "desk", vec![unlock()]), time(NOW), None).await;
+    assert_eq!(recipients().len(), 2);
+}
+
+#[tokio::test]
+async fn who_has_a_digest_does_not_get_it_again_while_another_is_waited_for() {
+    let (smtp, heard) = server(Script(vec![("RCPT risk@", Act::Say("452 4.2.2 mailbox full"))])).await;
+    let email = build(&receiver(&smtp)).expect("it is well configured");
+    let digest = due(1, "desk", vec![crate::notify::samples::digest()]);
+    let answer = email.send(&digest, time(NOW), Some(&terms(&[]))).await;
+    assert_eq!(answer.outcome, Outcome::LATER, "{}", answer.text);
+    assert!(answer.text.contains("taken for: desk@example.com") && answer.text.contains("mailbox full"), "{}", answer.text);
+    let patient = DueDelivery { tries: PATIENT_TRIES, ..digest };
+    let answer = email.send(&patient, time(NOW), Some(&terms(&[]))).await;
+    assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
+    assert!(answer.text.contains("not delivered to: risk@example.com"), "{}", answer.text);
+    assert_eq!(heard.lock().expect("a lock").mails.len(), 1, "once");
+    // A login that fails is tried once, not once for each.
+    let (smtp, heard) = server(Script(vec![("MAIL", Act::Say("530 5.7.0 log in first"))])).await;
+    let email = build(&receiver(&smtp)).expect("it is well configured");
+    let answer = email.send(&due(2, "desk", vec![crate::notify::samples::digest()]), time(NOW), Some(&terms(&[]))).await;
+    assert_eq!(answer.outcome, Outcome::Refused, "{}", answer.text);
+    assert_eq!(heard.lock().expect("a lock").commands.iter().filter(|said| said.starts_with("MAIL")).count(), 1);
 }

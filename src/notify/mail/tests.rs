@@ -13,7 +13,7 @@ fn compose_one(notice: Notice) -> Mail {
 
 fn compose_at(notices: &[Notice], now: Timestamp) -> Option<Mail> {
     let external_url = Some("https://cliffwatch.example.com");
-    compose(&Brief { delivery: &due(1, "desk", notices.to_vec()), external_url, now })
+    compose(&Brief { delivery: &due(1, "desk", notices.to_vec()), external_url, now }, None)
 }
 
 #[test]

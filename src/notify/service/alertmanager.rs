@@ -1,9 +1,10 @@
 //! Alertmanager, both ways: the body that it sends to webhooks (version 4), and the alerts that it takes at `/api/v2/alerts`.
 //!
-//! It knows an alert by its labels alone, so each gets one more, `alert_id`: two unlocks of one token under one rule stay two. An
-//! alert that is not told again ends at `endsAt`; ours are told once, so that time lies behind the date in question.
+//! It knows an alert by its labels alone, so each gets one more, `alert_id`: two unlocks of one token under one rule stay two. Where
+//! labels change while the alert fires, as with its level, the alert under the former labels is told to be over, in the same
+//! message. An alert that is not told again ends at `endsAt`; ours are told once, so that time lies behind the date in question.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{SecondsFormat, TimeDelta};
 use serde::Serialize;
@@ -68,22 +69,19 @@ struct Told {
 /// The body that Alertmanager sends to a webhook.
 pub(super) fn webhook<'a>(brief: &Brief<'a>) -> Webhook<'a> {
     let external_url = brief.link().unwrap_or_default();
-    let alerts: Vec<Told> = brief
-        .notices()
-        .iter()
-        .take(MAX_ALERTS)
-        .map(|notice| {
-            let labels = labels(notice);
-            Told {
-                status: notice.body.status.clone(),
-                fingerprint: format!("{:016x}", fingerprint(&labels)),
-                annotations: annotations(brief, notice),
-                starts_at: time(notice.body.starts_at),
-                ends_at: notice.body.ends_at.map_or_else(|| NO_END.to_owned(), time),
-                generator_url: external_url.clone(),
-                labels,
-            }
-        })
+    let told = brief.notices().get(..MAX_ALERTS).unwrap_or(brief.notices());
+    let tell = |notice: &Notice, labels: Labels, status: &str, ends_at: Option<Timestamp>| Told {
+        status: status.to_owned(),
+        fingerprint: format!("{:016x}", fingerprint(&labels)),
+        annotations: annotations(brief, notice),
+        starts_at: time(notice.body.starts_at),
+        ends_at: ends_at.map_or_else(|| NO_END.to_owned(), time),
+        generator_url: external_url.clone(),
+        labels,
+    };
+    let now = told.iter().map(|notice| tell(notice, labels(notice), &notice.body.status, notice.body.ends_at));
+    let alerts: Vec<Told> = now
+        .chain(former(told).map(|(notice, labels)| tell(notice, labels, "resolved", Some(over_at(notice, brief.now)))))
         .collect();
     let common_labels = common(alerts.iter().map(|alert| &alert.labels));
     let group_labels = match brief.delivery.bundle.group_labels.is_empty() {
@@ -93,7 +91,7 @@ pub(super) fn webhook<'a>(brief: &Brief<'a>) -> Webhook<'a> {
     Webhook {
         version: "4",
         group_key: message::group_key(brief.delivery),
-        truncated_alerts: brief.count() - alerts.len(),
+        truncated_alerts: brief.count() - told.len(),
         status: message::status(brief.notices()),
         receiver: brief.delivery.receiver.as_str(),
         group_labels,
@@ -117,22 +115,36 @@ pub(super) struct Pushed {
 
 /// What is pushed to Alertmanager: all alerts of the delivery at once, since it takes any number and groups them itself.
 pub(super) fn alerts(brief: &Brief<'_>) -> Vec<Pushed> {
-    let push = |notice: &Notice| Pushed {
-        labels: labels(notice),
+    let push = |notice: &Notice, labels: Labels, ends_at: Timestamp| Pushed {
+        labels,
         annotations: annotations(brief, notice),
         starts_at: time(notice.body.starts_at),
-        ends_at: time(end(notice, brief.now)),
+        ends_at: time(ends_at),
         generator_url: brief.link(),
     };
-    brief.notices().iter().map(push).collect()
+    let notices = brief.notices();
+    let now = notices.iter().map(|notice| push(notice, labels(notice), end(notice, brief.now)));
+    now.chain(former(notices).map(|(notice, labels)| push(notice, labels, over_at(notice, brief.now)))).collect()
+}
+
+/// The label sets under which alerts of these notices were known before, each once, unless one of them bears it now.
+fn former(notices: &[Notice]) -> impl Iterator<Item = (&Notice, Labels)> {
+    let mut seen: BTreeSet<Labels> = notices.iter().map(labels).collect();
+    let all =
+        notices.iter().flat_map(|notice| notice.body.former_labels.iter().map(move |former| (notice, as_labels(notice, former))));
+    all.filter(move |(_, labels)| seen.insert(labels.clone()))
+}
+
+/// When an alert, or what it was called before, was over: never ahead, or it would go on; and never before it began, which is refused.
+fn over_at(notice: &Notice, now: Timestamp) -> Timestamp {
+    notice.body.ends_at.unwrap_or(notice.at).min(now).max(notice.body.starts_at)
 }
 
 /// When Alertmanager may take it for over: when it ended; else when, with a margin, we would have said so.
 fn end(notice: &Notice, now: Timestamp) -> Timestamp {
     let body = &notice.body;
     if body.status == "resolved" {
-        // It must not lie ahead, or the alert would go on.
-        return body.ends_at.unwrap_or(notice.at).min(now);
+        return over_at(notice, now);
     }
     let later = |from: Timestamp, by: TimeDelta| from.checked_add_signed(by).unwrap_or(from);
     // A message that comes late must still be an alert when it arrives.
@@ -150,9 +162,11 @@ fn end(notice: &Notice, now: Timestamp) -> Timestamp {
 
 /// The labels, names as Prometheus has them, and the alert's own id.
 fn labels(notice: &Notice) -> Labels {
-    let mut labels: Labels = notice
-        .body
-        .labels
+    as_labels(notice, &notice.body.labels)
+}
+
+fn as_labels(notice: &Notice, labels: &Labels) -> Labels {
+    let mut labels: Labels = labels
         .iter()
         .map(|(name, value)| (label_name(name), text::line(value, MAX_LABEL_CHARS)))
         .filter(|(name, value)| !name.is_empty() && !value.is_empty())
@@ -229,6 +243,35 @@ mod tests {
         assert_eq!(end(&moved(), now), at("2026-03-09T14:00:05Z"));
         assert_eq!(end(&resolved(), now), now);
         assert_eq!(end(&resolved(), at("2026-03-20T00:00:00Z")), at("2026-03-16T13:00:00Z"));
+    }
+
+    #[test]
+    fn what_an_alert_was_called_before_is_told_to_be_over() {
+        let now = at("2026-03-09T13:00:05Z");
+        let mut raised = unlock();
+        let of = |severity: &str| {
+            let mut labels = unlock().body.labels;
+            labels.insert("severity".into(), severity.into());
+            labels
+        };
+        raised.body.labels = of("critical");
+        raised.body.former_labels = vec![of("info"), of("warning")];
+        let delivery = due(1, "am", vec![raised.clone()]);
+        let brief = Brief { delivery: &delivery, external_url: None, now };
+        let severities = |pushed: &[Pushed]| -> Vec<(String, bool)> {
+            pushed.iter().map(|alert| (alert.labels["severity"].clone(), alert.ends_at > time(now))).collect()
+        };
+        let expected = [("critical", true), ("info", false), ("warning", false)].map(|(word, on)| (word.to_owned(), on));
+        assert_eq!(severities(&alerts(&brief)), expected);
+        let body = webhook(&brief);
+        let told: Vec<_> = body.alerts.iter().map(|alert| (alert.labels["severity"].as_str(), alert.status.as_str())).collect();
+        assert_eq!(told, [("critical", "firing"), ("info", "resolved"), ("warning", "resolved")]);
+        assert_eq!((body.status, body.truncated_alerts), ("firing", 0));
+        // Back to a label that it had: that one fires.
+        raised.body.labels = of("warning");
+        let delivery = due(1, "am", vec![raised]);
+        let brief = Brief { delivery: &delivery, ..brief };
+        assert_eq!(severities(&alerts(&brief)), [("warning".to_owned(), true), ("info".to_owned(), false)]);
     }
 
     #[test]

@@ -1,0 +1,116 @@
+//! `digest list`, `stop`, `resume`: who gets digests when, and who stopped them. All of it works beside a running daemon.
+
+use clap::Subcommand;
+
+use super::{
+    Context, Exit, UsageError,
+    print::{Cell, Column, Listing},
+};
+use crate::{
+    config::Config,
+    diagnostic::{closest, harmless},
+    digest,
+    notify::unsubscribe::{self, plain_address},
+    store::{
+        Access, Store,
+        model::{OptOut, Via},
+    },
+    supply::ReceiverName,
+    ui::view::DigestView,
+};
+
+/// `digest`.
+#[derive(Debug, Subcommand)]
+pub(super) enum Digests {
+    /// List digests: when they are sent, to how many, and who stopped them
+    List,
+    /// Send somebody no more digests, as the link in a digest does; alerts go on
+    Stop {
+        /// A receiver of the config that has a `digest`
+        receiver: String,
+        /// A mail address among its recipients
+        address: String,
+    },
+    /// Send digests again to somebody who stopped them
+    Resume {
+        /// A receiver
+        receiver: String,
+        /// A mail address
+        address: String,
+    },
+}
+
+pub(super) const COLUMNS: [Column; 6] = [
+    Column("Digest", "receiver", false),
+    Column("When", "when", false),
+    Column("Last", "lastAt", false),
+    Column("Next", "nextAt", false),
+    Column("Recipients", "recipients", true),
+    Column("Stopped by", "stopped", false),
+];
+
+/// Digests as rows of a table.
+pub(super) fn rows(digests: &[DigestView]) -> Vec<Vec<Cell>> {
+    let row = |digest: &DigestView| {
+        let stopped: Vec<&str> = digest.stopped.iter().map(|stopped| stopped.address.as_str()).collect();
+        vec![
+            Cell::text(&digest.receiver),
+            Cell::text(&digest.when),
+            Cell::time(digest.last_at),
+            Cell::time(digest.next_at),
+            Cell::text(if digest.recipients > 0 { digest.recipients.to_string() } else { String::new() }),
+            Cell::both(stopped.join(", "), stopped.join("; ")),
+        ]
+    };
+    digests.iter().map(row).collect()
+}
+
+pub(super) async fn run(command: &Digests, context: &Context) -> anyhow::Result<Exit> {
+    let (config, _) = context.load()?;
+    let store = context.open(&config, if matches!(command, Digests::List) { Access::Read } else { Access::Beside }).await?;
+    let exit = match command {
+        Digests::List => list(&config, &store, context).await,
+        Digests::Stop { receiver, address } => stop(receiver, address, &config, &store, context).await,
+        Digests::Resume { receiver, address } => resume(receiver, address, &store).await,
+    };
+    store.close().await?;
+    exit
+}
+
+async fn list(config: &Config, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+    let now = context.clock.now();
+    let plans = digest::plans(&config.receivers).map_err(anyhow::Error::msg)?;
+    let telling = store.telling(now, now - digest::DAY).await?;
+    let digests = DigestView::all(&plans, &unsubscribe::subscribers(&config.receivers), &telling, now);
+    let nothing = "no receiver has a digest: write digest = { at = \"08:00\" } into a [[receiver]]";
+    Listing { columns: &COLUMNS, rows: rows(&digests), json: &digests, nothing }.print(context)?;
+    Ok(Exit::Done)
+}
+
+async fn stop(receiver: &str, address: &str, config: &Config, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+    let address = plain_address(address);
+    let of_it = unsubscribe::subscribers(&config.receivers).into_iter().filter(|known| known.receiver.as_str() == receiver);
+    let known: Vec<String> = of_it.map(|subscriber| subscriber.address).collect();
+    if known.is_empty() {
+        return Err(UsageError(format!("{receiver:?} is no receiver that mails digests: `cliffwatch digest list`")).into());
+    }
+    if !known.contains(&address) {
+        let help = closest(&address, known.iter().map(String::as_str))
+            .map_or_else(|| format!("there are {}", known.join(", ")), |near| format!("did you mean {near}?"));
+        return Err(UsageError(format!("{address} is no recipient of {receiver:?}: {help}")).into());
+    }
+    let wish =
+        OptOut { receiver: ReceiverName::from(receiver), address: address.clone(), at: context.clock.now(), via: Via::Hand };
+    let told = if store.opt_out(wish).await? { "gets no more digests; alerts go on" } else { "has stopped digests already" };
+    anstream::eprintln!("{} {told}", harmless(&address));
+    Ok(Exit::Done)
+}
+
+async fn resume(receiver: &str, address: &str, store: &Store) -> anyhow::Result<Exit> {
+    let address = plain_address(address);
+    if store.opt_in(ReceiverName::from(receiver), address.clone()).await? {
+        anstream::eprintln!("{} gets digests again, from the next one on", harmless(&address));
+        return Ok(Exit::Done);
+    }
+    Err(UsageError(format!("{address} has not stopped the digests of {receiver:?}: `cliffwatch digest list`")).into())
+}

@@ -1,0 +1,122 @@
+//! A mail as it goes over the wire: headers, parts, pictures.
+
+use std::time::SystemTime;
+
+use lettre::{
+    Message,
+    message::{
+        Attachment, Mailbox, MultiPart, SinglePart,
+        header::{ContentType, HeaderName, HeaderValue},
+    },
+};
+
+use crate::{
+    alert::{Notice, NoticeKind},
+    notify::{card::Brief, mail},
+};
+
+/// Most threads that one mail belongs to: longer headers are cut by some servers.
+const MAX_THREADS: usize = 10;
+
+/// Who writes to whom.
+pub(super) struct Envelope<'a> {
+    /// Name of the receiver in the config.
+    pub(super) receiver: &'a str,
+    pub(super) from: &'a Mailbox,
+    pub(super) to: &'a [&'a Mailbox],
+    /// Where the recipient of a digest stops it; then the mail has one recipient.
+    pub(super) unsubscribe: Option<&'a str>,
+}
+
+/// Writes the mail that tells `brief`.
+pub(super) fn write(envelope: &Envelope<'_>, brief: &Brief<'_>) -> Result<Vec<u8>, String> {
+    let Envelope { receiver, from, to, unsubscribe } = *envelope;
+    let delivery = brief.delivery;
+    let mail = mail::compose(brief, unsubscribe).ok_or("the delivery holds no notice")?;
+    let domain = format!("cliffwatch.{}", from.email.domain());
+    // Mails of their own to several recipients have ids of their own, the same on every attempt.
+    let id = match (unsubscribe, to.first()) {
+        (Some(_), Some(only)) => format!("{}_{}", delivery.webhook_id, digest(only.email.as_ref())),
+        _ => delivery.webhook_id.clone(),
+    };
+    let mut builder = Message::builder()
+        .from(from.clone())
+        .subject(mail.subject)
+        .date(SystemTime::from(brief.now))
+        .message_id(Some(message_id(&id, &domain)));
+    for to in to {
+        builder = builder.to((*to).clone());
+    }
+    // One thread for all that is told of an event, by whichever rule: all refer to a root that was never sent.
+    let mut roots: Vec<String> = Vec::new();
+    for notice in &delivery.notices {
+        let root = message_id(&thread_of(notice), &domain);
+        if roots.len() < MAX_THREADS && !roots.contains(&root) {
+            roots.push(root);
+        }
+    }
+    if let Some(first) = roots.first() {
+        builder = builder.in_reply_to(first.clone()).references(roots.join(" "));
+    }
+    let mut headers = vec![
+        ("Auto-Submitted", "auto-generated".to_owned()),
+        ("X-Auto-Response-Suppress", "All".to_owned()),
+        ("List-Id", format!("<{}.{domain}>", header_atom(receiver))),
+    ];
+    if delivery.notices.iter().any(|notice| notice.kind == NoticeKind::Digest) {
+        let subject: String = url::form_urlencoded::byte_serialize(format!("unsubscribe {receiver}").as_bytes()).collect();
+        let by_mail = format!("<mailto:{}?subject={}>", from.email, subject.replace('+', "%20"));
+        match unsubscribe {
+            Some(link) => headers.push(("List-Unsubscribe", format!("<{link}>, {by_mail}"))),
+            None => headers.push(("List-Unsubscribe", by_mail)),
+        }
+        // RFC 8058 asks for https: without it the link opens a page with a button, which works as well.
+        if unsubscribe.is_some_and(|link| link.starts_with("https://")) {
+            headers.push(("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".to_owned()));
+        }
+    }
+    for (name, value) in headers {
+        let name = HeaderName::new_from_ascii(name.to_owned()).map_err(|_| "a header's name is not ASCII".to_owned())?;
+        builder = builder.raw_header(HeaderValue::new(name, value));
+    }
+    let message = match mail.html {
+        Some(html) if mail.pictures.is_empty() => builder.multipart(MultiPart::alternative_plain_html(mail.text, html)),
+        Some(html) => {
+            let png: ContentType = "image/png".parse().map_err(|_| "PNG has no content type".to_owned())?;
+            let mut related = MultiPart::related().singlepart(SinglePart::html(html));
+            for (at, picture) in (1..).zip(mail.pictures) {
+                let cid = format!("schedule-{at}");
+                related = related.singlepart(Attachment::new_inline(cid).body(picture, png.clone()));
+            }
+            builder.multipart(MultiPart::alternative().singlepart(SinglePart::plain(mail.text)).multipart(related))
+        }
+        None => builder.singlepart(SinglePart::plain(mail.text)),
+    };
+    message.map(|message| message.formatted()).map_err(|error| format!("cannot build the mail: {error}"))
+}
+
+/// What a message belongs to: the event that it is about, else the alert.
+fn thread_of(notice: &Notice) -> String {
+    match &notice.body.event {
+        // Names of the source are no message ids: their digest is.
+        Some(event) => format!("ev_{}", digest(event)),
+        None => notice.alert.as_str().to_owned(),
+    }
+}
+
+/// 80 bits of SHA-256, in hexadecimal.
+fn digest(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    digest.as_ref().iter().take(10).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// `<id@domain>`, whatever the id holds.
+fn message_id(id: &str, domain: &str) -> String {
+    format!("<{}@{domain}>", header_atom(id))
+}
+
+/// The characters of a text that may stand in a message id.
+fn header_atom(text: &str) -> String {
+    let atom: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).take(100).collect();
+    if atom.is_empty() { "unnamed".into() } else { atom }
+}

@@ -1,0 +1,178 @@
+//! The links by which people stop digests: RFC 8058, one click without a login. Pure.
+//!
+//! A link holds nothing but a tag, an HMAC under the database's [`LinkKey`] over receiver and address: it cannot be guessed or made
+//! for somebody else, tells no address to whoever reads a proxy's log, and is the same in every digest. Whom it belongs to is found
+//! by making the tags of all recipients that the config names.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::{
+    hmac,
+    rand::{SecureRandom, SystemRandom},
+};
+
+use crate::{
+    config::{self, ReceiverKind},
+    store::model::LinkKey,
+    supply::ReceiverName,
+};
+
+/// Path of the links below `external_url`.
+pub const PATH: &str = "unsubscribe";
+
+/// Bytes of a tag: as hard to guess as a key of AES.
+const TAG_BYTES: usize = 16;
+
+/// What sending a digest by mail needs to know.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Signs the links.
+    pub key: LinkKey,
+    /// Addresses that want none, as [`plain_address`] writes them.
+    pub opted_out: Vec<String>,
+}
+
+impl Terms {
+    /// Whether an address wants digests.
+    #[must_use]
+    pub fn wants(&self, address: &str) -> bool {
+        let address = plain_address(address);
+        !self.opted_out.contains(&address)
+    }
+}
+
+/// A recipient of digests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscriber {
+    /// Of which receiver.
+    pub receiver: ReceiverName,
+    /// Mail address, as [`plain_address`] writes it.
+    pub address: String,
+}
+
+/// Everyone to whom a receiver of the config mails digests.
+#[must_use]
+pub fn subscribers(receivers: &[config::Receiver]) -> Vec<Subscriber> {
+    let mails = receivers.iter().filter(|receiver| receiver.kind == ReceiverKind::Email && receiver.digest.is_some());
+    mails
+        .flat_map(|receiver| {
+            let address = |text: &String| text.trim().parse::<lettre::message::Mailbox>().ok();
+            receiver.to.iter().filter_map(address).map(|mailbox| Subscriber {
+                receiver: ReceiverName::from(receiver.name.as_str()),
+                address: plain_address(mailbox.email.as_ref()),
+            })
+        })
+        .collect()
+}
+
+/// An address as it is compared and kept: servers that tell `Desk@` from `desk@` are not found any more.
+#[must_use]
+pub fn plain_address(address: &str) -> String {
+    address.trim().to_ascii_lowercase()
+}
+
+/// A new key; none where the system gives no random bytes.
+#[must_use]
+pub fn fresh_key() -> Option<LinkKey> {
+    let mut bytes = [0; 32];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    Some(LinkKey::new(bytes))
+}
+
+/// The link of one recipient below the address of our own pages; none where that is no address of the web.
+#[must_use]
+pub fn link(external_url: &str, key: &LinkKey, subscriber: &Subscriber) -> Option<String> {
+    let mut url = url::Url::parse(external_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    url.path_segments_mut().ok()?.pop_if_empty().extend([PATH, &tag(key, subscriber)]);
+    url.set_query(None);
+    url.set_fragment(None);
+    Some(url.into())
+}
+
+/// Whom a tag belongs to.
+#[must_use]
+pub fn owner<'a>(key: &LinkKey, tag: &str, subscribers: &'a [Subscriber]) -> Option<&'a Subscriber> {
+    let given = URL_SAFE_NO_PAD.decode(tag).ok().filter(|given| given.len() == TAG_BYTES)?;
+    // All are compared, each under a key of this moment: how long it takes tells nothing of how near a guess was.
+    let blind = hmac::Key::new(hmac::HMAC_SHA256, fresh_key()?.bytes());
+    let given = hmac::sign(&blind, &given);
+    let is_own = |subscriber: &&Subscriber| {
+        let full = full_tag(key, subscriber);
+        full.as_ref().get(..TAG_BYTES).is_some_and(|own| hmac::verify(&blind, own, given.as_ref()).is_ok())
+    };
+    subscribers.iter().filter(is_own).last()
+}
+
+fn tag(key: &LinkKey, subscriber: &Subscriber) -> String {
+    let full = full_tag(key, subscriber);
+    URL_SAFE_NO_PAD.encode(full.as_ref().get(..TAG_BYTES).unwrap_or_default())
+}
+
+fn full_tag(key: &LinkKey, Subscriber { receiver, address }: &Subscriber) -> hmac::Tag {
+    let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key.bytes()));
+    // Each part with its length before it, so that no two pairs make the same bytes.
+    for part in ["cliffwatch digest", receiver.as_str(), address] {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part.as_bytes());
+    }
+    context.sign()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subscriber(receiver: &str, address: &str) -> Subscriber {
+        Subscriber { receiver: receiver.into(), address: address.into() }
+    }
+
+    #[test]
+    fn a_link_leads_to_its_own_recipient_and_tells_no_address() {
+        let key = LinkKey::new([7; 32]);
+        let all = [
+            subscriber("desk", "a@example.com"),
+            subscriber("desk", "b@example.com"),
+            subscriber("risk", "a@example.com"),
+            subscriber("des", "ka@example.com"),
+        ];
+        let mut links = Vec::new();
+        for one in &all {
+            let link = link("https://cliffwatch.example.com/below/", &key, one).expect("a link");
+            let tag = link.strip_prefix("https://cliffwatch.example.com/below/unsubscribe/").expect("our path");
+            assert!(!link.contains("example.com/a") && !tag.contains('@') && tag.len() == 22, "{link}");
+            assert_eq!(owner(&key, tag, &all), Some(one));
+            assert_eq!(owner(&LinkKey::new([8; 32]), tag, &all), None, "another database's link");
+            links.push(link);
+        }
+        links.dedup();
+        assert_eq!(links.len(), 4);
+    }
+
+    #[test]
+    fn what_was_tampered_with_belongs_to_nobody() {
+        let key = LinkKey::new([7; 32]);
+        let all = [subscriber("desk", "a@example.com")];
+        let good = tag(&key, &all[0]);
+        for at in 0..good.len() {
+            let mut bad: Vec<char> = good.chars().collect();
+            bad[at] = if bad[at] == 'A' { 'B' } else { 'A' };
+            assert_eq!(owner(&key, &bad.into_iter().collect::<String>(), &all), None, "letter {at}");
+        }
+        for bad in ["", "A", &good[..21], &format!("{good}A"), &"A".repeat(10_000), "../../etc/passwd"] {
+            assert_eq!(owner(&key, bad, &all), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn only_mail_receivers_with_a_digest_have_subscribers() {
+        let mail = |digest| config::Receiver {
+            name: "desk".into(),
+            kind: ReceiverKind::Email,
+            to: vec!["Desk <Desk@Example.com>".into(), "risk@example.com".into()],
+            digest,
+            ..Default::default()
+        };
+        let digest = Some(config::Digest { at: "08:00".into(), ..Default::default() });
+        let found = subscribers(&[mail(digest), mail(None)]);
+        assert_eq!(found, [subscriber("desk", "desk@example.com"), subscriber("desk", "risk@example.com")]);
+    }
+}
