@@ -14,6 +14,7 @@ use crate::{
     alert::{AlertBody, Labels, Notice, NoticeKind, SourceBody, alert_id, notice_id},
     config, format,
     route::interval::{days_of_week, time_of_day},
+    silence::{Silence, SilenceState},
     slot,
     store::model::{ChangeRow, Fate, UpcomingRow},
     supply::{ReceiverName, Record, RuleId, Timestamp},
@@ -159,6 +160,12 @@ pub struct Digest {
     pub held_back: Vec<HeldBack>,
     /// Of these, not listed.
     pub held_back_left_out: u32,
+    /// Silences that hold now.
+    #[serde(default)]
+    pub silences: Vec<Silenced>,
+    /// Of these, not listed.
+    #[serde(default)]
+    pub silences_left_out: u32,
     /// Alerts that fire now.
     pub firing: u32,
     /// What is the matter with source, receivers and database, in sentences; empty where all is well.
@@ -180,6 +187,8 @@ pub struct Material<'a> {
     pub changes: &'a [ChangeRow],
     /// What was not told to the receiver since.
     pub fates: &'a [Fate],
+    /// Silences that are not over.
+    pub silences: &'a [Silence],
     /// Alerts that fire.
     pub firing: u32,
     /// What is the matter, in sentences.
@@ -190,7 +199,7 @@ impl Digest {
     /// Puts a digest together.
     #[must_use]
     pub fn of(material: &Material<'_>) -> Self {
-        let Material { since, at, ahead: span, upcoming, changes, fates, firing, trouble } = *material;
+        let Material { since, at, ahead: span, upcoming, changes, fates, silences, firing, trouble } = *material;
         let until = at.checked_add_signed(span).unwrap_or(at);
         let ahead: Vec<Ahead> = upcoming
             .iter()
@@ -222,6 +231,16 @@ impl Digest {
             .filter(|fate| matches!(fate.state.as_str(), "silenced" | "inhibited" | "acknowledged"))
             .map(|fate| HeldBack { state: fate.state.clone(), rule: fate.rule.clone(), summary: fate.summary.clone() })
             .collect();
+        let silences: Vec<Silenced> = silences
+            .iter()
+            .filter(|silence| silence.state(at) == SilenceState::Active)
+            .map(|silence| Silenced {
+                matchers: silence.matchers_line(),
+                until: silence.ends_at,
+                author: silence.author.clone(),
+                comment: silence.comment.clone(),
+            })
+            .collect();
         let left_out = |count: usize| u32::try_from(count.saturating_sub(MAX_LINES)).unwrap_or(u32::MAX);
         Self {
             since,
@@ -233,6 +252,8 @@ impl Digest {
             changes: first(changes),
             held_back_left_out: left_out(held_back.len()),
             held_back: first(held_back),
+            silences_left_out: left_out(silences.len()),
+            silences: first(silences),
             firing,
             trouble: trouble.to_vec(),
         }
@@ -281,17 +302,24 @@ impl Digest {
         } else {
             let _ = writeln!(text, "\nChanged since {since}:");
             for change in &self.changes {
-                let _ = writeln!(text, "- {}", format::name(&change.text));
+                let _ = writeln!(text, "- {}", format::sentence(&change.text));
             }
         }
         more(&mut text, self.changes_left_out, "cliffwatch changes");
         if !self.held_back.is_empty() {
             let _ = writeln!(text, "\nNot told to you since:");
             for held in &self.held_back {
-                let _ = writeln!(text, "- {}: {}", held.state, format::name(&held.summary));
+                let _ = writeln!(text, "- {}: {}", held.state, format::sentence(&held.summary));
             }
         }
         more(&mut text, self.held_back_left_out, "cliffwatch outbox why");
+        if !self.silences.is_empty() {
+            let _ = writeln!(text, "\nSilenced now:");
+            for silence in &self.silences {
+                let _ = writeln!(text, "- {}: {}", format::sentence(&silence.matchers), format::sentence(&silence.words()));
+            }
+        }
+        more(&mut text, self.silences_left_out, "cliffwatch silence list");
         let firing = format::count(usize::try_from(self.firing).unwrap_or_default(), "alert");
         let verb = if self.firing == 1 { "fires" } else { "fire" };
         let _ = writeln!(text, "\n{firing} {verb} now.");
@@ -300,7 +328,7 @@ impl Digest {
         } else {
             text.push_str("\nTrouble:\n");
             for trouble in &self.trouble {
-                let _ = writeln!(text, "- {}", format::name(trouble));
+                let _ = writeln!(text, "- {}", format::sentence(trouble));
             }
         }
         text
@@ -354,6 +382,15 @@ impl Ahead {
     }
 }
 
+impl Silenced {
+    /// `until 9 Mar 2026, 18:00 UTC, by ann: known to the exchange`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { until, author, comment, .. } = self;
+        format!("until {}, by {author}: {comment}", format::instant(*until))
+    }
+}
+
 fn first<T>(mut lines: Vec<T>) -> Vec<T> {
     lines.truncate(MAX_LINES);
     lines
@@ -391,6 +428,20 @@ pub struct Changed {
     pub symbol: String,
     /// What happened, in words.
     pub text: String,
+}
+
+/// A silence that holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Silenced {
+    /// What it takes, as it is written.
+    pub matchers: String,
+    /// When it ends.
+    pub until: Timestamp,
+    /// Who made it.
+    pub author: String,
+    /// Why.
+    pub comment: String,
 }
 
 /// A message that was held back.
@@ -509,6 +560,13 @@ mod tests {
             changes_left_out: 2,
             held_back: vec![HeldBack { state: "silenced".into(), rule: "Big".into(), summary: "SUI: $5.0M unlocks".into() }],
             held_back_left_out: 0,
+            silences: vec![Silenced {
+                matchers: "token=\"sui\"".into(),
+                until: time("2026-03-10T18:00:00Z"),
+                author: "ann".into(),
+                comment: "known\r\nto the exchange".into(),
+            }],
+            silences_left_out: 0,
             firing: 1,
             trouble: vec!["The source does not answer in time".into()],
         };

@@ -155,8 +155,9 @@ impl Dispatcher {
             format!("{dead} deliveries to {} were given up: `cliffwatch outbox list --state dead`", receiver.receiver)
         }));
         let firing = u32::try_from(firing).unwrap_or(u32::MAX);
-        let (changes, fates, trouble) = (&changes, &fates, &trouble);
-        Ok(Digest::of(&Material { since, at, ahead: schedule.ahead, upcoming: &upcoming, changes, fates, firing, trouble }))
+        let silences = &self.store.silences(Some(at)).await?;
+        let (upcoming, changes, fates, trouble) = (&upcoming, &changes, &fates, &trouble);
+        Ok(Digest::of(&Material { since, at, ahead: schedule.ahead, upcoming, changes, fates, silences, firing, trouble }))
     }
 
     // -- telling again --

@@ -7,6 +7,9 @@ use crate::supply::{Interval, Precision, Timestamp};
 /// Characters of a name from the source that a sentence shows; the rest is cut.
 pub const MAX_NAME_CHARS: usize = 60;
 
+/// Longest sentence shown.
+pub const MAX_SENTENCE_CHARS: usize = 300;
+
 /// Names that a sentence lists before it says how many more there are.
 const MAX_NAMES: usize = 3;
 
@@ -121,9 +124,19 @@ pub fn count(n: usize, noun: &str) -> String {
 /// [`MAX_NAME_CHARS`]. A missing name is said to be missing.
 #[must_use]
 pub fn name(text: &str) -> String {
-    let mut line = String::with_capacity(text.len().min(MAX_NAME_CHARS * 4));
+    one_line(text, MAX_NAME_CHARS)
+}
+
+/// A sentence that may hold names from the source, fit for one line as [`name`] makes it, cut at [`MAX_SENTENCE_CHARS`].
+#[must_use]
+pub fn sentence(text: &str) -> String {
+    one_line(text, MAX_SENTENCE_CHARS)
+}
+
+fn one_line(text: &str, max_chars: usize) -> String {
+    let mut line = String::with_capacity(text.len().min(max_chars * 4));
     for (length, c) in text.trim().chars().enumerate() {
-        if length == MAX_NAME_CHARS {
+        if length == max_chars {
             line.push('…');
             break;
         }

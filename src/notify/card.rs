@@ -427,7 +427,7 @@ fn card(notice: &Notice, now: Timestamp) -> Card {
             Some(token) => format!("{} · {}", text::line(&token.name, 80), token_symbol(body)),
             None => "Cliffwatch".into(),
         },
-        summary: if summary == headline { String::new() } else { summary },
+        summary: if says_more(&summary, &headline) { summary } else { String::new() },
         headline,
         first_line: title(notice, 1, Share::Long, now, MAX_TITLE_CHARS),
         description: match notice.kind {
@@ -442,6 +442,16 @@ fn card(notice: &Notice, now: Timestamp) -> Card {
         runbook: web_address(annotation("runbook_url")),
         origin: origin(notice, now),
     }
+}
+
+/// Whether a rule's summary says anything that the headline does not: another wording of the same facts is not worth a second line.
+fn says_more(summary: &str, headline: &str) -> bool {
+    const FILLERS: [&str; 8] = ["to", "unlock", "unlocks", "of", "market", "cap", "on", "in"];
+    fn words(text: &str) -> impl Iterator<Item = &str> {
+        text.split_whitespace().map(|word| word.trim_matches([':', ',', '.', ';', '(', ')'])).filter(|word| !word.is_empty())
+    }
+    let known: Vec<&str> = words(headline).chain(FILLERS).collect();
+    words(summary).any(|word| !known.contains(&word))
 }
 
 /// The date of the record itself, which its schedule holds.
@@ -709,4 +719,20 @@ pub(super) fn web_address(text: &str) -> Option<String> {
 fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_shown_where_it_says_more_than_the_headline() {
+        let headline = "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC";
+        for same in ["", headline, "ARB: $33.15M to unlock on 16 Mar 2026", "ARB: $33.15M (2.77% of market cap) unlocks"] {
+            assert!(!says_more(same, headline), "{same}");
+        }
+        for more in ["Hedge ARB: $33.15M unlocks", "ARB: $33.15M unlocks on 17 Mar 2026", "ARB: $33.16M unlocks"] {
+            assert!(says_more(more, headline), "{more}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
 use super::{
-    card::{Brief, Card, MAX_TITLE_CHARS, Share},
+    card::{self, Brief, Card, MAX_TITLE_CHARS, Share, Tone},
     picture::{self, Picture},
     text,
 };
@@ -19,8 +19,12 @@ use crate::{
     format,
 };
 
-/// Most alerts shown in full in one mail; the rest is counted.
-const MAX_CARDS: usize = 20;
+/// Alerts up to which all are shown in full. Of more, each is a line of a list, and the first are shown in full below it.
+const FEW: usize = 3;
+const DETAILED: usize = 5;
+
+/// Most lines of that list; the rest is counted.
+const MAX_LINES: usize = 100;
 
 /// Most pictures in one mail.
 const MAX_PICTURES: usize = 5;
@@ -48,12 +52,22 @@ pub struct Mail {
 struct Page<'a> {
     subject: &'a str,
     preview: &'a str,
+    list: Vec<Line<'a>>,
     cards: Vec<Shown<'a>>,
     note: &'a str,
     rest: &'a str,
     external_url: Option<&'a str>,
     receiver: &'a str,
     unsubscribe: Option<&'a str>,
+}
+
+/// An alert in a line.
+#[derive(Serialize)]
+struct Line<'a> {
+    tone: Tone,
+    headline: &'a str,
+    /// How near it is, or why it is over.
+    aside: String,
 }
 
 /// A card with its picture.
@@ -81,22 +95,33 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     if brief.notices().is_empty() {
         return None;
     }
-    let cards = brief.cards(MAX_CARDS);
+    let cards = brief.cards(MAX_LINES);
     let rest = brief.rest(cards.len());
+    let listed = if brief.count() > FEW { cards.as_slice() } else { &[] };
+    let cards = cards.get(..DETAILED).filter(|_| !listed.is_empty()).unwrap_or(&cards);
     let subject = brief.title(Share::Short, MAX_TITLE_CHARS);
     let external_url = brief.link();
     let note = brief.note();
     let receiver = text::line(brief.delivery.receiver.as_str(), text::MAX_LINE_CHARS);
-    let text = plain(&cards, &note, &rest, external_url.as_deref(), &receiver, unsubscribe);
+    let text = plain(&Plain {
+        listed,
+        cards,
+        note: &note,
+        rest: &rest,
+        external_url: external_url.as_deref(),
+        receiver: &receiver,
+        unsubscribe,
+    });
     let mut pictures: Vec<Picture> = Vec::new();
     let mut at: Vec<Option<usize>> = Vec::new();
-    for (notice, card) in brief.notices().iter().zip(&cards) {
+    for (notice, card) in brief.notices().iter().zip(cards) {
         let drawn = if pictures.len() < MAX_PICTURES { picture::draw(&notice.body, card.tone, brief.now) } else { None };
         at.push(drawn.is_some().then_some(pictures.len()));
         pictures.extend(drawn.map(|picture| Picture { cid: format!("schedule-{}", pictures.len() + 1), ..picture }));
     }
     let page = Page {
         subject: &subject,
+        list: listed.iter().zip(brief.notices()).map(|(card, notice)| line_of(card, notice, brief)).collect(),
         preview: cards.first().map_or("", |card| if card.summary.is_empty() { &card.token } else { &card.summary }),
         cards: cards
             .iter()
@@ -113,6 +138,15 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     let html = render(&page);
     let pictures = if html.is_some() { pictures.into_iter().map(|picture| picture.png).collect() } else { Vec::new() };
     Some(Mail { subject, text, html, pictures })
+}
+
+/// An alert of many.
+fn line_of<'a>(card: &'a Card, notice: &Notice, brief: &Brief<'_>) -> Line<'a> {
+    let aside = match card.tone {
+        Tone::Good => card.badge.to_lowercase(),
+        _ => card::nearness(notice, brief.now).unwrap_or_default(),
+    };
+    Line { tone: card.tone, headline: &card.headline, aside }
 }
 
 /// The tables of a digest. None where the notice is none, or its facts cannot be read: then its text is shown.
@@ -139,6 +173,11 @@ fn tables(notice: &Notice) -> Option<DigestTables> {
         changes.map(|changed| (line(&changed.symbol), line(&changed.text), format!("seen {}", format::instant(changed.at))));
     let held = digest.held_back.iter().take(MAX_DIGEST_ROWS);
     let held = held.map(|held| (line(&held.state), line(&held.summary), line(&held.rule)));
+    let silences = digest.silences.iter().take(MAX_DIGEST_ROWS);
+    let silences = silences.map(|silence| {
+        let until = format!("until {}, by {}", format::instant(silence.until), silence.author);
+        (line(&silence.matchers), line(&silence.comment), line(&until))
+    });
     let cut = |all: usize, left_out: u32| {
         left_out.saturating_add(u32::try_from(all.saturating_sub(MAX_DIGEST_ROWS)).unwrap_or(u32::MAX))
     };
@@ -146,6 +185,7 @@ fn tables(notice: &Notice) -> Option<DigestTables> {
         ("Ahead", ahead.collect(), cut(digest.ahead.len(), digest.ahead_left_out)),
         ("Changed", changes.collect(), cut(digest.changes.len(), digest.changes_left_out)),
         ("Held back", held.collect(), cut(digest.held_back.len(), digest.held_back_left_out)),
+        ("Silenced now", silences.collect(), cut(digest.silences.len(), digest.silences_left_out)),
     ];
     parts.retain(|(_, rows, _)| !rows.is_empty());
     let mut sentences = Vec::new();
@@ -184,22 +224,32 @@ fn render(page: &Page<'_>) -> Option<String> {
     }
 }
 
+/// What the text part shows.
+struct Plain<'a> {
+    listed: &'a [Card],
+    cards: &'a [Card],
+    note: &'a str,
+    rest: &'a str,
+    external_url: Option<&'a str>,
+    receiver: &'a str,
+    unsubscribe: Option<&'a str>,
+}
+
 /// The text part.
-fn plain(
-    cards: &[Card],
-    note: &str,
-    rest: &str,
-    external_url: Option<&str>,
-    receiver: &str,
-    unsubscribe: Option<&str>,
-) -> String {
+fn plain(shown: &Plain<'_>) -> String {
+    const RULE: &str = "----------------------------------------";
+    let Plain { listed, cards, note, rest, external_url, receiver, unsubscribe } = *shown;
     let mut lines: Vec<String> = Vec::new();
     if !note.is_empty() {
         lines.extend([note.to_owned(), String::new()]);
     }
+    lines.extend(listed.iter().map(|card| format!("- {}", card.first_line)));
+    if !listed.is_empty() {
+        lines.extend([String::new(), format!("The first {} in full:", cards.len()), RULE.into(), String::new()]);
+    }
     for (at, card) in cards.iter().enumerate() {
         if at > 0 {
-            lines.extend([String::new(), "----------------------------------------".into(), String::new()]);
+            lines.extend([String::new(), RULE.into(), String::new()]);
         }
         lines.push(card.first_line.clone());
         lines.push(format!("{}, {}", card.badge, card.token));

@@ -258,7 +258,9 @@ pub(crate) fn digest() -> Notice {
                 "changes": [{"at": "2026-03-09T06:00:00Z", "token": "aptos", "symbol": "APT", "text": "unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days)"}],
                 "changesLeftOut": 0,
                 "heldBack": [{"state": "silenced", "rule": "BigCliffAhead", "summary": "SUI: $120M (3.4%) unlocks on 1 Apr 2026"}],
-                "heldBackLeftOut": 0, "firing": 4, "trouble": [],
+                "heldBackLeftOut": 0,
+                "silences": [{"matchers": "token=\"sui\"", "until": "2026-03-10T18:00:00Z", "author": "ann", "comment": "known to the exchange"}],
+                "silencesLeftOut": 0, "firing": 4, "trouble": [],
             })),
             ..trouble.body
         },

@@ -114,15 +114,41 @@ fn a_hostile_name_stays_text() {
     assert!(!html.contains("javascript:"), "a link that runs got through");
     assert!(html.contains("&lt;script&gt;"));
     assert!(html.len() < 200_000, "{} bytes", html.len());
-    assert!(HOSTILE.contains("<script>"));
+    for trap in ["<script>", "<!channel>", "\r\n", "\u{202E}", "\u{200B}"] {
+        assert!(HOSTILE.contains(trap), "{trap:?}");
+    }
+    insta::with_settings!({filters => vec![(r"x{60,}", "xxx[…]")]}, {
+        insta::assert_snapshot!("text_hostile", format!("Subject: {}\n\n{}", mail.subject, mail.text));
+        insta::assert_snapshot!("html_hostile", html);
+    });
+}
+
+#[test]
+fn a_digest_tells_its_recipient_where_to_stop_it() {
+    let notices = vec![digest()];
+    let delivery = due(1, "desk", notices);
+    let brief = Brief { delivery: &delivery, external_url: None, now: time("2026-03-09T08:00:00Z") };
+    let link = "https://cliffwatch.example.com/unsubscribe/AbC";
+    let mail = compose(&brief, Some(link)).expect("a mail");
+    assert!(mail.text.contains(&format!("\nTo stop these digests: {link}\n")), "{}", mail.text);
+    let html = mail.html.expect("the template works").replace("&#x2f;", "/");
+    assert!(html.contains(&format!("<a class=\"link\" href=\"{link}\"")), "{html}");
+    assert!(!compose(&brief, None).expect("a mail").text.contains("To stop"));
 }
 
 #[test]
 fn a_mail_of_many_alerts_has_bounds_and_counts_the_rest() {
     let many: Vec<Notice> = (0..500).map(|_| unlock()).collect();
     let mail = compose_at(&many, time("2026-03-09T13:00:05Z")).expect("a mail");
-    assert!(mail.text.contains("480 more alerts not shown here"));
-    assert!(mail.html.expect("the template works").len() < 400_000);
+    assert!(mail.text.contains("400 more alerts not shown here"));
+    assert_eq!(mail.text.lines().filter(|line| line.starts_with("- ARB: $33.15M")).count(), MAX_LINES, "a line for each");
+    let html = mail.html.expect("the template works");
+    assert!(html.len() < 200_000, "{} bytes", html.len());
+    assert_eq!((html.matches("&#9679;").count(), html.matches("Told because").count()), (MAX_LINES, DETAILED));
+    assert_eq!(mail.pictures.len(), DETAILED);
+    // Few are all shown in full, and need no list.
+    let few = compose_at(&[unlock(), moved(), resolved()], time("2026-03-09T13:00:05Z")).expect("a mail");
+    assert!(!few.text.contains("in full") && few.html.expect("the template works").matches("Told because").count() == 3);
 }
 
 #[test]
