@@ -4,7 +4,12 @@
 //! is lost to a template. In a JSON template every `{{ value }}` is written as JSON, quotes and all, so that no text from outside
 //! breaks out of its place; the result must be JSON. Work and output are bounded.
 
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value, value::Serde};
+use std::{collections::BTreeMap, sync::Arc};
+
+use minijinja::{
+    AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value,
+    value::{Enumerator, Object, Serde},
+};
 use serde_json::json;
 
 use super::PostError;
@@ -171,7 +176,7 @@ impl BodyTemplate {
             environment.add_filter(name, move |value: Value| number(&value, show));
         }
         let context = context(brief).map_err(|error| TemplateError::NotJson(error.to_string()))?;
-        let text = environment.render_named_str(NAME, &self.source, Serde(&context)).map_err(wrong)?;
+        let text = environment.render_named_str(NAME, &self.source, with_words(context)).map_err(wrong)?;
         if text.len() > MAX_BODY_BYTES {
             return Err(TemplateError::Wrong { message: format!("it makes more than {MAX_BODY_BYTES} bytes"), line: None });
         }
@@ -206,6 +211,46 @@ fn context(brief: &Brief<'_>) -> Result<serde_json::Value, serde_json::Error> {
         object.insert("id".into(), brief.delivery.webhook_id.clone().into());
     }
     Ok(value)
+}
+
+/// Labels or annotations: which there are is up to the rules, so one that an alert does not have is an empty text and no mistake.
+#[derive(Debug)]
+struct Words(BTreeMap<String, String>);
+
+impl Object for Words {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let name = key.as_str()?;
+        Some(Value::from(self.0.get(name).map_or("", String::as_str)))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.keys().map(|name| Value::from(name.as_str())).collect())
+    }
+}
+
+/// The facts as a template sees them.
+fn with_words(value: serde_json::Value) -> Value {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| {
+                let value = field(&name, value);
+                (name, value)
+            });
+            Value::from(fields.collect::<BTreeMap<String, Value>>())
+        }
+        other => Value::from(Serde(other)),
+    }
+}
+
+fn field(name: &str, value: serde_json::Value) -> Value {
+    match (name, value) {
+        ("alerts", serde_json::Value::Array(alerts)) => alerts.into_iter().map(with_words).collect(),
+        ("labels" | "annotations", serde_json::Value::Object(words)) => {
+            let text = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            Value::from_object(Words(words.into_iter().map(|(name, value)| (name, text(value))).collect()))
+        }
+        (_, other) => Value::from(Serde(other)),
+    }
 }
 
 /// The message as plain lines.
@@ -301,6 +346,18 @@ mod tests {
         assert_eq!(value["templateError"], error.as_str());
         let (body, error) = render("{{ alerts[0].record.dataSource }}", Some("text/plain"), &due(1, "own", vec![notice]));
         assert!(body.contains("APT: unlock moved") && body.contains(error.as_deref().expect("it failed")), "{body}");
+    }
+
+    #[test]
+    fn a_label_that_an_alert_does_not_have_is_empty() {
+        let source = r#"{"team": {{ alerts[0].labels.team }}, "desk": {{ alerts[0].labels.desk }}, "all": {{ alerts[0].labels }},
+            "names": {% if alerts[0].labels.desk %}1{% else %}{{ alerts[0].labels | items | map("first") | list }}{% endif %}}"#;
+        let (body, error) = render(source, None, &due(1, "own", vec![unlock()]));
+        assert_eq!(error, None);
+        let value: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+        assert_eq!((&value["team"], &value["desk"]), (&json!("trading"), &json!("")));
+        assert_eq!(value["all"], serde_json::to_value(&unlock().body.labels).expect("JSON"));
+        assert_eq!(value["names"], json!(["alertname", "severity", "team", "token"]));
     }
 
     #[test]

@@ -365,4 +365,7 @@ async fn a_hostile_name_arrives_as_data_and_breaks_nothing() {
     assert_eq!(seen[0].header("bcc"), None);
     let value: serde_json::Value = serde_json::from_slice(&seen[0].body).expect("JSON");
     assert_eq!(value["data"]["alerts"][0]["token"]["symbol"], HOSTILE);
+    insta::with_settings!({filters => vec![(r"x{60,}", "xxx[…]")]}, {
+        insta::assert_json_snapshot!("body_hostile", value);
+    });
 }
