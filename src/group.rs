@@ -40,8 +40,10 @@ pub const FOLD_WAIT: TimeDelta = TimeDelta::seconds(3);
 /// How long it takes until more are put together for the same receiver.
 pub const FOLD_INTERVAL: TimeDelta = TimeDelta::minutes(1);
 
-/// Messages into which the alerts of one rule are put; what does not fit is counted in the last.
+/// Messages into which the alerts of one rule are put, and those of all rules together, beyond one for each; what does not fit is
+/// counted in the last of its rule.
 const MAX_CHUNKS: usize = 5;
+const MAX_PARCELS: usize = 10;
 
 /// Rules that get messages of their own when alerts are put together; the others share one.
 const MAX_FOLDS: usize = 8;
@@ -471,8 +473,11 @@ fn fold(singles: &[usize], groups: &[Group<'_>]) -> Vec<Parcel> {
     }
     let others: Vec<usize> = rules.split_off(rules.len().min(MAX_FOLDS)).into_iter().flat_map(|(_, indices)| indices).collect();
     let mut parcels = Vec::new();
-    for indices in rules.into_iter().map(|(_, indices)| indices).chain((!others.is_empty()).then_some(others)) {
-        let chunks = indices.len().div_ceil(MAX_ALERTS).min(MAX_CHUNKS);
+    let of_rules: Vec<Vec<usize>> =
+        rules.into_iter().map(|(_, indices)| indices).chain((!others.is_empty()).then_some(others)).collect();
+    let most = (MAX_PARCELS / of_rules.len().max(1)).clamp(1, MAX_CHUNKS);
+    for indices in of_rules {
+        let chunks = indices.len().div_ceil(MAX_ALERTS).min(most);
         for chunk in 0..chunks {
             let part = indices.iter().copied().skip(chunk * MAX_ALERTS);
             // The last takes all that is left, and counts what it has no room for.

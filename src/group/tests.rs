@@ -147,6 +147,13 @@ fn many_at_once_without_groups_are_put_together_by_rule() {
     let expected = ["100 alerts +0", "100 alerts +0", "100 alerts +0", "100 alerts +0", "100 alerts +9480", "20 alerts +0"];
     assert_eq!(messages, expected.map(|text| format!("fold: {text} ~0")), "a handful of messages, and none is lost");
 
+    for (no, row) in waiting.iter_mut().enumerate() {
+        row.labels.insert("alertname".into(), format!("Careless{}", no % 12));
+    }
+    let messages = told(&routes, &waiting, None, 3).0;
+    assert_eq!(messages.len(), 9, "however many rules are careless: {messages:?}");
+    let all = |text: &String| text.split([' ', '+', '~']).filter_map(|word| word.parse::<usize>().ok()).sum::<usize>();
+    assert_eq!(messages.iter().map(all).sum::<usize>(), 10_000, "{messages:?}");
     let soon = Usage { lately: 6, folded_at: Some(time(0)), ..FREE };
     assert_eq!(told_with(&routes, &waiting, None, &soon, 59).1, Some(time(60)), "not again within a minute");
     let few: Vec<_> = waiting.iter().take(24).cloned().collect();
