@@ -4,8 +4,12 @@ use clap::Args;
 
 use super::{Context, Exit, Format, UsageError, engine, print, shown};
 use crate::{
-    config::load::{self, Environment},
-    diagnostic::{self, Severity},
+    config::{
+        Config,
+        load::{self, Environment},
+    },
+    diagnostic::{self, Diagnostic, Severity},
+    notify::Receivers,
 };
 
 /// Check config and rules: every problem at once.
@@ -31,6 +35,7 @@ pub(super) fn run(check: &Check, context: &Context) -> anyhow::Result<Exit> {
         let advice = engine::advise(&checked, config, context);
         diagnostics.extend(checked.diagnostics);
         diagnostics.extend(advice);
+        diagnostics.extend(receivers(config, &loaded));
         sources.extend(checked.sources);
     }
     match context.format {
@@ -52,6 +57,26 @@ pub(super) fn run(check: &Check, context: &Context) -> anyhow::Result<Exit> {
         }
     }
     Ok(verdict(diagnostics.iter().map(|diagnostic| diagnostic.severity).max(), check.strict))
+}
+
+/// What only shows when receivers are built: keys that are no keys, certificates that are none. A file that cannot be read here may
+/// well be there where the daemon runs.
+fn receivers(config: &Config, loaded: &load::Loaded) -> Vec<Diagnostic> {
+    let built = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref());
+    let problems = built.err().unwrap_or_default();
+    let told = problems.into_iter().map(|problem| {
+        let name = config.receivers.get(problem.receiver).map_or("", |receiver| receiver.name.as_str());
+        let is_missing_here = problem.message.contains("cannot read");
+        Diagnostic {
+            severity: if is_missing_here { Severity::Warning } else { Severity::Error },
+            file: loaded.path.clone().unwrap_or_else(|| "environment".into()),
+            span: None,
+            message: format!("receiver {name:?}: `{}`: {}", problem.key, problem.message),
+            label: None,
+            help: is_missing_here.then(|| "the daemon does not start without it".to_owned()),
+        }
+    });
+    told.collect()
 }
 
 fn count_of(rules: u32, files: usize) -> String {
