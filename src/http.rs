@@ -372,7 +372,8 @@ async fn reload(State(deps): State<Deps>) -> Response {
 }
 
 async fn metrics_page(State(deps): State<Deps>, headers: HeaderMap) -> impl IntoResponse {
-    let (kind, page) = metrics::shown(deps.metrics.encode(), metrics::takes_openmetrics(&headers));
+    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    let (kind, page) = metrics::negotiated(accept, deps.metrics.encode());
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], page)
 }
 

@@ -23,10 +23,10 @@ use crate::{
     supply::{Endpoint, ReceiverName, RuleId, Timestamp},
 };
 
-/// Content type of the older text format, which everything that scrapes can read.
+/// The older text format, which everything that scrapes can read.
 const PLAIN_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Content type of OpenMetrics.
+/// OpenMetrics.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Labels = Vec<(&'static str, String)>;
@@ -257,7 +257,7 @@ impl Metrics {
         self.template_fallbacks.inc();
     }
 
-    /// All of it as OpenMetrics; see [`shown`].
+    /// All of it as OpenMetrics; see [`negotiated`].
     #[must_use]
     pub fn encode(&self) -> String {
         let mut page = String::new();
@@ -267,14 +267,13 @@ impl Metrics {
     }
 }
 
-/// A page of metrics as it is sent, with its content type: as it is to those who take OpenMetrics, else in the older text format, where
-/// a family is called as its samples are and there is no type `info`.
+/// A page of OpenMetrics in the format that whoever asks takes, with its content type: as it is where a value of `Accept` names that,
+/// else in the older text format, where a family is called as its samples are, and there is no type `info`.
 #[must_use]
-pub fn shown(openmetrics: String, takes_openmetrics: bool) -> (&'static str, String) {
-    if takes_openmetrics {
-        return (CONTENT_TYPE, openmetrics);
+pub fn negotiated<'a>(accept: impl IntoIterator<Item = &'a str>, page: String) -> (&'static str, String) {
+    if accept.into_iter().any(|accept| accept.contains("application/openmetrics-text")) {
+        return (CONTENT_TYPE, page);
     }
-    let page = &openmetrics;
     let kinds: HashMap<&str, &str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
     let mut plain = String::with_capacity(page.len() + 256);
     for line in page.lines().filter(|line| *line != "# EOF") {
@@ -293,13 +292,6 @@ pub fn shown(openmetrics: String, takes_openmetrics: bool) -> (&'static str, Str
         plain.push_str(&format!("{word}{family}{suffix} {rest}\n"));
     }
     (PLAIN_CONTENT_TYPE, plain)
-}
-
-/// Whether a scraper takes OpenMetrics, by its `Accept` headers.
-#[must_use]
-pub fn takes_openmetrics(headers: &axum::http::HeaderMap) -> bool {
-    let accepted = headers.get_all(axum::http::header::ACCEPT).iter();
-    accepted.into_iter().any(|accept| accept.to_str().is_ok_and(|text| text.contains("application/openmetrics-text")))
 }
 
 fn whole(number: u64) -> i64 {
@@ -347,7 +339,7 @@ mod tests {
     fn the_older_format_names_each_family_as_its_samples() {
         let metrics = Metrics::new();
         metrics.poll(Endpoint::Burn, "fresh", at());
-        let page = shown(metrics.encode(), false).1;
+        let (_, page) = negotiated(["text/html"], metrics.encode());
         for line in [
             "# TYPE cliffwatch_polls_total counter",
             "# HELP cliffwatch_polls_total Requests to the source by what came of them.",

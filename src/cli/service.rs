@@ -21,12 +21,23 @@ use crate::{
     store::catalog::CatalogError,
 };
 
+/// The database of the service where no other is named.
+const DATABASE: &str = "service.db";
+
+/// Which database.
+#[derive(Debug, Args)]
+pub(super) struct Database {
+    /// The database of the service
+    #[arg(long, value_name = "FILE", default_value = DATABASE)]
+    db: PathBuf,
+}
+
 /// `serve`.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// The database of the service; with --mirror, that of a daemon
+    /// The database of the service [default: service.db]; with --mirror that of a daemon [default: the config's]
     #[arg(long, value_name = "FILE")]
-    db: PathBuf,
+    db: Option<PathBuf>,
     /// Where to listen
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9798")]
     listen: String,
@@ -58,9 +69,8 @@ pub(super) struct Serve {
 pub(super) struct Import {
     /// A data folder, or the database of a daemon
     path: PathBuf,
-    /// The database of the service
-    #[arg(long, value_name = "FILE")]
-    db: PathBuf,
+    #[command(flatten)]
+    database: Database,
 }
 
 /// `export`.
@@ -69,7 +79,7 @@ pub(super) struct Export {
     /// The folder to make
     folder: PathBuf,
     /// The database of the service, or of a daemon
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = DATABASE)]
     db: PathBuf,
 }
 
@@ -83,23 +93,20 @@ pub(super) enum Keys {
         /// Credits a month
         #[arg(long, value_name = "N", default_value_t = 1000)]
         monthly_limit: u64,
-        /// The database of the service
-        #[arg(long, value_name = "FILE")]
-        db: PathBuf,
+        #[command(flatten)]
+        database: Database,
     },
     /// List keys: their names and use, never the keys
     List {
-        /// The database of the service
-        #[arg(long, value_name = "FILE")]
-        db: PathBuf,
+        #[command(flatten)]
+        database: Database,
     },
     /// Take a key away
     Revoke {
         /// Whose it is
         name: String,
-        /// The database of the service
-        #[arg(long, value_name = "FILE")]
-        db: PathBuf,
+        #[command(flatten)]
+        database: Database,
     },
 }
 
@@ -111,17 +118,26 @@ pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
     let options = Options {
         access: if serve.require_key { service::Access::Keys } else { service::Access::KeysIfAny },
         requests_per_minute: serve.requests_per_minute,
-        strict_coverage: !serve.all_tokens,
+        all_tokens: serve.all_tokens,
         clock: context.clock.clone(),
+    };
+    let db = match (&serve.db, serve.mirror) {
+        (Some(db), _) => db.clone(),
+        (None, true) => context.load()?.0.store.path,
+        (None, false) => DATABASE.into(),
     };
     engine::drive(async {
         let data = match serve.mirror {
-            true => Service::mirror(&serve.db, Reach::unknown(), serve.keys.as_deref(), options)?,
-            false => Service::open(&serve.db, options)?,
+            true => Service::mirror(&db, Reach::unknown(), serve.keys.as_deref(), options)?,
+            false => Service::open(&db, options)?,
         };
         if data.token_count()? == 0 {
-            let filled = if serve.mirror { "the daemon fills it" } else { "`cliffwatch import PATH --db FILE` fills it" };
-            anstream::eprintln!("{} holds no tokens yet: {filled}", shown(&serve.db));
+            let filled = if serve.mirror {
+                "the daemon fills it".into()
+            } else {
+                format!("`cliffwatch import PATH --db {}` fills it", shown(&db))
+            };
+            anstream::eprintln!("{} holds no tokens yet: {filled}", shown(&db));
         }
         let is_open = !data.asks_for_keys()?;
         if is_open && ![Some(address), legacy].into_iter().flatten().all(|address| address.ip().is_loopback()) {
@@ -175,7 +191,8 @@ pub(super) fn import(import: &Import, context: &Context) -> anyhow::Result<Exit>
         true => None,
         false => Some(Folder::open(&import.path)?),
     };
-    let data = open(&import.db, context)?;
+    let db = &import.database.db;
+    let data = open(db, context)?;
     let mut progress = Progress::new();
     let imported = match folder {
         Some(folder) => {
@@ -197,7 +214,7 @@ pub(super) fn import(import: &Import, context: &Context) -> anyhow::Result<Exit>
             imported.buybacks,
             imported.investors,
             imported.rounds,
-            shown(&import.db),
+            shown(db),
             match imported.changed {
                 0 => "no token differs from what was there\n".to_owned(),
                 1 => "1 token differs from what was there\n".to_owned(),
@@ -241,7 +258,9 @@ fn open(db: &Path, context: &Context) -> anyhow::Result<Service> {
 
 /// Opens a database that must be there: of the service, or of a daemon.
 fn open_existing(db: &Path, context: &Context) -> anyhow::Result<Service> {
-    std::fs::metadata(db).with_context(|| format!("cannot read {}", shown(db)))?;
+    std::fs::metadata(db).with_context(|| {
+        format!("cannot read {}: `--db FILE` names a database, `cliffwatch import PATH --db FILE` makes one", shown(db))
+    })?;
     match Service::open(db, options(context)) {
         Err(ServiceError::Catalog(CatalogError::Foreign { .. })) => {
             Ok(Service::mirror(db, Reach::unknown(), None, options(context))?)
@@ -252,12 +271,15 @@ fn open_existing(db: &Path, context: &Context) -> anyhow::Result<Service> {
 
 pub(super) fn keys(keys: &Keys, context: &Context) -> anyhow::Result<Exit> {
     match keys {
-        Keys::Add { name, monthly_limit, db } => {
+        Keys::Add { name, monthly_limit, database: Database { db } } => {
+            if !db.exists() {
+                anstream::eprintln!("{} is new: it holds this key, and no data", shown(db));
+            }
             let key = open(db, context)?.add_key(name, *monthly_limit)?;
             print::out(&format!("{key}\n"))?;
             anstream::eprintln!("keep it now: it is shown this once and stored only as a hash");
         }
-        Keys::List { db } => {
+        Keys::List { database: Database { db } } => {
             let keys = open_existing(db, context)?.keys()?;
             let columns = [
                 Column("name", "name", false),
@@ -283,7 +305,7 @@ pub(super) fn keys(keys: &Keys, context: &Context) -> anyhow::Result<Exit> {
             let nothing = "there are no keys: `cliffwatch keys add NAME` makes one".to_owned();
             Listing { columns: &columns, rows, json: &keys, nothing: &nothing }.print(context)?;
         }
-        Keys::Revoke { name, db } => {
+        Keys::Revoke { name, database: Database { db } } => {
             if !open_existing(db, context)?.revoke_key(name)? {
                 anyhow::bail!("no key of the name {name:?} is in use");
             }

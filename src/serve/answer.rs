@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
     Refusal,
-    ask::{Ask, Number, What, shown},
+    ask::{Ask, Number, Page, What, shown},
     emission::{self, add},
     mirror::Reach,
     version::{covers_ai_since, shows},
@@ -51,13 +51,78 @@ pub struct Paging {
     pub total: u64,
 }
 
+/// What a question without pages, or one with them, is answered from.
+#[derive(Debug)]
+pub enum Told {
+    /// All of it.
+    Whole(Answer),
+    /// A list, from which pages are cut.
+    Rows(Rows),
+}
+
+/// A whole list as JSON.
+#[derive(Debug)]
+pub struct Rows {
+    /// Items with commas between them.
+    text: String,
+    /// Where each item ends in it.
+    ends: Vec<usize>,
+    read_at: Option<Timestamp>,
+}
+
+impl Rows {
+    /// A list of what `items` are as JSON.
+    ///
+    /// # Errors
+    /// Where one cannot be written.
+    pub fn of<T: Serialize>(items: impl IntoIterator<Item = T>, read_at: Option<Timestamp>) -> serde_json::Result<Self> {
+        let (mut text, mut ends) = (String::new(), Vec::new());
+        for item in items {
+            if !ends.is_empty() {
+                text.push(',');
+            }
+            text.push_str(&serde_json::to_string(&item)?);
+            ends.push(text.len());
+        }
+        text.shrink_to_fit();
+        Ok(Self { text, ends, read_at })
+    }
+
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.text.len() + self.ends.len() * size_of::<usize>()
+    }
+
+    /// A page; one past the end is empty.
+    #[must_use]
+    pub fn page(&self, page: Page) -> Answer {
+        let count = self.ends.len();
+        let size = usize::try_from(page.size).unwrap_or(usize::MAX);
+        let first = usize::try_from(page.number - 1).unwrap_or(usize::MAX).saturating_mul(size).min(count);
+        let last = first.saturating_add(size).min(count);
+        let end_of = |items: usize| items.checked_sub(1).and_then(|index| self.ends.get(index)).copied().unwrap_or(0);
+        // Behind the comma that follows the item before.
+        let begin = if first == 0 { 0 } else { end_of(first) + 1 };
+        let items = if first == last { "" } else { self.text.get(begin..end_of(last)).unwrap_or_default() };
+        let tail = [DATA, "[", items, "]}"].concat();
+        let total = u64::try_from(count).unwrap_or(u64::MAX);
+        let tag = format!("{:032x}-{}-{}-{total}", xxh3_128(tail.as_bytes()), page.number, page.size);
+        let paging = Paging { page: page.number, page_size: page.size, total_pages: total.div_ceil(page.size), total };
+        Answer { tail: tail.into(), paging: Some(paging), read_at: self.read_at, tag }
+    }
+}
+
+/// What stands before a payload.
+const DATA: &str = ",\"status\":true,\"data\":";
+
 /// What an answer is made under.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
     /// The present time.
     pub now: Timestamp,
-    /// Whether older versions leave out tokens that were listed by a model.
-    pub strict_coverage: bool,
+    /// Whether older versions answer for tokens that were listed by a model too.
+    pub all_tokens: bool,
     /// For a mirror: what its daemon asks the source for.
     pub reach: Option<&'a Reach>,
 }
@@ -66,7 +131,7 @@ pub struct Terms<'a> {
 ///
 /// # Errors
 /// A refusal where the token or investor is unknown, where a mirror was not told yet, or where the data cannot be read.
-pub fn answer(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<Answer, Refusal> {
+pub fn answer(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<Told, Refusal> {
     match ask.what {
         What::TokenList => {
             let read_at = held(facts, Endpoint::TokenList, None, terms)?;
@@ -81,8 +146,7 @@ pub fn answer(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<Answer,
             let read_at = held(facts, Endpoint::UnlockEvents, Some(&ask.id), terms)?;
             let mut events: Vec<UnlockEvent> = facts.records(Resource::Unlock, &ask.id, Window::default())?;
             events.sort_by_key(|event| event.unlock_date.copied());
-            // Of a mirror's versions only the first tells changes of rate, and only it does not tell the method.
-            if ask.version < 2 && read_at.is_some() && events.iter().any(|event| event.listed_method.get().is_some()) {
+            if ask.version < 2 && !facts.tells_rate_changes(&ask.id, &events)? {
                 return Err(Refusal::unknown(format!(
                     "the schedule of token \"{}\" is known here as a later version tells it, without changes of rate: ask version 2 or newer",
                     shown(&ask.id)
@@ -128,33 +192,38 @@ pub fn answer(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<Answer,
         What::Investor | What::TokenFunding if terms.reach.is_some() => {
             Err(Refusal::unknown("a mirror has no funding rounds: its daemon reads those of the tokens that it watches, not all"))
         }
-        What::Investor => whole(investor(facts, ask)?, ask, None),
+        What::Investor => {
+            held(facts, Endpoint::Investors, None, terms)?;
+            whole(investor(facts, ask)?, ask, None)
+        }
         What::TokenFunding => {
             let token = known(facts, ask, terms)?;
+            held(facts, Endpoint::Investors, None, terms)?;
             whole(token_funding(facts, ask, token)?, ask, None)
         }
     }
 }
 
-fn whole<T: Described + Serialize>(mut data: T, ask: &Ask, read_at: Option<Timestamp>) -> Result<Answer, Refusal> {
+fn whole<T: Described + Serialize>(mut data: T, ask: &Ask, read_at: Option<Timestamp>) -> Result<Told, Refusal> {
     data.keep(&|object, field| shows(ask.what, ask.version, object, field));
-    let mut tail = b",\"status\":true,\"data\":".to_vec();
+    let mut tail = DATA.as_bytes().to_vec();
     serde_json::to_writer(&mut tail, &data).map_err(|_| Refusal::internal("an answer cannot be written as JSON"))?;
     tail.push(b'}');
     let tag = format!("{:032x}", xxh3_128(&tail));
-    Ok(Answer { tail: tail.into(), paging: None, read_at, tag })
+    Ok(Told::Whole(Answer { tail: tail.into(), paging: None, read_at, tag }))
 }
 
-/// The page that was asked for; all of it where the version has no pages. A page past the end is empty.
-fn list<T: Described + Serialize>(items: Vec<T>, ask: &Ask, read_at: Option<Timestamp>) -> Result<Answer, Refusal> {
-    let Some(page) = ask.page else { return whole(items, ask, read_at) };
-    let total = u64::try_from(items.len()).unwrap_or(u64::MAX);
-    let skip = usize::try_from((page.number - 1).saturating_mul(page.size)).unwrap_or(usize::MAX);
-    let take = usize::try_from(page.size).unwrap_or(usize::MAX);
-    let mut answer = whole(items.into_iter().skip(skip).take(take).collect::<Vec<_>>(), ask, read_at)?;
-    answer.paging = Some(Paging { page: page.number, page_size: page.size, total_pages: total.div_ceil(page.size), total });
-    answer.tag.push_str(&format!("-{}-{}-{total}", page.number, page.size));
-    Ok(answer)
+/// A list with pages where the version has pages.
+fn list<T: Described + Serialize>(items: Vec<T>, ask: &Ask, read_at: Option<Timestamp>) -> Result<Told, Refusal> {
+    if ask.page.is_none() {
+        return whole(items, ask, read_at);
+    }
+    let items = items.into_iter().map(|mut item| {
+        item.keep(&|object, field| shows(ask.what, ask.version, object, field));
+        item
+    });
+    let rows = Rows::of(items, read_at).map_err(|_| Refusal::internal("an answer cannot be written as JSON"))?;
+    Ok(Told::Rows(rows))
 }
 
 // -- what is there --
@@ -166,7 +235,13 @@ fn held(facts: &impl Facts, endpoint: Endpoint, token: Option<&str>, terms: Term
         Standing::ReadAt(at) => Ok(Some(at)),
         Standing::NeverRead => Err(match terms.reach {
             Some(reach) => reach.missing(endpoint, token),
-            None => Refusal::not_yet(format!("{endpoint} was not read yet")),
+            None => Refusal::unknown(match token {
+                Some(token) => format!(
+                    "{endpoint} of token \"{}\" is not known here: the daemon that this data came from never read it",
+                    shown(token)
+                ),
+                None => format!("{endpoint} is not known here: the daemon that this data came from never read it"),
+            }),
         }),
     }
 }
@@ -196,7 +271,7 @@ fn known(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<TokenItem, R
 fn covered(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<TokenItem, Refusal> {
     let token = known(facts, ask, terms)?;
     let since = covers_ai_since(ask.what);
-    if terms.strict_coverage && ask.version < since && token.listed_method.as_str() == Some("AI") {
+    if !terms.all_tokens && ask.version < since && token.listed_method.as_str() == Some("AI") {
         return Err(Refusal::unknown(format!(
             "token \"{}\" is listed by the method AI, which version {} does not cover: ask version {since} or newer",
             shown(&ask.id),
@@ -440,7 +515,7 @@ fn daily_emission(facts: &impl Facts, ask: &Ask, now: Timestamp) -> Result<Vec<E
 
 /// Whole weeks: the one that holds the start to the one that holds the end. A mirror has them as the source told them, or makes them
 /// from the days that it told.
-fn weekly_emission(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<Answer, Refusal> {
+fn weekly_emission(facts: &impl Facts, ask: &Ask, terms: Terms<'_>) -> Result<Told, Refusal> {
     let start = ask.start.map(emission::sunday_of);
     let last = emission::sunday_of(ask.end.unwrap_or(terms.now.date_naive()));
     let end = last.checked_add_days(chrono::Days::new(6)).unwrap_or(last);

@@ -8,10 +8,15 @@ use std::{
 
 use serde::Serialize;
 
-use super::{ServiceError, ask::What, version::shows};
+use super::{
+    ServiceError,
+    ask::What,
+    import::{GAPS, Gap},
+    version::shows,
+};
 use crate::{
-    store::facts::{Facts, Window},
-    supply::Resource,
+    store::facts::{Facts, Standing, Window},
+    supply::{Endpoint, Resource},
     wire::{
         Allocation, AllocationsData, Burn, BurnData, Buyback, BuybackData, Described as _, Emission, FundingRound,
         InvestorDetail, Maybe, UnlockEvent,
@@ -73,8 +78,15 @@ impl<P: FnMut(&str)> Folder<P> {
         let tokens = facts.tokens()?;
         self.write("tokens.json", &list(&tokens))?;
         self.exported.tokens = tokens.len();
+        let mut gaps = Vec::new();
         for id in tokens.iter().filter_map(|token| token.id.as_str()) {
-            self.token(facts, id)?;
+            gaps.extend(self.token(facts, id)?);
+        }
+        if facts.standing(Endpoint::Investors, None)? == Standing::NeverRead {
+            gaps.push(Gap { token_id: None, missing: vec![Endpoint::Investors.as_str().to_owned()] });
+        }
+        if !gaps.is_empty() {
+            self.write(GAPS, &list(&gaps))?;
         }
         let investors = facts.investors()?;
         if !investors.is_empty() {
@@ -101,7 +113,8 @@ impl<P: FnMut(&str)> Folder<P> {
         Ok(())
     }
 
-    fn token(&mut self, facts: &impl Facts, id: &str) -> Result<(), ServiceError> {
+    /// Writes what is known of a token; answers what is not.
+    fn token(&mut self, facts: &impl Facts, id: &str) -> Result<Option<Gap>, ServiceError> {
         let all = Window::default();
         let events: Vec<UnlockEvent> = facts.records(Resource::Unlock, id, all)?;
         if !events.is_empty() {
@@ -126,7 +139,8 @@ impl<P: FnMut(&str)> Folder<P> {
         if header.is_some() || !buybacks.is_empty() {
             self.write(&format!("buyback/{id}.json"), &object(&header.unwrap_or_default(), "buybacks", &buybacks))?;
         }
-        Ok(())
+        let missing: Vec<String> = facts.gaps(id, &events)?.into_iter().map(str::to_owned).collect();
+        Ok((!missing.is_empty()).then(|| Gap { token_id: Some(id.to_owned()), missing }))
     }
 
     fn write(&mut self, file: &str, text: &str) -> Result<(), ServiceError> {

@@ -1,13 +1,17 @@
 //! Who may ask: keys, their credits, their rate.
 //!
 //! A key is looked up by its hash and remembered for a second, so that a busy key costs no read a request. Credits are counted by one
-//! thread, which takes all requests that wait and commits them together: each costs one `UPDATE` that counts or finds nothing left, and
-//! many at once share one commit. The file holds the truth at any time; nothing is counted in memory.
+//! thread, which takes all requests that wait and commits them together, under a crowd after a moment in which more of it arrive. The
+//! file holds the truth at any time; nothing is counted in memory, and nobody is answered before the commit.
+//!
+//! So the death of the process loses no count and adds none, but for requests that were counted and not yet answered, at most one for
+//! each open connection. A second thread brings the counts to disk within [`SYNC_EVERY`]: a loss of power may give away what was used in
+//! that time, and never charges for more than was asked.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, mpsc},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::oneshot;
@@ -24,6 +28,12 @@ const MAX_KEY: usize = 256;
 const MAX_BATCH: usize = 256;
 /// Requests that may wait to be counted; more are told to come again.
 const MAX_WAITING: usize = 8192;
+/// So many in one batch are a crowd: the next batch is worth a wait.
+const CROWD: usize = 4;
+/// How long a crowd gathers before it is counted.
+const GATHERING: Duration = Duration::from_micros(100);
+/// How long counts may be in the hands of the system alone.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug)]
@@ -169,37 +179,60 @@ impl Gate {
                 let row = row.map_err(|_| Refusal::internal("the service failed on this request"))??;
                 Err(row.map_or_else(Refusal::keyless, |row| Refusal::spent(row.reset_at, now)))
             }
-            Ok(Err(())) | Err(_) => Err(Refusal::internal("the service cannot count this request")),
+            Ok(Err(())) | Err(_) => {
+                Err(Refusal { message: "the service cannot count this request now: ask again later".into(), ..Refusal::busy() })
+            }
         }
     }
 }
 
-/// Starts the thread that counts. It ends with the last service that could send it something.
+/// Starts the thread that counts, and the one that brings its counts to disk. They end with the last service that could send them
+/// something.
 fn open_till(keys: Arc<Catalog>) -> Option<mpsc::SyncSender<Order>> {
     let (till, orders) = mpsc::sync_channel::<Order>(MAX_WAITING);
+    let (counted, counts) = mpsc::sync_channel::<()>(1);
+    let synced = keys.clone();
+    let syncing = move || {
+        while counts.recv().is_ok() {
+            std::thread::sleep(SYNC_EVERY);
+            // Whatever was counted until here is synced below.
+            let _ = counts.try_recv();
+            if let Err(error) = synced.sync() {
+                tracing::error!(error = &error as &dyn std::error::Error, "credits are counted, but not brought to disk");
+            }
+        }
+    };
     let counting = move || {
+        let mut is_crowded = false;
         while let Ok(first) = orders.recv() {
+            if is_crowded {
+                std::thread::sleep(GATHERING);
+            }
             let mut batch = vec![first];
             batch.extend(orders.try_iter().take(MAX_BATCH - 1));
+            is_crowded = batch.len() >= CROWD;
             let hashes: Vec<Hash> = batch.iter().map(|order| order.hash).collect();
             let now = batch.iter().map(|order| order.now).max().unwrap_or_default();
-            let counted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keys.charge(&hashes, now)));
-            match counted {
+            let charged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keys.charge(&hashes, now)));
+            match charged {
                 Ok(Ok(usages)) => {
                     for (order, usage) in batch.into_iter().zip(usages) {
                         // Whoever asked may be gone.
                         let _ = order.reply.send(Ok(usage));
                     }
+                    // Full: the other thread knows already.
+                    let _ = counted.try_send(());
                 }
                 Ok(Err(error)) => refuse(batch, &error),
                 Err(_) => tracing::error!("counting credits failed; those who asked were told"),
             }
         }
     };
-    match std::thread::Builder::new().name("cliffwatch-till".into()).spawn(counting) {
+    let start = |name: &str, run: Box<dyn FnOnce() + Send>| std::thread::Builder::new().name(name.to_owned()).spawn(run);
+    match start("cliffwatch-sync", Box::new(syncing)).and_then(|_| start("cliffwatch-till", Box::new(counting))) {
         Ok(_) => Some(till),
         Err(error) => {
-            tracing::error!(%error, "cannot start the thread that counts credits");
+            tracing::error!(%error, "cannot start the threads that count credits");
             None
         }
     }

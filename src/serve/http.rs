@@ -1,7 +1,6 @@
 //! The path of a request, from its head to an answer.
 
 use std::{
-    collections::VecDeque,
     net::{IpAddr, SocketAddr},
     pin::Pin,
     task::{Context, Poll},
@@ -25,9 +24,12 @@ use super::{
     ask::{Ask, LEGACY_ROUTES, ROUTES, Route},
     faults,
     gate::{Pass, hash_of},
+    kept::{Question, Ready},
     listener::Peer,
     meter::Served,
-    openapi, whole_seconds,
+    openapi,
+    pack::accepts_gzip,
+    whole_seconds,
 };
 use crate::{
     metrics,
@@ -75,7 +77,8 @@ impl Service {
     #[doc(hidden)]
     pub fn faulty_router(&self, faults: &faults::Faults) -> Router {
         let routes = self.routes(ROUTES, Envelope::Full).merge(self.routes(LEGACY_ROUTES, Envelope::DateOnly));
-        faults.outside(self.layered(faults.inside(routes)))
+        // Data is packed where it is answered; what a fault answers in its place is packed here.
+        faults.outside(self.layered(faults.inside(routes).layer(CompressionLayer::new())))
     }
 
     fn routes(&self, routes: &'static [Route], envelope: Envelope) -> Router {
@@ -93,7 +96,7 @@ impl Service {
     /// What every answer passes.
     fn layered(&self, router: Router) -> Router {
         let service = self.clone();
-        router
+        let told = Router::new()
             .route("/openapi.json", get(|headers: HeaderMap| async move { document(&headers) }))
             .route("/-/healthy", get(|| async { "healthy\n" }))
             .route(
@@ -102,6 +105,9 @@ impl Service {
                     service.clone().metrics(peer.map(|Extension(Peer(peer))| peer.ip()), headers)
                 }),
             )
+            .layer(CompressionLayer::new());
+        router
+            .merge(told)
             .fallback(|| async { Refusal::unknown("there is no such path; /openapi.json has them all") })
             .method_not_allowed_fallback(|| async {
                 let refusal = Refusal {
@@ -111,7 +117,6 @@ impl Service {
                 };
                 ([(header::ALLOW, "GET,HEAD")], refusal)
             })
-            .layer(CompressionLayer::new())
             .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
                 Refusal::internal("the service failed on this request").into_response()
             }))
@@ -124,7 +129,8 @@ impl Service {
         {
             return refusal.into_response();
         }
-        let (kind, page) = metrics::shown(self.0.meter.text(), metrics::takes_openmetrics(&headers));
+        let accept = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+        let (kind, page) = metrics::negotiated(accept, self.0.meter.text());
         ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], page).into_response()
     }
 
@@ -214,14 +220,16 @@ impl Service {
             Err(_) => return Err(Refusal::bad("the id in the path is not UTF-8")),
         };
         let ask = Ask::read(route, id.as_deref(), request.uri.query().unwrap_or_default())?;
-        let key = (ask, now.date_naive());
-        let answer = match self.kept(&key) {
-            Some(answer) => answer,
-            None => {
+        let wants_packed = accepts_gzip(&request.headers);
+        let question = Question { generation: self.generation().await?, day: now.date_naive(), ask };
+        let ready = match self.0.answers.find(question, wants_packed) {
+            Ok(ready) => ready,
+            Err(question) => {
                 let service = self.clone();
-                blocking(move || service.answer_of(key, now)).await?
+                self.0.answers.get(question, wants_packed, move |ask| service.make(ask, now)).await?
             }
         };
+        let Ready { answer, packed } = ready;
         let tag = format!("W/\"{}\"", answer.tag);
         if holds(&request.headers, &answer.tag) {
             let mut response = StatusCode::NOT_MODIFIED.into_response();
@@ -235,15 +243,22 @@ impl Service {
         let usage = self.0.gate.charge(pass, now).await?;
         let head = envelope.head(&answer, usage, now);
         let bytes = u64::try_from(head.len() + answer.tail.len()).unwrap_or(u64::MAX);
-        let mut response = Response::new(Body::new(Parts::of([head, answer.tail.clone()])));
+        let parts = match &packed {
+            Some(packed) => packed.body(&head),
+            None => [head.into(), answer.tail.clone(), Bytes::new()],
+        };
+        let mut response = Response::new(Body::new(Parts::of(parts)));
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if packed.is_some() {
+            response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
         mark(&mut response, &tag, &answer, now);
         Ok(Sent { response, bytes, pass: None, is_charged: usage.is_some() })
     }
 }
 
 /// Runs what waits for a disk where nothing else waits with it.
-async fn blocking<T: Send + 'static>(run: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Refusal> {
+pub(super) async fn blocking<T: Send + 'static>(run: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Refusal> {
     match tokio::task::spawn_blocking(run).await {
         Ok(result) => result,
         Err(_) => Err(Refusal::internal("the service failed on this request")),
@@ -266,6 +281,7 @@ fn mark(response: &mut Response, tag: &str, answer: &Answer, now: Timestamp) {
     if let Ok(tag) = HeaderValue::from_str(tag) {
         headers.insert(header::ETAG, tag);
     }
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if let Some(read_at) = answer.read_at {
         headers.insert(header::AGE, HeaderValue::from((now - read_at).num_seconds().max(0)));
     }
@@ -301,7 +317,7 @@ fn document(headers: &HeaderMap) -> Response {
 
 impl Envelope {
     /// The body up to the payload.
-    fn head(self, answer: &Answer, usage: Option<Usage>, now: Timestamp) -> Bytes {
+    fn head(self, answer: &Answer, usage: Option<Usage>, now: Timestamp) -> Vec<u8> {
         // Where somebody else told it, the time is when they were asked.
         let told_at = answer.read_at.unwrap_or(now);
         let mut metadata = Metadata { query_date: whole_seconds(told_at).into(), ..Default::default() };
@@ -327,16 +343,23 @@ impl Envelope {
         if serde_json::to_writer(&mut head, &metadata).is_err() {
             head = b"{\"metadata\":{}".to_vec();
         }
-        head.into()
+        head
     }
 }
 
 /// A body of parts that are shared, not copied.
-struct Parts(VecDeque<Bytes>);
+struct Parts {
+    parts: [Bytes; 3],
+    next: usize,
+}
 
 impl Parts {
-    fn of(parts: impl IntoIterator<Item = Bytes>) -> Self {
-        Self(parts.into_iter().filter(|part| !part.is_empty()).collect())
+    fn of(parts: [Bytes; 3]) -> Self {
+        Self { parts, next: 0 }
+    }
+
+    fn left(&self) -> &[Bytes] {
+        self.parts.get(self.next..).unwrap_or_default()
     }
 }
 
@@ -345,14 +368,17 @@ impl HttpBody for Parts {
     type Error = std::convert::Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Poll::Ready(self.0.pop_front().map(|part| Ok(Frame::data(part))))
+        let next = self.left().iter().position(|part| !part.is_empty()).map(|skipped| self.next + skipped);
+        let part = next.and_then(|next| self.parts.get_mut(next)).map(std::mem::take);
+        self.next = next.map_or(usize::MAX, |next| next + 1);
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_empty()
+        self.left().iter().all(Bytes::is_empty)
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.iter().map(|part| u64::try_from(part.len()).unwrap_or(u64::MAX)).sum())
+        SizeHint::with_exact(self.left().iter().map(|part| u64::try_from(part.len()).unwrap_or(u64::MAX)).sum())
     }
 }

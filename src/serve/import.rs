@@ -1,7 +1,8 @@
 //! Taking in a data folder: `tokens.json`, `prices.json`, `unlock-events/`, `allocations/`, `daily-emission/`, `burn/`, `buyback/` (one
 //! file a token, named by its id, each holding the `data` payload of the interface), and `investors.json`.
 //!
-//! The database afterwards says what the folder says and nothing else; a file that is not there means that there are no such records.
+//! The database afterwards says what the folder says and nothing else; a file that is not there means that there are no such records,
+//! unless `gaps.json` says that they are not known: a daemon's data has what it read, and not more.
 //! A poll forgives an odd field and goes on; an import is somebody's own data, so every oddity is a problem, all are listed, and
 //! nothing is taken in until none is left.
 
@@ -17,14 +18,18 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{ServiceError, ask::MAX_SLUG, edit::event_row};
+use super::{
+    ServiceError,
+    ask::{MAX_SLUG, shown},
+    edit::event_row,
+};
 use crate::{
     store::{
         catalog::{Catalog, Draft, Row},
-        facts::{Facts as _, Window},
+        facts::{Facts as _, RATE_CHANGES, Standing, Window},
         snapshot::{Snapshot, SnapshotView},
     },
-    supply::{Resource, Timestamp},
+    supply::{Endpoint, Resource, Timestamp},
     wire::{
         Allocation, AllocationsData, Burn, BurnData, Buyback, BuybackData, Emission, FundingRound, InvestorDetail, InvestorItem,
         Maybe, TokenItem, UnlockEvent, gather_oddities,
@@ -38,6 +43,8 @@ const MAX_PROBLEMS: usize = 100;
 const TOKENS: &str = "tokens.json";
 const PRICES: &str = "prices.json";
 const INVESTORS: &str = "investors.json";
+/// What the folder does not know: a list of [`Gap`]s.
+pub(super) const GAPS: &str = "gaps.json";
 /// Folders with one file a token.
 const FOLDERS: [&str; 5] = ["unlock-events", "allocations", "daily-emission", "burn", "buyback"];
 /// Fields of `tokens.json` that tell of the folder, not of the token: the token list has none of them.
@@ -178,8 +185,10 @@ impl Folder {
             names.sort_unstable();
             files.append(&mut names);
         }
-        if root.join(INVESTORS).exists() {
-            files.push(INVESTORS.into());
+        for file in [INVESTORS, GAPS] {
+            if root.join(file).exists() {
+                files.push(file.into());
+            }
         }
         Ok(Self { root: root.to_owned(), count: files.len(), files: files.into_iter() })
     }
@@ -307,6 +316,9 @@ pub(super) fn import_daemon(
                 import.problems.add("the daemon's database", "", "it has no tokens yet");
                 return Err(ImportError::Invalid { problems: import.problems.listed, total: import.problems.total }.into());
             }
+            if from.standing(Endpoint::Investors, None)? == Standing::NeverRead {
+                draft.put_gap("", Endpoint::Investors.as_str())?;
+            }
             let total = items.len();
             for item in items {
                 let Some(id) = item.id.as_str().map(str::to_owned) else { continue };
@@ -342,6 +354,17 @@ struct Price {
     token_id: String,
     reference_price: Option<f64>,
     market_cap: Option<f64>,
+}
+
+/// What a folder does not know.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Gap {
+    /// Of which token; of none where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<String>,
+    /// Words of endpoints that nobody asked, and `rate_changes`.
+    pub missing: Vec<String>,
 }
 
 /// `investors.json`.
@@ -388,6 +411,12 @@ impl Import<'_> {
         self.imported.buybacks += buybacks.len();
         self.put(Resource::Buyback, id, &buybacks, |buyback| buyback.buyback_date.copied())?;
 
+        let gaps = from.gaps(id, &events)?;
+        content.update(gaps.join(" ").as_bytes());
+        for gap in gaps {
+            self.draft.put_gap(id, gap)?;
+        }
+
         let updated = item.last_updated_date.copied();
         self.tokens.insert(id.to_owned(), Gathered { item, content, updated, latest_round: None });
         Ok(())
@@ -398,6 +427,7 @@ impl Import<'_> {
             TOKENS => self.token_list(file),
             PRICES => self.prices(file),
             INVESTORS => return self.investors(file),
+            GAPS => return self.gaps(file),
             path => {
                 let parts = path.split_once('/').and_then(|(folder, name)| Some((folder, name.strip_suffix(".json")?)));
                 let Some((folder, id)) = parts else {
@@ -598,6 +628,32 @@ impl Import<'_> {
         }
         self.draft.put_header(Resource::Allocation, id, &data)?;
         self.put(Resource::Allocation, id, &rows, |_: &Allocation| None)
+    }
+
+    fn gaps(&mut self, file: &SourceFile) -> Result<(), ServiceError> {
+        let gaps = self.problems.parse::<Vec<Gap>>(file).unwrap_or_default();
+        for (index, gap) in gaps.iter().enumerate() {
+            let record = format!("[{index}]");
+            let owner = gap.token_id.as_deref().unwrap_or_default();
+            match (self.tokens.get_mut(owner), &gap.token_id) {
+                (Some(token), _) => token.content.update(gap.missing.join(" ").as_bytes()),
+                (None, Some(_)) => {
+                    self.problems.add(&file.path, record, format!("token \"{}\" is not in {TOKENS}", shown(owner)));
+                    continue;
+                }
+                (None, None) => {}
+            }
+            for what in &gap.missing {
+                if what == RATE_CHANGES || Endpoint::parse(what).is_some() {
+                    self.draft.put_gap(owner, what)?;
+                } else {
+                    let known = Endpoint::ALL.map(Endpoint::as_str).join(", ");
+                    let problem = format!("missing has \"{}\": there are {known}, {RATE_CHANGES}", shown(what));
+                    self.problems.add(&file.path, record.clone(), problem);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn investors(&mut self, file: &SourceFile) -> Result<(), ServiceError> {

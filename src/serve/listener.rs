@@ -85,7 +85,7 @@ pub(super) async fn serve_on(
     grace: Duration,
 ) -> io::Result<()> {
     let mut http = hyper::server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD).pipeline_flush(true);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD);
     let (stopping, ending, connections) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
     let mut stop = std::pin::pin!(stop);
     loop {

@@ -2,8 +2,9 @@
 //! the daemon's.
 //!
 //! The cast: [`Service`] holds the data and the rendered answers. `ask` reads a question from a request, `answer` makes the payload
-//! from [`Facts`](crate::store::facts::Facts), `version` says which fields each version shows, `emission` counts days and weeks. `gate`
-//! lets keys in and counts their credits, `http` is the path of a request, `listener` the connections. `import` and
+//! from [`Facts`](crate::store::facts::Facts), `version` says which fields each version shows, `emission` counts days and weeks, `kept`
+//! has the answers that were made before, and `pack` what of them goes out as gzip. `gate` lets keys in and counts their credits, `http`
+//! is the path of a request, `listener` the connections. `import` and
 //! [`edit`](Service::edit) change the data, `export` writes it out; `openapi` describes it all; [`faults`] misbehaves on demand for tests.
 //!
 //! ```text
@@ -41,16 +42,17 @@ pub mod faults;
 mod gate;
 mod http;
 mod import;
+mod kept;
 mod listener;
 mod meter;
 mod mirror;
 mod openapi;
+mod pack;
 #[cfg(test)]
 mod tests;
 mod version;
 
 use std::{
-    collections::HashMap,
     future::Future,
     io,
     net::SocketAddr,
@@ -63,16 +65,17 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use chrono::{DateTime, NaiveDate, TimeDelta};
+use chrono::{DateTime, TimeDelta};
 use ring::{
     digest,
     rand::{SecureRandom, SystemRandom},
 };
 use tokio_util::sync::CancellationToken;
 
-use answer::{Answer, Terms};
+use answer::{Terms, Told};
 use ask::Ask;
 use gate::Gate;
+use kept::Answers;
 use meter::Meter;
 
 pub use bundled::bundled;
@@ -94,10 +97,6 @@ use crate::{
     wire::ErrorBody,
 };
 
-/// Rendered answers kept, bytes of their payloads. Beyond it all are dropped: the next questions fill it again.
-const MAX_CACHED_BYTES: usize = 64 << 20;
-/// Rendered answers kept.
-const MAX_CACHED_ANSWERS: usize = 50_000;
 /// How long another process's change of data or keys may go unseen.
 const GENERATION_CHECK: Duration = Duration::from_secs(1);
 /// Time for one answer.
@@ -128,9 +127,9 @@ pub struct Options {
     pub access: Access,
     /// Requests that one key may make in a minute; none for no bound.
     pub requests_per_minute: Option<u32>,
-    /// Versions from before tokens were listed by a model (unlock events v1 and v2, daily emission v1, allocations v1) answer 404 for
-    /// tokens of `listedMethod` `AI`, as the interface has it. Off, they answer for every token.
-    pub strict_coverage: bool,
+    /// Versions from before tokens were listed by a model (unlock events v1 and v2, daily emission v1, allocations v1) answer for tokens
+    /// of `listedMethod` `AI` too. Off, as the interface has it, they answer 404 for those.
+    pub all_tokens: bool,
     /// Where the time comes from.
     pub clock: Clock,
 }
@@ -218,7 +217,10 @@ struct Inner {
     data: Data,
     gate: Gate,
     options: Options,
-    cache: RwLock<Cache>,
+    answers: Answers,
+    seen: RwLock<Seen>,
+    /// Held by the one request that looks whether the data changed.
+    looking: tokio::sync::Mutex<()>,
     meter: Meter,
 }
 
@@ -231,19 +233,11 @@ enum Data {
 
 type Hash = [u8; digest::SHA256_OUTPUT_LEN];
 
+/// How the data stood when somebody last looked.
 #[derive(Debug, Default)]
-struct Cache {
+struct Seen {
     generation: i64,
     checked: Option<Instant>,
-    bytes: usize,
-    answers: HashMap<(Ask, NaiveDate), Arc<Answer>>,
-}
-
-impl Cache {
-    /// Whether somebody looked lately that the data is still the same.
-    fn is_fresh(&self) -> bool {
-        self.checked.is_some_and(|checked| checked.elapsed() < GENERATION_CHECK)
-    }
 }
 
 impl Service {
@@ -283,7 +277,15 @@ impl Service {
 
     fn with(data: Data, keys: Option<Arc<Catalog>>, options: Options) -> Self {
         let gate = Gate::new(keys, &options);
-        Self(Arc::new(Inner { data, gate, options, cache: RwLock::default(), meter: Meter::new() }))
+        Self(Arc::new(Inner {
+            data,
+            gate,
+            options,
+            answers: Answers::new(),
+            seen: RwLock::default(),
+            looking: tokio::sync::Mutex::default(),
+            meter: Meter::new(),
+        }))
     }
 
     fn own(&self) -> Result<&Catalog, ServiceError> {
@@ -295,68 +297,58 @@ impl Service {
 
     /// The generation of the data, where somebody looked lately.
     fn fresh_generation(&self) -> Option<i64> {
-        let cache = self.0.cache.read().unwrap_or_else(PoisonError::into_inner);
-        cache.is_fresh().then_some(cache.generation)
+        let seen = self.0.seen.read().unwrap_or_else(PoisonError::into_inner);
+        seen.checked.is_some_and(|checked| checked.elapsed() < GENERATION_CHECK).then_some(seen.generation)
     }
 
-    /// Looks, at most once a second, whether somebody changed the data, and forgets old answers if so. Blocks.
-    fn refresh(&self) -> Result<i64, Refusal> {
+    /// The generation of the data. Looks, at most once a second, whether somebody changed it, and forgets old answers if so.
+    async fn generation(&self) -> Result<i64, Refusal> {
         if let Some(generation) = self.fresh_generation() {
             return Ok(generation);
         }
+        let _looking = self.0.looking.lock().await;
+        if let Some(generation) = self.fresh_generation() {
+            return Ok(generation);
+        }
+        let service = self.clone();
+        http::blocking(move || service.look()).await
+    }
+
+    /// Looks whether the data changed. Blocks.
+    fn look(&self) -> Result<i64, Refusal> {
         let generation = match &self.0.data {
             Data::Own(catalog) => catalog.read(|view| view.generation())?,
             Data::Mirror { snapshot, .. } => snapshot.read(|view| view.generation())?,
         };
-        let mut cache = self.0.cache.write().unwrap_or_else(PoisonError::into_inner);
-        if cache.generation != generation {
-            *cache = Cache { generation, ..Cache::default() };
+        let mut seen = self.0.seen.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = seen.generation != generation;
+        *seen = Seen { generation, checked: Some(Instant::now()) };
+        drop(seen);
+        if is_new {
+            self.0.answers.clear();
         }
-        cache.checked = Some(Instant::now());
         Ok(generation)
     }
 
     /// Makes the next request look at the database: our own changes are seen at once.
     fn forget(&self) {
-        self.0.cache.write().unwrap_or_else(PoisonError::into_inner).checked = None;
+        self.0.seen.write().unwrap_or_else(PoisonError::into_inner).checked = None;
         self.0.gate.forget();
     }
 
-    /// The answer, where it was made before and the data is known to be the same.
-    fn kept(&self, key: &(Ask, NaiveDate)) -> Option<Arc<Answer>> {
-        let cache = self.0.cache.read().unwrap_or_else(PoisonError::into_inner);
-        if cache.is_fresh() { cache.answers.get(key).cloned() } else { None }
-    }
-
-    /// Makes the answer, or finds it. Blocks.
-    fn answer_of(&self, key: (Ask, NaiveDate), now: Timestamp) -> Result<Arc<Answer>, Refusal> {
-        let generation = self.refresh()?;
-        if let Some(answer) = self.kept(&key) {
-            return Ok(answer);
-        }
-        let strict_coverage = self.0.options.strict_coverage;
-        let (answer, read_at) = match &self.0.data {
+    /// Makes an answer from the data as it is now. Blocks.
+    fn make(&self, ask: &Ask, now: Timestamp) -> Result<Told, Refusal> {
+        let all_tokens = self.0.options.all_tokens;
+        match &self.0.data {
             Data::Own(catalog) => {
-                let terms = Terms { now, strict_coverage, reach: None };
-                catalog.read(|view| Ok::<_, Refusal>((answer::answer(view, &key.0, terms)?, view.generation()?)))?
+                let terms = Terms { now, all_tokens, reach: None };
+                catalog.read(|view| answer::answer(view, ask, terms))
             }
             Data::Mirror { snapshot, reach } => {
-                let terms = Terms { now, strict_coverage, reach: Some(reach) };
-                snapshot.read(|view| Ok::<_, Refusal>((answer::answer(view, &key.0, terms)?, view.generation()?)))?
+                let terms = Terms { now, all_tokens, reach: Some(reach) };
+                snapshot.read(|view| answer::answer(view, ask, terms))
             }
-        };
-        let answer = Arc::new(answer);
-        let mut cache = self.0.cache.write().unwrap_or_else(PoisonError::into_inner);
-        // An answer read from other data than the cache holds is good for this request only.
-        if cache.generation == generation && read_at == generation {
-            if cache.bytes >= MAX_CACHED_BYTES || cache.answers.len() >= MAX_CACHED_ANSWERS {
-                cache.answers.clear();
-                cache.bytes = 0;
-            }
-            cache.bytes += answer.tail.len();
-            cache.answers.insert(key, Arc::clone(&answer));
         }
-        Ok(answer)
     }
 
     // -- running it; these block, for as long as the database takes --

@@ -1,11 +1,14 @@
 //! The database of the data service: records as the API's JSON, keys with their usage.
 //!
 //! It is a file of its own, apart from the daemon's. One writer and a few readers share it; a write is one `IMMEDIATE` transaction,
-//! a read one snapshot. Using up a credit is a single `UPDATE` that either counts and answers or finds nothing to count, so that no
-//! load, however concurrent, spends more than the limit. `synchronous=NORMAL` under WAL: a crash of the process loses nothing that
-//! was committed, a loss of power may lose the last moments of usage counts, and never tears the file.
+//! a read one snapshot. Credits are used up in such a transaction, as many as there are, so that no load, however concurrent, spends
+//! more than the limit. `synchronous=NORMAL` under WAL: a crash of the process loses nothing that was committed; a loss of power may
+//! lose what was committed since the last [`Catalog::sync`], and never tears the file.
 
 use std::{
+    collections::HashMap,
+    fs::File,
+    io,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -16,21 +19,25 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, pa
 use serde::{Serialize, de::DeserializeOwned};
 use subtle::ConstantTimeEq as _;
 
-use super::facts::{Facts, FactsError, Standing, Window};
+use super::facts::{Facts, FactsError, RATE_CHANGES, Standing, Window};
 use crate::{
     supply::{Endpoint, Resource, Timestamp},
     wire,
 };
 
 /// Applied in order, counted in `user_version`; append only.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../../migrations/catalog/0001_catalog.sql"), include_str!("../../migrations/catalog/0002_key_prefix.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/catalog/0001_catalog.sql"),
+    include_str!("../../migrations/catalog/0002_key_prefix.sql"),
+    include_str!("../../migrations/catalog/0003_gap.sql"),
+];
 /// `application_id`: "CWct". Tells this file from the daemon's and from anybody else's.
 const APPLICATION_ID: i64 = 0x4357_6374;
 /// Reading connections kept open; more are opened under load and closed again.
 const MAX_IDLE_READERS: usize = 4;
-/// How long a writer of this process waits for one of another process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a writer of this process waits for one of another process: an import of ten thousand tokens takes its time, and requests that
+/// are to be counted meanwhile wait rather than fail.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What the catalog could not do.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +66,15 @@ pub enum CatalogError {
         found: i64,
         /// Ours.
         known: i64,
+    },
+    /// The disk does not take what was written.
+    #[error("cannot bring {} to disk", path.display())]
+    Sync {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
     },
     /// A statement failed.
     #[error("cannot {doing} in the data service's database")]
@@ -266,43 +282,60 @@ impl Catalog {
         self.read(|view| Ok::<_, CatalogError>(find_key(view.0, hash)?.map(|(_, row)| row.as_of(now))))
     }
 
-    /// Uses up one credit of each key, if there is one: the new states in the order of `hashes`, none where a key is gone or spent.
-    /// One transaction, so that many requests at once wait for one commit together.
+    /// Uses up one credit for each of `hashes`, if its key has one: the states after each, in their order, none where a key is gone or
+    /// spent. One transaction, with one write for each key, so that many requests at once cost little more than one.
     ///
     /// # Errors
     /// Where it cannot be written; then nothing was counted.
     pub fn charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<Usage>>, CatalogError> {
         let charging = || doing("count a credit");
+        let mut wanted: HashMap<&[u8; 32], u64> = HashMap::new();
+        for hash in hashes {
+            *wanted.entry(hash).or_default() += 1;
+        }
         let mut connection = lock(&self.writer);
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(charging())?;
-        let mut usages = Vec::with_capacity(hashes.len());
-        {
-            let mut statement = transaction
-                .prepare_cached(
-                    "UPDATE api_key SET
-                         used = CASE WHEN reset_at <= ?2 THEN 1 ELSE used + 1 END,
-                         reset_at = CASE WHEN reset_at <= ?2 THEN ?3 ELSE reset_at END,
-                         last_used_at = ?2
-                     WHERE id = ?1 AND revoked_at IS NULL AND monthly_limit > 0 AND (reset_at <= ?2 OR used < monthly_limit)
-                     RETURNING used, monthly_limit, reset_at",
-                )
-                .map_err(charging())?;
-            for hash in hashes {
-                let Some((id, _)) = find_key(&transaction, hash)? else {
-                    usages.push(None);
-                    continue;
-                };
-                let usage = statement
-                    .query_row(params![id, now.timestamp(), next_month(now).timestamp()], |row| {
-                        Ok(Usage { used: count(row.get(0)?), limit: count(row.get(1)?), reset_at: time(row.get(2)?) })
-                    })
-                    .optional()
-                    .map_err(charging())?;
-                usages.push(usage);
+        // What each key has yet to give out, as it is before the first.
+        let mut grants: HashMap<&[u8; 32], (u64, Usage)> = HashMap::with_capacity(wanted.len());
+        for (hash, wanted) in wanted {
+            let Some((id, row)) = find_key(&transaction, hash)? else { continue };
+            let row = row.as_of(now);
+            let granted = wanted.min(row.monthly_limit.saturating_sub(row.used));
+            if granted == 0 {
+                continue;
             }
+            let used = i64::try_from(row.used + granted).unwrap_or(i64::MAX);
+            transaction
+                .prepare_cached("UPDATE api_key SET used = ?2, reset_at = ?3, last_used_at = ?4 WHERE id = ?1")
+                .and_then(|mut statement| statement.execute(params![id, used, row.reset_at.timestamp(), now.timestamp()]))
+                .map_err(charging())?;
+            grants.insert(hash, (granted, Usage { used: row.used, limit: row.monthly_limit, reset_at: row.reset_at }));
         }
         transaction.commit().map_err(charging())?;
-        Ok(usages)
+        let usages = hashes.iter().map(|hash| {
+            let (left, usage) = grants.get_mut(hash)?;
+            *left = left.checked_sub(1)?;
+            usage.used += 1;
+            Some(*usage)
+        });
+        Ok(usages.collect())
+    }
+
+    /// Brings everything that was committed to disk, so that not even a loss of power undoes it. Nobody waits for it meanwhile.
+    ///
+    /// # Errors
+    /// Where the disk does not take it.
+    pub fn sync(&self) -> Result<(), CatalogError> {
+        let Some(readers) = &self.readers else { return Ok(()) };
+        // SQLite locks the database and its `-shm`, never the log, so that closing this handle takes no lock away.
+        let mut path = readers.path.clone().into_os_string();
+        path.push("-wal");
+        match File::open(&path).and_then(|log| log.sync_data()) {
+            // No log: everything is in the file itself, which SQLite brought to disk.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(CatalogError::Sync { path: path.into(), source }),
+            Ok(()) => Ok(()),
+        }
     }
 }
 
@@ -471,6 +504,13 @@ impl View<'_> {
         rows.collect::<Result<_, _>>().map_err(reading())
     }
 
+    fn is_gap(&self, owner: &str, what: &str) -> Result<bool, CatalogError> {
+        self.0
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM gap WHERE owner = ?1 AND what = ?2)")
+            .and_then(|mut statement| statement.query_row([owner, what], |row| row.get(0)))
+            .map_err(doing("look for a gap"))
+    }
+
     fn bodies<T: DeserializeOwned>(
         &self,
         sql: &str,
@@ -490,8 +530,13 @@ impl View<'_> {
 }
 
 impl Facts for View<'_> {
-    fn standing(&self, _: Endpoint, _: Option<&str>) -> Result<Standing, FactsError> {
-        Ok(Standing::Own)
+    fn standing(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Standing, FactsError> {
+        let is_gap = self.is_gap(token.unwrap_or_default(), endpoint.as_str())?;
+        Ok(if is_gap { Standing::NeverRead } else { Standing::Own })
+    }
+
+    fn tells_rate_changes(&self, token: &str, _: &[wire::UnlockEvent]) -> Result<bool, FactsError> {
+        Ok(!self.is_gap(token, RATE_CHANGES)?)
     }
 
     fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError> {
@@ -593,7 +638,10 @@ impl Draft<'_> {
     /// # Errors
     /// Where it cannot be written.
     pub fn clear(&self) -> Result<(), CatalogError> {
-        self.0.0.execute_batch("DELETE FROM token; DELETE FROM header; DELETE FROM record;").map_err(doing("clear the data"))
+        self.0
+            .0
+            .execute_batch("DELETE FROM token; DELETE FROM header; DELETE FROM record; DELETE FROM gap;")
+            .map_err(doing("clear the data"))
     }
 
     /// Writes a token of the list.
@@ -622,10 +670,25 @@ impl Draft<'_> {
             "DELETE FROM token WHERE id = ?1",
             "DELETE FROM header WHERE owner = ?1 AND resource <> 'funding'",
             "DELETE FROM record WHERE owner = ?1 AND resource <> 'funding'",
+            "DELETE FROM gap WHERE owner = ?1",
         ] {
             self.0.0.execute(sql, [id]).map_err(doing("remove a token"))?;
         }
         Ok(())
+    }
+
+    /// Notes that something is not known of `owner` (a token; empty for what is about none): an [`Endpoint`]'s word, or
+    /// [`RATE_CHANGES`].
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn put_gap(&self, owner: &str, what: &str) -> Result<(), CatalogError> {
+        self.0
+            .0
+            .prepare_cached("INSERT OR IGNORE INTO gap (owner, what) VALUES (?1, ?2)")
+            .and_then(|mut statement| statement.execute([owner, what]))
+            .map(drop)
+            .map_err(doing("write a gap"))
     }
 
     /// Writes the payload fields beside the records of `owner`.

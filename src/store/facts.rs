@@ -39,6 +39,12 @@ pub enum Standing {
     NeverRead,
 }
 
+/// What a schedule lacks that was read in a version without changes of rate; see [`Facts::gaps`].
+pub const RATE_CHANGES: &str = "rate_changes";
+
+/// Endpoints of which data from a daemon may lack a token. Emission is not among them: it can be made from the schedule.
+const MAY_LACK: [Endpoint; 4] = [Endpoint::UnlockEvents, Endpoint::Burn, Endpoint::Buyback, Endpoint::Allocations];
+
 /// One consistent view of tokens and their records.
 pub trait Facts {
     /// Whether what `endpoint` tells (of `token`, where it is asked per token) is there.
@@ -46,6 +52,29 @@ pub trait Facts {
     /// # Errors
     /// Where it cannot be read.
     fn standing(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Standing, FactsError>;
+
+    /// Whether a token's `events` tell changes of rate too, as the first version has them.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    fn tells_rate_changes(&self, token: &str, events: &[wire::UnlockEvent]) -> Result<bool, FactsError>;
+
+    /// What is not known of a token: words of endpoints that nobody asked about it, and [`RATE_CHANGES`].
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    fn gaps(&self, token: &str, events: &[wire::UnlockEvent]) -> Result<Vec<&'static str>, FactsError> {
+        let mut gaps = Vec::new();
+        for endpoint in MAY_LACK {
+            if self.standing(endpoint, Some(token))? == Standing::NeverRead {
+                gaps.push(endpoint.as_str());
+            }
+        }
+        if !self.tells_rate_changes(token, events)? {
+            gaps.push(RATE_CHANGES);
+        }
+        Ok(gaps)
+    }
 
     /// A token of the list.
     ///

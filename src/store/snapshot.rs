@@ -134,6 +134,11 @@ impl Facts for SnapshotView<'_> {
         })
     }
 
+    fn tells_rate_changes(&self, _: &str, events: &[wire::UnlockEvent]) -> Result<bool, FactsError> {
+        // Only the first version does, and only it does not tell the method.
+        Ok(!events.iter().any(|event| event.listed_method.get().is_some()))
+    }
+
     fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError> {
         self.reading("read a token", |from| {
             // One that the list named once and names no more is unknown again, as it is at the source.
@@ -193,23 +198,35 @@ impl Facts for SnapshotView<'_> {
         &self,
         owner: &str,
         window: Window,
-        wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
+        mut wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
     ) -> Result<Option<T>, FactsError> {
-        let mut events: Vec<wire::UnlockEvent> = self.reading("look for the next event", |from| {
-            // The row has the whole time that a date stands for; the date itself is in the body.
+        let inside = |at: &Timestamp| window.from.is_none_or(|from| *at >= from) && window.until.is_none_or(|until| *at < until);
+        self.reading("look for the next event", |from| {
+            // The row has the whole time that a date stands for; the date itself, which lies in it, is in the body.
             let mut statement = from.prepare_cached(
-                "SELECT r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = 'unlock'
-                     AND (?2 IS NULL OR r.ends_at IS NULL OR r.ends_at >= ?2) AND (?3 IS NULL OR r.starts_at IS NULL OR r.starts_at < ?3)",
+                "SELECT r.starts_at, r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = 'unlock'
+                     AND (?2 IS NULL OR r.ends_at IS NULL OR r.ends_at >= ?2) AND (?3 IS NULL OR r.starts_at IS NULL OR r.starts_at < ?3)
+                     ORDER BY r.starts_at, r.no",
             )?;
-            all(&mut statement, params![owner, millis(window.from), millis(window.until)], |row| {
-                from_json("an unlock event", owner, &row.get::<_, String>(0)?)
-            })
-        })?;
-        let date = |event: &wire::UnlockEvent| event.unlock_date.copied();
-        let inside = |at: Timestamp| window.from.is_none_or(|from| at >= from) && window.until.is_none_or(|until| at < until);
-        events.retain(|event| date(event).is_some_and(inside));
-        events.sort_by_key(date);
-        Ok(events.into_iter().find_map(wanted))
+            let mut rows = statement.query(params![owner, millis(window.from), millis(window.until)])?;
+            let mut first: Option<(Timestamp, T)> = None;
+            while let Some(row) = rows.next()? {
+                let starts_at = row.get::<_, Option<Millis>>(0)?.map(|Millis(at)| at);
+                if let (Some((date, _)), Some(starts_at)) = (&first, starts_at)
+                    && starts_at > *date
+                {
+                    break;
+                }
+                let event: wire::UnlockEvent = from_json("an unlock event", owner, &row.get::<_, String>(1)?)?;
+                let Some(date) = event.unlock_date.copied().filter(inside) else { continue };
+                if first.as_ref().is_none_or(|(before, _)| date < *before)
+                    && let Some(found) = wanted(event)
+                {
+                    first = Some((date, found));
+                }
+            }
+            Ok(first.map(|(_, found)| found))
+        })
     }
 
     fn rounds_about(&self, token: &str) -> Result<Vec<wire::FundingRound>, FactsError> {

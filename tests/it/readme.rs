@@ -61,12 +61,12 @@ fn its_commands_exist() {
 fn its_data_service_is_filled_with_the_bundled_schedules_and_given_a_key() {
     let desk = Desk::new();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
-    let said = desk.run(&format!("import {} --db service.db", data.display())).ok();
+    let said = desk.run(&format!("import {}", data.display())).ok();
     assert!(said.contains("tokens"), "{said}");
-    let added = desk.run("keys add desk --monthly-limit 5000 --db service.db");
+    let added = desk.run("keys add desk --monthly-limit 5000");
     let key = added.out.trim().to_owned();
     assert!(key.len() >= 20 && !key.contains(char::is_whitespace), "the key stands alone on standard output: {:?}", added.out);
-    let listed = desk.run("keys list --db service.db").ok();
+    let listed = desk.run("keys list").ok();
     assert!(listed.contains("desk") && listed.contains("5000") && !listed.contains(&key), "{listed}");
     let stored = std::fs::read(desk.path("service.db")).expect("read");
     assert!(!stored.windows(key.len()).any(|part| part == key.as_bytes()), "only its hash is stored");

@@ -378,11 +378,123 @@ fn tables_and_lists() -> Vec<(String, Vec<(&'static str, Is)>)> {
     ]
 }
 
+/// Every filter at both of its ends: what lies on an end belongs to it, what lies a step beyond does not.
+fn filters() -> Vec<(String, Vec<(&'static str, Is)>)> {
+    let items = |path: &str, count: usize| (path.to_owned(), vec![("", Items(count))]);
+    let rounds = |query: &str, count: usize| {
+        (format!("/v1/fundraising/investors/polychain{query}"), vec![("/fundingRounds", Items(count))])
+    };
+    let first = |path: &str, count: usize, token: &str| (path.to_owned(), vec![("", Items(count)), ("/0/tokenId", text(token))]);
+    vec![
+        // The change of rate of 2023-05-01 is told by the first version alone; the cliff of 2023-05-31 by all.
+        items("/v1/unlock/events?tokenId=optimism&start=2023-05-01&end=2023-05-31", 2),
+        items("/v1/unlock/events?tokenId=optimism&start=2023-05-02&end=2023-05-30", 0),
+        items("/v2/unlock/events?tokenId=optimism&start=2023-05-01&end=2023-05-31", 1),
+        items("/v3/unlock/events?tokenId=optimism&start=2023-05-31&end=2023-05-31", 1),
+        // At 01:00 of the last day: inside of it.
+        items("/v4/unlock/events?tokenId=arbitrum&start=2026-04-01&end=2026-04-16", 1),
+        items("/v4/unlock/events?tokenId=arbitrum&start=2026-04-01&end=2026-04-15", 0),
+        items("/v5/unlock/events/optimism?standardAllocation=community", 0),
+        // 21 cliffs ahead. Market caps from 1,267,366,896 (Jupiter) up are eight.
+        first("/v5/unlock/events/upcoming?minMarketCap=1000000000", 8, "aptos"),
+        first("/v1/unlock/events/upcoming?minMarketCap=1267366896", 8, "aptos"),
+        first("/v5/unlock/events/upcoming?minMarketCap=1267366897", 7, "aptos"),
+        // 96.29 % of Optimism's and 91.13 % of Axelar's supply are out.
+        first("/v5/unlock/events/upcoming?minReleasedPercentage=90", 2, "axelar"),
+        first("/v1/unlock/events/upcoming?minReleasedPercentage=91.2", 1, "optimism"),
+        first("/v5/unlock/events/upcoming?minTotalUnlockAmount=100000000", 5, "pump-fun"),
+        first("/v1/unlock/events/upcoming?minTotalUnlockAmount=10000000000", 1, "pump-fun"),
+        items("/v5/unlock/events/upcoming?minTotalUnlockAmount=10000000001", 0),
+        first("/v5/unlock/events/upcoming?minValueToMarketCap=1", 16, "aptos"),
+        first("/v1/unlock/events/upcoming?minValueToMarketCap=36.9566&minMarketCap=607170193", 2, "pyth-network"),
+        first("/v5/unlock/events/upcoming?start=2027-01-18&end=2027-04-03", 2, "ondo-finance"),
+        first("/v5/unlock/events/upcoming?start=2027-01-19&end=2027-04-03", 1, "wormhole"),
+        first("/v1/unlock/events/upcoming?minUnlockDate=2027-01-18&maxUnlockDate=2027-04-02", 1, "ondo-finance"),
+        // Of Aptos's 11,309,783.002912 the investors get 2,807,971.671521, and the share of the market cap with it.
+        (
+            "/v5/unlock/events/upcoming?standardAllocation=privateInvestors".into(),
+            vec![
+                ("", Items(13)),
+                ("/0/tokenId", text("aptos")),
+                ("/0/upcomingEvent/cliffUnlocks/cliffAmount", Near(2_807_971.671_521)),
+                ("/0/upcomingEvent/cliffUnlocks/valueToMarketCap", Near(1.571_45 * 2_807_971.671_521 / 11_309_783.002_912)),
+                ("/1/tokenId", text("vana")),
+            ],
+        ),
+        // The files have the days from 2025-07-01 on; the end is today where it is not said.
+        items("/v2/daily-emission?tokenId=arbitrum&start=2026-04-01", 10),
+        items("/v5/daily-emission/arbitrum?start=2026-04-01&end=2026-04-30", 30),
+        items("/v2/emission?tokenId=arbitrum&start=2026-03-29&end=2026-04-11", 2),
+        items("/v3/emission?tokenId=arbitrum&start=2026-03-29", 2),
+        items("/v1/emission?tokenId=arbitrum&start=2026-04-04&end=2026-04-05", 2),
+        // Of 2025-08-31 the amount is known and the value is not.
+        (
+            "/v5/buyback/hyperliquid?end=2025-08-31".into(),
+            vec![("/buybacks", Items(1)), ("/totalBuybackAmount", Near(29_800_000.0)), ("/totalBuybackValue", Null)],
+        ),
+        ("/v1/buyback/hyperliquid?end=2025-08-30".into(), vec![("/buybacks", Items(0)), ("/totalBuybackAmount", Near(0.0))]),
+        rounds("?fundingDateMin=2023-10-25&fundingDateMax=2023-10-25", 2),
+        rounds("?fundingDateMin=2023-10-26&fundingDateMax=2024-01-10", 0),
+        rounds("?raisedAmountMin=100000000&raisedAmountMax=230000000", 2),
+        rounds("?raisedAmountMin=100000001&raisedAmountMax=229999999", 0),
+        rounds("?isLeadInvestor=false", 6),
+        (
+            "/v5/fundraising/token/sei?raisedAmountMin=5000000&raisedAmountMax=5000000".into(),
+            vec![("/fundingRounds", Items(1)), ("/totalAmountRaised", Near(5_000_000.0))],
+        ),
+        (
+            "/v1/fundraising/token/sei?fundingDateMin=2023-04-11&fundingDateMax=2023-04-11".into(),
+            vec![("/fundingRounds", Items(1)), ("/fundingRounds/0/fundingRound", text("Strategic"))],
+        ),
+        (
+            "/v1/allocations?tokenId=optimism".into(),
+            vec![
+                ("/allocations/0/allocationName", text("Ecosystem Fund")),
+                ("/allocations/0/allocationType", text("Scheduled")),
+                ("/allocations/0/standardAllocationName", text("Reserve")),
+                ("/allocations/0/allocationUnlockedAmount", Near(378_178_982.424_658)),
+                ("/allocations/0/allocationLockedAmount", Near(7_996_496.575_342)),
+                ("/allocations/0/allocationAmount", Near(386_175_479.0)),
+                ("/allocations/0/trackedAllocationPercentage", Near(100.0)),
+                ("/allocations/4/allocationName", text("Investors")),
+            ],
+        ),
+    ]
+}
+
+/// Where a page stands: 39 cliffs of Optimism, 120 investors, 21 tokens with a cliff ahead, 30 days of April.
+#[tokio::test]
+async fn a_page_says_where_it_stands_and_the_versions_without_pages_say_nothing() {
+    let server = Server::of(bundled()).await;
+    for (path, page, size, pages, total, items) in [
+        ("/v5/unlock/events/optimism", 1, 50, 1, 39, 39),
+        ("/v5/unlock/events/optimism?page=2&pageSize=20", 2, 20, 2, 39, 19),
+        ("/v5/unlock/events/optimism?page=3&pageSize=20", 3, 20, 2, 39, 0),
+        ("/v5/fundraising/investors/list?page=3", 3, 50, 3, 120, 20),
+        ("/v5/fundraising/investors/list?page=4", 4, 50, 3, 120, 0),
+        ("/v5/unlock/events/upcoming?pageSize=7&page=3", 3, 7, 3, 21, 7),
+        ("/v5/unlock/events/upcoming?pageSize=1&page=21", 21, 1, 21, 21, 1),
+        ("/v5/daily-emission/arbitrum?start=2026-04-01&end=2026-04-30&pageSize=29&page=2", 2, 29, 2, 30, 1),
+        ("/v5/unlock/events/optimism?start=2030-01-01", 1, 50, 0, 0, 0),
+        ("/v5/unlock/events/optimism?pageSize=501", 1, 500, 1, 39, 39),
+    ] {
+        let (status, body) = server.ask(path).await;
+        assert_eq!((status, body["data"].as_array().map(Vec::len)), (200, Some(items)), "{path}");
+        let said = ["page", "pageSize", "totalPages", "total"].map(|name| body["metadata"][name].as_u64().unwrap());
+        assert_eq!(said, [page, size, pages, total], "{path}");
+    }
+    for path in ["/v4/unlock/events?tokenId=optimism", "/v1/unlock/events/upcoming", "/v1/fundraising/investors/list"] {
+        let (_, body) = server.ask(path).await;
+        assert_eq!(body["metadata"], json!({"queryDate": "2026-04-10T12:00:00Z"}), "{path}");
+    }
+}
+
 #[tokio::test]
 async fn every_version_answers_what_the_files_say() {
     let server = Server::of(bundled()).await;
     let mut asked = Vec::new();
-    for (path, checks) in [unlock_events(), emission(), burns_and_buybacks(), tables_and_lists()].into_iter().flatten() {
+    for (path, checks) in [unlock_events(), emission(), burns_and_buybacks(), tables_and_lists(), filters()].into_iter().flatten()
+    {
         let data = server.data(&path).await;
         for (place, expected) in &checks {
             check(&path, &data, place, expected);

@@ -53,8 +53,16 @@ async fn head_is_get_without_the_body_and_gzip_is_the_same_bytes() {
     let text = String::from_utf8_lossy(&packed);
     assert!(text.contains("content-encoding: gzip"), "{}", &text[..300]);
     assert!(packed.len() * 3 < body.len(), "{} of {} bytes", packed.len(), body.len());
-    let unpacked = server.get(path, &[("accept-encoding", "gzip")]).await.bytes().await.unwrap();
-    assert_eq!(unpacked, body);
+    let unpacked = server.get(path, &[("accept-encoding", "gzip")]).await;
+    assert_eq!(unpacked.headers()["vary"], "accept-encoding");
+    assert_eq!(unpacked.bytes().await.unwrap(), body);
+    // What is promised of a packed body is its packed length.
+    let lengths = packed.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    let promised = text.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse::<usize>().unwrap();
+    assert_eq!(packed.len() - lengths, promised);
+    // What is small goes as it is.
+    let small = server.get("/v5/burn/arbitrum", &[("accept-encoding", "gzip")]).await;
+    assert!(small.headers().contains_key("content-length") && small.status() == 200);
 }
 
 #[tokio::test]

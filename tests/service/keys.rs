@@ -4,7 +4,7 @@ use std::{
     io::BufRead,
     path::Path,
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -115,6 +115,54 @@ async fn whatever_was_answered_before_a_kill_was_counted() {
         assert!(answered <= used && used <= sent, "answered {answered}, counted {used}, sent {sent}");
     }
     assert!(answered > 0, "nothing was answered at all");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kills_neither_give_credits_away_nor_take_any_but_those_under_way() {
+    const LIMIT: u64 = 400;
+    const ASKING: u64 = 8;
+    cliffwatch::api::install_crypto_provider();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.db");
+    let key = filled(&path, Options::default()).add_key("desk", LIMIT).unwrap();
+    let http = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
+    let answered = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let (mut kills, mut spent) = (0, 0);
+    while spent == 0 {
+        let mut daemon = Daemon::start(&path);
+        let mut asking = JoinSet::new();
+        for _ in 0..ASKING {
+            let (http, url, key, answered) = (http.clone(), format!("{}/v5/burn/bnb", daemon.1), key.clone(), answered.clone());
+            asking.spawn(async move {
+                while let Ok(response) = http.get(&url).header("x-api-key", &key).send().await {
+                    match response.status().as_u16() {
+                        200 => answered.fetch_add(1, Ordering::SeqCst),
+                        429 => return true,
+                        other => panic!("{other}"),
+                    };
+                }
+                false
+            });
+        }
+        // Killed in the middle of the work: after another hundred answers, or once all is spent.
+        let until = answered.load(Ordering::SeqCst) + 100;
+        while answered.load(Ordering::SeqCst) < until && !asking.is_empty() {
+            tokio::select! {
+                ended = asking.join_next() => spent += u64::from(ended.unwrap().unwrap()),
+                () = tokio::time::sleep(Duration::from_millis(1)) => {}
+            }
+        }
+        daemon.0.kill().unwrap();
+        daemon.0.wait().unwrap();
+        kills += 1;
+        spent += asking.join_all().await.into_iter().filter(|is_spent| *is_spent).count() as u64;
+        assert!(kills < 20, "the credits never end");
+    }
+    let answered = answered.load(Ordering::SeqCst);
+    assert!(kills >= 2, "it was killed while there were credits");
+    assert!(answered <= LIMIT, "{answered} answers for {LIMIT} credits");
+    assert!(answered + kills * ASKING >= LIMIT, "{answered} answers, {kills} kills with {ASKING} requests each under way");
+    assert_eq!(Service::open(&path, Options::default()).unwrap().keys().unwrap()[0].used, LIMIT);
 }
 
 #[tokio::test]

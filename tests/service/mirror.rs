@@ -3,7 +3,7 @@
 use cliffwatch::{
     config,
     schedule::Job,
-    serve::{Options, Reach, Service},
+    serve::{Folder, Options, Reach, Service},
     supply::Endpoint,
     watch::Watch,
 };
@@ -35,7 +35,7 @@ async fn a_mirror_answers_what_the_source_told_and_says_how_old_it_is() {
         Endpoint::WeeklyEmission,
     ];
     let opened = |clock: &str| {
-        let options = Options { strict_coverage: false, clock: cliffwatch::clock::Clock::manual(time(clock)), ..options() };
+        let options = Options { all_tokens: true, clock: cliffwatch::clock::Clock::manual(time(clock)), ..options() };
         Service::mirror(&path, Reach::of(asked.clone(), watch()), None, options).unwrap()
     };
     let mirror = Server::of(&opened("2026-04-10T12:00:00Z")).await;
@@ -129,6 +129,54 @@ async fn a_schedule_that_was_told_without_its_lines_is_not_told_as_one_that_has_
     assert_eq!(copy.ask("/v3/unlock/events?tokenId=optimism").await.0, 404);
     assert_eq!(copy.ask("/v5/daily-emission/optimism").await.0, 404, "no day is made from half a schedule");
     assert_eq!(copy.data("/v5/token/list").await, source.data("/v5/token/list").await);
+}
+
+/// A copy of a daemon's data knows what the daemon read: of the rest it says that it does not know it, also after an export.
+#[tokio::test]
+async fn what_a_daemon_never_read_is_not_told_as_nothing_by_a_copy_of_its_data() {
+    let source = Server::of(bundled()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let app = daemon(folder.path(), &source, "unlock_events = \"v3\"\n").await;
+    for endpoint in [Endpoint::TokenList, Endpoint::UnlockEvents, Endpoint::Burn] {
+        app.tick(Job::Poll(endpoint)).await.unwrap();
+    }
+    app.close().await.unwrap();
+    let imported = Service::open(&folder.path().join("one.db"), options()).unwrap();
+    imported.import_daemon(&folder.path().join("daemon.db"), |_, _| {}).unwrap();
+    let out = folder.path().join("out");
+    imported.export(&out, |_| {}).unwrap();
+    let again = Service::open(&folder.path().join("two.db"), options()).unwrap();
+    again.import(Folder::open(&out).unwrap(), |_| {}).unwrap();
+    let mirror = Service::mirror(&folder.path().join("daemon.db"), Reach::unknown(), None, options()).unwrap();
+    let straight = folder.path().join("straight");
+    mirror.export(&straight, |_| {}).unwrap();
+    assert_eq!(std::fs::read(out.join("gaps.json")).unwrap(), std::fs::read(straight.join("gaps.json")).unwrap());
+
+    for service in [&imported, &again] {
+        let server = Server::of(service).await;
+        for (path, reason) in [
+            ("/v1/unlock/events?tokenId=optimism", "without changes of rate: ask version 2 or newer"),
+            ("/v5/unlock/events/zora", "unlock_events of token \"zora\" is not known here"),
+            ("/v5/buyback/hyperliquid", "the daemon that this data came from never read it"),
+            ("/v5/allocations/optimism", "allocations of token \"optimism\" is not known here"),
+            ("/v5/fundraising/investors/list", "investors is not known here"),
+            ("/v5/fundraising/investors/polychain", "investors is not known here"),
+            ("/v5/fundraising/token/sei", "investors is not known here"),
+        ] {
+            let (status, body) = server.ask(path).await;
+            assert_eq!(status, 404, "{path}: {body}");
+            assert!(body["errorMessage"].as_str().unwrap().contains(reason), "{path}: {body}");
+        }
+        // What was read is told; where the list says that there are none, there are none.
+        for path in ["/v2/unlock/events?tokenId=optimism", "/v5/burn/bnb"] {
+            assert_eq!(server.data(path).await, source.data(path).await, "{path}");
+        }
+        assert_eq!(server.data("/v5/burn/arbitrum").await["burns"], json!([]));
+    }
+    std::fs::write(out.join("gaps.json"), r#"[{"tokenId": "nobody", "missing": ["burn"]}, {"missing": ["weather"]}]"#).unwrap();
+    let refused = again.import(Folder::open(&out).unwrap(), |_| {}).unwrap_err().to_string();
+    assert!(refused.contains("gaps.json: [0]: token \"nobody\" is not in tokens.json"), "{refused}");
+    assert!(refused.contains("gaps.json: [1]: missing has \"weather\": there are token_list, "), "{refused}");
 }
 
 #[tokio::test]

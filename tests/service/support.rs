@@ -17,7 +17,7 @@ pub fn time(text: &str) -> Timestamp {
 
 /// As the interface has it, at a time when the bundled schedules still have events ahead.
 pub fn options() -> Options {
-    Options { strict_coverage: true, clock: Clock::manual(time("2026-04-10T12:00:00Z")), ..Options::default() }
+    Options { clock: Clock::manual(time("2026-04-10T12:00:00Z")), ..Options::default() }
 }
 
 /// A service with the bundled data; made once, since making it takes a while.
@@ -34,7 +34,7 @@ pub fn bundled() -> &'static Service {
 pub fn for_all() -> &'static Service {
     static SERVICE: OnceLock<Service> = OnceLock::new();
     SERVICE.get_or_init(|| {
-        let service = Service::in_memory(Options { strict_coverage: false, ..options() }).unwrap();
+        let service = Service::in_memory(Options { all_tokens: true, ..options() }).unwrap();
         service.import(serve::bundled(), |_| {}).unwrap();
         service
     })

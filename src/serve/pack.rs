@@ -1,0 +1,143 @@
+//! Packed bodies. The end of a body, which is the same for all who ask, is packed once; its beginning, which differs each time, goes
+//! before it unpacked. Both are one gzip member, so that whoever reads gzip reads it.
+
+use std::io::Write as _;
+
+use axum::{
+    body::Bytes,
+    http::{HeaderMap, header},
+};
+use flate2::{Compression, Crc, write::DeflateEncoder};
+
+/// Bodies below this go out as they are, bytes: packing would save less than a packet.
+pub const MIN_PACKED: usize = 1024;
+/// Values of `Accept-Encoding` that are looked at.
+const MAX_CODINGS: usize = 32;
+/// Magic, deflate, no flags, no time, no hint, unknown system (RFC 1952).
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+
+/// The packed end of a body.
+#[derive(Debug)]
+pub struct Packed {
+    deflated: Bytes,
+    crc: Crc,
+}
+
+impl Packed {
+    /// Packs the end of a body.
+    ///
+    /// # Errors
+    /// None that writing into memory has.
+    pub fn of(tail: &[u8]) -> std::io::Result<Self> {
+        let mut crc = Crc::new();
+        crc.update(tail);
+        let mut encoder = DeflateEncoder::new(Vec::with_capacity(tail.len() / 4), Compression::default());
+        encoder.write_all(tail)?;
+        let mut deflated = encoder.finish()?;
+        deflated.shrink_to_fit();
+        Ok(Self { deflated: deflated.into(), crc })
+    }
+
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.deflated.len()
+    }
+
+    /// The whole body, packed, where `head` is its beginning.
+    #[must_use]
+    pub fn body(&self, head: &[u8]) -> [Bytes; 3] {
+        let mut begin = Vec::with_capacity(GZIP_HEADER.len() + head.len() + 16);
+        begin.extend_from_slice(&GZIP_HEADER);
+        // Stored blocks (RFC 1951, 3.2.4), none of them the last: the deflated end begins at a byte, as they end at one.
+        for block in head.chunks(usize::from(u16::MAX)) {
+            let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
+            begin.push(0);
+            begin.extend_from_slice(&length.to_le_bytes());
+            begin.extend_from_slice(&(!length).to_le_bytes());
+            begin.extend_from_slice(block);
+        }
+        let mut crc = Crc::new();
+        crc.update(head);
+        crc.combine(&self.crc);
+        let mut end = Vec::with_capacity(8);
+        end.extend_from_slice(&crc.sum().to_le_bytes());
+        end.extend_from_slice(&crc.amount().to_le_bytes());
+        [begin.into(), self.deflated.clone(), end.into()]
+    }
+}
+
+/// Whether whoever asks reads gzip (RFC 9110, 12.5.3): it is named, or `*` is, without a weight of zero.
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let mut any = false;
+    for coding in headers
+        .get_all(header::ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .take(MAX_CODINGS)
+    {
+        let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = parameters.trim().strip_prefix("q=").or_else(|| parameters.trim().strip_prefix("Q="));
+        let is_wanted = weight.is_none_or(|weight| weight.trim().parse::<f32>().is_ok_and(|weight| weight > 0.0));
+        match name.trim() {
+            "*" => any = is_wanted,
+            name if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") => return is_wanted,
+            _ => {}
+        }
+    }
+    any
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn unpacked(parts: &[Bytes]) -> Vec<u8> {
+        let packed = parts.concat();
+        let mut decoder = flate2::read::GzDecoder::new(packed.as_slice());
+        let mut whole = Vec::new();
+        decoder.read_to_end(&mut whole).unwrap();
+        assert!(decoder.into_inner().is_empty(), "one member, and nothing after it");
+        whole
+    }
+
+    proptest! {
+        #[test]
+        fn head_and_tail_are_one_gzip_member(head in prop::collection::vec(any::<u8>(), 0..300), tail in prop::collection::vec(any::<u8>(), 0..5_000)) {
+            let packed = Packed::of(&tail).unwrap();
+            prop_assert_eq!(unpacked(&packed.body(&head)), [head, tail].concat());
+        }
+    }
+
+    #[test]
+    fn a_head_beyond_one_block_is_still_whole() {
+        let head = vec![b'x'; 70_000];
+        assert_eq!(unpacked(&Packed::of(b"tail").unwrap().body(&head)), [head.as_slice(), b"tail"].concat());
+    }
+
+    #[test]
+    fn gzip_is_sent_to_whoever_reads_it_and_to_nobody_else() {
+        let check = |values: &[&str], expected: bool| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::ACCEPT_ENCODING, value.parse().unwrap());
+            }
+            assert_eq!(accepts_gzip(&headers), expected, "{values:?}");
+        };
+        check(&[], false);
+        check(&["gzip"], true);
+        check(&["br, GZIP;q=0.5"], true);
+        check(&["br", "gzip"], true);
+        check(&["gzip;q=0"], false);
+        check(&["gzip; q=0.000, *"], false);
+        check(&["*"], true);
+        check(&["*;q=0"], false);
+        check(&["identity, deflate, br"], false);
+        check(&["gzip;q=much"], false);
+    }
+}
