@@ -35,7 +35,7 @@ pub(super) struct Database {
 /// `serve`.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// The database of the service [default: service.db]; with --mirror that of a daemon [default: the config's]
+    /// The database of the service [default: service.db]; with --mirror that of a daemon [default: of the config]
     #[arg(long, value_name = "FILE")]
     db: Option<PathBuf>,
     /// Where to listen
@@ -56,7 +56,7 @@ pub(super) struct Serve {
     /// Show what a daemon has read, straight from its database, beside it
     #[arg(long)]
     mirror: bool,
-    /// Database with the keys for a mirror; without it whoever reaches the address may ask
+    /// Database with the keys for a mirror; without it, and without --db and one in the config, whoever reaches the address may ask
     #[arg(long, value_name = "FILE", requires = "mirror")]
     keys: Option<PathBuf>,
     /// Log no line for each request
@@ -115,20 +115,24 @@ pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
     crate::log::start(&Log { format: LogFormat::Auto, level: level.to_owned() }, context.verbose)?;
     let address = parse_address(&serve.listen, "--listen")?;
     let legacy = serve.legacy_listen.as_deref().map(|text| parse_address(text, "--legacy-listen")).transpose()?;
+    let (db, keys, requests_per_minute) = match (&serve.db, serve.mirror) {
+        // As the daemon's own mirror would be, where nothing else is said.
+        (None, true) => {
+            let (config, _) = context.load()?;
+            let keys = serve.keys.clone().or(config.mirror.keys);
+            (config.store.path, keys, serve.requests_per_minute.or(config.mirror.requests_per_minute))
+        }
+        (db, _) => (db.clone().unwrap_or_else(|| DATABASE.into()), serve.keys.clone(), serve.requests_per_minute),
+    };
     let options = Options {
         access: if serve.require_key { service::Access::Keys } else { service::Access::KeysIfAny },
-        requests_per_minute: serve.requests_per_minute,
+        requests_per_minute,
         all_tokens: serve.all_tokens,
         clock: context.clock.clone(),
     };
-    let db = match (&serve.db, serve.mirror) {
-        (Some(db), _) => db.clone(),
-        (None, true) => context.load()?.0.store.path,
-        (None, false) => DATABASE.into(),
-    };
     engine::drive(async {
         let data = match serve.mirror {
-            true => Service::mirror(&db, Reach::unknown(), serve.keys.as_deref(), options)?,
+            true => Service::mirror(&db, Reach::unknown(), keys.as_deref(), options)?,
             false => Service::open(&db, options)?,
         };
         if data.token_count()? == 0 {

@@ -417,6 +417,14 @@ pub(super) fn total_linears(linears: &mut LinearUnlocks) {
 /// An event as the versions from the fourth on, and `upcoming`, show it: what unlocks at once, in the categories that were asked for.
 fn cliff_event(mut event: UnlockEvent, ask: &Ask) -> Option<UnlockEvent> {
     let cliffs = event.cliff_unlocks.get_mut()?;
+    // Where a mirror knows the event from the first version of `upcoming` alone, these have the names that they have there.
+    for (total, told) in
+        [(&mut cliffs.cliff_amount, &mut cliffs.total_cliff_amount), (&mut cliffs.cliff_value, &mut cliffs.total_cliff_value)]
+    {
+        if total.is_absent() {
+            *total = std::mem::take(told);
+        }
+    }
     let Maybe::Value(items) = &mut cliffs.allocation_breakdown else {
         // Without a breakdown nothing can be told of recipients.
         return ask.standards.is_empty().then_some(event);

@@ -8,12 +8,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::{
-    ServiceError,
-    ask::What,
-    import::{GAPS, Gap},
-    version::shows,
-};
+use super::{ServiceError, ask::What, folder::GAPS, import::Gap, version::shows};
 use crate::{
     store::facts::{Facts, Standing, Window},
     supply::{Endpoint, Resource},

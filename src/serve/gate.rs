@@ -1,16 +1,17 @@
 //! Who may ask: keys, their credits, their rate.
 //!
-//! A key is looked up by its hash and remembered for a second, so that a busy key costs no read a request. Credits are counted by one
-//! thread, which takes all requests that wait and commits them together, under a crowd after a moment in which more of it arrive. The
-//! file holds the truth at any time; nothing is counted in memory, and nobody is answered before the commit.
+//! A key is looked up by its hash and remembered for a second, so that a busy key costs no read a request. Whoever is to be counted gets
+//! in line, and whoever stands alone there counts for all who have come until the others that were ready had their turn: one commit for
+//! each crowd, and no other thread to wake. The file holds the truth at any time; nothing is counted in memory, and nobody is answered
+//! before the commit.
 //!
 //! So the death of the process loses no count and adds none, but for requests that were counted and not yet answered, at most one for
-//! each open connection. A second thread brings the counts to disk within [`SYNC_EVERY`]: a loss of power may give away what was used in
-//! that time, and never charges for more than was asked.
+//! each open connection. A thread of its own brings the counts to disk within [`SYNC_EVERY`]: a loss of power may give away what was used
+//! in that time, and never charges for more than was asked.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, mpsc},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, mpsc},
     time::{Duration, Instant},
 };
 
@@ -28,22 +29,34 @@ const MAX_KEY: usize = 256;
 const MAX_BATCH: usize = 256;
 /// Requests that may wait to be counted; more are told to come again.
 const MAX_WAITING: usize = 8192;
-/// So many in one batch are a crowd: the next batch is worth a wait.
-const CROWD: usize = 4;
-/// How long a crowd gathers before it is counted.
-const GATHERING: Duration = Duration::from_micros(100);
 /// How long counts may be in the hands of the system alone.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug)]
 pub struct Gate {
-    keys: Option<Arc<Catalog>>,
+    till: Option<Arc<Till>>,
     access: Access,
     requests_per_minute: Option<u32>,
     seen: RwLock<Seen>,
     rates: Mutex<HashMap<Hash, Rate>>,
-    till: OnceLock<Option<mpsc::SyncSender<Order>>>,
+}
+
+/// Where credits are counted.
+#[derive(Debug)]
+struct Till {
+    keys: Arc<Catalog>,
+    line: Mutex<Line>,
+    /// To the thread that brings counts to disk, once there is something to bring.
+    syncer: OnceLock<Option<mpsc::SyncSender<()>>>,
+}
+
+/// Who waits to be counted.
+#[derive(Debug, Default)]
+struct Line {
+    orders: Vec<Order>,
+    /// Whether somebody counts already.
+    is_counting: bool,
 }
 
 /// What was looked up within the last second.
@@ -85,18 +98,17 @@ pub fn hash_of(key: &[u8]) -> Hash {
 impl Gate {
     pub fn new(keys: Option<Arc<Catalog>>, options: &Options) -> Self {
         Self {
-            keys,
+            till: keys.map(|keys| Arc::new(Till { keys, line: Mutex::default(), syncer: OnceLock::new() })),
             access: options.access,
             requests_per_minute: options.requests_per_minute,
             seen: RwLock::default(),
             rates: Mutex::default(),
-            till: OnceLock::new(),
         }
     }
 
     /// The database of keys.
     pub fn keys(&self) -> Result<&Catalog, ServiceError> {
-        self.keys.as_deref().ok_or(ServiceError::Keyless)
+        self.till.as_ref().map(|till| &*till.keys).ok_or(ServiceError::Keyless)
     }
 
     /// Keys are looked up anew.
@@ -106,10 +118,10 @@ impl Gate {
 
     /// Whether a key is required. Blocks.
     pub fn requires_key(&self) -> Result<bool, CatalogError> {
-        match (&self.keys, self.access) {
+        match (&self.till, self.access) {
             (None, _) | (_, Access::Open) => Ok(false),
             (Some(_), Access::Keys) => Ok(true),
-            (Some(keys), Access::KeysIfAny) => keys.read(|view| view.has_keys()),
+            (Some(till), Access::KeysIfAny) => till.keys.read(|view| view.has_keys()),
         }
     }
 
@@ -129,7 +141,7 @@ impl Gate {
     /// Lets in whoever has a key in use, where one is required. Blocks.
     pub fn admit(&self, hash: Option<&Hash>, now: Timestamp) -> Result<Pass, Refusal> {
         let open = Pass { hash: None, name: None };
-        let Some(keys) = &self.keys else { return Ok(open) };
+        let Some(till) = &self.till else { return Ok(open) };
         let required = self.requires_key()?;
         {
             let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +153,7 @@ impl Gate {
             return Ok(open);
         }
         let hash = hash.ok_or_else(Refusal::keyless)?;
-        let row = keys.key(hash, now)?.ok_or_else(Refusal::keyless)?;
+        let row = till.keys.key(hash, now)?.ok_or_else(Refusal::keyless)?;
         let name: Arc<str> = row.name.into();
         self.seen.write().unwrap_or_else(PoisonError::into_inner).names.insert(*hash, name.clone());
         Ok(Pass { hash: Some(*hash), name: Some(name) })
@@ -166,15 +178,17 @@ impl Gate {
 
     /// Uses up one credit of whoever was let in; none where nothing is counted. What comes back was committed.
     pub async fn charge(&self, pass: &Pass, now: Timestamp) -> Result<Option<Usage>, Refusal> {
-        let (Some(hash), Some(keys)) = (pass.hash, &self.keys) else { return Ok(None) };
-        let till = self.till.get_or_init(|| open_till(keys.clone())).as_ref();
+        let (Some(hash), Some(till)) = (pass.hash, &self.till) else { return Ok(None) };
         let (reply, counted) = oneshot::channel();
-        till.and_then(|till| till.try_send(Order { hash, now, reply }).ok()).ok_or_else(Refusal::busy)?;
+        if till.queue(Order { hash, now, reply })? {
+            // A task of its own: this request may be given up while it waits.
+            tokio::spawn(count(till.clone()));
+        }
         match counted.await {
             Ok(Ok(Some(usage))) => Ok(Some(usage)),
             // Spent, or revoked since it was let in.
             Ok(Ok(None)) => {
-                let keys = keys.clone();
+                let keys = till.keys.clone();
                 let row = tokio::task::spawn_blocking(move || keys.key(&hash, now)).await;
                 let row = row.map_err(|_| Refusal::internal("the service failed on this request"))??;
                 Err(row.map_or_else(Refusal::keyless, |row| Refusal::spent(row.reset_at, now)))
@@ -186,61 +200,102 @@ impl Gate {
     }
 }
 
-/// Starts the thread that counts, and the one that brings its counts to disk. They end with the last service that could send them
-/// something.
-fn open_till(keys: Arc<Catalog>) -> Option<mpsc::SyncSender<Order>> {
-    let (till, orders) = mpsc::sync_channel::<Order>(MAX_WAITING);
-    let (counted, counts) = mpsc::sync_channel::<()>(1);
-    let synced = keys.clone();
-    let syncing = move || {
-        while counts.recv().is_ok() {
-            std::thread::sleep(SYNC_EVERY);
-            // Whatever was counted until here is synced below.
-            let _ = counts.try_recv();
-            if let Err(error) = synced.sync() {
-                tracing::error!(error = &error as &dyn std::error::Error, "credits are counted, but not brought to disk");
-            }
+impl Till {
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a request in line. Answers whether somebody has to count now.
+    fn queue(&self, order: Order) -> Result<bool, Refusal> {
+        self.syncer.get_or_init(|| open_syncer(self.keys.clone())).as_ref().ok_or_else(Refusal::busy)?;
+        let mut line = self.line();
+        if line.orders.len() >= MAX_WAITING {
+            return Err(Refusal::busy());
         }
-    };
-    let counting = move || {
-        let mut is_crowded = false;
-        while let Ok(first) = orders.recv() {
-            if is_crowded {
-                std::thread::sleep(GATHERING);
-            }
-            let mut batch = vec![first];
-            batch.extend(orders.try_iter().take(MAX_BATCH - 1));
-            is_crowded = batch.len() >= CROWD;
-            let hashes: Vec<Hash> = batch.iter().map(|order| order.hash).collect();
-            let now = batch.iter().map(|order| order.now).max().unwrap_or_default();
-            let charged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| keys.charge(&hashes, now)));
-            match charged {
-                Ok(Ok(usages)) => {
-                    for (order, usage) in batch.into_iter().zip(usages) {
-                        // Whoever asked may be gone.
-                        let _ = order.reply.send(Ok(usage));
-                    }
-                    // Full: the other thread knows already.
-                    let _ = counted.try_send(());
+        line.orders.push(order);
+        Ok(!std::mem::replace(&mut line.is_counting, true))
+    }
+
+    /// The next to be counted together; none where nobody waits, and then somebody else will count next.
+    fn batch(&self) -> Option<Vec<Order>> {
+        let mut line = self.line();
+        if line.orders.is_empty() {
+            line.is_counting = false;
+            return None;
+        }
+        let size = line.orders.len().min(MAX_BATCH);
+        Some(line.orders.drain(..size).collect())
+    }
+
+    /// Counts, without a wait where nobody else writes. Such a commit takes some microseconds, less than a thread takes to wake; where
+    /// another process holds the database, a thread waits for it.
+    async fn charge(self: &Arc<Self>, hashes: Vec<Hash>, now: Timestamp) -> Result<Vec<Option<Usage>>, Uncounted> {
+        let at_once = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.keys.try_charge(&hashes, now)));
+        if let Some(usages) = at_once.map_err(|_| Uncounted::Panicked)?? {
+            return Ok(usages);
+        }
+        let keys = self.keys.clone();
+        let later = tokio::task::spawn_blocking(move || keys.charge(&hashes, now)).await;
+        Ok(later.map_err(|_| Uncounted::Panicked)??)
+    }
+}
+
+/// Why a batch was not counted.
+#[derive(Debug, thiserror::Error)]
+enum Uncounted {
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    #[error("counting panicked")]
+    Panicked,
+}
+
+/// Counts all who are in line, until nobody is.
+async fn count(till: Arc<Till>) {
+    loop {
+        // Those that are ready to be counted too get in line meanwhile.
+        tokio::task::yield_now().await;
+        let Some(batch) = till.batch() else { return };
+        let hashes: Vec<Hash> = batch.iter().map(|order| order.hash).collect();
+        let now = batch.iter().map(|order| order.now).max().unwrap_or_default();
+        match till.charge(hashes, now).await {
+            Ok(usages) => {
+                for (order, usage) in batch.into_iter().zip(usages) {
+                    // Whoever asked may be gone.
+                    let _ = order.reply.send(Ok(usage));
                 }
-                Ok(Err(error)) => refuse(batch, &error),
-                Err(_) => tracing::error!("counting credits failed; those who asked were told"),
+                if let Some(Some(syncer)) = till.syncer.get() {
+                    // Full: it knows already.
+                    let _ = syncer.try_send(());
+                }
             }
-        }
-    };
-    let start = |name: &str, run: Box<dyn FnOnce() + Send>| std::thread::Builder::new().name(name.to_owned()).spawn(run);
-    match start("cliffwatch-sync", Box::new(syncing)).and_then(|_| start("cliffwatch-till", Box::new(counting))) {
-        Ok(_) => Some(till),
-        Err(error) => {
-            tracing::error!(%error, "cannot start the threads that count credits");
-            None
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, requests = batch.len(), "credits could not be counted");
+                for order in batch {
+                    let _ = order.reply.send(Err(()));
+                }
+            }
         }
     }
 }
 
-fn refuse(batch: Vec<Order>, error: &CatalogError) {
-    tracing::error!(error = error as &dyn std::error::Error, requests = batch.len(), "credits could not be counted");
-    for order in batch {
-        let _ = order.reply.send(Err(()));
+/// Starts the thread that brings counts to disk. It ends with the last service that could tell it something.
+fn open_syncer(keys: Arc<Catalog>) -> Option<mpsc::SyncSender<()>> {
+    let (syncer, counted) = mpsc::sync_channel::<()>(1);
+    let syncing = move || {
+        while counted.recv().is_ok() {
+            std::thread::sleep(SYNC_EVERY);
+            // Whatever was counted until here is synced below.
+            let _ = counted.try_recv();
+            if let Err(error) = keys.sync() {
+                tracing::error!(error = &error as &dyn std::error::Error, "credits are counted, but not brought to disk");
+            }
+        }
+    };
+    match std::thread::Builder::new().name("cliffwatch-sync".into()).spawn(syncing) {
+        Ok(_) => Some(syncer),
+        Err(error) => {
+            tracing::error!(%error, "cannot start the thread that brings credits to disk");
+            None
+        }
     }
 }

@@ -11,7 +11,7 @@ use axum::{
     Router,
     body::{Body, Bytes, HttpBody},
     extract::{Extension, Path as PathParam, Request, rejection::PathRejection},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts as Head},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts as Head},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -108,7 +108,12 @@ impl Service {
             .layer(CompressionLayer::new());
         router
             .merge(told)
-            .fallback(|| async { Refusal::unknown("there is no such path; /openapi.json has them all") })
+            .fallback(|uri: Uri| async move {
+                Refusal::unknown(match LEGACY_ROUTES.iter().any(|route| route.path == uri.path()) {
+                    true => "weekly emission is on the older base address, which `serve --legacy-listen` opens",
+                    false => "there is no such path; /openapi.json has them all",
+                })
+            })
             .method_not_allowed_fallback(|| async {
                 let refusal = Refusal {
                     status: StatusCode::METHOD_NOT_ALLOWED,

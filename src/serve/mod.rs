@@ -4,8 +4,8 @@
 //! The cast: [`Service`] holds the data and the rendered answers. `ask` reads a question from a request, `answer` makes the payload
 //! from [`Facts`](crate::store::facts::Facts), `version` says which fields each version shows, `emission` counts days and weeks, `kept`
 //! has the answers that were made before, and `pack` what of them goes out as gzip. `gate` lets keys in and counts their credits, `http`
-//! is the path of a request, `listener` the connections. `import` and
-//! [`edit`](Service::edit) change the data, `export` writes it out; `openapi` describes it all; [`faults`] misbehaves on demand for tests.
+//! is the path of a request, `listener` the connections. `import` and [`edit`](Service::edit) change the data, `export` writes it out,
+//! `folder` is where they read and write; `openapi` describes it all; [`faults`] misbehaves on demand for tests.
 //!
 //! ```text
 //! key ─► rate ─► question ─► answer (kept while the data stays as it is) ─► one credit ─► envelope
@@ -39,6 +39,7 @@ mod emission;
 mod export;
 #[doc(hidden)]
 pub mod faults;
+mod folder;
 mod gate;
 mod http;
 mod import;
@@ -65,7 +66,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use chrono::{DateTime, TimeDelta};
+use chrono::{DateTime, SecondsFormat, TimeDelta};
 use ring::{
     digest,
     rand::{SecureRandom, SystemRandom},
@@ -81,7 +82,8 @@ use meter::Meter;
 pub use bundled::bundled;
 pub use edit::{Edit, EditError};
 pub use export::Exported;
-pub use import::{Folder, ImportError, Imported, Problem, SourceFile};
+pub use folder::{Folder, SourceFile};
+pub use import::{ImportError, Imported, Problem};
 pub use listener::{bind, serve};
 pub use mirror::Reach;
 
@@ -578,7 +580,10 @@ impl Refusal {
     fn spent(reset_at: Timestamp, now: Timestamp) -> Self {
         let wait: TimeDelta = reset_at - now;
         Self::too_many(
-            format!("the credits of this period are used up; they reset at {}", reset_at.to_rfc3339()),
+            format!(
+                "the credits of this period are used up; they reset at {}",
+                reset_at.to_rfc3339_opts(SecondsFormat::Secs, true)
+            ),
             wait.num_seconds(),
         )
     }

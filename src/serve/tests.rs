@@ -342,7 +342,9 @@ async fn weekly_emission_is_on_the_older_address_only_and_tells_the_date_alone()
     service.add_key("desk", 10).unwrap();
     let key = service.add_key("ops", 10).unwrap();
     let new = Server::start(service.router()).await;
-    assert_eq!(new.ask_with("/v2/emission?tokenId=alpha", Some(&key)).await.0, 404);
+    let (status, body) = new.ask_with("/v2/emission?tokenId=alpha", Some(&key)).await;
+    assert_eq!(status, 404);
+    assert!(body["errorMessage"].as_str().unwrap().contains("on the older base address"), "{body}");
     let old = Server::start(service.legacy_router()).await;
     let (status, body) = old.ask_with("/v2/emission?tokenId=alpha", Some(&key)).await;
     assert_eq!((status, body["metadata"].as_object().unwrap().len()), (200, 1));

@@ -1,29 +1,28 @@
 //! The database of the data service: records as the API's JSON, keys with their usage.
 //!
 //! It is a file of its own, apart from the daemon's. One writer and a few readers share it; a write is one `IMMEDIATE` transaction,
-//! a read one snapshot. Credits are used up in such a transaction, as many as there are, so that no load, however concurrent, spends
-//! more than the limit. `synchronous=NORMAL` under WAL: a crash of the process loses nothing that was committed; a loss of power may
-//! lose what was committed since the last [`Catalog::sync`], and never tears the file.
+//! a read one snapshot. `synchronous=NORMAL` under WAL: a crash of the process loses nothing that was committed; a loss of power may
+//! lose what was committed since the last [`Catalog::sync`], and never tears the file. `keys` has the keys and their credits.
+
+mod keys;
 
 use std::{
-    collections::HashMap,
-    fs::File,
     io,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use chrono::{DateTime, Datelike, Months, NaiveTime};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 use serde::{Serialize, de::DeserializeOwned};
-use subtle::ConstantTimeEq as _;
 
 use super::facts::{Facts, FactsError, RATE_CHANGES, Standing, Window};
 use crate::{
     supply::{Endpoint, Resource, Timestamp},
     wire,
 };
+
+pub use keys::{KeyRow, Usage};
 
 /// Applied in order, counted in `user_version`; append only.
 const MIGRATIONS: &[&str] = &[
@@ -35,6 +34,8 @@ const MIGRATIONS: &[&str] = &[
 const APPLICATION_ID: i64 = 0x4357_6374;
 /// Reading connections kept open; more are opened under load and closed again.
 const MAX_IDLE_READERS: usize = 4;
+/// Pages of the log at which a commit carries it over into the database; see [`Catalog::sync`], which does so earlier and beside.
+const LOG_PAGES: i64 = 8192;
 /// How long a writer of this process waits for one of another process: an import of ten thousand tokens takes its time, and requests that
 /// are to be counted meanwhile wait rather than fail.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -138,6 +139,7 @@ impl Catalog {
             tracing::warn!(mode, "the data service's database cannot use a write-ahead log here; readers will wait for writers");
         }
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES).map_err(failed)?;
         Self::migrate(&mut connection, path)?;
         let readers = Readers { path: path.to_owned(), idle: Mutex::new(Vec::new()) };
         Ok(Self { writer: Mutex::new(connection), readers: Some(readers) })
@@ -225,140 +227,6 @@ impl Catalog {
         transaction.commit().map_err(doing("commit a change"))?;
         Ok(result)
     }
-
-    // -- keys --
-
-    /// Keeps a new key by its hash.
-    ///
-    /// # Errors
-    /// Where a key of that name is in use, or the row cannot be written.
-    pub fn add_key(&self, name: &str, hash: &[u8], monthly_limit: u64, now: Timestamp) -> Result<KeyRow, CatalogError> {
-        let connection = lock(&self.writer);
-        let limit = i64::try_from(monthly_limit).unwrap_or(i64::MAX);
-        let added = connection.execute(
-            "INSERT INTO api_key (name, hash, monthly_limit, used, reset_at, created_at) VALUES (?1, ?2, ?3, 0, ?4, ?5)",
-            params![name, hash, limit, next_month(now).timestamp(), now.timestamp()],
-        );
-        match added {
-            Ok(_) => {}
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
-                return Err(CatalogError::NameTaken(name.to_owned()));
-            }
-            Err(error) => return Err(doing("add a key")(error)),
-        }
-        connection
-            .query_row(&format!("SELECT {KEY_COLUMNS} FROM api_key WHERE hash = ?1"), [hash], key_row)
-            .map_err(doing("read a key"))
-    }
-
-    /// All keys, revoked ones too, oldest first.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
-    pub fn keys(&self) -> Result<Vec<KeyRow>, CatalogError> {
-        let reading = || doing("list the keys");
-        let connection = lock(&self.writer);
-        let mut statement = connection.prepare(&format!("SELECT {KEY_COLUMNS} FROM api_key ORDER BY id")).map_err(reading())?;
-        let rows = statement.query_map([], key_row).map_err(reading())?;
-        rows.collect::<Result<_, _>>().map_err(reading())
-    }
-
-    /// Ends the key of that name at once. Answers whether there was one in use.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
-    pub fn revoke_key(&self, name: &str, now: Timestamp) -> Result<bool, CatalogError> {
-        lock(&self.writer)
-            .execute("UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL", params![name, now.timestamp()])
-            .map(|changed| changed > 0)
-            .map_err(doing("revoke a key"))
-    }
-
-    /// Where a key stands, without using anything up; none where no key in use has that hash.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
-    pub fn key(&self, hash: &[u8], now: Timestamp) -> Result<Option<KeyRow>, CatalogError> {
-        self.read(|view| Ok::<_, CatalogError>(find_key(view.0, hash)?.map(|(_, row)| row.as_of(now))))
-    }
-
-    /// Uses up one credit for each of `hashes`, if its key has one: the states after each, in their order, none where a key is gone or
-    /// spent. One transaction, with one write for each key, so that many requests at once cost little more than one.
-    ///
-    /// # Errors
-    /// Where it cannot be written; then nothing was counted.
-    pub fn charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<Usage>>, CatalogError> {
-        let charging = || doing("count a credit");
-        let mut wanted: HashMap<&[u8; 32], u64> = HashMap::new();
-        for hash in hashes {
-            *wanted.entry(hash).or_default() += 1;
-        }
-        let mut connection = lock(&self.writer);
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(charging())?;
-        // What each key has yet to give out, as it is before the first.
-        let mut grants: HashMap<&[u8; 32], (u64, Usage)> = HashMap::with_capacity(wanted.len());
-        for (hash, wanted) in wanted {
-            let Some((id, row)) = find_key(&transaction, hash)? else { continue };
-            let row = row.as_of(now);
-            let granted = wanted.min(row.monthly_limit.saturating_sub(row.used));
-            if granted == 0 {
-                continue;
-            }
-            let used = i64::try_from(row.used + granted).unwrap_or(i64::MAX);
-            transaction
-                .prepare_cached("UPDATE api_key SET used = ?2, reset_at = ?3, last_used_at = ?4 WHERE id = ?1")
-                .and_then(|mut statement| statement.execute(params![id, used, row.reset_at.timestamp(), now.timestamp()]))
-                .map_err(charging())?;
-            grants.insert(hash, (granted, Usage { used: row.used, limit: row.monthly_limit, reset_at: row.reset_at }));
-        }
-        transaction.commit().map_err(charging())?;
-        let usages = hashes.iter().map(|hash| {
-            let (left, usage) = grants.get_mut(hash)?;
-            *left = left.checked_sub(1)?;
-            usage.used += 1;
-            Some(*usage)
-        });
-        Ok(usages.collect())
-    }
-
-    /// Brings everything that was committed to disk, so that not even a loss of power undoes it. Nobody waits for it meanwhile.
-    ///
-    /// # Errors
-    /// Where the disk does not take it.
-    pub fn sync(&self) -> Result<(), CatalogError> {
-        let Some(readers) = &self.readers else { return Ok(()) };
-        // SQLite locks the database and its `-shm`, never the log, so that closing this handle takes no lock away.
-        let mut path = readers.path.clone().into_os_string();
-        path.push("-wal");
-        match File::open(&path).and_then(|log| log.sync_data()) {
-            // No log: everything is in the file itself, which SQLite brought to disk.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(CatalogError::Sync { path: path.into(), source }),
-            Ok(()) => Ok(()),
-        }
-    }
-}
-
-/// Bytes of a hash by which the database finds it. What its timing tells of them helps nobody: the key behind a hash that begins so
-/// still has all its 256 bits to be guessed. The whole hash is compared in constant time.
-const PREFIX_BYTES: usize = 8;
-
-/// The key in use that has this hash.
-fn find_key(connection: &Connection, hash: &[u8]) -> Result<Option<(i64, KeyRow)>, CatalogError> {
-    let finding = || doing("look up a key");
-    let mut statement = connection
-        .prepare_cached(&format!(
-            "SELECT {KEY_COLUMNS}, id, hash FROM api_key WHERE substr(hash, 1, {PREFIX_BYTES}) = ?1 AND revoked_at IS NULL"
-        ))
-        .map_err(finding())?;
-    let mut rows = statement.query([hash.get(..PREFIX_BYTES)]).map_err(finding())?;
-    while let Some(row) = rows.next().map_err(finding())? {
-        let known: Vec<u8> = row.get(8).map_err(finding())?;
-        if bool::from(known.as_slice().ct_eq(hash)) {
-            return Ok(Some((row.get(7).map_err(finding())?, key_row(row).map_err(finding())?)));
-        }
-    }
-    Ok(None)
 }
 
 impl Readers {
@@ -370,77 +238,6 @@ impl Readers {
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     }
-}
-
-const KEY_COLUMNS: &str = "name, monthly_limit, used, reset_at, created_at, last_used_at, revoked_at";
-
-fn key_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<KeyRow> {
-    Ok(KeyRow {
-        name: row.get(0)?,
-        monthly_limit: count(row.get(1)?),
-        used: count(row.get(2)?),
-        reset_at: time(row.get(3)?),
-        created_at: time(row.get(4)?),
-        last_used_at: row.get::<_, Option<i64>>(5)?.map(time),
-        revoked_at: row.get::<_, Option<i64>>(6)?.map(time),
-    })
-}
-
-fn count(value: i64) -> u64 {
-    u64::try_from(value).unwrap_or(0)
-}
-
-fn time(seconds: i64) -> Timestamp {
-    DateTime::from_timestamp(seconds, 0).unwrap_or_default()
-}
-
-/// First instant of the next calendar month, when quotas reset.
-fn next_month(now: Timestamp) -> Timestamp {
-    let first = now.date_naive().with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
-    first.map_or(now, |first| first.and_time(NaiveTime::MIN).and_utc())
-}
-
-/// A key, without what would open anything.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct KeyRow {
-    /// Unique among the keys in use.
-    pub name: String,
-    /// Credits a month.
-    pub monthly_limit: u64,
-    /// Credits used in the period that ends at `reset_at`.
-    pub used: u64,
-    /// When the quota resets.
-    pub reset_at: Timestamp,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// Last request that cost a credit.
-    pub last_used_at: Option<Timestamp>,
-    /// Since when it opens nothing.
-    pub revoked_at: Option<Timestamp>,
-}
-
-impl KeyRow {
-    /// The row at a later time: a period that ended by then has begun anew.
-    #[must_use]
-    pub fn as_of(mut self, now: Timestamp) -> Self {
-        if self.reset_at <= now {
-            self.used = 0;
-            self.reset_at = next_month(now);
-        }
-        self
-    }
-}
-
-/// Quota of a key after a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// Credits used in this period, this request included.
-    pub used: u64,
-    /// Credits of a period.
-    pub limit: u64,
-    /// When the period ends.
-    pub reset_at: Timestamp,
 }
 
 /// A record on its way into the database.

@@ -394,7 +394,9 @@ fn filters() -> Vec<(String, Vec<(&'static str, Is)>)> {
         // At 01:00 of the last day: inside of it.
         items("/v4/unlock/events?tokenId=arbitrum&start=2026-04-01&end=2026-04-16", 1),
         items("/v4/unlock/events?tokenId=arbitrum&start=2026-04-01&end=2026-04-15", 0),
-        items("/v5/unlock/events/optimism?standardAllocation=community", 0),
+        // The two airdrops.
+        items("/v5/unlock/events/optimism?standardAllocation=community", 2),
+        items("/v5/unlock/events/optimism?standardAllocation=community&start=2022-06-02&end=2023-02-08", 0),
         // 21 cliffs ahead. Market caps from 1,267,366,896 (Jupiter) up are eight.
         first("/v5/unlock/events/upcoming?minMarketCap=1000000000", 8, "aptos"),
         first("/v1/unlock/events/upcoming?minMarketCap=1267366896", 8, "aptos"),
@@ -406,10 +408,14 @@ fn filters() -> Vec<(String, Vec<(&'static str, Is)>)> {
         first("/v1/unlock/events/upcoming?minTotalUnlockAmount=10000000000", 1, "pump-fun"),
         items("/v5/unlock/events/upcoming?minTotalUnlockAmount=10000000001", 0),
         first("/v5/unlock/events/upcoming?minValueToMarketCap=1", 16, "aptos"),
+        // 36.9566 % of Pyth's 607,170,193 and 61.3975 % of Ondo's 2,145,365,467.
         first("/v1/unlock/events/upcoming?minValueToMarketCap=36.9566&minMarketCap=607170193", 2, "pyth-network"),
-        first("/v5/unlock/events/upcoming?start=2027-01-18&end=2027-04-03", 2, "ondo-finance"),
-        first("/v5/unlock/events/upcoming?start=2027-01-19&end=2027-04-03", 1, "wormhole"),
-        first("/v1/unlock/events/upcoming?minUnlockDate=2027-01-18&maxUnlockDate=2027-04-02", 1, "ondo-finance"),
+        // On 2026-07-01 dYdX and EigenLayer, the day before Starknet and Zora; on 2027-04-03 Sui and Wormhole, around it nobody.
+        first("/v5/unlock/events/upcoming?start=2026-07-01&end=2026-07-01", 2, "dydx"),
+        first("/v5/unlock/events/upcoming?start=2026-06-30&end=2026-07-01", 4, "starknet"),
+        first("/v1/unlock/events/upcoming?minUnlockDate=2026-06-30&maxUnlockDate=2026-06-30", 2, "starknet"),
+        first("/v1/unlock/events/upcoming?minUnlockDate=2027-04-02&maxUnlockDate=2027-04-04", 2, "sui"),
+        items("/v5/unlock/events/upcoming?start=2027-04-04&end=2027-04-04", 0),
         // Of Aptos's 11,309,783.002912 the investors get 2,807,971.671521, and the share of the market cap with it.
         (
             "/v5/unlock/events/upcoming?standardAllocation=privateInvestors".into(),

@@ -150,7 +150,14 @@ async fn mirror_of(folder: &Path) -> Server {
 /// Says where two payloads differ; whole ones would fill the screen.
 #[track_caller]
 fn assert_same(path: &str, one: &Value, other: &Value) {
-    let items = |value: &Value| value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
+    let items = |value: &Value| {
+        let mut items = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
+        for rows in items.iter_mut().filter_map(|item| item.get_mut("allocations")?.as_array_mut()) {
+            // The rows of a table stand in no order that anybody promised.
+            rows.sort_by_key(Value::to_string);
+        }
+        items
+    };
     let (ones, others) = (items(one), items(other));
     for (index, (one, other)) in ones.iter().zip(&others).enumerate() {
         assert_eq!(one, other, "{path}: item {index}");
@@ -174,7 +181,7 @@ async fn the_next_event_of_each_token_is_kept_as_it_was_told_in_every_version() 
         // The daemon asks for all and keeps what it watches.
         let mut told = server.data(&path).await;
         told.as_array_mut().unwrap().retain(|row| TOKENS.contains(&row["tokenId"].as_str().unwrap()));
-        assert!(told.as_array().unwrap().len() >= 3, "{told}");
+        assert_eq!(told.as_array().unwrap().len(), 2, "Optimism and Sui have a cliff ahead: {told}");
         assert_same(&path, &mirror.data(&path).await, &told);
     }
 }

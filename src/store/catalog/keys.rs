@@ -1,0 +1,324 @@
+//! Keys of the data service, and their credits. Credits are used up in one transaction, as many as there are, so that no load, however
+//! concurrent, spends more than the limit.
+
+use std::{collections::HashMap, fs::File, io, sync::TryLockError, time::Duration};
+
+use chrono::{DateTime, Datelike, Months, NaiveTime};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
+use serde::Serialize;
+use subtle::ConstantTimeEq as _;
+
+use super::{BUSY_TIMEOUT, Catalog, CatalogError, doing, lock};
+use crate::supply::Timestamp;
+
+/// A log above this is carried over into the database, bytes.
+const LOG_BYTES: u64 = 8 << 20;
+
+impl Catalog {
+    /// Keeps a new key by its hash.
+    ///
+    /// # Errors
+    /// Where a key of that name is in use, or the row cannot be written.
+    pub fn add_key(&self, name: &str, hash: &[u8], monthly_limit: u64, now: Timestamp) -> Result<KeyRow, CatalogError> {
+        let connection = lock(&self.writer);
+        let limit = i64::try_from(monthly_limit).unwrap_or(i64::MAX);
+        let added = connection.execute(
+            "INSERT INTO api_key (name, hash, monthly_limit, used, reset_at, created_at) VALUES (?1, ?2, ?3, 0, ?4, ?5)",
+            params![name, hash, limit, next_month(now).timestamp(), now.timestamp()],
+        );
+        match added {
+            Ok(_) => {}
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
+                return Err(CatalogError::NameTaken(name.to_owned()));
+            }
+            Err(error) => return Err(doing("add a key")(error)),
+        }
+        connection
+            .query_row(&format!("SELECT {KEY_COLUMNS} FROM api_key WHERE hash = ?1"), [hash], key_row)
+            .map_err(doing("read a key"))
+    }
+
+    /// All keys, revoked ones too, oldest first.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn keys(&self) -> Result<Vec<KeyRow>, CatalogError> {
+        let reading = || doing("list the keys");
+        let connection = lock(&self.writer);
+        let mut statement = connection.prepare(&format!("SELECT {KEY_COLUMNS} FROM api_key ORDER BY id")).map_err(reading())?;
+        let rows = statement.query_map([], key_row).map_err(reading())?;
+        rows.collect::<Result<_, _>>().map_err(reading())
+    }
+
+    /// Ends the key of that name at once. Answers whether there was one in use.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn revoke_key(&self, name: &str, now: Timestamp) -> Result<bool, CatalogError> {
+        lock(&self.writer)
+            .execute("UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL", params![name, now.timestamp()])
+            .map(|changed| changed > 0)
+            .map_err(doing("revoke a key"))
+    }
+
+    /// Where a key stands, without using anything up; none where no key in use has that hash.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn key(&self, hash: &[u8], now: Timestamp) -> Result<Option<KeyRow>, CatalogError> {
+        self.read(|view| Ok::<_, CatalogError>(find_key(view.0, hash)?.map(|(_, row)| row.as_of(now))))
+    }
+
+    /// Uses up one credit for each of `hashes`, if its key has one: the states after each, in their order, none where a key is gone or
+    /// spent. One transaction, with one write for each key, so that many requests at once cost little more than one.
+    ///
+    /// # Errors
+    /// Where it cannot be written; then nothing was counted.
+    pub fn charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<Usage>>, CatalogError> {
+        charge(&mut lock(&self.writer), hashes, now)
+    }
+
+    /// As [`Self::charge`], without waiting for anybody else who writes: none where somebody does, and then nothing was counted.
+    ///
+    /// # Errors
+    /// Where it cannot be written; then nothing was counted.
+    pub fn try_charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Option<Vec<Option<Usage>>>, CatalogError> {
+        let mut connection = match self.writer.try_lock() {
+            Ok(connection) => connection,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        };
+        let charging = || doing("count a credit");
+        connection.busy_timeout(Duration::ZERO).map_err(charging())?;
+        let charged = charge(&mut connection, hashes, now);
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(charging())?;
+        match charged {
+            Ok(usages) => Ok(Some(usages)),
+            Err(CatalogError::Sql { source, .. }) if source.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Brings everything that was committed to disk, so that not even a loss of power undoes it. Nobody waits for it meanwhile.
+    ///
+    /// # Errors
+    /// Where the disk does not take it.
+    pub fn sync(&self) -> Result<(), CatalogError> {
+        let Some(readers) = &self.readers else { return Ok(()) };
+        // SQLite locks the database and its `-shm`, never the log, so that closing this handle takes no lock away.
+        let mut path = readers.path.clone().into_os_string();
+        path.push("-wal");
+        match File::open(&path).and_then(|log| log.sync_data().and_then(|()| Ok(log.metadata()?.len()))) {
+            // No log: everything is in the file itself, which SQLite brought to disk.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(CatalogError::Sync { path: path.into(), source }),
+            Ok(bytes) if bytes > LOG_BYTES => {
+                // Here, so that no request waits while the log is carried over into the database.
+                let failed = || doing("shorten the log");
+                let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+                let connection = Connection::open_with_flags(&readers.path, flags).map_err(failed())?;
+                connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(failed())
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// Counts in one transaction; see [`Catalog::charge`].
+fn charge(connection: &mut Connection, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<Usage>>, CatalogError> {
+    let charging = || doing("count a credit");
+    let mut wanted: HashMap<&[u8; 32], u64> = HashMap::new();
+    for hash in hashes {
+        *wanted.entry(hash).or_default() += 1;
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(charging())?;
+    // What each key has yet to give out, as it is before the first.
+    let mut grants: HashMap<&[u8; 32], (u64, Usage)> = HashMap::with_capacity(wanted.len());
+    for (hash, wanted) in wanted {
+        let Some((id, row)) = find_key(&transaction, hash)? else { continue };
+        let row = row.as_of(now);
+        let granted = wanted.min(row.monthly_limit.saturating_sub(row.used));
+        if granted == 0 {
+            continue;
+        }
+        let used = i64::try_from(row.used + granted).unwrap_or(i64::MAX);
+        transaction
+            .prepare_cached("UPDATE api_key SET used = ?2, reset_at = ?3, last_used_at = ?4 WHERE id = ?1")
+            .and_then(|mut statement| statement.execute(params![id, used, row.reset_at.timestamp(), now.timestamp()]))
+            .map_err(charging())?;
+        grants.insert(hash, (granted, Usage { used: row.used, limit: row.monthly_limit, reset_at: row.reset_at }));
+    }
+    transaction.commit().map_err(charging())?;
+    let usages = hashes.iter().map(|hash| {
+        let (left, usage) = grants.get_mut(hash)?;
+        *left = left.checked_sub(1)?;
+        usage.used += 1;
+        Some(*usage)
+    });
+    Ok(usages.collect())
+}
+
+/// Bytes of a hash by which the database finds it. What its timing tells of them helps nobody: the key behind a hash that begins so
+/// still has all its 256 bits to be guessed. The whole hash is compared in constant time.
+const PREFIX_BYTES: usize = 8;
+
+/// The key in use that has this hash.
+fn find_key(connection: &Connection, hash: &[u8]) -> Result<Option<(i64, KeyRow)>, CatalogError> {
+    let finding = || doing("look up a key");
+    let mut statement = connection
+        .prepare_cached(&format!(
+            "SELECT {KEY_COLUMNS}, id, hash FROM api_key WHERE substr(hash, 1, {PREFIX_BYTES}) = ?1 AND revoked_at IS NULL"
+        ))
+        .map_err(finding())?;
+    let mut rows = statement.query([hash.get(..PREFIX_BYTES)]).map_err(finding())?;
+    while let Some(row) = rows.next().map_err(finding())? {
+        let known: Vec<u8> = row.get(8).map_err(finding())?;
+        if bool::from(known.as_slice().ct_eq(hash)) {
+            return Ok(Some((row.get(7).map_err(finding())?, key_row(row).map_err(finding())?)));
+        }
+    }
+    Ok(None)
+}
+
+const KEY_COLUMNS: &str = "name, monthly_limit, used, reset_at, created_at, last_used_at, revoked_at";
+
+fn key_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<KeyRow> {
+    Ok(KeyRow {
+        name: row.get(0)?,
+        monthly_limit: count(row.get(1)?),
+        used: count(row.get(2)?),
+        reset_at: time(row.get(3)?),
+        created_at: time(row.get(4)?),
+        last_used_at: row.get::<_, Option<i64>>(5)?.map(time),
+        revoked_at: row.get::<_, Option<i64>>(6)?.map(time),
+    })
+}
+
+fn count(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+fn time(seconds: i64) -> Timestamp {
+    DateTime::from_timestamp(seconds, 0).unwrap_or_default()
+}
+
+/// First instant of the next calendar month, when quotas reset.
+fn next_month(now: Timestamp) -> Timestamp {
+    let first = now.date_naive().with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
+    first.map_or(now, |first| first.and_time(NaiveTime::MIN).and_utc())
+}
+
+/// A key, without what would open anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyRow {
+    /// Unique among the keys in use.
+    pub name: String,
+    /// Credits a month.
+    pub monthly_limit: u64,
+    /// Credits used in the period that ends at `reset_at`.
+    pub used: u64,
+    /// When the quota resets.
+    pub reset_at: Timestamp,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Last request that cost a credit.
+    pub last_used_at: Option<Timestamp>,
+    /// Since when it opens nothing.
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl KeyRow {
+    /// The row at a later time: a period that ended by then has begun anew.
+    #[must_use]
+    pub fn as_of(mut self, now: Timestamp) -> Self {
+        if self.reset_at <= now {
+            self.used = 0;
+            self.reset_at = next_month(now);
+        }
+        self
+    }
+}
+
+/// Quota of a key after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Credits used in this period, this request included.
+    pub used: u64,
+    /// Credits of a period.
+    pub limit: u64,
+    /// When the period ends.
+    pub reset_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> Timestamp {
+        crate::wire::parse_timestamp(text).unwrap()
+    }
+
+    fn used(usages: &[Option<Usage>]) -> Vec<Option<u64>> {
+        usages.iter().map(|usage| usage.map(|usage| usage.used)).collect()
+    }
+
+    #[test]
+    fn a_crowd_is_counted_in_its_order_and_each_key_by_itself() {
+        let (one, other, nobody, revoked) = ([1; 32], [2; 32], [3; 32], [4; 32]);
+        let now = time("2026-01-31T23:59:59Z");
+        let catalog = Catalog::in_memory().unwrap();
+        for (name, hash, limit) in [("one", one, 3), ("other", other, 1), ("revoked", revoked, 9)] {
+            catalog.add_key(name, &hash, limit, now).unwrap();
+        }
+        assert!(catalog.revoke_key("revoked", now).unwrap());
+        let crowd = [one, other, nobody, one, other, revoked, one, one];
+        let usages = catalog.charge(&crowd, now).unwrap();
+        assert_eq!(used(&usages), [Some(1), Some(1), None, Some(2), None, None, Some(3), None]);
+        assert_eq!(used(&catalog.charge(&crowd, now).unwrap()), [None; 8], "all is spent");
+        let kept: Vec<(u64, Option<Timestamp>)> =
+            catalog.keys().unwrap().iter().map(|key| (key.used, key.last_used_at)).collect();
+        assert_eq!(kept, [(3, Some(now)), (1, Some(now)), (0, None)]);
+
+        // The first instant of the next month begins anew, and so does every month that was left out.
+        for (at, resets) in [("2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"), ("2026-12-31T12:00:00Z", "2027-01-01T00:00:00Z")] {
+            let usages = catalog.charge(&[one, one], time(at)).unwrap();
+            assert_eq!(used(&usages), [Some(1), Some(2)], "{at}");
+            assert_eq!(usages[0].unwrap().reset_at, time(resets));
+        }
+    }
+
+    #[test]
+    fn what_begins_like_a_key_is_none() {
+        let now = time("2026-01-01T00:00:00Z");
+        let catalog = Catalog::in_memory().unwrap();
+        catalog.add_key("one", &[1; 32], 5, now).unwrap();
+        let mut similar = [1; 32];
+        similar[31] = 2;
+        assert_eq!(used(&catalog.charge(&[similar], now).unwrap()), [None]);
+        assert_eq!(catalog.key(&similar, now).unwrap(), None);
+        assert_eq!(catalog.key(&[1; 32], now).unwrap().unwrap().used, 0);
+    }
+
+    /// A file that is written to while it is brought to disk stays whole, also for whoever opens it next.
+    #[test]
+    fn bringing_counts_to_disk_disturbs_nobody_who_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("service.db");
+        let now = time("2026-01-01T00:00:00Z");
+        let catalog = Catalog::open(&path).unwrap();
+        catalog.add_key("one", &[1; 32], 1_000, now).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..50).for_each(|_| catalog.sync().unwrap()));
+            scope.spawn(|| (0..200).for_each(|_| assert!(catalog.charge(&[[1; 32]], now).unwrap()[0].is_some())));
+        });
+        let other = Catalog::open(&path).unwrap();
+        assert_eq!(other.keys().unwrap()[0].used, 200);
+        assert_eq!(used(&other.charge(&[[1; 32]], now).unwrap()), [Some(201)]);
+        assert_eq!(used(&catalog.charge(&[[1; 32]], now).unwrap()), [Some(202)], "the locks of both still hold");
+        drop((catalog, other));
+        // The last to close leaves no log behind.
+        Catalog::in_memory().unwrap().sync().unwrap();
+        assert!(!folder.path().join("service.db-wal").exists());
+    }
+}
