@@ -99,7 +99,7 @@ pub fn owner<'a>(key: &LinkKey, tag: &str, subscribers: &'a [Subscriber]) -> Opt
         let full = full_tag(key, subscriber);
         full.as_ref().get(..TAG_BYTES).is_some_and(|own| hmac::verify(&blind, own, given.as_ref()).is_ok())
     };
-    subscribers.iter().filter(is_own).last()
+    subscribers.iter().filter(is_own).next_back()
 }
 
 fn tag(key: &LinkKey, subscriber: &Subscriber) -> String {
