@@ -92,14 +92,14 @@ pub fn link(external_url: &str, key: &LinkKey, subscriber: &Subscriber) -> Optio
 #[must_use]
 pub fn owner<'a>(key: &LinkKey, tag: &str, subscribers: &'a [Subscriber]) -> Option<&'a Subscriber> {
     let given = URL_SAFE_NO_PAD.decode(tag).ok().filter(|given| given.len() == TAG_BYTES)?;
-    // All are compared, each under a key of this moment: how long it takes tells nothing of how near a guess was.
+    // Compared under a key of this moment: how long it takes tells nothing of how near a guess was.
     let blind = hmac::Key::new(hmac::HMAC_SHA256, fresh_key()?.bytes());
     let given = hmac::sign(&blind, &given);
     let is_own = |subscriber: &&Subscriber| {
         let full = full_tag(key, subscriber);
         full.as_ref().get(..TAG_BYTES).is_some_and(|own| hmac::verify(&blind, own, given.as_ref()).is_ok())
     };
-    subscribers.iter().filter(is_own).next_back()
+    subscribers.iter().find(is_own)
 }
 
 fn tag(key: &LinkKey, subscriber: &Subscriber) -> String {
