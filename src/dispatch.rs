@@ -175,7 +175,9 @@ impl Dispatcher {
         let mut notices = Vec::new();
         let mut groups = Vec::new();
         for repeat in repeats {
-            let Repeat { receiver, key, alerts } = repeat;
+            let Repeat { receiver, key, mut alerts } = repeat;
+            // What comes next is told first; what has no date, last.
+            alerts.sort_by_key(|(alert, _)| (alert.due.is_none(), alert.due.map(|due| due.start)));
             let mut next = None;
             for (alert, last) in alerts {
                 let leaf = judgement.routes.leaf(&last.body.labels, &receiver);

@@ -408,7 +408,7 @@ impl Store {
         self.write("take an acknowledgement back", move |to| telling::unacknowledge(to, &alert)).await
     }
 
-    /// What is acknowledged, the latest first.
+    /// What is acknowledged, the latest first; where an alert is over, nothing is any more.
     ///
     /// # Errors
     /// As any read: see [`StoreError`].

@@ -477,7 +477,10 @@ pub(super) fn unacknowledge(to: &Transaction<'_>, alert: &AlertId) -> Result<boo
 }
 
 pub(super) fn acks(from: &Transaction<'_>) -> Result<Vec<Ack>, Fault> {
-    let mut statement = from.prepare_cached("SELECT alert, author, comment, at, fact FROM ack ORDER BY at DESC, alert")?;
+    let mut statement = from.prepare_cached(
+        "SELECT alert, author, comment, at, fact FROM ack
+         WHERE EXISTS (SELECT 1 FROM alert a WHERE a.id = ack.alert AND a.state IN ('pending', 'firing')) ORDER BY at DESC, alert",
+    )?;
     all(&mut statement, [], ack)
 }
 
