@@ -56,7 +56,7 @@ pub(super) struct Serve {
     /// Show what a daemon has read, straight from its database, beside it
     #[arg(long)]
     mirror: bool,
-    /// Database with the keys for a mirror; without it, and without --db and one in the config, whoever reaches the address may ask
+    /// Database with the keys for a mirror [default: of the config]; without one whoever reaches the address may ask
     #[arg(long, value_name = "FILE", requires = "mirror")]
     keys: Option<PathBuf>,
     /// Log no line for each request
@@ -115,14 +115,16 @@ pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
     crate::log::start(&Log { format: LogFormat::Auto, level: level.to_owned() }, context.verbose)?;
     let address = parse_address(&serve.listen, "--listen")?;
     let legacy = serve.legacy_listen.as_deref().map(|text| parse_address(text, "--legacy-listen")).transpose()?;
-    let (db, keys, requests_per_minute) = match (&serve.db, serve.mirror) {
-        // As the daemon's own mirror would be, where nothing else is said.
-        (None, true) => {
-            let (config, _) = context.load()?;
-            let keys = serve.keys.clone().or(config.mirror.keys);
-            (config.store.path, keys, serve.requests_per_minute.or(config.mirror.requests_per_minute))
-        }
-        (db, _) => (db.clone().unwrap_or_else(|| DATABASE.into()), serve.keys.clone(), serve.requests_per_minute),
+    let (db, keys, requests_per_minute) = if serve.mirror {
+        // As the daemon's own mirror is, where nothing else is said.
+        let (config, _) = context.load()?;
+        (
+            serve.db.clone().unwrap_or(config.store.path),
+            serve.keys.clone().or(config.mirror.keys),
+            serve.requests_per_minute.or(config.mirror.requests_per_minute),
+        )
+    } else {
+        (serve.db.clone().unwrap_or_else(|| DATABASE.into()), None, serve.requests_per_minute)
     };
     let options = Options {
         access: if serve.require_key { service::Access::Keys } else { service::Access::KeysIfAny },

@@ -254,7 +254,12 @@ async fn count(till: Arc<Till>) {
     loop {
         // Those that are ready to be counted too get in line meanwhile.
         tokio::task::yield_now().await;
-        let Some(batch) = till.batch() else { return };
+        let Some(mut batch) = till.batch() else { return };
+        // Whoever is gone pays nothing.
+        batch.retain(|order| !order.reply.is_closed());
+        if batch.is_empty() {
+            continue;
+        }
         let hashes: Vec<Hash> = batch.iter().map(|order| order.hash).collect();
         let now = batch.iter().map(|order| order.now).max().unwrap_or_default();
         match till.charge(hashes, now).await {
