@@ -29,6 +29,9 @@ pub const DAY: TimeDelta = TimeDelta::days(1);
 /// Lines of each part; what is left out is counted.
 pub const MAX_LINES: usize = 50;
 
+/// The longest from one slot of a digest to the next.
+pub const LOOK_BACK: TimeDelta = TimeDelta::days(LOOK_BACK_DAYS);
+
 /// Days that are looked back for the last slot: a week and a day hold one of each.
 const LOOK_BACK_DAYS: i64 = 8;
 

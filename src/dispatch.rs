@@ -10,12 +10,11 @@ use std::{
 };
 
 use crate::{
-    alert::{Notice, NoticeKind, notice_id},
     config,
     cycle::Judgement,
     digest::{self, Digest, Material, Plan, Schedule},
     evaluate::{self, Context, TokenFacts},
-    group::Policy,
+    group::{self, Policy},
     notify::unsubscribe::{self, Subscriber},
     outbox::{Dispatch, LedgerError, Pending},
     store::{
@@ -186,25 +185,11 @@ impl Dispatcher {
                 if is_silenced || leaf.grouping().repeat.is_none() || !judgement.routes.knows(&receiver) {
                     continue;
                 }
-                let body = match &alert.token {
+                let retold = match &alert.token {
                     Some(token) => self.retold(token, &alert, &judgement.context(now)).await?,
                     None => None,
                 };
-                let body = body.unwrap_or_else(|| {
-                    let mut body = last.body.clone();
-                    body.reason = "repeat".to_owned();
-                    body.days_until = alert.due.map(|due| due.days_until(now));
-                    body
-                });
-                notices.push(Notice {
-                    // The group's time, not this one: after a fault in between, the same repeat is the same message.
-                    id: notice_id(&alert.id, &format!("repeat {receiver} {} after {}", key, last.id)),
-                    alert: alert.id.clone(),
-                    kind: NoticeKind::Reminder,
-                    at: now,
-                    receivers: vec![receiver.clone()],
-                    body,
-                });
+                notices.push(group::repeat(&last, alert.due, retold, &receiver, &key, now));
             }
             groups.push((receiver, key, next));
         }

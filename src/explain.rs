@@ -2,40 +2,60 @@
 //!
 //! The cast: a [`Question`] is a rule, what it is asked about, and what the database remembers of both; [`explain`] answers with an
 //! [`Answer`], a tree of [`Step`]s in the order in which the daemon takes them, that ends in one sentence beginning with "so:".
-//! The steps ask the rule itself, never a copy of its logic, so that what is explained is what happens.
+//! The steps ask the rule, the routes and the silences themselves, never a copy of their logic, so that what is explained is what
+//! happens. What became of each message is told by [`fate`].
+
+pub mod fate;
+
+use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use serde::Serialize;
 
 use crate::{
-    alert::{Alert, AlertState},
+    aggregate::{Sum, Totals},
+    alert::{Alert, AlertState, Labels},
     change::Change,
+    digest::Schedule,
+    evaluate::Judge as _,
     format,
-    route::RouteTree,
-    rules::{Clause, How, Lead, On, Rule, Scope, Truth},
-    store::model::{DeliveryState, OutboxRow},
-    supply::{FeedState, Interval, Resource, Timestamp, Token, Tracked, days},
+    route::{Firing, GroupBy, Grouping, Inhibitor, RouteTree},
+    rules::{Clause, How, Lead, On, Rule, Scope, SourceFacts, Truth},
+    store::model::Fate,
+    supply::{AlertId, Endpoint, FeedState, Interval, ReceiverName, Resource, Timestamp, Token, Tracked, days},
 };
+
+pub use fate::Records;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The rule.
     pub rule: &'a Rule,
-    /// About which token.
-    pub token: &'a Token,
+    /// About which token; none for a group and for trouble with the source.
+    pub token: Option<&'a Token>,
     /// Whether the config watches it.
     pub is_watched: bool,
-    /// What is remembered of the feed that the record comes from; none where it was never asked.
-    pub feed: Option<&'a FeedState>,
+    /// What is remembered of the feeds that the facts come from; empty where they were never asked.
+    pub feeds: &'a [(Endpoint, FeedState)],
     /// The record; of a change, the one after it.
     pub record: Option<&'a Tracked>,
     /// The change, with the time of the poll that brought it.
     pub change: Option<(&'a Change, Timestamp)>,
+    /// What the windows of the token or of the group hold, for rules on `token` and `portfolio`.
+    pub totals: Option<&'a Totals>,
+    /// The trouble, for rules on the source.
+    pub source: Option<&'a SourceFacts>,
     /// All alerts that this rule ever raised for it, in any order.
     pub alerts: &'a [Alert],
-    /// What was to be delivered of those alerts.
-    pub deliveries: &'a [OutboxRow],
+    /// What became of each message about these alerts, in the order in which they were decided.
+    pub fates: &'a [Fate],
+    /// What fates are read with; its silences are also those that would hide it now.
+    pub records: Records<'a>,
+    /// What fires now, as inhibitions see it.
+    pub firing: &'a [Firing],
+    /// Who gets a digest, and when.
+    pub digests: &'a [(ReceiverName, Schedule)],
     /// Who is told.
     pub routes: &'a RouteTree,
     /// The time of the question.
@@ -107,11 +127,11 @@ pub fn explain(question: &Question<'_>) -> Answer {
     let mut why = Why { question, steps: Vec::new(), because: None };
     let lead = why.walk();
     let told = why.alert();
-    why.routes(lead);
-    let delivered = why.deliveries();
+    why.routes(lead, told.is_some());
+    let ends = why.fates();
     let Why { steps, because, .. } = why;
     let (fired, so) = match (told, because) {
-        (Some(told), _) => (true, format!("{told}, {}", delivered.unwrap_or_else(|| "told to nobody: no receiver was named for it".into()))),
+        (Some(told), _) => (true, format!("{told}, {}", ends.unwrap_or_else(|| "told to nobody: no receiver was named for it".into()))),
         (None, Some(because)) => (false, format!("not fired, because {because}")),
         (None, None) if is_once(question.rule.on) => (
             false,
@@ -129,8 +149,8 @@ fn is_once(on: On) -> bool {
 }
 
 fn about(question: &Question<'_>) -> String {
-    let Question { rule, token, record, change, .. } = question;
-    let symbol = format::name(token.symbol());
+    let Question { rule, token, record, change, totals, source, .. } = question;
+    let symbol = token.map_or_else(String::new, |token| format::name(token.symbol()));
     match (change, record) {
         (Some((change, at)), _) => {
             let resource = change.resource.map_or("", Resource::as_str);
@@ -140,8 +160,16 @@ fn about(question: &Question<'_>) -> String {
             let when = tracked.record.interval().as_ref().map(format::when).unwrap_or_else(|| tracked.key.to_string());
             format!("{} for {symbol}, {} {when}", rule.name, tracked.record.resource())
         }
-        (None, None) => format!("{} for {symbol}", rule.name),
+        (None, None) => match (token, totals, source) {
+            (None, _, Some(source)) => format!("{} for {} since {}", rule.name, source.kind, format::instant(source.since)),
+            (None, Some(totals), _) => format!("{} for {}", rule.name, pool_name(totals)),
+            _ => format!("{} for {symbol}", rule.name),
+        },
     }
+}
+
+fn pool_name(totals: &Totals) -> String {
+    totals.group.as_ref().map_or_else(|| "all watched tokens".to_owned(), |group| format!("the group {}", format::name(group)))
 }
 
 struct Why<'a> {
@@ -166,10 +194,10 @@ impl<'a> Why<'a> {
     }
 
     fn scope(&self, lead: Option<&'a Lead>) -> Scope<'a> {
-        let Question { token, record, change, now, .. } = *self.question;
+        let Question { token, record, change, source, totals, now, .. } = *self.question;
         // A change was judged when it was seen.
         let now = change.map_or(now, |(_, at)| at);
-        Scope { token: Some(token), record, change: change.map(|(change, _)| change), source: None, totals: None, lead, now }
+        Scope { token, record, change: change.map(|(change, _)| change), source, totals, lead, now }
     }
 
     /// Everything up to the condition. Gives the lead time that holds.
@@ -183,14 +211,16 @@ impl<'a> Why<'a> {
             Some(at) => self.yes(format!("the rule is at work until {}", format::day(at))),
             None => self.yes("the rule is at work"),
         }
-        match is_watched {
-            true => self.yes(format!("{} is watched", format::name(token.name()))),
-            false => self.no(
-                format!("{} is not watched: `tokens` in [watch] leaves it out", format::name(token.name())),
-                format!("{} is not watched", format::name(token.name())),
-            ),
+        if let Some(token) = token {
+            match is_watched {
+                true => self.yes(format!("{} is watched", format::name(token.name()))),
+                false => self.no(
+                    format!("{} is not watched: `tokens` in [watch] leaves it out", format::name(token.name())),
+                    format!("{} is not watched", format::name(token.name())),
+                ),
+            }
         }
-        self.source();
+        self.facts();
         let lead = self.window();
         let scope = self.scope(lead);
         match rule.covers(&scope) {
@@ -200,24 +230,43 @@ impl<'a> Why<'a> {
                     crate::supply::Record::Unlock(event) => event.listed_method.as_str(),
                     _ => None,
                 });
-                let method = own.or_else(|| token.item.listed_method.as_str()).unwrap_or("not known");
-                let groups =
-                    if token.groups.is_empty() { "in no group".to_owned() } else { format!("in {}", token.groups.join(", ")) };
+                let method = own.or_else(|| token?.item.listed_method.as_str()).unwrap_or("not known");
+                let whom = token.map_or_else(String::new, |token| {
+                    let groups = if token.groups.is_empty() {
+                        "in no group".to_owned()
+                    } else {
+                        format!("in {}", token.groups.join(", "))
+                    };
+                    format!(": {} is {groups}, listed method {method}", token.id)
+                });
                 self.no(
-                    format!("its filters (`tokens`, `listed_methods`, `allocations`) leave it out: {} is {groups}, listed method {method}", token.id),
+                    format!("its filters (`tokens`, `listed_methods`, `allocations`) leave it out{whom}"),
                     "a filter of the rule leaves it out",
                 );
             }
         }
+        self.sums();
         self.condition(&scope);
         lead
     }
 
     /// Where the facts come from, and how old they are.
-    fn source(&mut self) {
-        let now = self.question.now;
-        let Some(feed) = self.question.feed else {
-            if self.question.record.is_none() && self.question.change.is_none() {
+    fn facts(&mut self) {
+        let Question { rule, token, record, change, totals, source, feeds, now, .. } = *self.question;
+        if let Some(source) = source {
+            self.note(format!("{} since {}: {}", source.kind, format::instant(source.since), one_line(&source.message)));
+            return;
+        }
+        if totals.is_some() {
+            if token.is_some() {
+                for resource in used(rule) {
+                    self.feed(resource, feeds, now);
+                }
+            }
+            return;
+        }
+        let Some((_, feed)) = feeds.first() else {
+            if record.is_none() && change.is_none() {
                 self.no("the source was never asked about it, or never answered", "nothing is known of it yet");
             }
             return;
@@ -232,9 +281,55 @@ impl<'a> Why<'a> {
         if let Some(since) = feed.held_since {
             self.note(format!("an answer is held since {}: most of what lay ahead was missing from it", format::instant(since)));
         }
-        if let Some((_, times)) = self.question.record.and_then(|record| feed.missing.iter().find(|(key, _)| *key == record.key))
-        {
+        if let Some((_, times)) = record.and_then(|record| feed.missing.iter().find(|(key, _)| *key == record.key)) {
             self.note(format!("left out by the last {times} answers: a removal that is not proven yet"));
+        }
+    }
+
+    /// How old one of several feeds is that a sum is made of.
+    fn feed(&mut self, resource: Resource, feeds: &[(Endpoint, FeedState)], now: Timestamp) {
+        let own = feeds.iter().filter(|(endpoint, _)| endpoint.is_per_token() && endpoint.resource() == Some(resource));
+        let text = match own.max_by_key(|(_, state)| state.read_at).map(|(_, state)| (state.read_at, state.failing_since)) {
+            Some((Some(at), None)) => format!("{resource} records last read {} ({} ago)", format::instant(at), ago(now - at)),
+            Some((Some(at), Some(since))) => format!(
+                "{resource} records last read {}, and the source fails since {}",
+                format::instant(at),
+                format::instant(since)
+            ),
+            _ => format!("{resource} records were never read: what they would add up to is missing, not zero"),
+        };
+        self.note(text);
+    }
+
+    /// What the windows hold that the rule asks for; of a group, whose part is not known.
+    fn sums(&mut self) {
+        let Question { rule, totals, now, .. } = *self.question;
+        let Some(totals) = totals else { return };
+        if !totals.members.is_empty() {
+            let names: Vec<&str> = totals.members.iter().map(|member| member.symbol.as_str()).collect();
+            self.note(format!("{} in {}: {}", format::count(names.len(), "token"), pool_name(totals), format::names(names)));
+        }
+        for window in rule.windows() {
+            let Some(sum) = totals.sum(*window) else { continue };
+            let mut step =
+                Step::new(Mark::Note, format!("{}(\"{}\"): {}", window.flow.as_str(), span(window.span), in_words(sum)));
+            let is_unknown = |sum: Option<Sum>| sum.is_none_or(|sum| sum.count.is_none());
+            let unknown: Vec<&str> = totals
+                .members
+                .iter()
+                .filter(|member| is_unknown(member.totals.sum(*window)))
+                .map(|member| member.symbol.as_str())
+                .collect();
+            if !unknown.is_empty() {
+                let text = format!("never read, so the sum is missing: {}", format::names(unknown));
+                step.parts.push(Step::new(Mark::Unknown, text));
+            }
+            self.steps.push(step);
+        }
+        for (word, last) in [("lastBurn", totals.last_burn), ("lastBuyback", totals.last_buyback)] {
+            if let Some(last) = last {
+                self.note(format!("{word}: {}, {} ago", format::instant(last.at), ago(now - last.at)));
+            }
         }
     }
 
@@ -393,19 +488,16 @@ impl<'a> Why<'a> {
         }
     }
 
-    /// Labels, text, and who is told.
-    fn routes(&mut self, lead: Option<&'a Lead>) {
-        let Question { rule, routes, alerts, .. } = *self.question;
+    /// Labels, text, who is told, and what would hold it back or make it wait now.
+    fn routes(&mut self, lead: Option<&'a Lead>, is_told: bool) {
+        let Question { rule, routes, .. } = *self.question;
         let scope = self.scope(lead);
         let rendered = rule.render(&scope, rule.level(&scope));
         let labels: Vec<String> = rendered.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
-        let (receivers, by) = match rule.receivers.is_empty() {
-            true => (routes.route(&rendered.labels), "the routes lead to"),
-            false => (rule.receivers.clone(), "the rule names"),
-        };
-        let names: Vec<&str> = receivers.iter().map(crate::supply::ReceiverName::as_str).collect();
+        let receivers = rule.terms().audience(routes, &rendered.labels);
+        let by = if rule.receivers.is_empty() { "the routes lead to" } else { "the rule names" };
+        let names: Vec<&str> = receivers.iter().map(ReceiverName::as_str).collect();
         let names = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
-        let is_told = alerts.iter().any(|alert| alert.starts_at.is_some());
         let mark = if receivers.is_empty() && !is_told { Mark::No } else { Mark::Note };
         let mut step = Step::new(mark, format!("{by} {names}"));
         step.parts.push(Step::new(Mark::Note, format!("labels: {}", labels.join(", "))));
@@ -418,55 +510,120 @@ impl<'a> Why<'a> {
         if let Some(limit) = rule.limit {
             step.parts.push(Step::new(Mark::Note, format!("at most {limit} from one evaluation: `limit`")));
         }
+        for receiver in &receivers {
+            step.parts.push(self.way(&rendered.labels, receiver));
+        }
         self.steps.push(step);
+        self.hidden(&rendered.labels);
     }
 
-    /// What became of each delivery. Gives the words for the end.
-    fn deliveries(&mut self) -> Option<String> {
-        let (mut done, mut waiting, mut lost) = (Vec::new(), Vec::new(), Vec::new());
-        for row in self.question.deliveries {
-            let answer = row.last_answer.as_deref().map(one_line).filter(|text| !text.is_empty());
-            let answer = answer.map(|answer| format!(": {answer}")).unwrap_or_default();
-            let tries = format::count(row.attempts as usize, "attempt");
-            let (mark, text) = match row.state {
-                DeliveryState::Delivered => {
-                    let at = row.delivered_at.unwrap_or(row.created_at);
-                    done.push(format!("{} at {}", row.receiver, format::instant(at)));
-                    (Mark::Yes, format!("delivered to {} at {}", row.receiver, format::instant(at)))
-                }
-                DeliveryState::Due => {
-                    waiting.push(row.receiver.to_string());
-                    (Mark::Unknown, format!("waits to be sent to {}", row.receiver))
-                }
-                DeliveryState::Retrying => {
-                    waiting.push(format!("{} ({tries} failed)", row.receiver));
-                    let next = row.next_attempt_at.map(|at| format!(", tried again {}", format::instant(at))).unwrap_or_default();
-                    (Mark::Unknown, format!("{}: {tries} failed{next}{answer}", row.receiver))
-                }
-                DeliveryState::Dead => {
-                    lost.push(format!("{} (given up after {tries})", row.receiver));
-                    (Mark::No, format!("{}: given up after {tries}{answer}", row.receiver))
-                }
-                DeliveryState::Dropped => {
-                    lost.push(format!("{} (dropped by hand)", row.receiver));
-                    (Mark::No, format!("{}: dropped by hand", row.receiver))
-                }
-            };
-            let mut step = Step::new(mark, text);
-            let told = row.alerts.iter().find(|told| self.question.alerts.iter().any(|alert| alert.id.as_str() == told.id));
-            if let Some(told) = told {
-                step.parts.push(Step::new(Mark::Note, format!("{} {}, outbox {}", told.kind, one_line(&told.summary), row.id)));
-            }
-            self.steps.push(step);
+    /// How a receiver would be told: its route, its group, whether it is muted now.
+    fn way(&self, labels: &Labels, receiver: &ReceiverName) -> Step {
+        let Question { routes, digests, now, .. } = *self.question;
+        let leaf = routes.leaf(labels, receiver);
+        let grouping = leaf.grouping();
+        let mut step = Step::new(Mark::Note, format!("{receiver}: route {}, {}", leaf.key(), grouped(grouping)));
+        if let Some(name) = routes.muted(grouping, now) {
+            let until = format::instant(routes.heard_again(grouping, now));
+            step.parts.push(Step::new(Mark::No, format!("muted by {name} until {until}: it waits, and is told then")));
         }
-        let parts = [("delivered to", done), ("not yet delivered to", waiting), ("never delivered to", lost)];
-        let words = parts.into_iter().filter(|(_, names)| !names.is_empty()).map(|(verb, mut names)| {
-            names.dedup();
-            format!("{verb} {}", names.join(", "))
+        let digest = digests.iter().find(|(name, _)| name == receiver).and_then(|(_, schedule)| schedule.next(now));
+        if let Some(at) = digest {
+            step.parts.push(Step::new(
+                Mark::Note,
+                format!("the next digest is due {}, and says what was held back", format::instant(at)),
+            ));
+        }
+        step
+    }
+
+    /// What would hide it now, whatever became of what was said before.
+    fn hidden(&mut self, labels: &Labels) {
+        let Question { records, routes, alerts, firing, now, .. } = *self.question;
+        let silence = records.silences.iter().find(|silence| silence.hides(labels, now));
+        if let Some(silence) = silence {
+            self.steps.push(Step::new(
+                Mark::No,
+                format!(
+                    "silence {} hides it until {} ({} by {}: {})",
+                    silence.id,
+                    format::instant(silence.ends_at),
+                    silence.matchers_line(),
+                    silence.author,
+                    silence.comment
+                ),
+            ));
+        }
+        let own = alerts.iter().find(|alert| alert.state == AlertState::Firing).map(|alert| alert.id.clone());
+        let own = own.unwrap_or_else(|| AlertId::from(""));
+        let inhibitor = Inhibitor::new(routes.inhibit_rules(), firing);
+        if let Some(by) = inhibitor.of(&own, labels) {
+            let labels = firing.iter().find(|firing| firing.id == *by).map(|firing| &firing.labels);
+            let name = labels.and_then(|labels| labels.get("alertname")).map(|name| format!(" ({name})")).unwrap_or_default();
+            self.steps.push(Step::new(Mark::No, format!("alert {by}{name} fires and inhibits it: `inhibit_rules`")));
+        }
+    }
+
+    /// What became of each message. Gives the words for the end: how the last message to each receiver ended.
+    fn fates(&mut self) -> Option<String> {
+        let Question { fates, records, now, .. } = *self.question;
+        let mut last: BTreeMap<Option<&ReceiverName>, (&'static str, String)> = BTreeMap::new();
+        for fate in fates {
+            let told = fate::told(fate, &records, now);
+            let mut step = Step::new(told.mark, told.text);
+            step.parts.push(Step::new(
+                Mark::Note,
+                format!("{}, decided {}: {}", fate.kind, format::instant(fate.at), one_line(&fate.summary)),
+            ));
+            self.steps.push(step);
+            last.insert(fate.receiver.as_ref(), told.end);
+        }
+        let mut verbs: Vec<(&'static str, Vec<String>)> = Vec::new();
+        for (verb, part) in last.into_values() {
+            match verbs.iter_mut().find(|(known, _)| *known == verb) {
+                Some((_, parts)) => parts.push(part),
+                None => verbs.push((verb, vec![part])),
+            }
+        }
+        let words = verbs.into_iter().map(|(verb, mut parts)| {
+            parts.dedup();
+            format!("{verb} {}", parts.join(", "))
         });
         let words: Vec<String> = words.collect();
         (!words.is_empty()).then(|| words.join("; "))
     }
+}
+
+/// The records that a rule on totals adds up.
+fn used(rule: &Rule) -> Vec<Resource> {
+    let mut used: Vec<Resource> = rule.windows().iter().map(|window| window.flow.resource()).collect();
+    used.sort_unstable();
+    used.dedup();
+    used
+}
+
+/// A length of time as rules and configs write it.
+fn span(span: TimeDelta) -> crate::config::Span {
+    crate::config::Span(span.to_std().unwrap_or_default())
+}
+
+/// A sum for people.
+fn in_words(sum: Sum) -> String {
+    let Some(count) = sum.count else { return "not known".to_owned() };
+    let amount = sum.amount.map_or_else(|| "an unknown amount".to_owned(), |amount| format!("{} tokens", format::amount(amount)));
+    let value = sum.value.map_or_else(|| "of unknown value".to_owned(), format::usd);
+    format!("{amount}, {value}, {count} {}", if count == 1.0 { "entry" } else { "entries" })
+}
+
+/// How a route groups.
+fn grouped(grouping: &Grouping) -> String {
+    let by = match &grouping.by {
+        GroupBy::Alert => return "each alert by itself, at once".to_owned(),
+        GroupBy::AllLabels => "by all labels".to_owned(),
+        GroupBy::Labels(names) if names.is_empty() => "all in one group".to_owned(),
+        GroupBy::Labels(names) => format!("grouped by {}", names.join(", ")),
+    };
+    format!("{by}, told after {} and then at most every {}", span(grouping.wait), span(grouping.interval))
 }
 
 fn story(alert: &Alert) -> String {
@@ -582,6 +739,17 @@ pub fn unheard(rule: &Rule, token: &Token, what: &str) -> Answer {
     Answer {
         about: format!("{} for {}", rule.name, format::name(token.symbol())),
         steps: vec![Step::new(Mark::No, because.clone())],
+        fired: false,
+        so: format!("not fired, because {because}"),
+    }
+}
+
+/// The answer where there is nothing that the rule could look at.
+#[must_use]
+pub fn nothing(rule: &Rule, about: &str, because: &str) -> Answer {
+    Answer {
+        about: format!("{} for {about}", rule.name),
+        steps: vec![Step::new(Mark::No, because)],
         fired: false,
         so: format!("not fired, because {because}"),
     }

@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chrono::TimeDelta;
 
 use crate::{
-    alert::{Labels, NoticeKind},
+    alert::{AlertBody, Labels, Notice, NoticeKind, notice_id},
     format,
     route::{Firing, GroupBy, Grouping, Inhibitor, RouteTree, interval},
     silence::{Ack, Fact, Silence, SilenceState},
     store::model::{Bundle, Shape},
-    supply::{AlertId, NoticeId, ReceiverName, Timestamp},
+    supply::{AlertId, Interval, NoticeId, ReceiverName, Timestamp},
 };
 
 /// Alerts that one message tells; the others are counted.
@@ -515,6 +515,102 @@ fn message<'a>(parcel: &Parcel, groups: &[Group<'a>], note: Option<String>) -> O
         bundle.shape = Shape::Digest;
     }
     Some(Message { receiver, told, counted, merged, bundle })
+}
+
+/// What a message waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Others that may join its group: `group_wait`.
+    Group,
+    /// Its group was told a short while ago: `group_interval`.
+    Interval,
+    /// Its route is muted, by this interval.
+    Muted(String),
+    /// Too many came at once: they are put together.
+    Together,
+    /// The receiver's hour is full: `max_per_hour`.
+    Hour,
+    /// Nothing: the next pass of the dispatcher tells it.
+    Nothing,
+}
+
+/// A message that waits, and what for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prospect {
+    /// The notice.
+    pub notice: NoticeId,
+    /// To whom.
+    pub receiver: ReceiverName,
+    /// Its group: the place of its route in the tree, and what the group is made by.
+    pub key: String,
+    /// What for.
+    pub wait: Wait,
+    /// Until when, where that is known.
+    pub until: Option<Timestamp>,
+}
+
+/// What each message that waits is waiting for, given what [`decide`] came to. `groups` are those that it was asked about.
+#[must_use]
+pub fn prospects(
+    groups: &[Group<'_>],
+    decision: &Decision<'_>,
+    routes: &RouteTree,
+    flushed_at: &dyn Fn(usize) -> Option<Timestamp>,
+    usage: &dyn Fn(&ReceiverName) -> Usage,
+    now: Timestamp,
+) -> Vec<Prospect> {
+    let mut prospects = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        let (wait, until) = if decision.flushed.contains(&index) {
+            (Wait::Nothing, None)
+        } else if let Some(name) = &group.muted {
+            (Wait::Muted(name.clone()), Some(routes.heard_again(&group.grouping, now)))
+        } else if let Some(at) = due_at(group, flushed_at(index)).filter(|at| *at > now) {
+            let begun = group.first().and_then(|first| first.checked_add_signed(group.grouping.wait));
+            (if begun == Some(at) { Wait::Group } else { Wait::Interval }, Some(at))
+        } else {
+            let usage = usage(&group.receiver);
+            let is_full = usage.last_hour >= usage.max_per_hour.max(1);
+            let hour = usage.summed_at.and_then(|at| at.checked_add_signed(HOUR));
+            if is_full { (Wait::Hour, hour.filter(|at| *at > now)) } else { (Wait::Together, decision.next_at) }
+        };
+        prospects.extend(group.rows.iter().map(|row| Prospect {
+            notice: row.notice.clone(),
+            receiver: row.receiver.clone(),
+            key: group.key.clone(),
+            wait: wait.clone(),
+            until,
+        }));
+    }
+    prospects
+}
+
+/// What is told again of an alert after `repeat_interval`: `last` is what was last said of it, `retold` its text as it reads now, as far
+/// as that can be told. The same repeat is the same message, also where it is made once more after a fault.
+#[must_use]
+pub fn repeat(
+    last: &Notice,
+    due: Option<Interval>,
+    retold: Option<AlertBody>,
+    receiver: &ReceiverName,
+    key: &str,
+    now: Timestamp,
+) -> Notice {
+    let body = retold.unwrap_or_else(|| {
+        let mut body = last.body.clone();
+        body.reason = "repeat".to_owned();
+        body.days_until = due.map(|due| due.days_until(now));
+        body
+    });
+    Notice {
+        // The group's time, not this one.
+        id: notice_id(&last.alert, &format!("repeat {receiver} {key} after {}", last.id)),
+        alert: last.alert.clone(),
+        kind: NoticeKind::Reminder,
+        at: now,
+        receivers: vec![receiver.clone()],
+        body,
+    }
 }
 
 /// Keeps the earlier of two times.

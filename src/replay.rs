@@ -5,7 +5,14 @@
 //! minute, as the daemon's evaluation would see it, without looking at the minutes between. Diff, evaluation, routes and templates are
 //! the real ones; only the database and the network are missing. Rule tests and backtests are made of this.
 //!
+//! A replay [with mail](Replay::with_mail) goes on to the messages that receivers would get: what is told is grouped, silenced, inhibited,
+//! muted, told again and summed up as the dispatcher does it, and digests come at their time.
+//!
 //! Promise: the same answers at the same times tell the same, whatever the machine and whatever the time of day. Pure.
+
+mod mailroom;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -16,21 +23,27 @@ use chrono::TimeDelta;
 
 use crate::{
     aggregate::{self, Book, Ledger, Rest, Totals, Worked},
-    alert::{Alert, AlertState, Notice},
+    alert::{Alert, AlertBody, AlertState, Notice},
     api::{Answer, Fetched, Outcome, Payload, Request},
     budget::Why,
     change::Change,
     diff,
+    digest::{self, Digest},
     evaluate::{self, Limits, TokenFacts, TokenTotals, Verdict},
-    intake,
+    group, intake,
     plan::Ask,
     route::RouteTree,
     rules::{On, Pool, Rule, RuleSet},
-    store::model::TokenSnapshot,
-    supply::{ContentHash, Endpoint, FeedState, Resource, RuleId, Timestamp, Token, TokenId, Tracked, span_of_days},
+    store::model::{ChangeRow, TokenSnapshot, UpcomingRow},
+    supply::{
+        ContentHash, Endpoint, FeedState, Interval, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked, span_of_days,
+    },
     watch::Watch,
     wire,
 };
+
+use mailroom::Mailroom;
+pub use mailroom::{Mail, Sent, Untold};
 
 /// How often the daemon evaluates: everything that time brings is told at a full minute.
 const MINUTE: TimeDelta = TimeDelta::minutes(1);
@@ -79,8 +92,12 @@ pub struct Replay<'a> {
     of_groups: Vec<Alert>,
     /// What rules with a `limit` told at this instant: all answers of one instant are one cycle.
     limits: Limits,
-    told: Vec<Notice>,
+    told: Vec<Arc<Notice>>,
     changes: Vec<(Timestamp, Change)>,
+    /// What makes messages of what is told; none where only that matters.
+    mailroom: Option<Mailroom>,
+    /// What changed lately, for digests.
+    lately: Vec<ChangeRow>,
     matches: BTreeMap<RuleId, u64>,
     template_errors: BTreeMap<RuleId, String>,
 }
@@ -141,9 +158,18 @@ impl<'a> Replay<'a> {
             limits: Limits::default(),
             told: Vec::new(),
             changes: Vec::new(),
+            mailroom: None,
+            lately: Vec::new(),
             matches: BTreeMap::new(),
             template_errors: BTreeMap::new(),
         }
+    }
+
+    /// Has it make messages of what is told: see [`take_sent`](Self::take_sent).
+    #[must_use]
+    pub fn with_mail(mut self, mail: Mail) -> Self {
+        self.mailroom = Some(Mailroom::new(mail, self.now));
+        self
     }
 
     /// The time that it has come to.
@@ -153,8 +179,19 @@ impl<'a> Replay<'a> {
     }
 
     /// What was told since this was last asked, in order.
-    pub fn take_told(&mut self) -> Vec<Notice> {
+    pub fn take_told(&mut self) -> Vec<Arc<Notice>> {
         std::mem::take(&mut self.told)
+    }
+
+    /// The messages that were made since this was last asked, in order; nothing without mail.
+    pub fn take_sent(&mut self) -> Vec<Sent> {
+        self.mailroom.as_mut().map(Mailroom::take_sent).unwrap_or_default()
+    }
+
+    /// What was to be told and reached nobody so far: held back, or waiting.
+    #[must_use]
+    pub fn untold(&self) -> Vec<Untold> {
+        self.mailroom.as_ref().map(Mailroom::untold).unwrap_or_default()
     }
 
     /// What the diff told since this was last asked, with the time of each.
@@ -291,8 +328,13 @@ impl<'a> Replay<'a> {
         loop {
             let wake = self.wakes.first().map(|(at, _)| *at).filter(|at| is_in(*at));
             let repeat = self.repeats.first().map(|(at, ..)| *at).filter(|at| is_in(*at));
-            let Some(next) = [wake, repeat].into_iter().flatten().min() else { break };
+            let mail = self.mailroom.as_ref().and_then(Mailroom::next_at).filter(|at| is_in(*at));
+            let Some(next) = [wake, repeat, mail].into_iter().flatten().min() else { break };
             self.now = self.now.max(next);
+            if wake != Some(next) && repeat != Some(next) {
+                self.dispatch();
+                continue;
+            }
             if repeat == Some(next) {
                 let Some((_, token, endpoint)) = self.repeats.pop_first() else { break };
                 let again = self.tokens.get_mut(&token).and_then(|known| known.answers.remove(&endpoint));
@@ -346,6 +388,13 @@ impl<'a> Replay<'a> {
     fn happened(&mut self, changes: &[Change]) {
         let now = self.now;
         self.changes.extend(changes.iter().map(|change| (now, change.clone())));
+        if self.mailroom.as_ref().is_some_and(Mailroom::has_digests) {
+            self.lately.extend(changes.iter().filter_map(|change| {
+                let (token, resource) = (change.token.clone()?, change.resource?);
+                let symbol = self.tokens.get(&token).map(|known| known.snapshot.token.symbol().to_owned());
+                Some(ChangeRow { id: 0, at: now, token, symbol, resource, key: change.key.clone(), change: change.clone() })
+            }));
+        }
     }
 
     /// Judges tokens together, as one evaluation of the daemon does, and notes when each is to be looked at again.
@@ -448,12 +497,94 @@ impl<'a> Replay<'a> {
         self.judge_groups();
         let summaries = std::mem::take(&mut self.limits).summaries(self.now);
         self.take_in(summaries.number(&[]));
+        self.dispatch();
+    }
+
+    /// Makes messages of what waits, as one pass of the dispatcher does: digests, what is told again, then everything else.
+    fn dispatch(&mut self) {
+        let Some(mut mailroom) = self.mailroom.take() else { return };
+        let now = self.now;
+        for (receiver, schedule, since, at) in mailroom.digests_due(now) {
+            let digest = self.digest(&mailroom, &receiver, &schedule, since, at);
+            mailroom.post(&Arc::new(digest.notice(&receiver, now)), self.routes, now);
+        }
+        for (receiver, key, alerts) in mailroom.repeats_due(now) {
+            let mut next = None;
+            for last in alerts {
+                let leaf = self.routes.leaf(&last.body.labels, &receiver);
+                let repeat = leaf.grouping().repeat;
+                next = next.or_else(|| now.checked_add_signed(repeat?));
+                if repeat.is_none() || !self.routes.knows(&receiver) || mailroom.is_silenced(&last.body.labels, now) {
+                    continue;
+                }
+                let (due, retold) = self.retold(&last).unwrap_or_default();
+                let notice = group::repeat(&last, due, retold, &receiver, &key, now);
+                mailroom.post(&Arc::new(notice), self.routes, now);
+            }
+            mailroom.repeated(receiver, key, next);
+        }
+        mailroom.dispatch(self.routes, now);
+        self.mailroom = Some(mailroom);
+    }
+
+    /// When the record of an alert is due, and what is told again of it as it reads now.
+    fn retold(&self, last: &Notice) -> Option<(Option<Interval>, Option<AlertBody>)> {
+        let known = self.tokens.get(last.body.token.as_ref()?.id.as_str())?;
+        let alert = known.snapshot.alerts.iter().find(|alert| alert.id == last.alert)?;
+        let resource = alert.resource?;
+        let polled_at = self.polled_at(&known.snapshot.token.id);
+        let facts = TokenFacts {
+            token: &known.snapshot.token,
+            is_watched: true,
+            records: &known.snapshot.records,
+            resources: &[resource],
+            changes: &[],
+            added: &[],
+            alerts: &[],
+            polled_at: &polled_at,
+        };
+        let context = evaluate::Context { rules: self.rules, routes: self.routes, now: self.now };
+        Some((alert.due, evaluate::retell(alert, &facts, &context)))
+    }
+
+    fn digest(
+        &mut self,
+        mailroom: &Mailroom,
+        receiver: &ReceiverName,
+        schedule: &digest::Schedule,
+        since: Timestamp,
+        at: Timestamp,
+    ) -> Digest {
+        let now = self.now;
+        let until = at.checked_add_signed(schedule.ahead).unwrap_or(at);
+        let mut upcoming: Vec<(Timestamp, UpcomingRow)> = Vec::new();
+        for known in self.tokens.values() {
+            for tracked in known.snapshot.records_of(Resource::Unlock) {
+                let Some(interval) = tracked.record.interval().filter(|of| now < of.end && of.start <= until) else { continue };
+                let read_at = known.snapshot.feed(Endpoint::UnlockEvents).and_then(|feed| feed.read_at);
+                let token = known.snapshot.token.clone();
+                upcoming.push((interval.start, UpcomingRow { token, tracked: tracked.clone(), read_at }));
+            }
+        }
+        upcoming.sort_by_key(|(start, _)| *start);
+        let upcoming: Vec<UpcomingRow> = upcoming.into_iter().map(|(_, row)| row).collect();
+        // Every receiver has its own last slot; nothing looks back farther than the longest of them.
+        self.lately.retain(|row| row.at >= now - digest::LOOK_BACK);
+        let changes: Vec<ChangeRow> = self.lately.iter().rev().filter(|row| row.at >= since).cloned().collect();
+        let fates = mailroom.held_back(receiver, since);
+        let firing = mailroom.firing_count();
+        let silences = mailroom.silences(at);
+        let (upcoming, changes, fates, silences) = (&upcoming, &changes, &fates, &silences);
+        Digest::of(&digest::Material { since, at, ahead: schedule.ahead, upcoming, changes, fates, silences, firing, trouble: &[] })
     }
 
     fn take_in(&mut self, verdict: Verdict) {
         for alert in verdict.alerts {
             let episode = self.episodes.entry((alert.rule.clone(), alert.subject.clone())).or_default();
             *episode = (*episode).max(alert.episode);
+            if let Some(mailroom) = &mut self.mailroom {
+                mailroom.learn(&alert, self.routes);
+            }
             let alerts = match &alert.token {
                 Some(token) => self.tokens.get_mut(token).map(|known| &mut known.snapshot.alerts),
                 None => Some(&mut self.of_groups),
@@ -464,7 +595,13 @@ impl<'a> Replay<'a> {
                 alerts.push(alert);
             }
         }
-        self.told.extend(verdict.notices);
+        for notice in verdict.notices {
+            let notice = Arc::new(notice);
+            if let Some(mailroom) = &mut self.mailroom {
+                mailroom.post(&notice, self.routes, self.now);
+            }
+            self.told.push(notice);
+        }
         for (rule, _) in verdict.rule_matches {
             *self.matches.entry(rule).or_default() += 1;
         }

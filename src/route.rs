@@ -43,6 +43,9 @@ pub const GROUP_WAIT: TimeDelta = TimeDelta::seconds(30);
 /// Wait between messages of a group, where a route groups but does not say how long.
 pub const GROUP_INTERVAL: TimeDelta = TimeDelta::minutes(5);
 
+/// How far ahead the end of a mute time is looked for: a week and a day hold one of every turn of the week.
+const MUTE_LOOK: TimeDelta = TimeDelta::days(8);
+
 /// Something wrong in `[route]` or beside it, with where: a path such as `route.routes[1].matchers[0]`, from which the loader finds
 /// line and caret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -289,6 +292,17 @@ impl RouteTree {
             return None;
         }
         Some(format!("not {}", active.map(|interval| interval.name.as_str()).collect::<Vec<_>>().join(", ")))
+    }
+
+    /// The first full minute after `now` at which a route that does not tell now tells again; where that is far away, a time before it
+    /// at which to look again.
+    #[must_use]
+    pub fn heard_again(&self, grouping: &Grouping, now: Timestamp) -> Timestamp {
+        let mut at = interval::next_turn(now);
+        while self.muted(grouping, at).is_some() && at - now < MUTE_LOOK {
+            at = interval::next_turn(at);
+        }
+        at
     }
 
     /// Whether any route tells again what still fires.

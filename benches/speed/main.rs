@@ -1,10 +1,11 @@
 //! How fast and how large: `cargo bench --bench speed [-- SECTION…]`, where a section is `parse`, `diff`, `evaluate`, `commit`,
-//! `deliver`, `cycle` or `scale`.
+//! `deliver`, `cycle`, `backtest` or `scale`.
 //!
 //! Each section prints rates, and beside them what the same work costs where only the bare minimum is done: the ratio between the
 //! two says more than a time, which belongs to one machine. Best of several rounds, since whatever else a machine does only ever
 //! adds. The records are the bundled schedules, and copies of them moved in time and scaled in size.
 
+mod backtest;
 mod commit;
 mod cycle;
 mod deliver;
@@ -24,13 +25,14 @@ fn main() -> anyhow::Result<()> {
         return upstream::serve(&wanted.split_off(1));
     }
     wanted.retain(|arg| !arg.starts_with("--"));
-    let sections: [Section; 7] = [
+    let sections: [Section; 8] = [
         ("parse", parse::run),
         ("diff", diff::run),
         ("evaluate", evaluate::run),
         ("commit", commit::run),
         ("deliver", deliver::run),
         ("cycle", cycle::run),
+        ("backtest", backtest::run),
         ("scale", scale::run),
     ];
     if let Some(unknown) = wanted.iter().find(|name| sections.iter().all(|(known, _)| known != name)) {

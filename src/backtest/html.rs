@@ -6,10 +6,13 @@ use chrono::{Datelike, Days, Months, NaiveDate};
 
 use crate::{diagnostic::is_harmful, format, supply::Timestamp};
 
-use super::{Comparison, Message, NOBODY, Row, Run, Summary, seconds};
+use super::{Comparison, Message, Row, Run, Summary, Telling, Untold, letters, parts, seconds, summary::monday};
+use crate::store::model::Shape;
 
 /// Messages that are listed; all are in the counts, and in the JSON and CSV of the command.
 const MAX_LISTED: usize = 2_000;
+/// Alerts that are listed of one message.
+const MAX_ALERTS: usize = 100;
 /// Dots of the timeline.
 const MAX_DOTS: usize = 20_000;
 /// Rows of each list of a comparison.
@@ -26,11 +29,45 @@ const LANE_MOST: f64 = 110.0;
 /// Classes of dots, the gravest first.
 const CLASSES: [&str; 4] = ["critical", "warning", "info", "other"];
 
+/// One thing that the list of messages shows.
+enum Entry<'a> {
+    /// A message, with all who would have got it.
+    Sent(&'a Message, Vec<&'a str>),
+    /// What was not told.
+    Untold(&'a Untold),
+}
+
+impl<'a> Entry<'a> {
+    /// All of a run, in the order of time.
+    fn all(run: &'a Run) -> Vec<Self> {
+        let sent = letters(&run.messages).map(|(message, receivers)| Entry::Sent(message, receivers));
+        let mut entries: Vec<Self> = sent.chain(run.untold.iter().map(Entry::Untold)).collect();
+        entries.sort_by_key(Entry::at);
+        entries
+    }
+
+    fn at(&self) -> Timestamp {
+        match self {
+            Entry::Sent(message, _) => message.at,
+            Entry::Untold(untold) => untold.telling.at,
+        }
+    }
+
+    /// What it tells, or would have told.
+    fn tellings(&self) -> Vec<&'a Telling> {
+        match self {
+            Entry::Sent(message, _) => message.told.iter().chain(&message.counted).map(|telling| &**telling).collect(),
+            Entry::Untold(untold) => vec![&untold.telling],
+        }
+    }
+}
+
 /// A self-contained page.
 #[must_use]
 pub fn page(run: &Run, summary: &Summary, comparison: Option<&Comparison>) -> String {
     let mut page = String::with_capacity(64 << 10);
     let span = format!("{} – {}", format::day(run.from), format::day(run.to));
+    let entries = Entry::all(run);
     let _ = write!(
         page,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -40,13 +77,13 @@ pub fn page(run: &Run, summary: &Summary, comparison: Option<&Comparison>) -> St
         escaped(&span)
     );
     header(&mut page, run, summary, &span);
-    timeline(&mut page, run, summary);
+    timeline(&mut page, run, summary, &entries);
     rules(&mut page, summary);
     receivers(&mut page, summary);
     if let Some(comparison) = comparison {
         compared(&mut page, comparison);
     }
-    messages(&mut page, run);
+    messages(&mut page, &entries);
     let _ = write!(page, "</main>\n<div id=\"card\" hidden></div>\n<script>{SCRIPT}</script>\n</body></html>\n");
     page
 }
@@ -61,11 +98,14 @@ fn header(page: &mut String, run: &Run, summary: &Summary, span: &str) {
         format::count(usize::try_from(run.changes).unwrap_or(usize::MAX), "change"),
     );
     let weeks = seconds(run.to - run.from) / (7.0 * 86_400.0);
-    let per_week = if weeks > 0.0 { f64::from(summary.deliveries) / weeks } else { 0.0 };
+    let per_week = if weeks > 0.0 { f64::from(summary.messages) / weeks } else { 0.0 };
     let busiest = busiest_week(summary);
     let silent = summary.rules.iter().filter(|row| row.messages == 0).count();
+    let s = |count: u32| if count == 1 { "" } else { "s" };
+    let joined = if summary.joined > 0 { format!(", {} of them about several", summary.joined) } else { String::new() };
     let cards = [
-        (summary.deliveries.to_string(), format!("message{} sent", if summary.deliveries == 1 { "" } else { "s" })),
+        (summary.alerts.to_string(), format!("alert{}", s(summary.alerts))),
+        (summary.messages.to_string(), format!("message{}{joined}", s(summary.messages))),
         (format!("{per_week:.1}"), "a week on average".to_owned()),
         busiest.map_or_else(
             || ("0".to_owned(), "in the busiest week".to_owned()),
@@ -81,11 +121,24 @@ fn header(page: &mut String, run: &Run, summary: &Summary, span: &str) {
     let mut note = |text: String| {
         let _ = writeln!(page, "<p class=\"warn\">{}</p>", escaped(&text));
     };
-    if summary.to_nobody > 0 {
+    let untold = |state: &str| summary.untold.get(state).copied().unwrap_or(0);
+    let held: Vec<String> = ["silenced", "inhibited", "acknowledged"]
+        .into_iter()
+        .filter(|state| untold(state) > 0)
+        .map(|state| format!("{} {state}", untold(state)))
+        .collect();
+    if !held.is_empty() {
+        note(format!("Held back and never told: {}.", held.join(", ")));
+    }
+    if untold("nobody") > 0 {
+        let count = untold("nobody");
+        let them = if count == 1 { "it" } else { "them" };
+        note(format!("{} would have reached nobody: no route takes {them}.", format::count(count as usize, "alert")));
+    }
+    if untold("waiting") > 0 {
         note(format!(
-            "{} would have reached nobody: no route takes {}.",
-            format::count(summary.to_nobody as usize, "message"),
-            if summary.to_nobody == 1 { "it" } else { "them" }
+            "{} still waited for a group, a mute time or room in the hour at the end.",
+            format::count(untold("waiting") as usize, "alert")
         ));
     }
     if run.uncounted > 0 {
@@ -117,9 +170,9 @@ impl Axis {
     }
 }
 
-fn timeline(page: &mut String, run: &Run, summary: &Summary) {
+fn timeline(page: &mut String, run: &Run, summary: &Summary, entries: &[Entry<'_>]) {
     let axis = Axis { from: run.from, length: seconds(run.to - run.from).max(1.0) };
-    let busy: Vec<&Row> = summary.rules.iter().filter(|row| row.messages > 0).collect();
+    let busy: Vec<&Row> = summary.rules.iter().filter(|row| row.messages > 0 || row.untold > 0).collect();
     page.push_str("<section><h2>Timeline</h2>\n");
     if busy.is_empty() {
         page.push_str("<p class=\"dim\">Nothing was sent.</p></section>\n");
@@ -129,18 +182,24 @@ fn timeline(page: &mut String, run: &Run, summary: &Summary) {
     let mut stacks: HashMap<(usize, i64), u32> = HashMap::new();
     let lane_of: HashMap<&str, usize> = busy.iter().enumerate().map(|(lane, row)| (row.name.as_str(), lane)).collect();
     let mut tallest = vec![1_u32; busy.len()];
-    let mut dots: Vec<(usize, f64, u32, usize)> = Vec::new();
-    // Within a stack the gravest lie at the bottom, and what ended on top.
-    let mut order: Vec<(usize, &Message)> = run.messages.iter().enumerate().take(MAX_DOTS).collect();
-    order.sort_by_key(|(_, message)| {
-        (message.kind == "alert.resolved", CLASSES.iter().position(|class| *class == severity(message)))
+    let mut dots: Vec<Dot> = Vec::new();
+    // Within a stack the gravest lie at the bottom, and what ended or was not told on top.
+    let mut order: Vec<(usize, bool, &Telling, Timestamp)> = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let is_untold = matches!(entry, Entry::Untold(_));
+        order.extend(entry.tellings().into_iter().map(|telling| (index, is_untold, telling, entry.at())));
+    }
+    order.truncate(MAX_DOTS);
+    order.sort_by_key(|(_, is_untold, telling, _)| {
+        (*is_untold, telling.is_end(), CLASSES.iter().position(|class| *class == severity(telling)))
     });
-    for (index, message) in order {
-        let Some(lane) = lane_of.get(message.rule.as_str()).copied() else { continue };
-        let x = axis.x(message.at);
-        let column = column_of(x);
+    for (index, is_untold, telling, at) in order {
+        let Some(lane) = lane_of.get(telling.rule.as_str()).copied() else { continue };
+        let column = column_of(axis.x(at));
         let stack = stacks.entry((lane, column)).or_default();
-        dots.push((lane, (column as f64).mul_add(COLUMN, COLUMN / 2.0), *stack, index));
+        let more = if is_untold { " not" } else { "" };
+        let class = format!("{}{}{more}", severity(telling), if telling.is_end() { " end" } else { "" });
+        dots.push(Dot { lane, x: (column as f64).mul_add(COLUMN, COLUMN / 2.0), stack: *stack, class, entry: index });
         *stack += 1;
         if let Some(most) = tallest.get_mut(lane) {
             *most = (*most).max(*stack);
@@ -178,19 +237,22 @@ fn timeline(page: &mut String, run: &Run, summary: &Summary) {
             row.messages
         );
     }
-    for (lane, x, stack, index) in dots {
-        let (Some(message), Some(floor), Some(step)) = (run.messages.get(index), floors.get(lane), steps.get(lane)) else {
-            continue;
-        };
+    for Dot { lane, x, stack, class, entry } in dots {
+        let (Some(floor), Some(step)) = (floors.get(lane), steps.get(lane)) else { continue };
         let y = floor - 6.0 - f64::from(stack) * step;
-        let ended = if message.kind == "alert.resolved" { " end" } else { "" };
-        let _ = write!(
-            page,
-            "<circle class=\"{}{ended}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{DOT}\" data-i=\"{index}\"/>",
-            severity(message)
-        );
+        let _ = write!(page, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{DOT}\" data-i=\"{entry}\"/>");
     }
-    page.push_str("\n</svg></div>\n<p class=\"legend\"><i class=\"critical\"></i>critical <i class=\"warning\"></i>warning <i class=\"info\"></i>info <i class=\"other\"></i>other <i class=\"info end\"></i>ended <span class=\"dim\">· a dot is a message; bars are messages a week; click a rule or a dot</span></p></section>\n");
+    page.push_str("\n</svg></div>\n<p class=\"legend\"><i class=\"critical\"></i>critical <i class=\"warning\"></i>warning <i class=\"info\"></i>info <i class=\"other\"></i>other <i class=\"info end\"></i>ended <i class=\"not\"></i>not told <span class=\"dim\">· a dot is an alert in a message; bars are messages a week; click a rule or a dot</span></p></section>\n");
+}
+
+/// An alert on the timeline.
+struct Dot {
+    lane: usize,
+    x: f64,
+    stack: u32,
+    class: String,
+    /// Which entry of the list it stands for.
+    entry: usize,
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the drawing is about a thousand units wide")]
@@ -224,7 +286,7 @@ fn months(page: &mut String, axis: &Axis, run: &Run, height: f64) {
 }
 
 fn weeks(page: &mut String, axis: &Axis, run: &Run, height: f64) {
-    let mut day = super::monday(run.from.date_naive());
+    let mut day = monday(run.from.date_naive());
     while day <= run.to.date_naive() {
         let at = day.and_time(chrono::NaiveTime::MIN).and_utc();
         if at >= run.from {
@@ -246,10 +308,11 @@ fn tick(page: &mut String, x: f64, height: f64, name: &str) {
 fn histogram(page: &mut String, axis: &Axis, run: &Run, summary: &Summary) {
     let mut weeks = vec![[0_u32; 4]; summary.weeks.len()];
     for message in &run.messages {
-        let week = summary.weeks.binary_search(&super::monday(message.at.date_naive())).ok();
-        let class = CLASSES.iter().position(|class| *class == severity(message)).unwrap_or(3);
+        let week = summary.weeks.binary_search(&monday(message.at.date_naive())).ok();
+        let gravest = message.all().filter_map(|telling| CLASSES.iter().position(|class| *class == severity(telling))).min();
+        let class = gravest.unwrap_or(CLASSES.len() - 1);
         if let Some(count) = week.and_then(|week| weeks.get_mut(week)).and_then(|counts| counts.get_mut(class)) {
-            *count += u32::try_from(message.receivers.len().max(1)).unwrap_or(1);
+            *count += 1;
         }
     }
     let most = weeks.iter().map(|counts| counts.iter().sum::<u32>()).max().unwrap_or(0).max(1);
@@ -287,8 +350,8 @@ fn histogram(page: &mut String, axis: &Axis, run: &Run, summary: &Summary) {
     );
 }
 
-fn severity(message: &Message) -> &'static str {
-    match message.labels.get("severity").map(String::as_str) {
+fn severity(telling: &Telling) -> &'static str {
+    match telling.labels.get("severity").map(String::as_str) {
         Some("critical" | "page" | "error") => "critical",
         Some("warning") => "warning",
         Some("info" | "notice") => "info",
@@ -297,15 +360,16 @@ fn severity(message: &Message) -> &'static str {
 }
 
 fn rules(page: &mut String, summary: &Summary) {
-    page.push_str("<section><h2>Rules</h2>\n<div class=\"scroll\"><table><tr><th>Rule<th class=\"r\">Alerts<th class=\"r\">Messages<th class=\"r\">Tokens<th>To<th>Weeks<th class=\"r\">Busiest</tr>\n");
+    page.push_str("<section><h2>Rules</h2>\n<div class=\"scroll\"><table><tr><th>Rule<th class=\"r\">Alerts<th class=\"r\">Messages<th class=\"r\">Untold<th class=\"r\">Tokens<th>To<th>Weeks<th class=\"r\">Busiest</tr>\n");
     for row in &summary.rules {
         let class = if row.messages == 0 { " class=\"silent\"" } else { "" };
         let _ = write!(
             page,
-            "<tr{class}><td><a class=\"rule\" href=\"#messages\" data-rule=\"{0}\">{0}</a><td class=\"r\">{1}<td class=\"r\">{2}<td class=\"r\">{3}<td>{4}<td>",
+            "<tr{class}><td><a class=\"rule\" href=\"#messages\" data-rule=\"{0}\">{0}</a><td class=\"r\">{1}<td class=\"r\">{2}<td class=\"r\">{3}<td class=\"r\">{4}<td>{5}<td>",
             escaped(&row.name),
             row.alerts,
             row.messages,
+            few(row.untold),
             row.tokens,
             shares(row)
         );
@@ -325,14 +389,15 @@ fn receivers(page: &mut String, summary: &Summary) {
     if summary.receivers.is_empty() {
         return;
     }
-    page.push_str("<section><h2>Receivers</h2>\n<div class=\"scroll\"><table><tr><th>Receiver<th class=\"r\">Alerts<th class=\"r\">Messages<th class=\"r\">Tokens<th>Mostly of<th>Weeks<th class=\"r\">Busiest</tr>\n");
+    page.push_str("<section><h2>Receivers</h2>\n<div class=\"scroll\"><table><tr><th>Receiver<th class=\"r\">Alerts<th class=\"r\">Messages<th class=\"r\">Untold<th class=\"r\">Tokens<th>Mostly of<th>Weeks<th class=\"r\">Busiest</tr>\n");
     for row in &summary.receivers {
         let _ = write!(
             page,
-            "<tr><td>{}<td class=\"r\">{}<td class=\"r\">{}<td class=\"r\">{}<td>{}<td>",
+            "<tr><td>{}<td class=\"r\">{}<td class=\"r\">{}<td class=\"r\">{}<td class=\"r\">{}<td>{}<td>",
             escaped(&row.name),
             row.alerts,
             row.messages,
+            few(row.untold),
             row.tokens,
             shares(row)
         );
@@ -340,6 +405,11 @@ fn receivers(page: &mut String, summary: &Summary) {
         busiest(page, row, summary);
     }
     page.push_str("</table></div></section>\n");
+}
+
+/// A number that is mostly nothing.
+fn few(count: u32) -> String {
+    if count == 0 { String::new() } else { count.to_string() }
 }
 
 fn shares(row: &Row) -> String {
@@ -387,20 +457,22 @@ fn compared(page: &mut String, comparison: &Comparison) {
         lost.len(),
         changed.len()
     );
-    let sides = gained.iter().map(|message| ("gain", "+", message)).take(MAX_COMPARED);
-    let sides = sides.chain(lost.iter().map(|message| ("loss", "−", message)).take(MAX_COMPARED));
+    let sides = letters(gained).map(|(message, receivers)| ("gain", "+", message, receivers)).take(MAX_COMPARED);
+    let sides = sides.chain(letters(lost).map(|(message, receivers)| ("loss", "−", message, receivers)).take(MAX_COMPARED));
     let mut sides: Vec<_> = sides.collect();
-    sides.sort_by_key(|(_, _, message)| message.at);
+    sides.sort_by_key(|(_, _, message, _)| message.at);
     if !sides.is_empty() {
         page.push_str("<div class=\"scroll\"><table>\n");
-        for (class, sign, message) in sides {
+        for (class, sign, message, receivers) in sides {
+            let mut rules: Vec<&str> = message.told.iter().map(|telling| telling.rule.as_str()).collect();
+            rules.dedup();
             let _ = writeln!(
                 page,
                 "<tr class=\"{class}\"><td>{sign}<td class=\"t\">{}<td>{}<td>{}<td>{}</tr>",
-                message.at.format("%Y-%m-%d %H:%M"),
-                escaped(&message.rule),
-                escaped(&message.summary),
-                escaped(&message.receivers.join(", "))
+                time(message.at),
+                escaped(&rules.join(", ")),
+                escaped(&message.title()),
+                escaped(&receivers.join(", "))
             );
         }
         page.push_str("</table></div>\n");
@@ -408,58 +480,123 @@ fn compared(page: &mut String, comparison: &Comparison) {
     if !changed.is_empty() {
         page.push_str("<h3>Changed</h3><div class=\"scroll\"><table>\n");
         for (was, is) in changed.iter().take(MAX_COMPARED) {
-            let severity =
-                |message: &Message| message.labels.get("severity").map(|text| format!(" [{text}]")).unwrap_or_default();
-            let _ = writeln!(
-                page,
-                "<tr><td class=\"t\"><del>{}</del><br><ins>{}</ins><td>{}<td><del>{}</del><br><ins>{}</ins></tr>",
-                was.at.format("%Y-%m-%d %H:%M"),
-                is.at.format("%Y-%m-%d %H:%M"),
-                escaped(&is.rule),
-                escaped(&format!("{}{}", was.summary, severity(was))),
-                escaped(&format!("{}{}", is.summary, severity(is)))
-            );
+            let (gone, new) = parts(was, is);
+            let lines = |tag: &str, tellings: &[&Telling]| -> String {
+                let line = |telling: &&Telling| {
+                    let severity = telling.labels.get("severity").map(|text| format!(" [{text}]")).unwrap_or_default();
+                    format!("<{tag}>{}</{tag}>", escaped(&format!("{}: {}{severity}", telling.rule, telling.summary)))
+                };
+                tellings.iter().take(MAX_ALERTS).map(line).collect::<Vec<_>>().join("<br>")
+            };
+            let words = [lines("del", &gone), lines("ins", &new)].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+            let words = if words.is_empty() { escaped(&is.title()) } else { words.join("<br>") };
+            let when =
+                if was.at == is.at { time(is.at) } else { format!("<del>{}</del><br><ins>{}</ins>", time(was.at), time(is.at)) };
+            let _ = writeln!(page, "<tr><td class=\"t\">{when}<td>{words}<td>{}</tr>", escaped(&is.receiver));
         }
         page.push_str("</table></div>\n");
     }
     page.push_str("</section>\n");
 }
 
-fn messages(page: &mut String, run: &Run) {
+fn time(at: Timestamp) -> String {
+    at.format("%Y-%m-%d %H:%M").to_string()
+}
+
+fn messages(page: &mut String, entries: &[Entry<'_>]) {
     page.push_str(
         "<section id=\"messages\"><h2>Messages</h2>\n<p class=\"tools\"><input id=\"find\" type=\"search\" placeholder=\"token, rule, receiver, words …\" \
-         aria-label=\"filter\"> <span id=\"shown\" class=\"dim\"></span></p>\n<div class=\"scroll\"><table id=\"list\">\n",
+         aria-label=\"filter\"> <span id=\"shown\" class=\"dim\"></span></p>\n<table id=\"list\">\n",
     );
-    for (index, message) in run.messages.iter().enumerate().take(MAX_LISTED) {
-        let receivers = if message.receivers.is_empty() { NOBODY.to_owned() } else { message.receivers.join(", ") };
-        let description = message
-            .description
-            .as_deref()
-            .filter(|text| !text.trim().is_empty())
-            .map(|text| format!("<p>{}</p>", escaped(text.trim())))
-            .unwrap_or_default();
-        let _ = writeln!(
+    for (index, entry) in entries.iter().enumerate().take(MAX_LISTED) {
+        let tellings = entry.tellings();
+        let Some(first) = tellings.first() else { continue };
+        let mut rules: Vec<&str> = tellings.iter().map(|telling| telling.rule.as_str()).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        let (not, fate) = match entry {
+            Entry::Sent(_, receivers) => ("", format!("to {}", receivers.join(", "))),
+            Entry::Untold(untold) => (" not", fate(untold)),
+        };
+        let _ = write!(
             page,
-            "<tr id=\"m{index}\" data-rule=\"{0}\"><td class=\"t\">{1}<td><i class=\"{2}{3}\"></i><td><b>{4}</b>{description}\
-             <p class=\"dim\">{0} · {5} · to {6}</p></tr>",
-            escaped(&message.rule),
-            message.at.format("%Y-%m-%d<br>%H:%M"),
-            severity(message),
-            if message.kind == "alert.resolved" { " end" } else { "" },
-            escaped(&message.summary),
-            escaped(&message.reason),
-            escaped(&receivers)
+            "<tr id=\"m{index}\" data-rule=\"{}\"><td class=\"t\">{}<td><i class=\"{}{}{not}\"></i><td>",
+            escaped(&rules.join("\n")),
+            entry.at().format("%Y-%m-%d<br>%H:%M"),
+            severity(first),
+            if tellings.iter().all(|telling| telling.is_end()) { " end" } else { "" },
         );
+        match entry {
+            Entry::Sent(message, _) if tellings.len() > 1 => several(page, message, &fate),
+            _ => {
+                let description = first.description.as_deref().map(str::trim).filter(|text| !text.is_empty());
+                let description = description.map(|text| format!("<p>{}</p>", escaped(text))).unwrap_or_default();
+                let is_digest = matches!(entry, Entry::Sent(message, _) if message.shape == Shape::Digest);
+                let _ = write!(
+                    page,
+                    "<b>{}</b>{}<p class=\"dim\">{}{}</p>",
+                    escaped(&first.summary),
+                    if is_digest { format!("<details><summary>its text</summary>{description}</details>") } else { description },
+                    if is_digest { String::new() } else { escaped(&format!("{} · {} · ", first.rule, first.reason)) },
+                    escaped(&fate)
+                );
+            }
+        }
+        page.push_str("</tr>\n");
     }
-    page.push_str("</table></div>\n");
-    if run.messages.len() > MAX_LISTED {
+    page.push_str("</table>\n");
+    if entries.len() > MAX_LISTED {
         let _ = writeln!(
             page,
             "<p class=\"dim\">The first {MAX_LISTED} of {} are listed; --format csv gives them all.</p>",
-            run.messages.len()
+            entries.len()
         );
     }
     page.push_str("</section>\n");
+}
+
+/// A message about several alerts.
+fn several(page: &mut String, message: &Message, fate: &str) {
+    let all = message.told.len() + message.counted.len();
+    let _ = write!(page, "<b>{}</b>", format::count(all, "alert"));
+    page.push_str("<ul>");
+    for telling in message.told.iter().take(MAX_ALERTS) {
+        let end = if telling.is_end() { " end" } else { "" };
+        let _ = write!(
+            page,
+            "<li><i class=\"{}{end}\"></i>{} <span class=\"dim\">{} · {}</span>",
+            severity(telling),
+            escaped(&telling.summary),
+            escaped(&telling.rule),
+            escaped(&telling.reason)
+        );
+    }
+    let more = all.saturating_sub(message.told.len().min(MAX_ALERTS));
+    if more > 0 {
+        let _ = write!(page, "<li class=\"dim\">and {more} more");
+    }
+    let why = match (&message.note, &message.group_key) {
+        (Some(note), _) => format!("{note} · "),
+        (None, Some(key)) => format!("group {key} · "),
+        (None, None) => String::new(),
+    };
+    let before = match message.told_before {
+        0 => String::new(),
+        before => format!("{} told before, still firing · ", format::count(before as usize, "alert")),
+    };
+    let _ = write!(page, "</ul><p class=\"dim\">{}</p>", escaped(&format!("{why}{before}{fate}")));
+}
+
+/// What became of what was not told, in words.
+fn fate(untold: &Untold) -> String {
+    let to = untold.receiver.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
+    match (untold.state, &untold.holder) {
+        ("nobody", _) => "not told: no route takes it".to_owned(),
+        ("waiting", _) => format!("not told yet: it still waited at the end{to}"),
+        ("silenced", Some(id)) => format!("not told: silenced by {id}{to}"),
+        ("inhibited", Some(id)) => format!("not told: inhibited by {id}{to}"),
+        (state, _) => format!("not told: {state}{to}"),
+    }
 }
 
 fn cut(text: &str, most: usize) -> String {

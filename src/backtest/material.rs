@@ -16,7 +16,7 @@ use crate::{
     api::Payload,
     replay::Replay,
     store::model::VersionRow,
-    supply::{Endpoint, Record, RecordKey, Resource, Timestamp, Token, TokenId},
+    supply::{Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId},
     wire,
 };
 
@@ -242,14 +242,32 @@ impl Material {
         Ok(material)
     }
 
-    /// Adds a token's recorded versions: at each instant at which the daemon saw something else, its records as they stood then.
-    pub fn record(&mut self, token: &Token, rows: Vec<VersionRow>, from: Timestamp, to: Timestamp) {
+    /// Adds a token's recorded versions: at each instant at which the daemon saw something else, its records as they stood then, and
+    /// for each of its `feeds` the first answer, the baseline, also where there was nothing in it.
+    pub fn record(
+        &mut self,
+        token: &Token,
+        feeds: &[(Endpoint, FeedState)],
+        rows: Vec<VersionRow>,
+        from: Timestamp,
+        to: Timestamp,
+    ) {
         self.tokens.push(token.item.clone());
         let mut by_resource: BTreeMap<Resource, Vec<VersionRow>> = BTreeMap::new();
         for row in rows.into_iter().filter(|row| row.at <= to) {
             by_resource.entry(row.resource).or_default().push(row);
         }
-        for (resource, mut rows) in by_resource {
+        let began = |resource: Resource| {
+            let own = feeds.iter().filter(|(endpoint, _)| endpoint.is_per_token() && endpoint.resource() == Some(resource));
+            own.filter_map(|(_, feed)| feed.baseline_at).min()
+        };
+        for resource in Resource::ALL {
+            let mut rows = by_resource.remove(&resource).unwrap_or_default();
+            // What a page about many tokens brought before the token's own feed was read is no more than part of the baseline.
+            let from = began(resource).map_or(from, |at| from.max(at));
+            if began(resource).is_some() && from <= to && rows.iter().all(|row| row.at > from) {
+                self.inputs.push(Input { at: from, token: token.id.clone(), said: said(resource, std::iter::empty()) });
+            }
             rows.sort_by_key(|row| row.at);
             let mut alive: BTreeMap<RecordKey, Record> = BTreeMap::new();
             let mut rows = rows.into_iter().peekable();

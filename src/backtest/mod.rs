@@ -1,34 +1,41 @@
-//! What rules would have sent: history through the real diff, evaluation, routes and templates.
+//! What rules would have sent: history through the real diff, evaluation, routes, grouping, silences and templates.
 //!
-//! The cast: [`Material`] is what a source said and when; [`run`] plays it through [`crate::replay`] and keeps every message in a
-//! [`Run`]; [`Summary`] counts them per rule, receiver and week; [`compare`] holds two runs against each other; `html` draws a report.
+//! The cast: [`Material`] is what a source said and when; [`run`] plays it through [`crate::replay`] and keeps in a [`Run`] what was
+//! decided to be told (a [`Telling`]), the [`Message`]s that were made of it, and what was held back ([`Untold`]); [`Summary`] counts them
+//! per rule, receiver and week; [`compare`] holds two runs against each other; `html` draws a report.
 
 mod html;
 mod material;
+mod summary;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
-use chrono::{Datelike, Days, NaiveDate, TimeDelta};
-use serde::Serialize;
+use chrono::TimeDelta;
+use serde::{Serialize, Serializer};
 
 use crate::{
-    alert::Labels,
-    replay::{Pace, Replay},
+    alert::{Labels, Notice},
+    format,
+    group::Holder,
+    replay::{Mail, Pace, Replay, Sent},
     route::RouteTree,
     rules::RuleSet,
-    supply::{Resource, Timestamp},
+    store::model::Shape,
+    supply::{NoticeId, Resource, Timestamp},
     watch::Watch,
 };
 
 pub use html::page;
 pub use material::{Material, MaterialError};
+pub use summary::{Row, Summary};
 
-/// Messages that are kept of one run; more are counted. A rule that sends more is understood long before.
+/// What is kept of one run, tellings and messages each; more are counted. A rule that sends more is understood long before.
 const MAX_MESSAGES: usize = 200_000;
-/// Weeks that are told apart.
-const MAX_WEEKS: usize = 1_000;
 
 /// By what history is judged.
 #[derive(Clone, Copy, Debug)]
@@ -37,21 +44,23 @@ pub struct Judge<'a> {
     pub rules: &'a RuleSet,
     /// The routes.
     pub routes: &'a RouteTree,
+    /// Limits, digests and silences.
+    pub mail: &'a Mail,
     /// Groups, and which tokens are looked at.
     pub watch: &'a Watch,
     /// Proof of removals, and how often conditions that read the clock are looked at.
     pub pace: Pace,
 }
 
-/// Something that would have been told: one message to each of its receivers.
+/// Something that was decided to be told of an alert, to each of its receivers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Message {
+pub struct Telling {
     /// The same in two runs where the same rule tells the same of the same alert.
-    pub id: String,
+    pub id: NoticeId,
     /// The alert that it tells of.
     pub alert: String,
-    /// When.
+    /// When it was decided.
     pub at: Timestamp,
     /// `alert` name of the rule.
     pub rule: String,
@@ -68,12 +77,136 @@ pub struct Message {
     pub reason: String,
     /// Labels.
     pub labels: Labels,
-    /// Who would have got it.
+    /// To whom it was to be told.
     pub receivers: Vec<String>,
     /// First line.
     pub summary: String,
     /// The rest.
     pub description: Option<String>,
+}
+
+impl Telling {
+    fn of(notice: &Notice) -> Self {
+        let body = &notice.body;
+        let text = |name: &str| body.annotations.get(name).cloned();
+        Self {
+            id: notice.id.clone(),
+            alert: notice.alert.to_string(),
+            at: notice.at,
+            rule: body.rule.clone(),
+            token: body.token.as_ref().map(|token| token.id.clone()),
+            symbol: body.token.as_ref().map(|token| token.symbol.clone()),
+            resource: body.resource,
+            kind: notice.kind.as_str(),
+            reason: body.reason.clone(),
+            receivers: notice.receivers.iter().map(ToString::to_string).collect(),
+            summary: text("summary").unwrap_or_default(),
+            description: text("description"),
+            labels: body.labels.clone(),
+        }
+    }
+
+    /// Whether it tells the end of its alert.
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        self.kind == "alert.resolved"
+    }
+}
+
+/// A message that one receiver would have got.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub receiver: String,
+    /// How it came to be: one alert by itself, a group, many that were put together, a summary above the hour's limit, a digest.
+    #[serde(serialize_with = "word_of")]
+    pub shape: Shape,
+    /// Its group, where a route makes one.
+    pub group_key: Option<String>,
+    /// Why many were put into one message.
+    pub note: Option<String>,
+    /// What it tells.
+    #[serde(rename = "alerts")]
+    pub told: Vec<Arc<Telling>>,
+    /// What it counts without telling it.
+    #[serde(serialize_with = "count_of")]
+    pub counted: Vec<Arc<Telling>>,
+    /// What something later of the same alert in it stands for.
+    #[serde(serialize_with = "count_of")]
+    pub merged: Vec<Arc<Telling>>,
+    /// Alerts of its group that were told before and still fired.
+    pub told_before: u32,
+}
+
+fn word_of<S: Serializer>(shape: &Shape, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(shape.as_str())
+}
+
+fn count_of<S: Serializer>(tellings: &[Arc<Telling>], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(tellings.len() as u64)
+}
+
+impl Message {
+    /// Everything that it stands for: told, counted and merged.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Telling>> {
+        self.told.iter().chain(&self.counted).chain(&self.merged)
+    }
+
+    /// What it says in one line.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let more = (self.told.len() + self.counted.len()).saturating_sub(1);
+        match self.told.first() {
+            Some(first) if more > 0 => format!("{} (and {more} more)", first.summary),
+            Some(first) => first.summary.clone(),
+            None => format::count(self.counted.len(), "alert"),
+        }
+    }
+
+    /// Whether another message says the same at the same time, to whomever.
+    #[must_use]
+    pub fn says_as(&self, other: &Self) -> bool {
+        let words = |message: &Self| (message.at, message.shape, message.group_key.clone(), message.counted.len());
+        let alike = |a: &Arc<Telling>, b: &Arc<Telling>| {
+            Arc::ptr_eq(a, b) || (&a.id, &a.summary, &a.description, &a.labels) == (&b.id, &b.summary, &b.description, &b.labels)
+        };
+        words(self) == words(other)
+            && self.told.len() == other.told.len()
+            && self.told.iter().zip(&other.told).all(|(a, b)| alike(a, b))
+    }
+}
+
+/// Messages that follow each other and say the same to several receivers, as one, with all their receivers.
+pub fn letters(messages: &[Message]) -> impl Iterator<Item = (&Message, Vec<&str>)> {
+    // What one pass makes comes receiver by receiver: of one instant, the same may stand apart.
+    messages.chunk_by(|a, b| a.at == b.at).flat_map(|instant| {
+        let mut letters: Vec<(&Message, Vec<&str>)> = Vec::new();
+        for message in instant {
+            // Many at once are told in few messages; a look back over some is enough.
+            match letters.iter_mut().rev().take(64).find(|(letter, _)| letter.says_as(message)) {
+                Some((_, receivers)) => receivers.push(&message.receiver),
+                None => letters.push((message, vec![&message.receiver])),
+            }
+        }
+        letters
+    })
+}
+
+/// Something that was decided to be told to somebody, and was not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Untold {
+    /// What.
+    pub telling: Arc<Telling>,
+    /// To whom; none where no route takes it.
+    pub receiver: Option<String>,
+    /// `silenced`, `inhibited`, `acknowledged`; `waiting` where the run ended before its message was made; `nobody`.
+    pub state: &'static str,
+    /// The silence or the alert that held it back.
+    pub holder: Option<String>,
 }
 
 /// What came of a run.
@@ -87,9 +220,13 @@ pub struct Run {
     pub tokens: usize,
     /// What the diff told.
     pub changes: u64,
-    /// What would have been told, in order.
+    /// What was decided to be told, in order; digests and what is told again stand in the messages alone.
+    pub tellings: Vec<Arc<Telling>>,
+    /// The messages, in order.
     pub messages: Vec<Message>,
-    /// Messages beyond [`MAX_MESSAGES`], which are only counted.
+    /// What was not told, in the order in which it was decided.
+    pub untold: Vec<Untold>,
+    /// Tellings and messages beyond [`MAX_MESSAGES`], which are only counted.
     pub uncounted: u64,
     /// `alert` names of all rules, in the order of their files.
     pub rules: Vec<String>,
@@ -100,47 +237,76 @@ pub struct Run {
 /// Plays `material` from `from` to `to`. `heard` is told now and then how far it has come, from 0 to 1.
 #[must_use]
 pub fn run(material: &Material, judge: &Judge<'_>, from: Timestamp, to: Timestamp, mut heard: impl FnMut(f64)) -> Run {
-    let mut replay = Replay::new(judge.rules, judge.routes, judge.watch, judge.pace, from);
+    let mut replay = Replay::new(judge.rules, judge.routes, judge.watch, judge.pace, from).with_mail(judge.mail.clone());
     let mut run = Run {
         from,
         to,
         tokens: material.token_count(),
         changes: 0,
+        tellings: Vec::new(),
         messages: Vec::new(),
+        untold: Vec::new(),
         uncounted: 0,
         rules: judge.rules.rules.iter().map(|rule| rule.name.clone()).collect(),
         template_errors: Vec::new(),
     };
+    let mut known: HashMap<NoticeId, Arc<Telling>> = HashMap::new();
     let whole = seconds(to - from).max(1.0);
     material.play(&mut replay, to, |replay| {
         run.changes += replay.take_changes().len() as u64;
         for notice in replay.take_told() {
+            if run.tellings.len() >= MAX_MESSAGES {
+                run.uncounted += 1;
+                continue;
+            }
+            let telling = Arc::new(Telling::of(&notice));
+            if telling.receivers.is_empty() {
+                run.untold.push(Untold { telling: telling.clone(), receiver: None, state: "nobody", holder: None });
+            }
+            known.insert(telling.id.clone(), telling.clone());
+            run.tellings.push(telling);
+        }
+        for sent in replay.take_sent() {
             if run.messages.len() >= MAX_MESSAGES {
                 run.uncounted += 1;
                 continue;
             }
-            let body = notice.body;
-            let text = |name: &str| body.annotations.get(name).cloned();
-            run.messages.push(Message {
-                id: notice.id.to_string(),
-                alert: notice.alert.to_string(),
-                at: notice.at,
-                rule: body.rule.clone(),
-                token: body.token.as_ref().map(|token| token.id.clone()),
-                symbol: body.token.as_ref().map(|token| token.symbol.clone()),
-                resource: body.resource,
-                kind: notice.kind.as_str(),
-                reason: body.reason.clone(),
-                receivers: notice.receivers.iter().map(ToString::to_string).collect(),
-                summary: text("summary").unwrap_or_default(),
-                description: text("description"),
-                labels: body.labels,
-            });
+            run.messages.push(message(sent, &mut known));
         }
         heard((seconds(replay.now() - from) / whole).clamp(0.0, 1.0));
     });
+    run.untold.extend(replay.untold().into_iter().filter_map(|untold| {
+        let telling = known.get(&untold.notice)?.clone();
+        let (state, holder) = match untold.by {
+            Some(held) => (held.by.as_str(), (held.by != Holder::Ack).then_some(held.id)),
+            None => ("waiting", None),
+        };
+        Some(Untold { telling, receiver: Some(untold.receiver.to_string()), state, holder })
+    }));
+    run.untold.sort_by_key(|untold| untold.telling.at);
     run.template_errors = replay.template_errors().iter().map(|(rule, error)| (rule.to_string(), error.clone())).collect();
     run
+}
+
+fn message(sent: Sent, known: &mut HashMap<NoticeId, Arc<Telling>>) -> Message {
+    let mut of = |notices: Vec<Arc<Notice>>| -> Vec<Arc<Telling>> {
+        let tellings = notices.iter().map(|notice| {
+            // A digest, or what is told again: it was made on the way.
+            known.entry(notice.id.clone()).or_insert_with(|| Arc::new(Telling::of(notice))).clone()
+        });
+        tellings.collect()
+    };
+    Message {
+        at: sent.at,
+        receiver: sent.receiver.to_string(),
+        shape: sent.bundle.shape,
+        group_key: sent.bundle.group_key,
+        note: sent.bundle.note,
+        told_before: sent.bundle.told_before,
+        told: of(sent.told),
+        counted: of(sent.counted),
+        merged: of(sent.merged),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds of a few hundred years fit a double")]
@@ -148,190 +314,64 @@ fn seconds(span: TimeDelta) -> f64 {
     span.num_seconds() as f64
 }
 
-/// What a run comes to.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Summary {
-    /// First days of the weeks (Mondays), in order.
-    pub weeks: Vec<NaiveDate>,
-    /// The rules, those that would have sent the most first; those that would have sent nothing last.
-    pub rules: Vec<Row>,
-    /// The receivers, likewise.
-    pub receivers: Vec<Row>,
-    /// Rule and token that would have sent the most, with how many messages; at most ten.
-    pub noisiest: Vec<(String, String, u32)>,
-    /// Deliveries in all: a message to two receivers counts twice.
-    pub deliveries: u32,
-    /// Messages that nobody would have got.
-    pub to_nobody: u32,
-}
-
-/// What a rule sends, or a receiver gets.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Row {
-    /// Rule or receiver.
-    pub name: String,
-    /// Alerts concerned.
-    pub alerts: u32,
-    /// Messages: one to each receiver.
-    pub messages: u32,
-    /// Messages in each of [`Summary::weeks`].
-    pub by_week: Vec<u32>,
-    /// For a rule: its receivers; for a receiver: its rules; with messages.
-    pub shares: BTreeMap<String, u32>,
-    /// Tokens concerned.
-    pub tokens: u32,
-}
-
-impl Row {
-    /// Messages of the busiest week, with its index.
-    #[must_use]
-    pub fn busiest(&self) -> Option<(usize, u32)> {
-        // The first of equals: the earliest.
-        self.by_week.iter().copied().enumerate().rev().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0)
-    }
-}
-
-impl Summary {
-    /// Counts a run.
-    #[must_use]
-    pub fn of(run: &Run) -> Self {
-        let weeks = weeks(run.from, run.to);
-        let mut rules = Tally::new(weeks.len());
-        let mut receivers = Tally::new(weeks.len());
-        let mut pairs: HashMap<(&str, &str), u32> = HashMap::new();
-        let (mut deliveries, mut to_nobody) = (0, 0);
-        for rule in &run.rules {
-            rules.row(rule);
-        }
-        for message in &run.messages {
-            let monday = monday(message.at.date_naive());
-            let week = weeks.binary_search(&monday).ok();
-            let name = message.symbol.as_deref().or(message.token.as_deref()).unwrap_or("–");
-            for receiver in &message.receivers {
-                deliveries += 1;
-                rules.count(message, &message.rule, receiver, week);
-                receivers.count(message, receiver, &message.rule, week);
-                *pairs.entry((&message.rule, name)).or_default() += 1;
-            }
-            if message.receivers.is_empty() {
-                to_nobody += 1;
-                rules.count(message, &message.rule, NOBODY, week);
-                *pairs.entry((&message.rule, name)).or_default() += 1;
-            }
-        }
-        let mut noisiest: Vec<_> =
-            pairs.into_iter().map(|((rule, token), count)| (rule.to_owned(), token.to_owned(), count)).collect();
-        noisiest.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (&a.0, &a.1).cmp(&(&b.0, &b.1))));
-        noisiest.truncate(10);
-        Self { weeks, rules: rules.rows(), receivers: receivers.rows(), noisiest, deliveries, to_nobody }
-    }
-}
-
-/// Stands for a receiver where there is none.
-pub const NOBODY: &str = "(nobody)";
-
-/// Rows under way.
-struct Tally<'a> {
-    weeks: usize,
-    rows: BTreeMap<&'a str, Row>,
-    alerts: BTreeMap<&'a str, BTreeSet<&'a str>>,
-    tokens: BTreeMap<&'a str, BTreeSet<&'a str>>,
-}
-
-impl<'a> Tally<'a> {
-    fn new(weeks: usize) -> Self {
-        Self { weeks, rows: BTreeMap::new(), alerts: BTreeMap::new(), tokens: BTreeMap::new() }
-    }
-
-    fn row(&mut self, name: &'a str) -> &mut Row {
-        let weeks = self.weeks;
-        self.rows.entry(name).or_insert_with(|| Row { name: name.to_owned(), by_week: vec![0; weeks], ..Row::default() })
-    }
-
-    fn count(&mut self, message: &'a Message, name: &'a str, share: &str, week: Option<usize>) {
-        self.alerts.entry(name).or_default().insert(&message.alert);
-        if let Some(token) = &message.token {
-            self.tokens.entry(name).or_default().insert(token);
-        }
-        let row = self.row(name);
-        row.messages += 1;
-        *row.shares.entry(share.to_owned()).or_default() += 1;
-        if let Some(count) = week.and_then(|week| row.by_week.get_mut(week)) {
-            *count += 1;
-        }
-    }
-
-    fn rows(self) -> Vec<Row> {
-        let size = |sets: &BTreeMap<&str, BTreeSet<&str>>, name: &str| {
-            u32::try_from(sets.get(name).map_or(0, BTreeSet::len)).unwrap_or(u32::MAX)
-        };
-        let mut rows: Vec<Row> = self
-            .rows
-            .into_values()
-            .map(|row| Row { alerts: size(&self.alerts, &row.name), tokens: size(&self.tokens, &row.name), ..row })
-            .collect();
-        rows.sort_by(|a, b| b.messages.cmp(&a.messages).then_with(|| a.name.cmp(&b.name)));
-        rows
-    }
-}
-
-fn monday(day: NaiveDate) -> NaiveDate {
-    day.checked_sub_days(Days::new(u64::from(day.weekday().num_days_from_monday()))).unwrap_or(day)
-}
-
-fn weeks(from: Timestamp, to: Timestamp) -> Vec<NaiveDate> {
-    let mut weeks = Vec::new();
-    let mut next = Some(monday(from.date_naive()));
-    while let Some(week) = next.filter(|week| *week <= to.date_naive() && weeks.len() < MAX_WEEKS) {
-        weeks.push(week);
-        next = week.checked_add_days(Days::new(7));
-    }
-    weeks
-}
-
 /// What another set of rules would change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
-    /// What only the other rules would send: whole messages, or further receivers of one.
+    /// What only the other rules would send.
     pub gained: Vec<Message>,
     /// What only these rules send.
     pub lost: Vec<Message>,
-    /// What both send, at another time or with other words or labels: as it is, as it would be.
+    /// What both send, at another time, with other words or labels, or with more or fewer alerts in it: as it is, as it would be.
     pub changed: Vec<(Message, Message)>,
     /// What both send alike.
     pub same: u32,
 }
 
-/// Holds what the rules at work send against what other rules would send.
+/// Holds what the rules at work send against what other rules would send. Two messages to one receiver are the same one where they
+/// tell the same of an alert.
 #[must_use]
 pub fn compare(now: &Run, other: &Run) -> Comparison {
     let mut comparison = Comparison::default();
-    let mut before: HashMap<&str, &Message> = now.messages.iter().map(|message| (message.id.as_str(), message)).collect();
+    let mut places: HashMap<(&str, &NoticeId), usize> = HashMap::new();
+    for (index, message) in now.messages.iter().enumerate() {
+        places.extend(message.all().map(|telling| ((message.receiver.as_str(), &telling.id), index)));
+    }
+    let mut is_taken = vec![false; now.messages.len()];
     for message in &other.messages {
-        let Some(was) = before.remove(message.id.as_str()) else {
+        let before = message
+            .all()
+            .filter_map(|telling| places.get(&(message.receiver.as_str(), &telling.id)).copied())
+            .find(|index| is_taken.get(*index) == Some(&false));
+        let Some((was, index)) = before.and_then(|index| Some((now.messages.get(index)?, index))) else {
             comparison.gained.push(message.clone());
             continue;
         };
-        let only = |of: &Message, without: &Message| {
-            let receivers: Vec<String> = of.receivers.iter().filter(|name| !without.receivers.contains(name)).cloned().collect();
-            (!receivers.is_empty()).then(|| Message { receivers, ..of.clone() })
-        };
-        let (gained, lost) = (only(message, was), only(was, message));
-        let is_changed = (was.at, &was.summary, &was.description, &was.labels)
-            != (message.at, &message.summary, &message.description, &message.labels);
-        if gained.is_none() && lost.is_none() && !is_changed {
-            comparison.same += 1;
+        if let Some(taken) = is_taken.get_mut(index) {
+            *taken = true;
         }
-        comparison.gained.extend(gained);
-        comparison.lost.extend(lost);
-        if is_changed {
+        if was.says_as(message) {
+            comparison.same += 1;
+        } else {
             comparison.changed.push((was.clone(), message.clone()));
         }
     }
-    comparison.lost.extend(now.messages.iter().filter(|message| before.contains_key(message.id.as_str())).cloned());
-    comparison.lost.sort_by_key(|message| message.at);
+    let lost = now.messages.iter().zip(&is_taken).filter(|(_, taken)| !**taken).map(|(message, _)| message.clone());
+    comparison.lost = lost.collect();
     comparison
+}
+
+/// A message beside another: what of it the other does not tell, as `(what is gone, what is new)`.
+#[must_use]
+pub fn parts<'m>(was: &'m Message, is: &'m Message) -> (Vec<&'m Telling>, Vec<&'m Telling>) {
+    let only = |of: &'m Message, without: &Message| {
+        let ids: BTreeMap<&NoticeId, &Telling> = without.told.iter().map(|telling| (&telling.id, &**telling)).collect();
+        let is_other = |telling: &&'m Telling| {
+            ids.get(&telling.id).is_none_or(|other| {
+                (&other.summary, &other.description, &other.labels) != (&telling.summary, &telling.description, &telling.labels)
+            })
+        };
+        of.told.iter().map(|telling| &**telling).filter(is_other).collect::<Vec<_>>()
+    };
+    (only(was, is), only(is, was))
 }

@@ -11,12 +11,12 @@
     const on = new Set();
     let count = 0;
     for (const [row, text] of rows) {
-      const fits = (!rule || row.dataset.rule === rule) && words.every(word => text.includes(word));
+      const fits = (!rule || row.dataset.rule.split('\n').includes(rule)) && words.every(word => text.includes(word));
       row.hidden = !fits;
       if (fits) { count += 1; on.add(row.id); }
     }
     const some = rule || words.length;
-    shown.textContent = some ? count + ' of ' + rows.length + (rule ? ' · only ' + rule + ' (click it again for all)' : '') : rows.length + ' messages';
+    shown.textContent = some ? count + ' of ' + rows.length + (rule ? ' · only ' + rule + ' (click it again for all)' : '') : rows.length + ' entries';
     if (svg) svg.classList.toggle('only', Boolean(some));
     for (const circle of circles) circle.classList.toggle('on', on.has('m' + circle.dataset.i));
     for (const lane of lanes) lane.classList.toggle('on', lane.dataset.rule === rule);

@@ -49,7 +49,7 @@ fn routes() -> RouteTree {
 
 fn played(material: &Material, rules: &RuleSet, from: &str, to: &str) -> Run {
     let (routes, watch) = (routes(), Watch::build(&config::Watch { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap());
-    let judge = Judge { rules, routes: &routes, watch: &watch, pace: Pace::default() };
+    let judge = Judge { rules, routes: &routes, mail: &Mail::default(), watch: &watch, pace: Pace::default() };
     run(material, &judge, at(from), at(to), |_| {})
 }
 
@@ -83,7 +83,7 @@ fn a_data_folder_tells_leads_at_their_time_and_burns_as_they_happened() {
     let material = Material::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
     let run = played(&material, &compiled(RULES), "2026-01-20", "2026-03-01");
     let told: Vec<_> =
-        run.messages.iter().map(|message| (message.at.to_rfc3339(), message.rule.as_str(), message.reason.as_str())).collect();
+        run.tellings.iter().map(|telling| (telling.at.to_rfc3339(), telling.rule.as_str(), telling.reason.as_str())).collect();
     let expected = [
         ("2026-02-03T00:00:00+00:00", "Big", "lead 7d"),
         ("2026-02-09T00:00:00+00:00", "Big", "lead 1d"),
@@ -91,8 +91,13 @@ fn a_data_folder_tells_leads_at_their_time_and_burns_as_they_happened() {
         ("2026-02-20T00:00:00+00:00", "Burned", "added"),
     ];
     assert_eq!(told, expected.map(|(at, rule, reason)| (at.to_owned(), rule, reason)));
-    assert_eq!(run.messages[0].summary, "x 5.00K on 10 Feb 2026");
-    assert_eq!(run.messages[0].receivers, ["desk", "ops"].map(str::to_owned).into_iter().rev().collect::<Vec<_>>());
+    let messages: Vec<_> = run.messages.iter().map(|message| (message.at, message.receiver.as_str(), message.title())).collect();
+    assert_eq!(messages.len(), 8, "each to two receivers");
+    let text = "x 5.00K on 10 Feb 2026".to_owned();
+    assert_eq!(messages[..2], [(at("2026-02-03"), "desk", text.clone()), (at("2026-02-03"), "ops", text)]);
+    let letters: Vec<_> = letters(&run.messages).map(|(_, receivers)| receivers).collect();
+    assert_eq!(letters, vec![vec!["desk", "ops"]; 4], "what says the same is listed once");
+    assert_eq!(run.untold, []);
 }
 
 #[test]
@@ -112,7 +117,7 @@ fn a_folder_of_versions_tells_each_correction_at_its_time() {
     let material = Material::read(folder.path(), None, at("2026-03-01")).unwrap();
     assert_eq!(material.span(), Some((at("2026-01-01"), at("2026-01-05T09:30:00Z"))));
     let run = played(&material, &compiled(RULES), "2026-01-01", "2026-02-01");
-    let told: Vec<_> = run.messages.iter().map(|message| (message.at, message.rule.as_str())).collect();
+    let told: Vec<_> = run.tellings.iter().map(|telling| (telling.at, telling.rule.as_str())).collect();
     assert_eq!(told, [(at("2026-01-05T09:30:00Z"), "Moved")]);
 }
 
@@ -127,11 +132,11 @@ fn a_broken_line_is_named() {
 }
 
 #[test]
-fn the_summary_counts_each_delivery_once_per_rule_receiver_and_week() {
+fn the_summary_counts_each_message_once_per_rule_receiver_and_week() {
     let folder = folder();
     let material = Material::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
     let summary = Summary::of(&played(&material, &compiled(RULES), "2026-01-20", "2026-03-01"));
-    assert_eq!((summary.deliveries, summary.to_nobody), (8, 0));
+    assert_eq!((summary.alerts, summary.messages, summary.joined, summary.untold.len()), (2, 8, 0, 0));
     let rows: Vec<_> = summary.rules.iter().map(|row| (row.name.as_str(), row.alerts, row.messages)).collect();
     assert_eq!(rows, [("Big", 1, 6), ("Burned", 1, 2), ("Moved", 0, 0), ("Never", 0, 0)]);
     // 2026-02-03 lies in the week of 2 Feb; 9 and 10 February in the next one.
@@ -155,14 +160,51 @@ fn other_rules_gain_lose_and_change_messages() {
     let comparison = compare(&now, &other);
     let brief = |messages: &[Message]| {
         let brief =
-            messages.iter().map(|message| format!("{} {} -> {}", message.rule, message.reason, message.receivers.join(",")));
+            messages.iter().map(|message| format!("{} {} -> {}", message.told[0].rule, message.told[0].reason, message.receiver));
         brief.collect::<Vec<_>>()
     };
     // The first message of an alert is its beginning, whenever it is told: another time is a change of it.
     assert_eq!(brief(&comparison.gained), Vec::<String>::new());
     assert_eq!(brief(&comparison.lost), ["Burned added -> desk"]);
-    assert_eq!(comparison.changed.len(), 3);
-    assert_eq!(compare(&now, &now), Comparison { same: 4, ..Comparison::default() });
+    assert_eq!((comparison.changed.len(), comparison.same), (6, 1));
+    assert_eq!(compare(&now, &now), Comparison { same: 8, ..Comparison::default() });
+}
+
+#[test]
+fn alerts_and_messages_are_told_apart_where_a_route_groups_them() {
+    let folder = folder();
+    let material = Material::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
+    let receivers = [config::Receiver { name: "ops".into(), ..config::Receiver::default() }];
+    let route = config::Route { receivers: vec!["ops".into()], group_by: Some(Vec::new()), ..config::Route::default() };
+    let routes = RouteTree::build(&route, &receivers).unwrap();
+    let watch = Watch::build(&config::Watch { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap();
+    let silences = vec![crate::silence::Silence {
+        id: "si_1".into(),
+        matchers: crate::silence::read_matchers(["alertname=Burned"]).unwrap(),
+        author: "ann".into(),
+        comment: "known".into(),
+        starts_at: at("2026-01-01"),
+        ends_at: at("2026-06-01"),
+        created_at: at("2026-01-01"),
+    }];
+    let mail = Mail { silences, ..Mail::default() };
+    // Two rules hear of the same event at the same minute.
+    let set = compiled(&RULES.replace(
+        "alert  = \"Never\"\non     = \"funding\"",
+        "alert  = \"Too\"\non     = \"unlock\"\nwithin = [\"7d\"]\nwhen   = \"cliffAmount >= 1000\"",
+    ));
+    let judge = Judge { rules: &set, routes: &routes, mail: &mail, watch: &watch, pace: Pace::default() };
+    let run = run(&material, &judge, at("2026-01-20"), at("2026-03-01"), |_| {});
+    let summary = Summary::of(&run);
+    // Both begin in one message, the reminder of one is by itself, both end in one; the burn is silenced.
+    assert_eq!((summary.alerts, summary.messages, summary.joined), (3, 3, 2));
+    assert_eq!(summary.untold, [("silenced", 1)].into());
+    let rows: Vec<_> = summary.rules.iter().map(|row| (row.name.as_str(), row.alerts, row.messages, row.untold)).collect();
+    assert_eq!(rows, [("Big", 1, 3, 0), ("Too", 1, 2, 0), ("Burned", 1, 0, 1), ("Moved", 0, 0, 0)]);
+    assert_eq!(run.messages[0].title(), "x 5.00K on 10 Feb 2026 (and 1 more)");
+    assert_eq!(run.untold[0].holder.as_deref(), Some("si_1"));
+    let page = page(&run, &summary, None);
+    assert!(page.contains("<b>2 alerts</b>") && page.contains("not told: silenced by si_1, for ops"), "{page}");
 }
 
 #[test]
@@ -171,15 +213,19 @@ fn the_page_shows_hostile_text_as_text() {
     let material = Material::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
     let mut run = played(&material, &compiled(RULES), "2026-01-20", "2026-03-01");
     for message in &mut run.messages {
-        message.summary = "<script>alert(1)</script>\u{202e}\"'".into();
-        message.reason = "</svg><img src=x onerror=alert(1)>".into();
+        for telling in &mut message.told {
+            let telling = Arc::make_mut(telling);
+            telling.summary = "<script>alert(1)</script>\u{202e}\"'".into();
+            telling.reason = "</svg><img src=x onerror=alert(1)>".into();
+            telling.rule = "<b>".into();
+        }
     }
     run.rules.push("<b>".into());
-    run.messages[0].rule = "<b>".into();
     let page = page(&run, &Summary::of(&run), Some(&compare(&run, &run)));
     assert!(!page.contains("<script>alert") && !page.contains("<img") && !page.contains("<b>\"") && !page.contains('\u{202e}'));
     assert_eq!(page.matches("<script>").count(), 1, "our own alone");
-    assert_eq!(page.matches("<circle").count(), 4, "a dot for each message");
+    assert_eq!(page.matches("<circle").count(), 4, "a dot for each alert that a message tells");
+    assert!(page.contains("data-rule=\"&lt;b&gt;\""));
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing comes from elsewhere");
 }

@@ -1,6 +1,7 @@
 //! `backtest [PATH]`: what the rules would have sent.
 
 use std::{
+    collections::BTreeMap,
     io::{IsTerminal as _, Write as _},
     path::{Path, PathBuf},
 };
@@ -16,14 +17,15 @@ use super::{
     shown, wait, width,
 };
 use crate::{
-    backtest::{self, Comparison, Judge, Material, Message, NOBODY, Row, Run, Summary},
+    backtest::{self, Comparison, Judge, Material, Message, Row, Run, Summary, Telling, letters, parts},
     config::{self, Config, Span},
     diagnostic::{self, Severity, harmless},
     diff, format,
-    replay::Pace,
-    route::RouteTree,
+    replay::{Mail, Pace},
+    route::{RouteTree, Sections},
     rules::{self, RuleFiles, RuleSet},
-    store::Access,
+    silence::{Silence, read_matchers},
+    store::{Access, model::Shape},
     supply::Timestamp,
     watch::Watch,
 };
@@ -32,6 +34,10 @@ use crate::{
 const DEFAULT_DAYS: i64 = 90;
 /// Stands for the receiver of a config that has none.
 const ANYONE: &str = "(anyone)";
+/// Alerts of one message that are printed below it.
+const MAX_LINES: usize = 20;
+/// Bars of the progress.
+const BAR: usize = 40;
 /// After the last version of a folder, where `--to` does not say it.
 const AFTERWARDS: TimeDelta = TimeDelta::days(30);
 
@@ -59,6 +65,9 @@ pub(super) struct Backtest {
     /// How often conditions that read the clock are looked at
     #[arg(long, value_name = "SPAN", value_parser = parse_span, default_value = "6h")]
     look_every: Span,
+    /// As if this had been silenced all the time: matchers such as `token=arbitrum`, with commas between; may be given several times
+    #[arg(long, value_name = "MATCHERS")]
+    silence: Vec<String>,
     /// How many messages to print; all are in JSON, CSV and HTML
     #[arg(long, value_name = "N", default_value_t = 10)]
     messages: usize,
@@ -84,7 +93,7 @@ pub(super) fn run(asked: &Backtest, context: &Context) -> anyhow::Result<Exit> {
         anyhow::bail!("there are no rules to test: `cliffwatch init` writes some, --rules DIR names others");
     }
     let other = asked.against.as_deref().map(|folder| compile(rules_of(folder)?, &config, now, context)).transpose()?;
-    let routes = RouteTree::build(&config.route, &config.receivers)
+    let routes = RouteTree::of(&Sections::from(&config))
         .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
     let tokens = if asked.tokens.is_empty() { config.watch.tokens.clone() } else { asked.tokens.clone() };
     let watch = Watch::build(&config::Watch { tokens, groups: config.watch.groups.clone() })
@@ -92,6 +101,7 @@ pub(super) fn run(asked: &Backtest, context: &Context) -> anyhow::Result<Exit> {
 
     let until = asked.to.unwrap_or(now);
     let mut pace = Pace { diff: settings(&config), look_every: asked.look_every.delta(), ..Pace::default() };
+    let mut mail = Mail::of(&config);
     let material = match &asked.path {
         Some(path) => Material::read(path, asked.from, until)?,
         None => {
@@ -99,7 +109,7 @@ pub(super) fn run(asked: &Backtest, context: &Context) -> anyhow::Result<Exit> {
             pace.diff.removal_confirmations = 1;
             pace.poll_every = TimeDelta::minutes(1);
             let from = asked.from.unwrap_or(now - TimeDelta::days(DEFAULT_DAYS));
-            wait(recorded(&config, context, &watch, from, until))?
+            wait(recorded(&config, context, &watch, from, until, &mut mail))?
         }
     };
     let Some((first, last)) = material.span() else {
@@ -114,7 +124,10 @@ pub(super) fn run(asked: &Backtest, context: &Context) -> anyhow::Result<Exit> {
         return Err(UsageError(format!("--to {to} is not after {from}")).into());
     }
 
-    let judge = |rules| Judge { rules, routes: &routes, watch: &watch, pace };
+    for text in &asked.silence {
+        mail.silences.push(silenced(text, from, to)?);
+    }
+    let judge = |rules| Judge { rules, routes: &routes, mail: &mail, watch: &watch, pace };
     let mut progress = Progress::new();
     let run = backtest::run(&material, &judge(&set), from, to, |done| progress.show("", done));
     let comparison = other.as_ref().map(|other| {
@@ -133,10 +146,31 @@ pub(super) fn run(asked: &Backtest, context: &Context) -> anyhow::Result<Exit> {
         Format::Csv => print::out(&print::csv(COLUMNS, &csv_rows(&run, comparison.as_ref())))?,
         Format::Json => print::out(&print::json(&json!({
             "from": run.from, "to": run.to, "tokens": run.tokens, "changes": run.changes, "summary": summary,
-            "messages": run.messages, "more": run.uncounted, "against": comparison, "templateErrors": run.template_errors,
+            "messages": run.messages, "untold": run.untold, "more": run.uncounted, "against": comparison,
+            "templateErrors": run.template_errors.iter().cloned().collect::<BTreeMap<_, _>>(),
         }))?)?,
     }
     Ok(Exit::Done)
+}
+
+/// A silence that lasts as long as the test.
+fn silenced(text: &str, from: Timestamp, to: Timestamp) -> anyhow::Result<Silence> {
+    let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let matchers = read_matchers(texts).map_err(|error| UsageError(format!("--silence {text}: {error}")))?;
+    if matchers.iter().all(crate::route::Matcher::takes_empty) {
+        return Err(
+            UsageError(format!("--silence {text:?} would silence everything: name a label, such as token=arbitrum")).into()
+        );
+    }
+    Ok(Silence {
+        id: text.to_owned(),
+        matchers,
+        author: "--silence".to_owned(),
+        comment: String::new(),
+        starts_at: from,
+        ends_at: to + TimeDelta::minutes(1),
+        created_at: from,
+    })
 }
 
 fn settings(config: &Config) -> diff::Settings {
@@ -164,7 +198,14 @@ fn compile(files: RuleFiles, config: &Config, now: Timestamp, context: &Context)
     Err(AlreadyTold.into())
 }
 
-async fn recorded(config: &Config, context: &Context, watch: &Watch, from: Timestamp, to: Timestamp) -> anyhow::Result<Material> {
+async fn recorded(
+    config: &Config,
+    context: &Context,
+    watch: &Watch,
+    from: Timestamp,
+    to: Timestamp,
+    mail: &mut Mail,
+) -> anyhow::Result<Material> {
     let store = context.open(config, Access::Read).await?;
     let mut material = Material::default();
     for id in store.token_ids(false).await? {
@@ -173,9 +214,12 @@ async fn recorded(config: &Config, context: &Context, watch: &Watch, from: Times
         }
         let snapshot = store.tokens(vec![id.clone()], Vec::new()).await?.into_iter().next();
         let Some(snapshot) = snapshot else { continue };
-        material.record(&snapshot.token, store.versions(id).await?, from, to);
+        material.record(&snapshot.token, &snapshot.feeds, store.versions(id).await?, from, to);
     }
     material.sort();
+    // What somebody did not want to hear then would not have been heard by other rules either.
+    mail.silences = store.silences(None).await?;
+    mail.acks = store.acks().await?;
     store.close().await?;
     Ok(material)
 }
@@ -198,8 +242,8 @@ impl Progress {
             return;
         }
         self.percent = Some(percent);
-        let full = percent as usize * 40 / 100;
-        anstream::eprint!("\r\x1b[2K{what}[{}{}] {percent:>3} %", "#".repeat(full), " ".repeat(40 - full));
+        let full = (percent as usize * BAR / 100).min(BAR);
+        anstream::eprint!("\r\x1b[2K{what}[{}{}] {percent:>3} %", "#".repeat(full), " ".repeat(BAR - full));
         std::io::stderr().flush().ok();
     }
 
@@ -213,49 +257,89 @@ impl Progress {
 const COLUMNS: &[Column] = &[
     Column("", "side", false),
     Column("", "at", false),
+    Column("", "message", true),
+    Column("", "shape", false),
+    Column("", "receiver", false),
+    Column("", "state", false),
+    Column("", "holder", false),
     Column("", "rule", false),
     Column("", "token", false),
     Column("", "type", false),
     Column("", "reason", false),
     Column("", "severity", false),
-    Column("", "receiver", false),
+    Column("", "decidedAt", false),
     Column("", "summary", false),
 ];
 
-/// A row for each message and receiver. `side` says where it stands in a comparison.
+/// A row for each alert of each message, and for each that was not told. `side` says where it stands in a comparison.
 fn csv_rows(run: &Run, comparison: Option<&Comparison>) -> Vec<Vec<Cell>> {
-    let row = |side: &str, message: &Message, receiver: &str| {
-        vec![
-            Cell::text(side),
-            Cell::time(Some(message.at)),
-            Cell::text(&message.rule),
-            Cell::maybe(message.token.as_deref()),
-            Cell::text(message.kind),
-            Cell::text(&message.reason),
-            Cell::maybe(message.labels.get("severity").map(String::as_str)),
-            Cell::text(receiver),
-            Cell::text(&message.summary),
+    let about = |telling: &Telling| {
+        [
+            Cell::text(&telling.rule),
+            Cell::maybe(telling.token.as_deref()),
+            Cell::text(telling.kind),
+            Cell::text(&telling.reason),
+            Cell::maybe(telling.labels.get("severity").map(String::as_str)),
+            Cell::time(Some(telling.at)),
+            Cell::text(&telling.summary),
         ]
     };
     let mut rows = Vec::new();
-    let mut all = |side: &str, messages: &[Message]| {
-        for message in messages {
-            for receiver in &message.receivers {
-                rows.push(row(side, message, receiver));
-            }
-            if message.receivers.is_empty() {
-                rows.push(row(side, message, ""));
-            }
+    let mut number = 0_u64;
+    let mut add = |side: &str, message: &Message| {
+        number += 1;
+        let parts = [("told", &message.told), ("counted", &message.counted), ("merged", &message.merged)];
+        for (state, telling) in parts.into_iter().flat_map(|(state, all)| all.iter().map(move |telling| (state, telling))) {
+            let mut row = vec![
+                Cell::text(side),
+                Cell::time(Some(message.at)),
+                Cell::text(number.to_string()),
+                Cell::text(message.shape.as_str()),
+                Cell::text(&message.receiver),
+                Cell::text(state),
+                Cell::text(""),
+            ];
+            row.extend(about(telling));
+            rows.push(row);
         }
     };
     match comparison {
-        None => all("", &run.messages),
-        Some(comparison) => {
-            all("gained", &comparison.gained);
-            all("lost", &comparison.lost);
+        None => run.messages.iter().for_each(|message| add("", message)),
+        Some(Comparison { gained, lost, changed, .. }) => {
+            gained.iter().for_each(|message| add("gained", message));
+            lost.iter().for_each(|message| add("lost", message));
+            for (was, is) in changed {
+                add("was", was);
+                add("is", is);
+            }
         }
     }
+    if comparison.is_none() {
+        rows.extend(run.untold.iter().map(|untold| {
+            let mut row = vec![
+                Cell::text(""),
+                Cell::time(None),
+                Cell::text(""),
+                Cell::text(""),
+                Cell::maybe(untold.receiver.as_deref()),
+                Cell::text(untold.state),
+                Cell::maybe(untold.holder.as_deref()),
+            ];
+            row.extend(about(&untold.telling));
+            row
+        }));
+    }
     rows
+}
+
+/// What became of what nobody was told: "3 silenced, 1 waiting".
+fn untold_in_words(summary: &Summary) -> String {
+    let words = summary.untold.iter().map(|(state, count)| match *state {
+        "nobody" => format!("{count} that no route takes"),
+        "waiting" => format!("{count} still waiting at the end"),
+        state => format!("{count} {state}"),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// All of it for people.
@@ -268,20 +352,25 @@ fn text(run: &Run, summary: &Summary, comparison: Option<&Comparison>, most: usi
         format::count(run.rules.len(), "rule"),
         format::count(usize::try_from(run.changes).unwrap_or(usize::MAX), "change"),
     );
+    let joined = match summary.joined {
+        0 => String::new(),
+        joined => format!(", {joined} of them about several"),
+    };
     text.push_str(&format!(
-        "{} would have been sent{}\n\n",
-        format::count(summary.deliveries as usize, "message"),
-        if summary.to_nobody > 0 {
-            format!(", and {} had reached nobody: no route takes them", summary.to_nobody)
-        } else {
-            String::new()
-        }
+        "{} would have been told in {}{joined}\n",
+        format::count(summary.alerts as usize, "alert"),
+        format::count(summary.messages as usize, "message"),
     ));
+    if !summary.untold.is_empty() {
+        text.push_str(&format!("not told: {}\n", untold_in_words(summary)));
+    }
+    text.push('\n');
     let columns = |first| {
         [
             Column(first, "", false),
             Column("Alerts", "", true),
             Column("Messages", "", true),
+            Column("Untold", "", true),
             Column("Tokens", "", true),
             Column("A week", "", true),
             Column("Busiest week", "", false),
@@ -313,12 +402,13 @@ fn text(run: &Run, summary: &Summary, comparison: Option<&Comparison>, most: usi
         text.push_str(&compared(comparison, most));
     } else if most > 0 && !run.messages.is_empty() {
         text.push('\n');
-        let skipped = run.messages.len().saturating_sub(most);
+        let all: Vec<_> = letters(&run.messages).collect();
+        let skipped = all.len().saturating_sub(most);
         if skipped > 0 {
-            text.push_str(&format!("the last {most} of {} messages; --messages N shows more\n", run.messages.len()));
+            text.push_str(&format!("the last {most} of {}; --messages N shows more\n", all.len()));
         }
-        for message in run.messages.iter().skip(skipped) {
-            text.push_str(&line("", message));
+        for (message, receivers) in all.into_iter().skip(skipped) {
+            text.push_str(&told("", message, &receivers));
         }
     }
     text
@@ -333,28 +423,62 @@ fn compared(comparison: &Comparison, most: usize) -> String {
         changed.len()
     );
     for (sign, messages) in [("+ ", gained), ("- ", lost)] {
-        text.extend(messages.iter().take(most).map(|message| line(sign, message)));
-        if messages.len() > most {
-            text.push_str(&format!("{sign}… and {} more\n", messages.len() - most));
+        let all: Vec<_> = letters(messages).collect();
+        text.extend(all.iter().take(most).map(|(message, receivers)| told(sign, message, receivers)));
+        if all.len() > most {
+            text.push_str(&format!("{sign}… and {} more\n", all.len() - most));
         }
     }
     for (was, is) in changed.iter().take(most) {
-        text.push_str(&line("< ", was));
-        text.push_str(&line("> ", is));
+        let (gone, new) = parts(was, is);
+        if was.at != is.at || gone.is_empty() && new.is_empty() {
+            text.push_str(&told("< ", was, &[&was.receiver]));
+            text.push_str(&told("> ", is, &[&is.receiver]));
+            continue;
+        }
+        // Within a group only what differs is worth reading.
+        text.push_str(&format!("~ {}  -> {}\n", time(is.at), harmless(&is.receiver)));
+        text.extend(gone.into_iter().map(|telling| format!("  < {}\n", alert(telling))));
+        text.extend(new.into_iter().map(|telling| format!("  > {}\n", alert(telling))));
+    }
+    if changed.len() > most {
+        text.push_str(&format!("~ … and {} more\n", changed.len() - most));
     }
     text
 }
 
-fn line(sign: &str, message: &Message) -> String {
-    let receivers = if message.receivers.is_empty() { NOBODY.to_owned() } else { message.receivers.join(", ") };
-    format!(
-        "{sign}{}  {} ({})  {}  -> {}\n",
-        message.at.format("%Y-%m-%d %H:%M"),
-        harmless(&message.rule),
-        harmless(&message.reason),
-        harmless(&message.summary),
-        harmless(&receivers)
-    )
+fn time(at: Timestamp) -> String {
+    at.format("%Y-%m-%d %H:%M").to_string()
+}
+
+/// One alert on a line.
+fn alert(telling: &Telling) -> String {
+    format!("{} ({})  {}", harmless(&telling.rule), harmless(&telling.reason), harmless(&telling.summary))
+}
+
+/// A message: on one line where it tells one alert, else a line for each.
+fn told(sign: &str, message: &Message, receivers: &[&str]) -> String {
+    let to = harmless(&receivers.join(", "));
+    let at = time(message.at);
+    if let ([only], []) = (message.told.as_slice(), message.counted.as_slice()) {
+        return match message.shape {
+            Shape::Digest => format!("{sign}{at}  {}  -> {to}\n", harmless(&only.summary)),
+            _ => format!("{sign}{at}  {}  -> {to}\n", alert(only)),
+        };
+    }
+    let all = message.told.len() + message.counted.len();
+    let why = match (&message.note, &message.group_key) {
+        (Some(note), _) => note.clone(),
+        (None, Some(key)) => format!("in group {key}"),
+        (None, None) => "together".to_owned(),
+    };
+    let mut text = format!("{sign}{at}  {}, {}  -> {to}\n", format::count(all, "alert"), harmless(&why));
+    text.extend(message.told.iter().take(MAX_LINES).map(|telling| format!("{sign}    {}\n", alert(telling))));
+    let more = all.saturating_sub(message.told.len().min(MAX_LINES));
+    if more > 0 {
+        text.push_str(&format!("{sign}    and {more} more\n"));
+    }
+    text
 }
 
 fn row_of(row: &Row, summary: &Summary) -> Vec<Cell> {
@@ -364,6 +488,7 @@ fn row_of(row: &Row, summary: &Summary) -> Vec<Cell> {
         Cell::text(&row.name),
         Cell::text(row.alerts.to_string()),
         Cell::text(row.messages.to_string()),
+        Cell::text(if row.untold > 0 { row.untold.to_string() } else { String::new() }),
         Cell::text(row.tokens.to_string()),
         Cell::text(format!("{:.1}", f64::from(row.messages) / f64::from(weeks))),
         Cell::text(busiest.map_or_else(String::new, |(week, count)| format!("{count} in {}", week.format("%-d %b %Y")))),

@@ -7,25 +7,30 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    AlreadyTold, Context, Exit, Format, UsageError, parse_span,
+    AlreadyTold, Context, Exit, Format, UsageError,
+    fates::Files,
+    parse_span,
     print::{self, Cell, Column, Listing},
     upcoming::find,
     width,
 };
 use crate::{
-    alert::Alert,
+    aggregate::{self, Book, Ledger, Rest, Totals},
+    alert::{Alert, AlertState, SOURCE_TROUBLE},
     change::Change,
     config::{Config, Span},
     diagnostic::{self, Severity, closest, harmless},
-    explain::{Answer, Question, Step, explain, unheard},
+    digest::Schedule,
+    explain::{Answer, Question, Step, explain, nothing, unheard},
     format,
-    route::RouteTree,
-    rules::{self, On, Rule, RuleSet},
+    replay::Mail,
+    route::{Firing, RouteTree, Sections},
+    rules::{self, On, Pool, Rule, RuleSet, SourceFacts},
     store::{
         Access, Store,
         model::{AlertFilter, ChangeFilter, ChangeRow, TokenSnapshot},
     },
-    supply::{AlertId, Endpoint, Resource, Timestamp, TokenId, Tracked},
+    supply::{Endpoint, FeedState, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
     watch::Watch,
     wire,
 };
@@ -34,6 +39,10 @@ use crate::{
 const MAX_ALERTS: u32 = 5_000;
 /// Events of one rule that an overview shows.
 const MAX_SHOWN: usize = 20;
+/// Tokens that are read at once to add them up.
+const BATCH: usize = 256;
+/// Troubles with the source that are looked at: those that last, and the latest that are over.
+const MAX_TROUBLES: usize = 5;
 
 /// Show why an alert was told, or was not, clause by clause.
 #[derive(Debug, Args)]
@@ -41,7 +50,7 @@ pub(super) struct Explain {
     /// The rule: its `alert` name or its `id`
     #[arg(value_name = "RULE", required_unless_present_any = ["why_not", "idle"])]
     rule: Option<String>,
-    /// A token (slug or symbol), an event of it (`arbitrum@2026-03-16`, `unlock/arbitrum/KEY`), or the id of an alert
+    /// A token (slug or symbol), an event of it (`arbitrum@2026-03-16`, `unlock/arbitrum/KEY`), a group, or the id of an alert
     #[arg(value_name = "TOKEN|EVENT")]
     about: Option<String>,
     /// All rules, for one token or event
@@ -61,6 +70,8 @@ struct Target {
     day: Option<Timestamp>,
     /// The alert named by its id.
     alert: Option<Alert>,
+    /// A group of `[watch.groups]`.
+    group: Option<String>,
 }
 
 /// Everything that questions need.
@@ -69,7 +80,22 @@ struct Desk {
     watch: Watch,
     routes: RouteTree,
     rules: RuleSet,
+    groups: Vec<String>,
+    digests: Vec<(ReceiverName, Schedule)>,
+    files: Files,
+    firing: Vec<Firing>,
     now: Timestamp,
+}
+
+/// What one question is about.
+#[derive(Default)]
+struct About<'a> {
+    token: Option<&'a Token>,
+    feeds: Vec<(Endpoint, FeedState)>,
+    record: Option<&'a Tracked>,
+    change: Option<&'a ChangeRow>,
+    totals: Option<&'a Totals>,
+    source: Option<&'a SourceFacts>,
 }
 
 pub(super) async fn run(asked: &Explain, context: &Context) -> anyhow::Result<Exit> {
@@ -78,12 +104,18 @@ pub(super) async fn run(asked: &Explain, context: &Context) -> anyhow::Result<Ex
     }
     let (config, loaded) = context.load()?;
     let rules = rules_of(&config, &loaded.base_dir, context)?;
-    let routes = RouteTree::build(&config.route, &config.receivers)
+    let routes = RouteTree::of(&Sections::from(&config))
         .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
     let watch = Watch::build(&config.watch)
         .map_err(|errors| anyhow::anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
     let store = context.open(&config, Access::Read).await?;
-    let desk = Desk { store, watch, routes, rules, now: context.clock.now() };
+    let now = context.clock.now();
+    let mail = Mail::of(&config);
+    let files = Files::read(&store, &routes, mail.max_per_hour, now).await?;
+    let firing = store.open_alerts().await?.into_iter().filter(|alert| alert.state == AlertState::Firing);
+    let firing = firing.map(|alert| Firing { id: alert.id, labels: alert.labels }).collect();
+    let groups = config.watch.groups.keys().cloned().collect();
+    let desk = Desk { store, watch, routes, rules, groups, digests: mail.digests, files, firing, now };
     if let Some(span) = asked.idle {
         return desk.idle(span, context).await;
     }
@@ -143,8 +175,12 @@ impl Desk {
                 resource: alert.resource,
                 key: alert.key.as_ref().map(ToString::to_string),
                 day: None,
+                group: alert.subject.strip_prefix("portfolio/").map(str::to_owned),
                 alert: Some(alert),
             });
+        }
+        if let Some(name) = self.groups.iter().find(|name| *name == text || text.strip_prefix('@') == Some(name)) {
+            return Ok(Target { group: Some(name.clone()), ..Target::default() });
         }
         let parts: Vec<&str> = text.splitn(3, '/').collect();
         if let [resource, token, key] = parts.as_slice()
@@ -181,8 +217,13 @@ impl Desk {
 
     /// The answers of one rule about a target: of its event, or of the token's next ones.
     async fn answers(&self, rule: &Rule, target: &Target) -> anyhow::Result<Vec<Answer>> {
+        match rule.on {
+            On::Portfolio => return self.of_groups(rule, target).await,
+            On::Source => return self.of_source(rule, target).await,
+            _ => {}
+        }
         let Some(token) = &target.token else {
-            anyhow::bail!("this alert is about the source rather than a token: `cliffwatch status` tells of it");
+            return Err(UsageError(format!("{} looks at tokens: name one, or an event of it", rule.name)).into());
         };
         let Some(snapshot) = self.snapshot(token).await? else { anyhow::bail!("nothing is known of {token}") };
         let filter =
@@ -195,14 +236,14 @@ impl Desk {
                 for record in records.iter().take(MAX_SHOWN) {
                     let own: Vec<Alert> =
                         alerts.iter().filter(|alert| alert.key.as_ref() == Some(&record.key)).cloned().collect();
-                    answers.push(self.answer(rule, &snapshot, resource, Some(record), None, &own).await?);
+                    answers.push(self.of_record(rule, &snapshot, resource, Some(record), None, &own).await?);
                 }
                 if answers.is_empty() {
                     let of_key = |alert: &&Alert| {
                         target.key.as_deref().is_none_or(|key| alert.key.as_ref().is_some_and(|own| own.as_str() == key))
                     };
                     let own: Vec<Alert> = alerts.iter().filter(of_key).cloned().collect();
-                    answers.push(self.answer(rule, &snapshot, resource, None, None, &own).await?);
+                    answers.push(self.of_record(rule, &snapshot, resource, None, None, &own).await?);
                 }
                 Ok(answers)
             }
@@ -228,7 +269,7 @@ impl Desk {
                 for row in changes.iter().filter(is_meant).take(most) {
                     let own: Vec<Alert> =
                         alerts.iter().filter(|alert| alert.starts_at == Some(row.at) && alert.key == row.key).cloned().collect();
-                    answers.push(self.answer(rule, &snapshot, resource, None, Some(row), &own).await?);
+                    answers.push(self.of_record(rule, &snapshot, resource, None, Some(row), &own).await?);
                 }
                 if answers.is_empty() {
                     let what = kind
@@ -237,12 +278,121 @@ impl Desk {
                 }
                 Ok(answers)
             }
-            _ => anyhow::bail!(
-                "{} is not about single records: `cliffwatch alerts --rule {}` shows what it told",
-                rule.name,
-                rule.name
-            ),
+            _ => {
+                let totals = self.totals(&snapshot).await?;
+                Ok(vec![self.of_token(rule, &snapshot, &totals, &alerts).await?])
+            }
         }
+    }
+
+    async fn of_token(&self, rule: &Rule, snapshot: &TokenSnapshot, totals: &Totals, alerts: &[Alert]) -> anyhow::Result<Answer> {
+        let about =
+            About { token: Some(&snapshot.token), feeds: snapshot.feeds.clone(), totals: Some(totals), ..About::default() };
+        self.answer(rule, &about, alerts).await
+    }
+
+    /// A rule on groups: about the group that is named, those that the token is in, or all.
+    async fn of_groups(&self, rule: &Rule, target: &Target) -> anyhow::Result<Vec<Answer>> {
+        let mut book = self.book(self.store.token_ids(false).await?).await?;
+        let filter = AlertFilter { rule: Some(rule.id.clone()), limit: MAX_ALERTS, ..AlertFilter::default() };
+        let alerts = self.store.alerts(filter).await?;
+        let groups_of_token = match &target.token {
+            None => None,
+            Some(token) => self.snapshot(token).await?.map(|snapshot| snapshot.token),
+        };
+        let is_meant = |pool: &Pool| match (&target.group, &groups_of_token, pool) {
+            (Some(wanted), ..) => pool.group().unwrap_or("*") == wanted,
+            (None, Some(token), Pool::Group(name)) => token.groups.contains(name),
+            (None, Some(token), Pool::Watched) => rule.lets_in(token),
+            (None, None, _) => true,
+        };
+        let mut answers = Vec::new();
+        for pool in rule.pools.iter().filter(|pool| is_meant(pool)) {
+            let totals = match pool {
+                Pool::Group(name) => book.group(&format!("@{name}"), Some(name), |_, _| false),
+                Pool::Watched => book.group(rule.id.as_str(), None, |id, groups| rule.lets_in_named(id, groups)),
+            };
+            let Some(totals) = totals else {
+                let name = pool.group().map_or_else(|| "all watched tokens".to_owned(), |name| format!("the group {name}"));
+                answers.push(nothing(rule, &name, "nothing is known of any token in it"));
+                continue;
+            };
+            let subject = format!("portfolio/{}", pool.group().unwrap_or("*"));
+            let own: Vec<Alert> = alerts.iter().filter(|alert| alert.subject == subject).cloned().collect();
+            answers.push(self.answer(rule, &About { totals: Some(&totals), ..About::default() }, &own).await?);
+        }
+        if answers.is_empty() {
+            let names: Vec<&str> = rule.pools.iter().map(|pool| pool.group().unwrap_or("all watched tokens")).collect();
+            answers.push(nothing(rule, "this", &format!("it looks at {} alone", names.join(", "))));
+        }
+        Ok(answers)
+    }
+
+    /// A rule on the source: about each trouble that lasts, and the latest that are over.
+    async fn of_source(&self, rule: &Rule, target: &Target) -> anyhow::Result<Vec<Answer>> {
+        let filter = AlertFilter { rule: Some(RuleId::from(SOURCE_TROUBLE)), limit: MAX_ALERTS, ..AlertFilter::default() };
+        let mut troubles = self.store.alerts(filter).await?;
+        troubles.retain(|alert| target.alert.as_ref().is_none_or(|wanted| wanted.id == alert.id));
+        troubles.sort_by_key(|alert| (alert.state != AlertState::Firing, std::cmp::Reverse(alert.starts_at)));
+        let mut answers = Vec::new();
+        for alert in troubles.iter().take(MAX_TROUBLES) {
+            let label = |name: &str| alert.labels.get(name).cloned();
+            let facts = SourceFacts {
+                kind: label("kind").unwrap_or_default(),
+                endpoint: label("endpoint"),
+                receiver: label("receiver"),
+                message: alert.annotations.get("summary").cloned().unwrap_or_default(),
+                count: u32::try_from(alert.members.len().max(1)).unwrap_or(u32::MAX),
+                since: alert.starts_at.unwrap_or(alert.active_at),
+            };
+            let token = match &alert.token {
+                Some(id) => self.snapshot(id).await?.map(|snapshot| snapshot.token),
+                None => None,
+            };
+            let about = About { token: token.as_ref(), source: Some(&facts), ..About::default() };
+            // It goes out whether a rule takes it or not; the first rule that holds words and routes it.
+            let own = if alert.name == rule.name { std::slice::from_ref(alert) } else { &[] };
+            let mut answer = self.answer(rule, &about, own).await?;
+            if own.is_empty() && !answer.so.starts_with("not fired, because") {
+                answer.so =
+                    format!("it was told as {}: another rule stands before this one, or this one was not there then", alert.name);
+            }
+            answers.push(answer);
+        }
+        if answers.is_empty() {
+            answers.push(nothing(rule, "the source", "there was never any trouble with source, receivers or this program"));
+        }
+        Ok(answers)
+    }
+
+    /// What the windows of a token hold now; its shares where rules ask for them.
+    async fn totals(&self, snapshot: &TokenSnapshot) -> anyhow::Result<Totals> {
+        let has_shares = self.rules.rules.iter().any(|rule| !rule.shares().is_empty());
+        let ids = match has_shares && !snapshot.token.groups.is_empty() {
+            true => self.store.token_ids(false).await?,
+            false => vec![snapshot.token.id.clone()],
+        };
+        let book = self.book(ids).await?;
+        let worked = book.work_out(&snapshot.token, &ledger(snapshot), Rest::Longest, self.now);
+        Ok(worked.totals().clone())
+    }
+
+    /// The totals of watched tokens, from what the database holds.
+    async fn book(&self, ids: Vec<TokenId>) -> anyhow::Result<Book> {
+        let has_shares = self.rules.rules.iter().any(|rule| !rule.shares().is_empty());
+        let mut book = Book::default();
+        book.reset(self.rules.windows.clone(), self.rules.since.clone(), has_shares);
+        let watched: Vec<TokenId> = ids.into_iter().filter(|id| self.watch.covers(id)).collect();
+        let summed = vec![Resource::Unlock, Resource::Emission, Resource::Burn, Resource::Buyback];
+        for ids in watched.chunks(BATCH) {
+            for mut snapshot in self.store.tokens(ids.to_vec(), summed.clone()).await? {
+                snapshot.token = self.watch.placed(snapshot.token);
+                let worked = book.work_out(&snapshot.token, &ledger(&snapshot), Rest::Longest, self.now);
+                book.keep(worked);
+            }
+        }
+        book.complete(self.now);
+        Ok(book)
     }
 
     /// The records that a target means: the one that is named; else the next ahead, or the latest that happened.
@@ -274,7 +424,7 @@ impl Desk {
         next.map(|record| vec![(*record).clone()]).unwrap_or_default()
     }
 
-    async fn answer(
+    async fn of_record(
         &self,
         rule: &Rule,
         snapshot: &TokenSnapshot,
@@ -283,28 +433,48 @@ impl Desk {
         change: Option<&ChangeRow>,
         alerts: &[Alert],
     ) -> anyhow::Result<Answer> {
-        let ids: Vec<AlertId> = alerts.iter().map(|alert| alert.id.clone()).collect();
-        let deliveries = if ids.is_empty() { Vec::new() } else { self.store.deliveries_of(ids).await? };
-        let feed = snapshot
+        let own = snapshot
             .feeds
             .iter()
             .filter(|(endpoint, _)| endpoint.resource() == Some(resource) && *endpoint != Endpoint::Upcoming)
-            .max_by_key(|(_, state)| state.read_at)
-            .map(|(_, state)| state);
+            .max_by_key(|(_, state)| state.read_at);
         // The record of a change is the one after it; before it, where it is gone.
         let of_change = change.and_then(|row| {
             let record = row.change.new.as_ref().or(row.change.old.as_ref())?;
             Some(Tracked { key: row.key.clone().unwrap_or_else(|| "series".into()), record: record.clone() })
         });
+        let about = About {
+            token: Some(&snapshot.token),
+            feeds: own.cloned().into_iter().collect(),
+            record: record.or(of_change.as_ref()),
+            change,
+            ..About::default()
+        };
+        self.answer(rule, &about, alerts).await
+    }
+
+    async fn answer(&self, rule: &Rule, about: &About<'_>, alerts: &[Alert]) -> anyhow::Result<Answer> {
+        let About { token, feeds, record, change, totals, source } = about;
+        let mut fates = Vec::new();
+        for alert in alerts {
+            fates.extend(self.files.fates_of(&self.store, &alert.id).await?);
+        }
+        fates.sort_by_key(|fate| fate.at);
+        let read = self.files.read_for(&self.store, &fates).await?;
         Ok(explain(&Question {
             rule,
-            token: &snapshot.token,
-            is_watched: self.watch.covers(&snapshot.token.id),
-            feed,
-            record: record.or(of_change.as_ref()),
+            token: *token,
+            is_watched: token.is_none_or(|token| self.watch.covers(&token.id)),
+            feeds,
+            record: *record,
             change: change.map(|row| (&row.change, row.at)),
+            totals: *totals,
+            source: *source,
             alerts,
-            deliveries: &deliveries,
+            fates: &fates,
+            records: self.files.records(&read),
+            firing: &self.firing,
+            digests: &self.digests,
             routes: &self.routes,
             now: self.now,
         }))
@@ -316,7 +486,9 @@ impl Desk {
         for rule in &self.rules.rules {
             let hears = match (rule.on, target.resource) {
                 (On::Record(own) | On::Change(own, _), Some(wanted)) => own == wanted,
-                (On::Record(_) | On::Change(..), None) => true,
+                (On::Record(_) | On::Change(..), None) => target.token.is_some(),
+                (On::Token, None) => target.token.is_some(),
+                (On::Portfolio, None) => true,
                 _ => false,
             };
             if !hears {
@@ -348,7 +520,7 @@ impl Desk {
                             .filter(|alert| alert.rule == rule.id && alert.key.as_ref() == Some(&record.key))
                             .cloned()
                             .collect();
-                        let answer = self.answer(rule, &snapshot, resource, Some(&record), None, &own).await?;
+                        let answer = self.of_record(rule, &snapshot, resource, Some(&record), None, &own).await?;
                         lines.push((record.record.interval().map(|interval| interval.start), Line::of(rule, &answer)));
                     }
                 }
@@ -367,11 +539,29 @@ impl Desk {
                     };
                     let mut own = self.store.alerts(filter).await?;
                     own.retain(|alert| alert.starts_at == Some(row.at) && alert.key == row.key);
-                    let answer = self.answer(rule, &snapshot, resource, None, Some(&row), &own).await?;
+                    let answer = self.of_record(rule, &snapshot, resource, None, Some(&row), &own).await?;
                     lines.push((Some(row.at), Line::of(rule, &answer)));
                 }
             }
-            _ => anyhow::bail!("{0} is not about single records: `cliffwatch alerts --rule {0}` shows what it told", rule.name),
+            On::Portfolio | On::Source => {
+                let answers = self.answers(rule, &Target::default()).await?;
+                return show(&answers, context);
+            }
+            On::Token => {
+                let book = self.book(self.store.token_ids(false).await?).await?;
+                for id in self.store.token_ids(false).await?.into_iter().filter(|id| self.watch.covers(id)) {
+                    let Some(snapshot) = self.snapshot(&id).await? else { continue };
+                    if !rule.lets_in(&snapshot.token) {
+                        continue;
+                    }
+                    looked += 1;
+                    let own: Vec<Alert> =
+                        snapshot.alerts.iter().filter(|alert| alert.rule == rule.id && alert.key.is_none()).cloned().collect();
+                    let worked = book.work_out(&snapshot.token, &ledger(&snapshot), Rest::Longest, self.now);
+                    let answer = self.of_token(rule, &snapshot, worked.totals(), &own).await?;
+                    lines.push((None, Line::of(rule, &answer)));
+                }
+            }
         }
         // What fires first, then what is nearest in time.
         lines.sort_by_key(|(at, line)| (!line.fired, at.map(|at| (at - self.now).abs())));
@@ -384,6 +574,7 @@ impl Desk {
                 harmless(&rule.name),
                 match rule.on {
                     On::Change(..) => format!("the latest {} of this kind", format::count(looked, "change")),
+                    On::Token => format!("{} looked at", format::count(looked, "token")),
                     _ => format!("{} looked at, the nearest of each token", format::count(looked, "record")),
                 }
             ))?;
@@ -430,6 +621,12 @@ impl Desk {
         Listing { columns: &columns, rows, json: &idle, nothing: &nothing }.print(context)?;
         Ok(Exit::Done)
     }
+}
+
+/// The dated entries of a token.
+fn ledger(snapshot: &TokenSnapshot) -> Ledger {
+    let TokenSnapshot { token, feeds, records, .. } = snapshot;
+    Ledger::of(records, |resource| aggregate::is_known(resource, feeds, &token.item))
 }
 
 /// Whether a change is about an event of this day, before or after.

@@ -12,6 +12,7 @@ mod completions;
 mod digest;
 mod engine;
 mod explain;
+mod fates;
 mod init;
 mod man;
 mod notify;

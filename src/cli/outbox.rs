@@ -3,17 +3,23 @@
 use std::fmt::Write as _;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use super::{
     Context, Exit, Format, UsageError,
     changes::parse_word,
+    fates::Files,
     print::{self, Cell, Column, Listing},
 };
 use crate::{
+    config::Config,
     diagnostic::harmless,
+    explain,
+    replay::Mail,
+    route::{RouteTree, Sections},
     store::{
         Access, Store,
-        model::{DeliveryState, FateFilter, OutboxDetail, OutboxFilter, OutboxRow},
+        model::{DeliveryState, Fate, FateFilter, OutboxDetail, OutboxFilter, OutboxRow},
     },
     supply::{AlertId, DeliveryId, ReceiverName},
 };
@@ -57,17 +63,28 @@ pub(super) struct Why {
     limit: u32,
 }
 
+/// A fate in JSON: as it is recorded, and why in words.
+#[derive(Serialize)]
+struct WhyRow<'a> {
+    #[serde(flatten)]
+    fate: &'a Fate,
+    because: Option<&'a str>,
+}
+
 const WHY: &[Column] = &[
     Column("Decided", "at", false),
     Column("Receiver", "receiver", false),
     Column("What became of it", "state", false),
-    Column("Because of", "holder", false),
+    Column("Because of", "because", false),
     Column("Type", "type", false),
     Column("Message", "summary", false),
 ];
 
-async fn why(why: &Why, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+async fn why(why: &Why, config: &Config, store: &Store, context: &Context) -> anyhow::Result<Exit> {
     let now = context.clock.now();
+    let routes = RouteTree::of(&Sections::from(config))
+        .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+    let files = Files::read(store, &routes, Mail::of(config).max_per_hour, now).await?;
     let filter = FateFilter {
         alert: why.alert.as_deref().map(AlertId::from),
         receiver: why.receiver.as_deref().map(ReceiverName::from),
@@ -76,9 +93,13 @@ async fn why(why: &Why, store: &Store, context: &Context) -> anyhow::Result<Exit
         limit: why.limit,
     };
     let fates = store.fates(filter).await?;
+    let read = files.read_for(store, &fates).await?;
+    let because: Vec<Option<String>> =
+        fates.iter().map(|fate| explain::fate::told(fate, &files.records(&read), now).because).collect();
     let rows = fates
         .iter()
-        .map(|fate| {
+        .zip(&because)
+        .map(|(fate, because)| {
             let how = match (fate.role.as_deref(), fate.delivery) {
                 (Some("told"), Some(delivery)) => format!("{} ({delivery})", fate.state),
                 (Some("counted"), Some(delivery)) => format!("{}, counted in {delivery}", fate.state),
@@ -89,13 +110,15 @@ async fn why(why: &Why, store: &Store, context: &Context) -> anyhow::Result<Exit
                 Cell::time(Some(fate.at)),
                 Cell::maybe(fate.receiver.as_ref().map(ReceiverName::as_str)),
                 Cell::both(how, &fate.state),
-                Cell::maybe(fate.holder.as_deref()),
+                Cell::both(because.as_deref().unwrap_or("–"), because.as_deref().or(fate.holder.as_deref()).unwrap_or_default()),
                 Cell::text(&fate.kind),
                 Cell::text(&fate.summary),
             ]
         })
         .collect();
-    Listing { columns: WHY, rows, json: &fates, nothing: "nothing was decided to be told" }.print(context)?;
+    let json: Vec<WhyRow<'_>> =
+        fates.iter().zip(&because).map(|(fate, because)| WhyRow { fate, because: because.as_deref() }).collect();
+    Listing { columns: WHY, rows, json: &json, nothing: "nothing was decided to be told" }.print(context)?;
     Ok(Exit::Done)
 }
 
@@ -145,7 +168,7 @@ pub(super) async fn run(command: &Outbox, context: &Context) -> anyhow::Result<E
     let exit = match command {
         Outbox::List(list) => list_deliveries(list, &store, context).await,
         Outbox::Show { id } => show(DeliveryId(*id), &store, context).await,
-        Outbox::Why(asked) => why(asked, &store, context).await,
+        Outbox::Why(asked) => why(asked, &config, &store, context).await,
         Outbox::Retry(which) => {
             let ids = chosen(which, &store).await?;
             let asked = ids.len();

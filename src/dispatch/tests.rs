@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 
 use super::*;
 use crate::{
-    alert::{Alert, AlertState, Labels, Resolution, SOURCE_TROUBLE, alert_id},
+    alert::{Alert, AlertState, Labels, Notice, NoticeKind, Resolution, SOURCE_TROUBLE, alert_id, notice_id},
     clock::Clock,
     notify::{Outcome, samples},
     outbox::{Announce, Down, NoMeter, Outbox, OutboxDeps, Transport},

@@ -6,7 +6,8 @@ use crate::{
     config,
     diagnostic::SourceText,
     rules::{self, RuleSet, Surroundings},
-    supply::{AlertId, DeliveryId, Record, TokenId},
+    store::model::{DeliveryState, OutboxRow},
+    supply::{AlertId, DeliveryId, NoticeId, Record, TokenId},
     wire,
 };
 
@@ -39,22 +40,47 @@ fn event() -> serde_json::Value {
         "cliffUnlocks": {"cliffAmount": 1e6, "cliffValue": 1.5e6, "valueToMarketCap": 2.5, "allocationBreakdown": []}})
 }
 
+/// What a question is asked with beside rule, record and time.
+#[derive(Default)]
+struct World<'a> {
+    alerts: &'a [Alert],
+    fates: &'a [Fate],
+    records: Records<'a>,
+    firing: &'a [Firing],
+    totals: Option<&'a Totals>,
+    feeds: Vec<(Endpoint, FeedState)>,
+    /// Begins with `[route]`; none: everything to `ops`.
+    config: &'a str,
+}
+
+fn ask(rule: &str, record: &Tracked, now: &str, alerts: &[Alert]) -> (bool, String) {
+    let read = FeedState { read_at: Some(at("2026-02-01")), ..FeedState::default() };
+    let world = World { alerts, feeds: vec![(Endpoint::UnlockEvents, read)], ..World::default() };
+    ask_in(rule, Some(record), now, &world)
+}
+
 /// Asks, and gives the steps as lines with the sentence at the end.
-fn ask(rule: &str, record: &Tracked, now: &str, alerts: &[Alert], deliveries: &[OutboxRow]) -> (bool, String) {
+fn ask_in(rule: &str, record: Option<&Tracked>, now: &str, world: &World<'_>) -> (bool, String) {
     let set = set(rule);
-    let receivers = [config::Receiver { name: "ops".into(), ..config::Receiver::default() }];
-    let routes = RouteTree::build(&config::Route::default(), &receivers).unwrap();
+    let text = format!("[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n{}", world.config);
+    let config = config::load::load_text(None, &text, &config::load::Environment::default()).config.unwrap();
+    let routes = RouteTree::of(&crate::route::Sections::from(&config)).unwrap();
+    let mail = crate::replay::Mail::of(&config);
     let token = Token::unknown(TokenId::from("arbitrum"));
-    let feed = FeedState { read_at: Some(at("2026-02-01")), ..FeedState::default() };
     let answer = explain(&Question {
         rule: &set.rules[0],
-        token: &token,
+        token: world.totals.is_none_or(|totals| totals.group.is_none()).then_some(&token),
         is_watched: true,
-        feed: Some(&feed),
-        record: Some(record),
+        feeds: &world.feeds,
+        record,
         change: None,
-        alerts,
-        deliveries,
+        totals: world.totals,
+        source: None,
+        alerts: world.alerts,
+        fates: world.fates,
+        records: world.records,
+        firing: world.firing,
+        digests: &mail.digests,
         routes: &routes,
         now: at(now),
     });
@@ -70,7 +96,7 @@ fn ask(rule: &str, record: &Tracked, now: &str, alerts: &[Alert], deliveries: &[
 }
 
 fn says(rule: &str, event: serde_json::Value, now: &str, expected: &[&str]) {
-    let (_, text) = ask(rule, &record(event), now, &[], &[]);
+    let (_, text) = ask(rule, &record(event), now, &[]);
     for line in expected {
         assert!(text.contains(line), "{line:?} is not said in:\n{text}");
     }
@@ -193,22 +219,71 @@ fn delivery(state: DeliveryState) -> OutboxRow {
     }
 }
 
+fn fate(state: &str) -> Fate {
+    Fate {
+        notice: NoticeId::from("no_1"),
+        alert: AlertId::from("al_1"),
+        rule: "Big".into(),
+        kind: "alert.firing".into(),
+        at: at("2026-02-14"),
+        summary: "ARB".into(),
+        receiver: Some("ops".into()),
+        state: state.into(),
+        role: DeliveryState::parse(state).map(|_| "told".into()),
+        delivery: DeliveryState::parse(state).map(|_| DeliveryId(7)),
+        holder: match state {
+            "silenced" => Some("si_1".into()),
+            "inhibited" => Some("al_9".into()),
+            _ => None,
+        },
+    }
+}
+
 #[test]
-fn the_end_says_when_it_fired_and_what_became_of_each_delivery() {
+fn the_end_says_when_it_fired_and_what_became_of_each_message() {
+    let silences = [crate::silence::Silence {
+        id: "si_1".into(),
+        matchers: crate::silence::read_matchers(["token=arbitrum"]).unwrap(),
+        author: "ann".into(),
+        comment: "known".into(),
+        starts_at: at("2026-02-10"),
+        ends_at: at("2026-03-04"),
+        created_at: at("2026-02-10"),
+    }];
+    let inhibitors = [Alert { id: "al_9".into(), name: "Worse".into(), ..alert(AlertState::Firing) }];
+    let prospects = [crate::group::Prospect {
+        notice: NoticeId::from("no_1"),
+        receiver: "ops".into(),
+        key: "{}:{token=\"arbitrum\"}".into(),
+        wait: crate::group::Wait::Muted("nights".into()),
+        until: Some(at("2026-03-01T07:00:00Z")),
+    }];
     for (state, so) in [
-        (DeliveryState::Delivered, "so: fired at 14 Feb 2026 and is firing, delivered to ops at 14 Feb 2026, 00:00 UTC"),
-        (DeliveryState::Retrying, "not yet delivered to ops (3 attempts failed)"),
-        (DeliveryState::Dead, "never delivered to ops (given up after 3 attempts)"),
-        (DeliveryState::Dropped, "never delivered to ops (dropped by hand)"),
+        ("delivered", "and is firing, delivered to ops at 14 Feb 2026, 00:00 UTC"),
+        ("retrying", "not yet delivered to ops (3 attempts failed)"),
+        ("dead", "dead letter: ops (given up after 3 attempts: 503 try later)"),
+        ("dropped", "never delivered to ops (dropped by hand)"),
+        (
+            "silenced",
+            "held back by silence si_1 until 4 Mar 2026, 00:00 UTC, then told where it still fires (token=\"arbitrum\" by ann: known)",
+        ),
+        ("inhibited", "held back by alert al_9 of Worse, while that fires"),
+        ("waiting", "waiting in group {}:{token=\"arbitrum\"} until 1 Mar 2026, 07:00 UTC: muted by nights (for ops)"),
+        ("nobody", "told to nobody: no route takes it"),
     ] {
-        let (fired, text) = ask(RULE, &record(event()), "2026-03-01", &[alert(AlertState::Firing)], &[delivery(state)]);
-        let so = so.replace("14 Feb 2026 and", "14 Feb 2026, 00:00 UTC and");
-        assert!(fired && (text.contains(&so) || text.contains(&so.replace(", 00:00 UTC", ""))), "{so}\n{text}");
-        assert!(text.contains("lead times told: 30d"), "{text}");
+        let deliveries: Vec<OutboxRow> = DeliveryState::parse(state).map(delivery).into_iter().collect();
+        let fates = [fate(state)];
+        let alerts = [alert(AlertState::Firing)];
+        let records =
+            Records { silences: &silences, inhibitors: &inhibitors, acks: &[], prospects: &prospects, deliveries: &deliveries };
+        let world = World { alerts: &alerts, fates: &fates, records, ..World::default() };
+        let (fired, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
+        assert!(fired && text.ends_with(so), "{so}\n{text}");
+        assert!(text.contains("lead times told: 30d") && text.contains("so: fired at 14 Feb 2026, 00:00 UTC"), "{text}");
     }
     let ended =
         Alert { resolution: Some(Resolution::Passed), ends_at: Some(at("2026-03-16T06:00:00Z")), ..alert(AlertState::Resolved) };
-    let (_, text) = ask(RULE, &record(event()), "2026-04-01", &[ended], &[]);
+    let (_, text) = ask(RULE, &record(event()), "2026-04-01", &[ended]);
     assert!(
         text.ends_with("and ended at 16 Mar 2026, 06:00 UTC (passed), told to nobody: no receiver was named for it"),
         "{text}"
@@ -216,8 +291,109 @@ fn the_end_says_when_it_fired_and_what_became_of_each_delivery() {
 }
 
 #[test]
+fn of_several_messages_to_one_receiver_the_last_is_in_the_sentence() {
+    let silences: [crate::silence::Silence; 0] = [];
+    let rows = [delivery(DeliveryState::Delivered)];
+    let fates = [fate("delivered"), Fate { at: at("2026-02-20"), kind: "alert.reminder".into(), ..fate("silenced") }];
+    let records = Records { silences: &silences, deliveries: &rows, ..Records::default() };
+    let alerts = [alert(AlertState::Firing)];
+    let world = World { alerts: &alerts, fates: &fates, records, ..World::default() };
+    let (_, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
+    assert!(text.ends_with("and is firing, held back by silence si_1"), "{text}");
+    assert!(text.contains("✓ delivered to ops") && text.contains("✗ held back from ops: silence si_1"), "{text}");
+}
+
+#[test]
+fn what_would_hold_it_back_now_is_told_before_it_fires() {
+    let config = "digest = { at = \"08:00\" }\n[route]\nreceivers = [\"ops\"]\n[[route.routes]]\ngroup_by = [\"token\"]\n\
+        mute_time_intervals = [\"nights\"]\nmatchers = ['alertname=Big']\n\
+        [[time_intervals]]\nname = \"nights\"\ntime_intervals = [{ times = [{ start_time = \"00:00\", end_time = \"07:00\" }] }]\n\
+        [[inhibit_rules]]\nsource_matchers = ['severity=critical']\ntarget_matchers = ['alertname=Big']\nequal = [\"token\"]\n";
+    let silences = [crate::silence::Silence {
+        id: "si_1".into(),
+        matchers: crate::silence::read_matchers(["alertname=Big"]).unwrap(),
+        author: "ann".into(),
+        comment: "known".into(),
+        starts_at: at("2026-02-10"),
+        ends_at: at("2026-03-04"),
+        created_at: at("2026-02-10"),
+    }];
+    let labels = [("alertname", "Worse"), ("severity", "critical"), ("token", "arbitrum")];
+    let labels: Labels = labels.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let firing = [Firing { id: "al_9".into(), labels }];
+    let records = Records { silences: &silences, ..Records::default() };
+    let world = World { config, records, firing: &firing, ..World::default() };
+    let (_, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
+    for part in [
+        "ops: route {}/{alertname=\"Big\"}, grouped by token, told after 30s and then at most every 5m",
+        "✗ muted by nights until 1 Mar 2026, 07:00 UTC",
+        "the next digest is due 1 Mar 2026, 08:00 UTC",
+        "✗ silence si_1 hides it until 4 Mar 2026",
+        "✗ alert al_9 (Worse) fires and inhibits it",
+    ] {
+        assert!(text.contains(part), "{part:?} is not said in:\n{text}");
+    }
+}
+
+const PRESSURE: &str = r#"
+[[rule]]
+alert = "Pressure"
+on    = "portfolio"
+tokens = ["@desk"]
+when  = 'ahead("30d").value > burned("30d").value'
+"#;
+
+#[test]
+fn a_rule_on_a_group_shows_what_its_windows_hold_and_who_is_not_known() {
+    let source = SourceText { file: "rules.toml".into(), text: PRESSURE.into() };
+    let groups = BTreeMap::from([("desk".to_owned(), vec!["x".to_owned(), "y".to_owned()])]);
+    let around = Surroundings { receivers: &["ops".to_owned()], groups: &groups, now: at("2026-01-01") };
+    let loaded = rules::load(&[source], &around);
+    assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
+    let set = loaded.set;
+    let now = at("2026-03-01");
+    let mut book = crate::aggregate::Book::default();
+    book.reset(set.windows.clone(), set.since.clone(), false);
+    for (id, knows_burns) in [("x", true), ("y", false)] {
+        let groups: std::sync::Arc<[String]> = vec!["desk".to_owned()].into();
+        let token = Token { groups, ..Token::unknown(TokenId::from(id)) };
+        let ledger = crate::aggregate::Ledger::of([&record(event())], |resource| resource == Resource::Unlock || knows_burns);
+        let worked = book.work_out(&token, &ledger, crate::aggregate::Rest::Longest, now);
+        book.keep(worked);
+    }
+    book.complete(now);
+    let totals = book.group("@desk", Some("desk"), |_, _| false).unwrap();
+    let receivers = [config::Receiver { name: "ops".into(), ..config::Receiver::default() }];
+    let routes = RouteTree::build(&config::Route::default(), &receivers).unwrap();
+    let answer = explain(&Question {
+        rule: &set.rules[0],
+        token: None,
+        is_watched: true,
+        feeds: &[],
+        record: None,
+        change: None,
+        totals: Some(&totals),
+        source: None,
+        alerts: &[],
+        fates: &[],
+        records: Records::default(),
+        firing: &[],
+        digests: &[],
+        routes: &routes,
+        now,
+    });
+    let text: String = answer.steps.iter().map(|step| format!("{step:?}\n")).collect();
+    assert_eq!(answer.about, "Pressure for the group desk");
+    assert!(text.contains("2 tokens in the group desk: x, y"), "{text}");
+    assert!(text.contains("ahead(\\\"30d\\\"): 2.00M tokens, $3.00M, 2 entries"), "{text}");
+    assert!(text.contains("never read, so the sum is missing: y"), "{text}");
+    assert!(text.contains("= 3,000,000"), "the clause shows the sum it read: {text}");
+    assert!(!answer.fired && answer.so.starts_with("not fired, because") && answer.so.contains("missing"), "{}", answer.so);
+}
+
+#[test]
 fn a_pending_alert_says_when_it_will_fire() {
     let pending = Alert { starts_at: None, active_at: at("2026-03-01"), told: Vec::new(), ..alert(AlertState::Pending) };
-    let (fired, text) = ask(&format!("{RULE}\nfor = \"2h\""), &record(event()), "2026-03-01T01:00:00Z", &[pending], &[]);
+    let (fired, text) = ask(&format!("{RULE}\nfor = \"2h\""), &record(event()), "2026-03-01T01:00:00Z", &[pending]);
     assert!(!fired && text.contains("`for` asks for 2 h: it fires at 1 Mar 2026, 02:00 UTC, if it still holds"), "{text}");
 }

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use crate::{
     alert::{Notice, NoticeKind},
     diagnostic::harmless,
+    replay::Sent,
     supply::Timestamp,
 };
 
-use super::file::{Expected, instant};
+use super::file::{Expected, ExpectedMessage, instant};
 
 /// An expectation that differs in so many ways from every alert is told as missing rather than as different.
 const TOO_DIFFERENT: usize = 4;
@@ -47,6 +48,84 @@ pub(super) fn differences(expected: &[&Expected], told: &[Notice], start: Timest
         lines.extend(as_toml(notice).lines().map(|line| format!("+     {line}")));
     }
     lines
+}
+
+/// As [`differences`], of messages.
+pub(super) fn message_differences(expected: &[&ExpectedMessage], sent: &[&Sent], start: Timestamp) -> Vec<String> {
+    let mut open: Vec<&Sent> = sent.to_vec();
+    let mut unmet: Vec<&ExpectedMessage> = Vec::new();
+    for wanted in expected {
+        match open.iter().position(|sent| message_ways(wanted, sent, start).is_empty()) {
+            Some(at) => _ = open.remove(at),
+            None => unmet.push(wanted),
+        }
+    }
+    let mut lines = Vec::new();
+    for wanted in unmet {
+        match open.iter().position(|sent| sent.receiver.as_str() == wanted.receiver) {
+            Some(at) => {
+                let sent = open.remove(at);
+                lines.push(format!("  sent otherwise: {}", message_head(sent)));
+                lines.extend(message_ways(wanted, sent, start).into_iter().flat_map(Way::lines));
+            }
+            None => lines.push(format!("- expected, but not sent: a message to {}", harmless(&wanted.receiver))),
+        }
+    }
+    for sent in open {
+        lines.push("+ sent, but not expected:".to_owned());
+        lines.extend(message_as_toml(sent).lines().map(|line| format!("+     {line}")));
+    }
+    lines
+}
+
+fn message_ways(wanted: &ExpectedMessage, sent: &Sent, start: Timestamp) -> Vec<Way> {
+    let mut ways = Vec::new();
+    let mut differ = |what: &str, expected: String, told: String| {
+        if expected != told {
+            ways.push(Way { what: what.to_owned(), expected, told });
+        }
+    };
+    differ("receiver", wanted.receiver.clone(), sent.receiver.to_string());
+    if let Some(Ok(at)) = wanted.at.as_ref().map(|at| instant(at, Some(start))) {
+        differ("at", at.to_rfc3339(), sent.at.to_rfc3339());
+    }
+    if let Some(shape) = &wanted.shape {
+        differ("shape", shape.clone(), sent.bundle.shape.as_str().to_owned());
+    }
+    if let Some(alerts) = &wanted.alerts {
+        differ("alerts", alerts.join(", "), rules_of(sent).join(", "));
+    }
+    if let Some(count) = wanted.count {
+        differ("count", count.to_string(), (sent.told.len() + sent.counted.len()).to_string());
+    }
+    ways
+}
+
+fn rules_of(sent: &Sent) -> Vec<&str> {
+    sent.told.iter().map(|notice| notice.body.rule.as_str()).collect()
+}
+
+fn message_head(sent: &Sent) -> String {
+    let alerts = sent.told.len() + sent.counted.len();
+    let at = sent.at.format("%Y-%m-%d %H:%M:%S");
+    format!("{} to {} ({}), at {at}", crate::format::count(alerts, "alert"), sent.receiver, sent.bundle.shape.as_str())
+}
+
+/// A message as a test file writes it.
+fn message_as_toml(sent: &Sent) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let rules: Vec<String> = rules_of(sent).into_iter().map(quoted).collect();
+    let mut text = format!(
+        "[[test.expect.message]]\nreceiver = {}\nat = {}\nshape = {}\nalerts = [{}]\n",
+        quoted(sent.receiver.as_str()),
+        sent.at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
+        quoted(sent.bundle.shape.as_str()),
+        rules.join(", ")
+    );
+    if !sent.counted.is_empty() {
+        let _ = writeln!(text, "count = {}", sent.told.len() + sent.counted.len());
+    }
+    text
 }
 
 /// One way in which an alert is not what was expected.

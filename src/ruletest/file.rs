@@ -10,6 +10,8 @@ use crate::{
     alert::NoticeKind,
     config,
     diagnostic::{Diagnostic, SourceText, closest},
+    silence::{Silence, read_matchers},
+    store::model::Shape,
     supply::Timestamp,
     wire,
 };
@@ -31,6 +33,12 @@ pub(super) struct TestFile {
     pub groups: Option<BTreeMap<String, Vec<String>>>,
     /// `[route]`; every receiver that it names exists. None: routes and receivers of the config.
     pub route: Option<config::Route>,
+    /// `[[inhibit_rules]]` beside the routes of this file.
+    #[serde(default)]
+    pub inhibit_rules: Vec<config::InhibitRule>,
+    /// `[[time_intervals]]` beside the routes of this file.
+    #[serde(default)]
+    pub time_intervals: Vec<config::TimeIntervals>,
     /// Facts of the token list, for all tests.
     #[serde(default)]
     pub token: Vec<Spanned<toml::Table>>,
@@ -49,10 +57,40 @@ pub(super) struct Test {
     /// Facts of the token list, beside those of the file.
     #[serde(default)]
     pub token: Vec<Spanned<toml::Table>>,
+    /// What somebody does not want to hear.
+    #[serde(default)]
+    pub silence: Vec<Spanned<Quiet>>,
     #[serde(default)]
     pub input: Vec<Spanned<Input>>,
     #[serde(default)]
     pub expect: Vec<Spanned<Expect>>,
+}
+
+/// One `[[test.silence]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Quiet {
+    pub matchers: Vec<String>,
+    /// None: from the start on.
+    pub from: Option<toml::Value>,
+    pub until: toml::Value,
+}
+
+impl Quiet {
+    /// The silence that it stands for.
+    pub fn silence(&self, start: Timestamp, number: usize) -> Result<Silence, String> {
+        let matchers = read_matchers(self.matchers.iter().map(String::as_str)).map_err(|error| error.to_string())?;
+        if matchers.iter().all(crate::route::Matcher::takes_empty) {
+            return Err("this would silence everything: name a label, such as `token=arbitrum`".to_owned());
+        }
+        let starts_at = self.from.as_ref().map_or(Ok(start), |from| instant(from, Some(start)))?;
+        let ends_at = instant(&self.until, Some(start))?;
+        if ends_at <= starts_at {
+            return Err("the silence would end before it begins".to_owned());
+        }
+        let (author, comment) = ("test".to_owned(), String::new());
+        Ok(Silence { id: format!("si_{number}"), matchers, author, comment, starts_at, ends_at, created_at: starts_at })
+    }
 }
 
 /// One `[[test.input]]`: what the source says from then on.
@@ -90,6 +128,22 @@ pub(super) struct Expect {
     pub silence: bool,
     #[serde(default)]
     pub alert: Vec<Spanned<Expected>>,
+    /// All messages that were sent; none where they are not looked at.
+    pub message: Option<Vec<Spanned<ExpectedMessage>>>,
+}
+
+/// An expected message: what one receiver gets. What is left out may be anything.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExpectedMessage {
+    pub receiver: String,
+    pub at: Option<toml::Value>,
+    /// `single`, `group`, `fold`, `summary` or `digest`.
+    pub shape: Option<String>,
+    /// The rules of the alerts that it tells, in order.
+    pub alerts: Option<Vec<String>>,
+    /// Alerts that it tells and counts.
+    pub count: Option<usize>,
 }
 
 /// An expected alert. What is left out may be anything.
@@ -162,7 +216,13 @@ pub(super) fn parse(source: &SourceText) -> Result<TestFile, Vec<Diagnostic>> {
             );
         }
         let alerts: usize = test.expect.iter().map(|expect| expect.get_ref().alert.len()).sum();
-        if test.input.len() > MAX_ITEMS || test.expect.len() > MAX_ITEMS || alerts > MAX_ITEMS {
+        let messages: usize = test.expect.iter().filter_map(|expect| Some(expect.get_ref().message.as_ref()?.len())).sum();
+        if test.input.len() > MAX_ITEMS
+            || test.silence.len() > MAX_ITEMS
+            || messages > MAX_ITEMS
+            || test.expect.len() > MAX_ITEMS
+            || alerts > MAX_ITEMS
+        {
             refuse(
                 span,
                 format!("the test {:?} is too long: at most {MAX_ITEMS} inputs and {MAX_ITEMS} alerts", test.name),
@@ -177,6 +237,11 @@ pub(super) fn parse(source: &SourceText) -> Result<TestFile, Vec<Diagnostic>> {
                 continue;
             }
         };
+        for (number, quiet) in (1..).zip(&test.silence) {
+            if let Err(problem) = quiet.get_ref().silence(start, number) {
+                refuse(quiet.span(), problem, "write it like `{ matchers = [\"token=arbitrum\"], until = \"2h\" }`");
+            }
+        }
         let mut before = start;
         for at in test.input.iter().filter_map(|input| input.get_ref().at.as_ref()) {
             check_order(at, start, &mut before, "inputs", &mut refuse);
@@ -187,12 +252,22 @@ pub(super) fn parse(source: &SourceText) -> Result<TestFile, Vec<Diagnostic>> {
             check_order(&expect.at, start, &mut before, "expectations", &mut refuse);
             match (expect.silence, expect.alert.is_empty()) {
                 (true, false) => refuse(span, "silence and alerts cannot both be expected".into(), "leave one of them out"),
-                (false, true) => refuse(
+                (false, true) if expect.message.is_none() => refuse(
                     span,
                     "this expects nothing".into(),
                     "write `silence = true`, or the alerts that are told: `[[test.expect.alert]]`",
                 ),
                 _ => {}
+            }
+            for message in expect.message.iter().flatten() {
+                let (span, message) = (message.span(), message.get_ref());
+                if let Some(word) = message.shape.as_ref().filter(|word| Shape::parse(word).is_none()) {
+                    let known = Shape::ALL.map(Shape::as_str).join(", ");
+                    refuse(span.clone(), format!("no message has the shape {word:?}"), &format!("known are {known}"));
+                }
+                if let Some(Err(problem)) = message.at.as_ref().map(|at| instant(at, Some(start))) {
+                    refuse(span, problem, "write it like `at = \"7d\"` or `at = 2026-03-08T00:00:00Z`");
+                }
             }
             for alert in &expect.alert {
                 let (span, alert) = (alert.span(), alert.get_ref());

@@ -4,7 +4,8 @@
 //! that the test moves, `compare` holds what was told against what was expected, [`report`] tells a person or a build server.
 //!
 //! A test is complete: between two expectations everything that is told must be expected, so that a rule that says too much fails as
-//! one that says too little. Labels, receivers and final texts are those that a message would have. No network, no database, no clock.
+//! one that says too little. Labels, receivers and final texts are those that a message would have. Where a test asks for messages,
+//! these are what receivers would get: grouped, silenced, inhibited and muted. No network, no database, no clock.
 
 mod compare;
 mod file;
@@ -18,6 +19,7 @@ use std::{
     io::Read as _,
     ops::Range,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -25,8 +27,8 @@ use crate::{
     alert::Notice,
     config::{self, Config},
     diagnostic::{self, Diagnostic, SourceText},
-    replay::{Pace, Replay},
-    route::RouteTree,
+    replay::{Mail, Pace, Replay, Sent},
+    route::{RouteTree, Sections},
     rules::{self, RuleSet},
     supply::{Resource, Timestamp, TokenId},
     watch::Watch,
@@ -151,6 +153,7 @@ fn shown(problems: &[Diagnostic], sources: &[SourceText]) -> Vec<String> {
 struct Bench {
     rules: RuleSet,
     routes: RouteTree,
+    mail: Mail,
     watch: Watch,
 }
 
@@ -164,7 +167,12 @@ impl Bench {
                 (route, file::receivers_of(route).into_iter().map(named).collect())
             }
         };
-        let routes = RouteTree::build(route, &receivers)
+        let (inhibit_rules, time_intervals) = match &file.route {
+            None => (&config.inhibit_rules, &config.time_intervals),
+            Some(_) => (&file.inhibit_rules, &file.time_intervals),
+        };
+        let mail = Mail::for_receivers(&receivers, &config.delivery);
+        let routes = RouteTree::of(&Sections { route, receivers: &receivers, inhibit_rules, time_intervals })
             .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         let groups = file.groups.as_ref().unwrap_or(&config.watch.groups);
         let watch = Watch::build(&config::Watch { tokens: vec!["*".into()], groups: groups.clone() })
@@ -186,7 +194,7 @@ impl Bench {
         if loaded.set.rules.is_empty() {
             return Err(vec!["there are no rules to test: name them by `rules = [\"../unlocks.toml\"]`".into()]);
         }
-        Ok(Self { rules: loaded.set, routes, watch })
+        Ok(Self { rules: loaded.set, routes, mail, watch })
     }
 
     fn run(&self, test: &Test, span: Range<usize>, source: &SourceText, file: &TestFile) -> Outcome {
@@ -212,7 +220,9 @@ impl Bench {
             return broken(&test.start.span(), "the test", problem);
         }
 
-        let mut replay = Replay::new(&self.rules, &self.routes, &self.watch, Pace::default(), start);
+        let silences = (1..).zip(&test.silence).filter_map(|(number, quiet)| quiet.get_ref().silence(start, number).ok());
+        let mail = Mail { silences: silences.collect(), ..self.mail.clone() };
+        let mut replay = Replay::new(&self.rules, &self.routes, &self.watch, Pace::default(), start).with_mail(mail);
         let mut says = Source::default();
         for facts in file.token.iter().chain(&test.token) {
             match source::token_item(facts.get_ref()) {
@@ -240,11 +250,12 @@ impl Bench {
             }
             let (Some(expect), Some(until)) = (expect, until) else { break };
             replay.advance(until);
-            let told = replay.take_told();
-            failures.extend(held_against(expect.get_ref(), at(&expect.span()), &told, until, start));
+            let told = told_by(&mut replay);
+            let sent = replay.take_sent();
+            failures.extend(held_against(expect.get_ref(), at(&expect.span()), &told, &sent, until, start));
         }
         // What came with or after the last expectation is expected by nothing.
-        let told = replay.take_told();
+        let told = told_by(&mut replay);
         if !told.is_empty() {
             let lines = compare::differences(&[], &told, start);
             failures.push(Failure { line: at(&test.start.span()), place: "after the last expectation".into(), lines });
@@ -272,6 +283,10 @@ impl Bench {
             None => format!("no rule is called {unknown:?}; there are {}", names().collect::<Vec<_>>().join(", ")),
         })
     }
+}
+
+fn told_by(replay: &mut Replay<'_>) -> Vec<Notice> {
+    replay.take_told().into_iter().map(Arc::unwrap_or_clone).collect()
 }
 
 /// Hands an input to the replay.
@@ -315,11 +330,29 @@ fn give(replay: &mut Replay<'_>, says: &mut Source, input: &Input, folder: &Path
     Ok(())
 }
 
-fn held_against(expect: &Expect, line: usize, told: &[Notice], until: Timestamp, start: Timestamp) -> Option<Failure> {
+fn held_against(
+    expect: &Expect,
+    line: usize,
+    told: &[Notice],
+    sent: &[Sent],
+    until: Timestamp,
+    start: Timestamp,
+) -> Option<Failure> {
     let is_meant = |notice: &&Notice| expect.rule.as_deref().is_none_or(|rule| notice.body.rule == rule);
     let told: Vec<Notice> = told.iter().filter(is_meant).cloned().collect();
     let wanted: Vec<&Expected> = expect.alert.iter().map(toml::Spanned::get_ref).collect();
-    let lines = compare::differences(&wanted, &told, start);
+    // Where only messages are expected, the alerts in them are not looked at one by one.
+    let looks_at_alerts = expect.silence || !expect.alert.is_empty();
+    let mut lines = if looks_at_alerts { compare::differences(&wanted, &told, start) } else { Vec::new() };
+    if let Some(messages) = &expect.message {
+        let wanted: Vec<_> = messages.iter().map(toml::Spanned::get_ref).collect();
+        let is_meant = |sent: &&Sent| {
+            let mut notices = sent.told.iter().chain(&sent.counted);
+            expect.rule.as_deref().is_none_or(|rule| notices.any(|notice| notice.body.rule == rule))
+        };
+        let sent: Vec<&Sent> = sent.iter().filter(is_meant).collect();
+        lines.extend(compare::message_differences(&wanted, &sent, start));
+    }
     let place = format!("expected at {}", until.format("%Y-%m-%d %H:%M"));
     (!lines.is_empty()).then_some(Failure { line, place, lines })
 }

@@ -94,6 +94,81 @@ fn an_alert_that_nobody_expected_fails_and_can_be_copied_into_the_file() {
     passes(&format!("[[test.expect]]\nat = \"14d\"\n{copied}"));
 }
 
+const MESSAGES: &str = r#"
+rules = ["../rules.toml"]
+inhibit_rules = [{ source_matchers = ["severity=high"], target_matchers = ["severity=low"], equal = ["token"] }]
+[route]
+receivers = ["ops"]
+group_by = []
+group_wait = "1m"
+[[route.routes]]
+matchers = ["token=n"]
+group_wait = "0s"
+mute_time_intervals = ["nights"]
+[[time_intervals]]
+name = "nights"
+time_intervals = [{ times = [{ start_time = "00:00", end_time = "07:00" }] }]
+[[test]]
+name  = "t"
+start = 2026-03-01T00:00:00Z
+silence = [{ matchers = ["token=y"], until = "1d" }]
+[[test.input]]
+token  = "x"
+unlock = [{ unlockDate = "2026-03-05", cliffAmount = 9000 }, { unlockDate = "2026-03-06", cliffAmount = 2000 }]
+[[test.input]]
+token  = "y"
+unlock = [{ unlockDate = "2026-03-05", cliffAmount = 9000 }]
+[[test.input]]
+token  = "z"
+unlock = [{ unlockDate = "2026-03-05", cliffAmount = 9000 }]
+[[test.input]]
+token  = "n"
+unlock = [{ unlockDate = "2026-03-05", cliffAmount = 9000 }]
+"#;
+
+#[test]
+fn a_test_may_expect_the_messages_that_routes_groups_silences_and_inhibitions_make() {
+    let right = r#"
+[[test.expect]]
+at = "12h"
+message = [
+  { receiver = "ops", at = "1m", shape = "group", alerts = ["Big", "Big"], count = 2 },
+  { receiver = "ops", at = "7h", shape = "group", alerts = ["Big"] },
+]
+[[test.expect]]
+at = "25h"
+message = [{ receiver = "ops", at = 2026-03-02T00:00:00Z }]
+"#;
+    let (passed, shown) = check(&format!("{MESSAGES}{right}"));
+    assert!(passed, "{shown}");
+    for (from, to, says) in [
+        ("at = \"7h\"", "at = \"6h\"", &["sent otherwise: 1 alert to ops (group)", "+ 2026-03-01T07:00:00+00:00"][..]),
+        ("count = 2", "count = 3", &["count", "- 3", "+ 2"]),
+        ("shape = \"group\", alerts = [\"Big\"]", "shape = \"single\"", &["- single", "+ group"]),
+        (
+            "message = [{ receiver = \"ops\", at = 2026-03-02T00:00:00Z }]",
+            "message = []",
+            &["sent, but not expected", "[[test.expect.message]]", "alerts = [\"Big\"]"],
+        ),
+        ("{ receiver = \"ops\", at = 2026", "{ receiver = \"desk\", at = 2026", &["expected, but not sent: a message to desk"]),
+        ("shape = \"group\"", "shape = \"grouped\"", &["no message has the shape \"grouped\""]),
+    ] {
+        let (passed, shown) = check(&format!("{MESSAGES}{}", right.replace(from, to)));
+        assert!(!passed, "{to} passed");
+        for text in says {
+            assert!(shown.contains(text), "{text:?} is not said in:\n{shown}");
+        }
+    }
+    for (from, to, says) in [
+        ("\"token=y\"", "\"token\"", "token"),
+        ("until = \"1d\"", "until = \"0s\"", "the silence would end before it begins"),
+        ("\"token=y\"", "\"token=~.*\"", "this would silence everything"),
+    ] {
+        let (passed, shown) = check(&format!("{}{right}", MESSAGES.replace(from, to)));
+        assert!(!passed && shown.contains(says), "{says}: {shown}");
+    }
+}
+
 #[test]
 fn an_alert_that_does_not_come_fails() {
     fails(

@@ -50,7 +50,7 @@ use threads::{Readers, Writer};
 
 use crate::{
     alert::{Alert, Notice},
-    group::Policy,
+    group::{Policy, Prospect},
     route::Matcher,
     silence::{Ack, Preview, Silence},
     supply::{
@@ -430,6 +430,14 @@ impl Store {
     /// As any read: see [`StoreError`].
     pub async fn preview(&self, matchers: Vec<Matcher>, now: Timestamp) -> Result<Preview, StoreError> {
         self.read("preview a silence", move |from| telling::preview(from, &matchers, now)).await
+    }
+
+    /// What each message that waits is waiting for at `now`, by what the dispatcher would decide.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn prospects(&self, policy: Arc<Policy>, now: Timestamp) -> Result<Vec<Prospect>, StoreError> {
+        self.read("read what messages wait for", move |from| telling::prospects(from, &policy, now)).await
     }
 
     /// What became of each message: of one alert, or of all decided since then, in their order.

@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     alert::{Alert, AlertBody, AlertState, Labels, Notice, NoticeKind},
-    group::{self, BURST_WINDOW, Beginning, HOUR, HeldBack, Holder, Message, Policy, Situation, Usage, Waiting},
+    group::{
+        self, BURST_WINDOW, Beginning, Decision, HOUR, HeldBack, Holder, Message, Policy, Prospect, Situation, Sorted, Usage,
+        Waiting,
+    },
     route::{Firing, Matcher},
     silence::{Ack, Fact, Preview, Silence},
     supply::{AlertId, DeliveryId, NoticeId, ReceiverName, Timestamp},
@@ -52,15 +55,30 @@ pub(super) fn wait(to: &Transaction<'_>, notice: &Notice, receiver: &ReceiverNam
     Ok(())
 }
 
-/// Decides about everything that waits.
-pub(super) fn dispatch(to: &Transaction<'_>, policy: &Policy, now: Timestamp) -> Result<Dispatched, Fault> {
-    let waiting = waiting(to)?;
-    let held = held(to)?;
+/// What a pass goes by and what it comes to.
+struct Weighed<'a> {
+    sorted: &'a Sorted<'a>,
+    decision: &'a Decision<'a>,
+    told_at: &'a dyn Fn(usize) -> Option<Timestamp>,
+    usage: &'a dyn Fn(&ReceiverName) -> Usage,
+    /// Messages that were read: no more than [`MAX_WAITING`].
+    waiting: usize,
+}
+
+/// Reads everything that waits, decides about it, and hands that over; none where nothing waits and nothing is held back.
+fn weigh<T>(
+    from: &Transaction<'_>,
+    policy: &Policy,
+    now: Timestamp,
+    then: impl FnOnce(&Weighed<'_>) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    let waiting = waiting(from)?;
+    let held = held(from)?;
     if waiting.is_empty() && held.is_empty() {
-        return Ok(Dispatched::default());
+        return Ok(None);
     }
-    let silences = silences(to, Some(now))?;
-    let firing = if policy.routes.inhibit_rules().is_empty() { Vec::new() } else { firing(to)? };
+    let silences = silences(from, Some(now))?;
+    let firing = if policy.routes.inhibit_rules().is_empty() { Vec::new() } else { firing(from)? };
     let routes = &policy.routes;
     let situation = Situation { routes, waiting: &waiting, held: &held, silences: &silences, firing: &firing, now };
     let sorted = group::sort(&situation);
@@ -68,21 +86,38 @@ pub(super) fn dispatch(to: &Transaction<'_>, policy: &Policy, now: Timestamp) ->
     let mut told_at: Vec<Option<Timestamp>> = Vec::with_capacity(sorted.groups.len());
     let mut usages: BTreeMap<ReceiverName, Usage> = BTreeMap::new();
     for group in &sorted.groups {
-        told_at.push(if group.is_kept() { told_group(to, &group.receiver, &group.key)? } else { None });
+        told_at.push(if group.is_kept() { told_group(from, &group.receiver, &group.key)? } else { None });
         if !usages.contains_key(&group.receiver) {
             // A receiver that is gone from the config gets nothing, but what is addressed to it becomes visible dead letters.
             let max_per_hour = policy.max_per_hour.get(&group.receiver).copied().unwrap_or(u32::MAX);
-            usages.insert(group.receiver.clone(), usage(to, &group.receiver, max_per_hour, now)?);
+            usages.insert(group.receiver.clone(), usage(from, &group.receiver, max_per_hour, now)?);
         }
     }
     let none = Usage { max_per_hour: u32::MAX, last_hour: 0, oldest: None, lately: 0, folded_at: None, summed_at: None };
-    let decision = group::decide(
-        &sorted.groups,
-        &|index| told_at.get(index).copied().flatten(),
-        &|receiver| usages.get(receiver).copied().unwrap_or(none),
-        now,
-    );
+    let told_at = |index: usize| told_at.get(index).copied().flatten();
+    let usage = |receiver: &ReceiverName| usages.get(receiver).copied().unwrap_or(none);
+    let decision = group::decide(&sorted.groups, &told_at, &usage, now);
+    let weighed = Weighed { sorted: &sorted, decision: &decision, told_at: &told_at, usage: &usage, waiting: waiting.len() };
+    then(&weighed).map(Some)
+}
 
+/// What each message that waits is waiting for.
+pub(super) fn prospects(from: &Transaction<'_>, policy: &Policy, now: Timestamp) -> Result<Vec<Prospect>, Fault> {
+    let found = weigh(from, policy, now, |weighed| {
+        let Weighed { sorted, decision, told_at, usage, .. } = *weighed;
+        Ok(group::prospects(&sorted.groups, decision, &policy.routes, told_at, usage, now))
+    })?;
+    Ok(found.unwrap_or_default())
+}
+
+/// Decides about everything that waits.
+pub(super) fn dispatch(to: &Transaction<'_>, policy: &Policy, now: Timestamp) -> Result<Dispatched, Fault> {
+    Ok(weigh(to, policy, now, |weighed| write_down(to, weighed, now))?.unwrap_or_default())
+}
+
+/// Writes what a pass comes to.
+fn write_down(to: &Transaction<'_>, weighed: &Weighed<'_>, now: Timestamp) -> Result<Dispatched, Fault> {
+    let Weighed { sorted, decision, waiting, .. } = *weighed;
     for (row, held) in &sorted.held {
         to.prepare_cached("UPDATE telling SET state = ?2, holder = ?3, since = ?4 WHERE no = ?1")?.execute(params![
             row.no,
@@ -132,7 +167,7 @@ pub(super) fn dispatch(to: &Transaction<'_>, policy: &Policy, now: Timestamp) ->
     let in_groups: usize = sorted.groups.iter().map(|group| group.rows.len()).sum();
     dispatched.waiting = count(in_groups.saturating_sub(done));
     dispatched.next_at = [sorted.next_at, decision.next_at].into_iter().flatten().min();
-    if dispatched.waiting > 0 || waiting.len() as i64 >= MAX_WAITING {
+    if dispatched.waiting > 0 || i64::try_from(waiting).unwrap_or(i64::MAX) >= MAX_WAITING {
         // Never without a look ahead: a wait whose end nobody knows would be for ever.
         dispatched.next_at.get_or_insert(now + TimeDelta::minutes(1));
     }

@@ -6,6 +6,7 @@ mod cycle;
 mod faults;
 mod kill;
 mod readme;
+mod replay;
 mod seams;
 mod support;
 mod wholes;
