@@ -90,6 +90,10 @@ pub struct Replay<'a> {
     book: Book,
     /// Open alerts that are about no token.
     of_groups: Vec<Alert>,
+    /// When time alone may move one of them on.
+    next_of_groups: Option<Timestamp>,
+    /// Some token was summed up since groups were last judged.
+    is_summed_anew: bool,
     /// What rules with a `limit` told at this instant: all answers of one instant are one cycle.
     limits: Limits,
     told: Vec<Arc<Notice>>,
@@ -107,8 +111,12 @@ pub struct Replay<'a> {
 struct Known {
     snapshot: TokenSnapshot,
     wake: Option<Timestamp>,
+    /// When time alone may change what is to be told of its records, as of when they were last judged.
+    next_turn: Option<Timestamp>,
     /// When time alone changes what its windows hold.
     next_sum: Option<Timestamp>,
+    /// Its dated entries, as long as its records stay what they are.
+    ledger: Option<Ledger>,
     /// The last answers that are not yet believed in full, to be given again.
     answers: HashMap<Endpoint, Payload>,
 }
@@ -155,6 +163,8 @@ impl<'a> Replay<'a> {
             episodes: HashMap::new(),
             book,
             of_groups: Vec::new(),
+            next_of_groups: None,
+            is_summed_anew: true,
             limits: Limits::default(),
             told: Vec::new(),
             changes: Vec::new(),
@@ -329,10 +339,11 @@ impl<'a> Replay<'a> {
             let wake = self.wakes.first().map(|(at, _)| *at).filter(|at| is_in(*at));
             let repeat = self.repeats.first().map(|(at, ..)| *at).filter(|at| is_in(*at));
             let mail = self.mailroom.as_ref().and_then(Mailroom::next_at).filter(|at| is_in(*at));
-            let Some(next) = [wake, repeat, mail].into_iter().flatten().min() else { break };
+            let groups = self.next_of_groups.filter(|at| is_in(*at));
+            let Some(next) = [wake, repeat, mail, groups].into_iter().flatten().min() else { break };
             self.now = self.now.max(next);
             if wake != Some(next) && repeat != Some(next) {
-                self.dispatch();
+                self.close();
                 continue;
             }
             if repeat == Some(next) {
@@ -347,10 +358,13 @@ impl<'a> Replay<'a> {
             let mut due = Vec::new();
             while self.wakes.first().is_some_and(|(at, _)| *at <= next) {
                 let Some((_, token)) = self.wakes.pop_first() else { break };
-                if let Some(known) = self.tokens.get_mut(&token) {
-                    known.wake = None;
-                }
-                due.push(Judged { token, records: None, resources: TIMED.to_vec(), changes: Vec::new(), added: Vec::new() });
+                let Some(known) = self.tokens.get_mut(&token) else { continue };
+                known.wake = None;
+                // Where no more than its windows moved, its records are left alone.
+                let is_turn = known.next_turn.is_some_and(|at| at <= next)
+                    || known.snapshot.alerts.iter().any(|alert| alert.recheck_at.is_some_and(|at| at <= next));
+                let (records, resources) = if is_turn { (None, TIMED.to_vec()) } else { (Some(Vec::new()), Vec::new()) };
+                due.push(Judged { token, records, resources, changes: Vec::new(), added: Vec::new() });
             }
             self.judge(due);
             self.close();
@@ -372,7 +386,9 @@ impl<'a> Replay<'a> {
                 alerts: Vec::new(),
             },
             wake: None,
+            next_turn: None,
             next_sum: None,
+            ledger: None,
             answers: HashMap::new(),
         })
     }
@@ -380,6 +396,10 @@ impl<'a> Replay<'a> {
     /// Puts the records of a resource in place of those that were there, and gives them back.
     fn keep(&mut self, token: &TokenId, resource: Option<Resource>, after: Vec<Tracked>) -> Vec<Tracked> {
         let known = self.known(token);
+        known.ledger = None;
+        if resource == Some(Resource::Unlock) {
+            known.next_turn = None;
+        }
         known.snapshot.records.retain(|tracked| Some(tracked.record.resource()) != resource);
         known.snapshot.records.extend(after.iter().cloned());
         after
@@ -399,6 +419,9 @@ impl<'a> Replay<'a> {
 
     /// Judges tokens together, as one evaluation of the daemon does, and notes when each is to be looked at again.
     fn judge(&mut self, batch: Vec<Judged>) {
+        if self.rules.has_aggregates() {
+            batch.iter().for_each(|judged| self.write_ledger(&judged.token));
+        }
         let polled: Vec<Vec<(Resource, Timestamp)>> = batch.iter().map(|judged| self.polled_at(&judged.token)).collect();
         let facts: Vec<TokenFacts<'_>> = batch
             .iter()
@@ -419,7 +442,7 @@ impl<'a> Replay<'a> {
             .collect();
         let context = evaluate::Context { rules: self.rules, routes: self.routes, now: self.now };
         let worked: Vec<(Worked, Option<Timestamp>)> = if self.rules.has_aggregates() {
-            facts.iter().filter_map(|facts| self.work_out(&facts.token.id)).collect()
+            batch.iter().filter_map(|judged| self.work_out(&judged.token)).collect()
         } else {
             Vec::new()
         };
@@ -443,19 +466,33 @@ impl<'a> Replay<'a> {
         self.take_in(draft.number(&latest));
         for (id, (worked, next)) in ids.iter().zip(worked) {
             self.book.keep(worked);
+            self.is_summed_anew = true;
             if let Some(known) = self.tokens.get_mut(id) {
                 known.next_sum = next;
             }
         }
         for judged in &batch {
+            // A turn that is due stays due until the unlocks are looked at.
+            if judged.resources.contains(&Resource::Unlock)
+                && let Some(known) = self.tokens.get_mut(&judged.token)
+            {
+                known.next_turn = None;
+            }
             self.set_wake(&judged.token);
         }
     }
 
+    /// Puts down the dated entries of a token, unless they stand there.
+    fn write_ledger(&mut self, id: &TokenId) {
+        let Some(known) = self.tokens.get_mut(id).filter(|known| known.ledger.is_none()) else { return };
+        let TokenSnapshot { token, feeds, records, .. } = &known.snapshot;
+        known.ledger = Some(Ledger::of(records, |resource| aggregate::is_known(resource, feeds, &token.item)));
+    }
+
     /// What the windows of a token hold now, and when time alone changes that.
     fn work_out(&self, id: &TokenId) -> Option<(Worked, Option<Timestamp>)> {
-        let TokenSnapshot { token, feeds, records, .. } = &self.tokens.get(id)?.snapshot;
-        let ledger = Ledger::of(records, |resource| aggregate::is_known(resource, feeds, &token.item));
+        let known = self.tokens.get(id)?;
+        let (token, ledger) = (&known.snapshot.token, known.ledger.as_ref()?);
         let concerned = || self.rules.on(On::Token).chain(self.rules.on(On::Portfolio)).filter(|rule| rule.lets_in(token));
         let rest = match (concerned().next().is_some(), concerned().any(|rule| rule.is_clock_dependent)) {
             (false, _) => Rest::Longest,
@@ -467,7 +504,7 @@ impl<'a> Replay<'a> {
             Rest::UntilChange => ledger.next_change(&self.rules.windows, &self.rules.since, self.now),
             Rest::None => Some(self.now + self.pace.look_every.max(MINUTE)),
         };
-        Some((self.book.work_out(token, &ledger, rest, self.now), next))
+        Some((self.book.work_out(token, ledger, rest, self.now), next))
     }
 
     /// Judges groups as a whole, from what is known of their tokens.
@@ -475,6 +512,10 @@ impl<'a> Replay<'a> {
         if self.rules.on(On::Portfolio).next().is_none() && self.of_groups.is_empty() {
             return;
         }
+        if !self.is_summed_anew && self.next_of_groups.is_none_or(|at| at > self.now) {
+            return;
+        }
+        self.is_summed_anew = false;
         if !self.book.is_complete() {
             self.book.complete(self.now);
         }
@@ -490,6 +531,10 @@ impl<'a> Replay<'a> {
         let latest: Vec<u32> =
             draft.openings().into_iter().map(|opening| self.episodes.get(&opening).copied().unwrap_or(0)).collect();
         self.take_in(draft.number(&latest));
+        let look = self.now + self.pace.look_every.max(MINUTE);
+        let later = |at: Timestamp| minute(if at > self.now { at } else { look });
+        let reads_clock = self.rules.on(On::Portfolio).any(|rule| rule.is_clock_dependent).then_some(look);
+        self.next_of_groups = self.of_groups.iter().filter_map(|alert| alert.recheck_at).chain(reads_clock).map(later).min();
     }
 
     /// Ends the cycle of this instant: what limits left out is told.
@@ -617,10 +662,18 @@ impl<'a> Replay<'a> {
     }
 
     fn set_wake(&mut self, token: &TokenId) {
+        let now = self.now;
         let Some(known) = self.tokens.get(token) else { return };
-        let (before, next) = (known.wake, self.next_wake(known));
+        let turn = known.next_turn.or_else(|| self.next_turn(known));
+        let look = now + self.pace.look_every.max(MINUTE);
+        let alerts = known.snapshot.alerts.iter().filter_map(|alert| alert.recheck_at);
+        let waits = alerts.chain(known.next_sum).map(|at| if at > now { at } else { look });
+        let (before, next) = (known.wake, waits.chain(turn.map(|at| at.max(now))).min().map(minute));
+        if let Some(known) = self.tokens.get_mut(token) {
+            known.next_turn = turn;
+        }
         // A tick that is due at this very instant comes after the answers of it.
-        if before == next || before.is_some_and(|before| before <= self.now) {
+        if before == next || before.is_some_and(|before| before <= now) {
             return;
         }
         if let Some(before) = before {
@@ -634,32 +687,36 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The next minute at which the passing of time may change what is to be told of a token.
-    fn next_wake(&self, known: &Known) -> Option<Timestamp> {
+    /// The next instant at which the passing of time may change what is to be told of a token's records.
+    fn next_turn(&self, known: &Known) -> Option<Timestamp> {
         let now = self.now;
         let look = now + self.pace.look_every.max(MINUTE);
-        let rechecks =
-            known.snapshot.alerts.iter().filter_map(|alert| alert.recheck_at).map(|at| if at > now { at } else { look });
-        let mut next: Option<Timestamp> = rechecks.chain(known.next_sum.map(|at| if at > now { at } else { look })).min();
+        let mut next: Option<Timestamp> = None;
+        let mut consider = |at: Timestamp| {
+            if at > now && next.is_none_or(|next| at < next) {
+                next = Some(at);
+            }
+        };
         for tracked in known.snapshot.records_of(Resource::Unlock) {
             let Some(interval) = tracked.record.interval() else { continue };
-            let crossings = self.leads.iter().filter_map(|lead| interval.start.checked_sub_signed(*lead)).filter(|at| *at > now);
-            let turns = self.edges.iter().filter_map(|days| {
-                let from = if *days > 0.0 { interval.start } else { interval.end };
-                from.checked_sub_signed(span_of_days(*days)?)
-            });
-            // `<` turns just after `<=` does.
-            let turns =
-                turns.flat_map(|at| [Some(at), at.checked_add_signed(TimeDelta::seconds(1))]).flatten().filter(|at| *at > now);
             let is_ahead = !interval.has_passed(now);
-            // Before its horizon comes up, a condition on the clock need not be asked.
-            let look = self
-                .clock_horizon
-                .filter(|_| is_ahead)
-                .map(|horizon| interval.start.checked_sub_signed(horizon).map_or(look, |seen| seen.max(look)));
-            next = next.into_iter().chain(crossings).chain(turns).chain(look).min();
+            if is_ahead {
+                self.leads.iter().filter_map(|lead| interval.start.checked_sub_signed(*lead)).for_each(&mut consider);
+                // Before its horizon comes up, a condition on the clock need not be asked.
+                if let Some(horizon) = self.clock_horizon {
+                    consider(interval.start.checked_sub_signed(horizon).map_or(look, |seen| seen.max(look)));
+                }
+            }
+            for days in &self.edges {
+                let from = if *days > 0.0 { interval.start } else { interval.end };
+                let turn = span_of_days(*days).and_then(|span| from.checked_sub_signed(span));
+                // `<` turns just after `<=` does.
+                for at in turn.into_iter().flat_map(|at| [Some(at), at.checked_add_signed(TimeDelta::seconds(1))]).flatten() {
+                    consider(at);
+                }
+            }
         }
-        next.map(minute)
+        next
     }
 }
 

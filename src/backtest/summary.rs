@@ -6,7 +6,7 @@ use chrono::{Datelike, Days, NaiveDate};
 use serde::Serialize;
 
 use super::{Message, Run, Telling};
-use crate::supply::Timestamp;
+use crate::{store::model::Shape, supply::Timestamp};
 
 /// Weeks that are told apart.
 const MAX_WEEKS: usize = 1_000;
@@ -89,7 +89,9 @@ impl Summary {
             for telling in message.all() {
                 receivers.concern(&message.receiver, telling);
                 own.insert(&telling.rule);
-                about.insert((&telling.rule, name(telling)));
+                if message.shape != Shape::Digest {
+                    about.insert((&telling.rule, name(telling)));
+                }
             }
             receivers.message(&message.receiver, week);
             for rule in own {

@@ -147,6 +147,7 @@ pub(super) struct Mailroom {
     last: HashMap<AlertId, Arc<Notice>>,
     /// The last slot of each digest.
     slots: Vec<Option<Timestamp>>,
+    next_digest: Option<Timestamp>,
     /// The end of mute times that were looked up, by the route.
     unmuted: HashMap<String, Timestamp>,
     next_at: Option<Timestamp>,
@@ -158,6 +159,7 @@ pub(super) struct Mailroom {
 impl Mailroom {
     pub fn new(mail: Mail, start: Timestamp) -> Self {
         let slots = mail.digests.iter().map(|(_, schedule)| schedule.last(start)).collect();
+        let next_digest = mail.digests.iter().filter_map(|(_, schedule)| schedule.next(start)).min();
         let acks = mail.acks.iter().map(|ack| (ack.alert.clone(), ack.clone())).collect();
         Self {
             mail,
@@ -176,6 +178,7 @@ impl Mailroom {
             last_held: HashMap::new(),
             last: HashMap::new(),
             slots,
+            next_digest,
             unmuted: HashMap::new(),
             next_at: None,
             is_stirred: false,
@@ -254,8 +257,7 @@ impl Mailroom {
     /// When time alone has something to do here.
     pub fn next_at(&self) -> Option<Timestamp> {
         let repeat = self.repeats.first().map(|(at, _)| *at);
-        let digest = self.mail.digests.iter().zip(&self.slots).filter_map(|((_, schedule), last)| schedule.next((*last)?)).min();
-        [self.next_at, repeat, digest].into_iter().flatten().min()
+        [self.next_at, repeat, self.next_digest].into_iter().flatten().min()
     }
 
     /// Whether any receiver gets a digest.
@@ -266,6 +268,10 @@ impl Mailroom {
     /// Digests whose slot has come: receiver, schedule, the slot before and this one.
     pub fn digests_due(&mut self, now: Timestamp) -> Vec<(ReceiverName, Schedule, Timestamp, Timestamp)> {
         let mut due = Vec::new();
+        if self.next_digest.is_none_or(|at| at > now) {
+            return due;
+        }
+        self.next_digest = self.mail.digests.iter().filter_map(|(_, schedule)| schedule.next(now)).min();
         for ((receiver, schedule), last) in self.mail.digests.iter().zip(&mut self.slots) {
             let Some(slot) = schedule.last(now) else { continue };
             match last.replace(slot) {

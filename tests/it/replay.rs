@@ -189,6 +189,8 @@ async fn history() -> TestApp {
     app.edit(|edit| edit.add_burn("beta", burn("2026-03-25T00:00:00Z", 9_000.0)));
     app.poll(Endpoint::Burn).await;
     settle(&app).await;
+    // The month of May comes within thirty days.
+    look(&app, "2026-04-01T00:00:00Z").await;
     app.at("2026-04-05T00:00:00Z");
     app.hook.take();
     app.desk.take();
