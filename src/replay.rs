@@ -36,7 +36,8 @@ use crate::{
     rules::{On, Pool, Rule, RuleSet},
     store::model::{ChangeRow, TokenSnapshot, UpcomingRow},
     supply::{
-        ContentHash, Endpoint, FeedState, Interval, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked, span_of_days,
+        ContentHash, Endpoint, FeedState, Interval, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
+        span_of_days,
     },
     watch::Watch,
     wire,

@@ -313,9 +313,9 @@ impl Mailroom {
             self.repeats.remove(&(at, key.clone()));
             let Some(group) = self.groups.get_mut(&key) else { continue };
             group.repeat_at = None;
-            let is_known = |id: &&AlertId| !self.acks.get(*id).is_some_and(|ack| ack.at <= now);
+            let is_unknown = |id: &&AlertId| self.acks.get(*id).is_none_or(|ack| ack.at > now);
             let mut alerts: Vec<(Timestamp, &AlertId)> =
-                group.members.iter().filter(is_known).filter_map(|id| Some((self.open.get(id)?.since, id))).collect();
+                group.members.iter().filter(is_unknown).filter_map(|id| Some((self.open.get(id)?.since, id))).collect();
             alerts.sort_unstable();
             let notices = alerts.into_iter().filter_map(|(_, id)| self.last.get(id).cloned()).collect();
             due.push((key.0, key.1, notices));
