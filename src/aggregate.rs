@@ -241,8 +241,9 @@ impl Ledger {
             _ => (earlier(now, window.span), now),
         };
         let mut sum = Sum::ZERO;
-        // Entries are in the order of their starts: what begins after the window ends it.
-        for entry in entries.iter().take_while(|entry| entry.start <= to) {
+        // Entries are in the order of their starts: what begins after the window ends it, and what happened before it is passed over.
+        let first = if window.flow == Flow::Ahead { 0 } else { entries.partition_point(|entry| entry.start <= from) };
+        for entry in entries.iter().skip(first).take_while(|entry| entry.start <= to) {
             let times = match (window.flow, entry.steps) {
                 (Flow::Ahead, 1) => f64::from(u8::from(now < entry.end)),
                 (_, 1) => f64::from(u8::from(entry.start > from)),
@@ -261,7 +262,7 @@ impl Ledger {
     #[must_use]
     pub fn last(&self, flow: Flow, now: Timestamp) -> Option<Last> {
         let entries = self.flow(flow)?;
-        let entry = entries.iter().take_while(|entry| entry.start <= now).last()?;
+        let entry = entries.get(entries.partition_point(|entry| entry.start <= now).checked_sub(1)?)?;
         Some(Last { at: entry.start, amount: entry.amount, value: entry.value })
     }
 
@@ -275,32 +276,43 @@ impl Ledger {
                 next = Some(at);
             }
         };
+        // Of what happened, the entry that leaves a window next is the first one in it, and the first that is yet to come enters it.
+        let happened = |flow: Flow, span: TimeDelta, consider: &mut dyn FnMut(Timestamp)| {
+            let entries = self.flow(flow).unwrap_or_default();
+            for edge in [earlier(now, span), now] {
+                if let Some(entry) = entries.get(entries.partition_point(|entry| entry.start <= edge)) {
+                    consider(entry.start);
+                    consider(later(entry.start, span));
+                }
+            }
+        };
         for window in windows {
+            if window.flow != Flow::Ahead {
+                happened(window.flow, window.span, &mut consider);
+                continue;
+            }
+            let far = later(now, window.span);
             for entry in self.flow(window.flow).unwrap_or_default() {
-                match (window.flow, entry.steps) {
-                    (Flow::Ahead, 1) => {
-                        consider(earlier(entry.start, window.span));
+                if entry.steps == 1 {
+                    if entry.end > now {
                         consider(entry.end);
                     }
-                    (Flow::Ahead, steps) => {
-                        for edge in [now, later(now, window.span)] {
-                            if let Some(release) = release_after(entry, steps, edge) {
-                                consider(later(now, release - edge));
-                            }
+                } else {
+                    for edge in [now, far] {
+                        if let Some(release) = release_after(entry, entry.steps, edge) {
+                            consider(later(now, release - edge));
                         }
                     }
-                    _ => {
-                        consider(entry.start);
-                        consider(later(entry.start, window.span));
-                    }
+                }
+                if entry.start > far {
+                    // What begins later enters the window later, and ends later still.
+                    consider(earlier(entry.start, window.span));
+                    break;
                 }
             }
         }
         for (flow, span) in since {
-            for entry in self.flow(*flow).unwrap_or_default() {
-                consider(entry.start);
-                consider(later(entry.start, *span));
-            }
+            happened(*flow, *span, &mut consider);
         }
         next
     }

@@ -23,6 +23,11 @@ summary = "{{ token.id }} {{ cliffAmount | amount }}"
 alert = "Burned"
 on    = "burn"
 labels = { severity = "info" }
+
+[[rule]]
+alert = "Pressure"
+on    = "token"
+when  = 'ahead("90d").amount > 1e12 || burned("90d").amount > 1e12'
 "#;
 
 fn at(text: &str) -> Timestamp {
@@ -102,6 +107,27 @@ fn silence(matcher: &str, from: Timestamp, to: Timestamp) -> Silence {
         ends_at: to,
         created_at: from,
     }
+}
+
+#[test]
+fn a_lead_time_that_comes_up_with_another_answer_or_another_window_is_told() {
+    let config = config("[route]\nreceivers = [\"ops\"]\n");
+    let told = sent(&config, Vec::new(), |replay| {
+        replay.answer(&"x".into(), Endpoint::UnlockEvents, unlocks(&[("2026-03-20", 5.0), ("2026-06-11", 5.0)]));
+        replay.answer(&"x".into(), Endpoint::Burn, burns(&[]));
+        // At this very instant the lead time begins and the event of June comes within ninety days.
+        replay.advance_before(day(13, "00:00:00"));
+        replay.answer(&"x".into(), Endpoint::Burn, burns(&["2026-03-12"]));
+        replay.advance(day(19, "12:00:00"));
+    });
+    assert_eq!(
+        told,
+        [
+            "13 00:00:00 single: Burned added of x",
+            "13 00:00:00 single: Ahead lead 7d of x",
+            "19 00:00:00 single: Ahead lead 1d of x"
+        ]
+    );
 }
 
 #[test]
