@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, Mutex, OnceLock, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -21,20 +21,21 @@ use crate::{
     api::{Client, ClientError, Tuning},
     clock::Clock,
     config::Config,
-    cycle::{self, CycleError, CycleReport, Judgement, run_cycle},
+    cycle::{self, CycleError, CycleReport, Judgement, Setup, run_cycle},
     diagnostic::SourceText,
     digest,
-    dispatch::Dispatcher,
+    dispatch::{self, Dispatcher},
     evaluate::Context,
-    http::{self, Health},
+    http::{self, Audience, Health},
     metrics::{Metrics, OutboxLevel},
-    notify::{Receivers, unsubscribe},
+    notify::Receivers,
     outbox::{Announce, Carrier, DeliveryReport, Down, Meter, Outbox, OutboxDeps},
-    reload,
+    reload::{self, Origin},
     route::{RouteTree, Sections},
     rules::RuleSet,
     schedule::{self, Job, Run, Schedule},
     serve,
+    slot::Slots,
     store::{
         Access, Opening, Store, StoreError,
         model::{DeliveryState, DueDelivery},
@@ -118,7 +119,13 @@ pub enum Drive {
 /// Everything, built and connected.
 pub struct App {
     deps: Arc<cycle::Deps>,
-    receivers: Arc<Receivers>,
+    receivers: RwLock<Arc<Receivers>>,
+    dispatcher: Arc<Dispatcher>,
+    /// The ticker, once it runs, and what the mirror tells of; both follow a reload.
+    schedule: OnceLock<Arc<Schedule>>,
+    reach: OnceLock<serve::Reach>,
+    /// Where the config is read from again; none where it came from no file.
+    origin: Option<Origin>,
     health: Health,
     clock: Clock,
     base_dir: PathBuf,
@@ -166,21 +173,12 @@ impl App {
             .map_err(|source| AppError::Store { doing: "open the database", source })?;
         let health = Health::starting(now);
         let metrics = Arc::new(Metrics::new());
-        let routes = RouteTree::of(&Sections::from(&*config)).map_err(|problems| {
-            AppError::Config(problems.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; "))
-        })?;
-        let external_url = config.http.external_url.as_deref();
-        let receivers = Receivers::build(&config.receivers, &config.delivery, external_url)
-            .map(Arc::new)
-            .map_err(|problems| AppError::Config(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-        let watch = Watch::build(&config.watch)
-            .map_err(|errors| AppError::Config(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-        let slots =
-            schedule::jobs(&config.schedule).map_err(|(key, error)| AppError::Config(format!("schedule.{key}: {error}")))?;
+        let Built { routes, receivers, terms, watch, slots } =
+            Built::of(&config).map_err(|problems| AppError::Config(problems.join("; ")))?;
         let api = Client::with_tuning(&config.source, clock.clone(), tuning)?;
 
         // Before they are read: what changes meanwhile is read again.
-        let files = reload::fingerprint(&config, base_dir);
+        let files = reload::fingerprint(&config, None, base_dir);
         let (rules, problem) = usable_rules(&config, base_dir, &store, now).await?;
         match &problem {
             None => health.rules_loaded(now, u32::try_from(rules.rules.len()).unwrap_or(u32::MAX)),
@@ -191,10 +189,10 @@ impl App {
             tracing::error!("the rule files have errors: the rules of the last good files go on working\n{problem}");
         }
         let judgement = Arc::new(RwLock::new(Arc::new(Judgement { rules, routes })));
-        let dispatcher = Dispatcher::new(store.clone(), judgement.clone(), &config.receivers, &config.delivery, watch.clone());
+        let dispatcher = Arc::new(Dispatcher::new(store.clone(), judgement.clone(), terms));
         let outbox_deps = OutboxDeps {
             ledger: Arc::new(store.clone()),
-            dispatch: Some(Arc::new(dispatcher.map_err(AppError::Config)?)),
+            dispatch: Some(dispatcher.clone()),
             transport: Arc::new(Carrier { receivers: receivers.clone(), store: store.clone() }),
             announce: Arc::new(Announcer { judgement: judgement.clone() }),
             meter: Arc::new(Counter { metrics: metrics.clone() }),
@@ -210,13 +208,13 @@ impl App {
             false => None,
         };
         let rejudge = Arc::new(AtomicBool::new(true));
+        let source = config.source.clone();
         let deps = cycle::Deps {
-            config,
+            setup: RwLock::new(Arc::new(Setup { config, watch, slots })),
+            source,
             store,
             api,
             judgement,
-            watch,
-            slots,
             outbox,
             metrics,
             rejudge: rejudge.clone(),
@@ -225,7 +223,11 @@ impl App {
         };
         Ok(Self {
             deps: Arc::new(deps),
-            receivers,
+            receivers: RwLock::new(receivers),
+            dispatcher,
+            schedule: OnceLock::new(),
+            reach: OnceLock::new(),
+            origin: None,
             health,
             clock,
             base_dir: base_dir.to_owned(),
@@ -237,6 +239,15 @@ impl App {
         })
     }
 
+    /// Has a reload read the config again too, from where it came from.
+    #[must_use]
+    pub fn reading_again(mut self, origin: Origin) -> Self {
+        let setup = self.deps.setup();
+        *self.files.get_mut() = reload::fingerprint(&setup.config, Some(&origin), &self.base_dir);
+        self.origin = Some(origin);
+        self
+    }
+
     /// The database.
     #[must_use]
     pub fn store(&self) -> &Store {
@@ -245,8 +256,8 @@ impl App {
 
     /// Who is told.
     #[must_use]
-    pub fn receivers(&self) -> &Arc<Receivers> {
-        &self.receivers
+    pub fn receivers(&self) -> Arc<Receivers> {
+        self.receivers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What a cycle works with.
@@ -272,85 +283,127 @@ impl App {
     /// The jobs that are on, in the order in which a single pass runs them.
     #[must_use]
     pub fn jobs(&self) -> Vec<Job> {
-        self.deps.slots.iter().map(|(job, _)| *job).collect()
+        self.deps.setup().slots.iter().map(|(job, _)| *job).collect()
     }
 
-    /// Reads the rule files again and puts them to work, all or nothing.
+    /// Reads config and rule files again and puts them to work, all or nothing.
     ///
     /// # Errors
-    /// Every problem of every file, for people. The rules before go on working.
-    pub async fn reload(&self) -> Result<String, String> {
+    /// Every problem of every file, for people. What was at work before goes on working.
+    pub async fn reload(&self) -> Result<String, reload::Problem> {
         let mut files = self.files.lock().await;
         self.reload_from(&mut files).await
     }
 
-    async fn reload_from(&self, files: &mut u128) -> Result<String, String> {
+    async fn reload_from(&self, files: &mut u128) -> Result<String, reload::Problem> {
         let now = self.clock.now();
-        let (config, base_dir) = (self.deps.config.clone(), self.base_dir.clone());
+        let at_work = self.deps.setup();
+        let (origin, base_dir) = (self.origin.clone(), self.base_dir.clone());
         let read = tokio::task::spawn_blocking(move || {
-            let fingerprint = reload::fingerprint(&config, &base_dir);
-            (fingerprint, reload::read(&config, &base_dir, now))
+            // Before they are read: what changes meanwhile is read again.
+            let fingerprint = reload::fingerprint(&at_work.config, origin.as_ref(), &base_dir);
+            (fingerprint, reload::read(&at_work.config, origin.as_ref(), &base_dir, now))
         });
-        let read = match read.await {
+        let mut read = match read.await {
             Ok((fingerprint, read)) => {
                 *files = fingerprint;
                 read
             }
             Err(error) => {
-                tracing::error!(%error, "the changed rules could not be read: the old ones go on working");
-                return Err("the rules could not be read: see the log".to_owned());
+                tracing::error!(%error, "the changed files could not be read: what was at work goes on");
+                return Err(reload::Problem::of_parts(None, &["the files could not be read: see the log".to_owned()]));
             }
         };
+        let built = match read.problem.take() {
+            Some(problem) => Err(problem),
+            None => Built::of(&read.config)
+                .map_err(|problems| reload::Problem::of_parts(self.origin.as_ref().map(|origin| &*origin.path), &problems)),
+        };
         let open = self.open_trouble(trouble::RELOAD_SUBJECT).await;
-        if let Some(problem) = read.problem {
-            self.health.reload_failed(now, problem.full.clone());
-            self.deps.metrics.set_reload(false);
-            tracing::error!("the changed rules have errors: the old ones go on working\n{}", problem.full);
-            if open.is_none() {
-                let episode = self.episode(trouble::RELOAD_SUBJECT).await;
-                let make = |context: &Context<'_>| {
-                    trouble::reload_failed(problem.count, &problem.brief, &problem.owners, episode, context)
-                };
-                self.announce(make).await;
+        let built = match built {
+            Ok(built) => built,
+            Err(problem) => {
+                self.health.reload_failed(now, problem.full.clone());
+                self.deps.metrics.set_reload(false);
+                tracing::error!("the changed files have errors: what was at work goes on\n{}", problem.full);
+                if open.is_none() {
+                    let episode = self.episode(trouble::RELOAD_SUBJECT).await;
+                    let make = |context: &Context<'_>| {
+                        trouble::reload_failed(problem.count, &problem.brief, &problem.owners, episode, context)
+                    };
+                    self.announce(make).await;
+                }
+                return Err(problem);
             }
-            return Err(problem.full);
-        }
+        };
         let count = read.set.rules.len();
         if let Err(error) = self.deps.store.keep_good_rules(texts_json(&read.texts)).await {
             tracing::warn!(error = chain(&error), "cannot remember the good rules for the next start");
         }
-        let routes = self.deps.judgement().routes.clone();
-        let judgement = Arc::new(Judgement { rules: read.set, routes });
-        *self.deps.judgement.write().unwrap_or_else(PoisonError::into_inner) = judgement;
-        self.rejudge.store(true, Ordering::SeqCst);
+        self.put_to_work(read.config, read.set, built).await;
         self.health.rules_loaded(now, u32::try_from(count).unwrap_or(u32::MAX));
         self.deps.metrics.set_reload(true);
         if let Some(open) = open {
             self.announce(|context| trouble::recovered(&open, context)).await;
         }
-        let text = match read.tests {
+        let mut text = match read.tests {
             0 => format!("{count} rules at work"),
             1 => format!("{count} rules at work, 1 test passed"),
             tests => format!("{count} rules at work, {tests} tests passed"),
         };
-        tracing::info!(rules = count, tests = read.tests, "the rules were reloaded");
+        if !read.waits.is_empty() {
+            text.push_str(&format!("; changed, but only a restart puts it to work: {}", read.waits.join(", ")));
+        }
+        tracing::info!(rules = count, tests = read.tests, "the rules were reloaded: {text}");
         Ok(text)
     }
 
-    /// Reads the rules again where their files changed, until nobody asks any more. A file that is being written is left alone: two
+    /// Swaps everything while no batch is under way: whatever is judged from now on is judged by the new rules and config alone.
+    async fn put_to_work(&self, config: Config, rules: RuleSet, built: Built) {
+        let deps = &self.deps;
+        let Built { routes, receivers, terms, watch, slots } = built;
+        let before = deps.setup();
+        let config = Arc::new(config);
+        {
+            let _turn = deps.turn.lock().await;
+            *deps.judgement.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Judgement { rules, routes });
+            let setup = Setup { config: config.clone(), watch: watch.clone(), slots: slots.clone() };
+            *deps.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
+            *self.receivers.write().unwrap_or_else(PoisonError::into_inner) = receivers.clone();
+            self.dispatcher.replace(terms);
+            let carrier = Carrier { receivers, store: deps.store.clone() };
+            deps.outbox.replace(Arc::new(carrier), config.delivery.clone()).await;
+            self.rejudge.store(true, Ordering::SeqCst);
+        }
+        if let Some(reach) = self.reach.get() {
+            reach.replace(slots.iter().filter_map(|(job, _)| endpoint_of(*job)).collect(), watch);
+        }
+        let is_same = serde_json::to_value(&before.config.schedule).ok() == serde_json::to_value(&config.schedule).ok();
+        if let (Some(schedule), false) = (self.schedule.get(), is_same) {
+            match deps.store.job_slots().await {
+                Ok(last_runs) => schedule.replace(slots, &last_runs).await,
+                Err(error) => {
+                    tracing::error!(error = chain(&error), "cannot read when jobs last ran: those that are new begin at once");
+                    schedule.replace(slots, &[]).await;
+                }
+            }
+        }
+    }
+
+    /// Reads config and rules again where their files changed, until nobody asks any more. A file that is being written is left alone: two
     /// looks must see the same.
     async fn watch_files(&self) {
         let mut seen: Option<u128> = None;
         loop {
             tokio::time::sleep(reload::WATCH).await;
-            let (config, base_dir) = (self.deps.config.clone(), self.base_dir.clone());
-            let look = tokio::task::spawn_blocking(move || reload::fingerprint(&config, &base_dir));
+            let (setup, origin, base_dir) = (self.deps.setup(), self.origin.clone(), self.base_dir.clone());
+            let look = tokio::task::spawn_blocking(move || reload::fingerprint(&setup.config, origin.as_ref(), &base_dir));
             let Ok(now_is) = look.await else { continue };
             let is_settled = seen.replace(now_is) == Some(now_is);
             let mut files = self.files.lock().await;
             if is_settled && *files != now_is {
-                tracing::info!("the rule files changed");
-                told_to_systemd(self.reload_from(&mut files)).await;
+                tracing::info!("config or rule files changed");
+                let _ = told_to_systemd(self.reload_from(&mut files)).await;
             }
         }
     }
@@ -475,7 +528,7 @@ impl App {
                 notices: vec![notice.clone()],
                 bundle: crate::store::model::Bundle::default(),
             };
-            let (outcome, attempt) = self.receivers.send(&receiver, &delivery, now).await;
+            let (outcome, attempt) = self.receivers().send(&receiver, &delivery, now).await;
             tracing::warn!(%receiver, outcome = ?outcome, answer = attempt.answer, "sent past the outbox, since the database cannot be written");
         }
     }
@@ -494,7 +547,7 @@ impl App {
         if !self.is_drained(now).await || !self.deps.store.source_alerts().await.is_ok_and(|open| open.is_empty()) {
             return;
         }
-        match self.deps.config.http.switch().resolve() {
+        match self.deps.setup().config.http.switch().resolve() {
             Ok(Some(address)) => {
                 // The address is a secret: neither it nor an error that might hold it is logged.
                 let answer = client.get(address.expose()).send().await;
@@ -526,7 +579,7 @@ impl App {
     /// Reads the gauges.
     async fn refresh(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
-        for _ in 0..self.receivers.take_template_failures() {
+        for _ in 0..self.receivers().take_template_failures() {
             self.deps.metrics.template_fallback();
         }
         let gauges = self.deps.store.gauges().await?;
@@ -582,10 +635,10 @@ impl App {
                 })
             })
         };
-        let schedule = Schedule::start(app.deps.slots.clone(), &last_runs, app.clock.clone(), run)
+        let schedule = Schedule::start(app.deps.setup().slots.clone(), &last_runs, app.clock.clone(), run)
             .await
             .map_err(|error| AppError::Schedule(error.to_string()))?;
-        let schedule = Arc::new(schedule);
+        let schedule = app.schedule.get_or_init(|| Arc::new(schedule)).clone();
         tasks.spawn(app.clone().tend(schedule.clone(), ending.clone()));
         app.health.set_ready();
         let rules = app.deps.judgement().rules.rules.len();
@@ -630,7 +683,8 @@ impl App {
     }
 
     async fn listen(self: &Arc<Self>, tasks: &TaskTracker, ending: &CancellationToken) -> Result<Option<SocketAddr>, AppError> {
-        let config = &self.deps.config;
+        let setup = self.deps.setup();
+        let config = &setup.config;
         if config.http.listen.trim() == "off" {
             return Ok(None);
         }
@@ -656,17 +710,21 @@ impl App {
                 let deps = Arc::clone(&self.deps);
                 move || deps.judgement()
             }),
-            watch: Arc::new(self.deps.watch.clone()),
+            watch: Arc::new({
+                let deps = Arc::clone(&self.deps);
+                move || deps.setup().watch.clone()
+            }),
             external_url: config.http.external_url.as_deref().and_then(|url| url::Url::parse(url).ok()),
-            receivers: config.receivers.iter().map(|receiver| ReceiverName::from(receiver.name.as_str())).collect(),
-            digests: digest::plans(&config.receivers).map_err(AppError::Config)?.into(),
-            subscribers: unsubscribe::subscribers(&config.receivers).into(),
+            audience: Arc::new({
+                let deps = Arc::clone(&self.deps);
+                move || Audience::of(&deps.setup().config.receivers)
+            }),
             database: config.store.path.clone(),
             reload: Arc::new(move || {
                 let app = reloads.upgrade();
                 Box::pin(async move {
                     match app {
-                        Some(app) => app.reload().await,
+                        Some(app) => told_to_systemd(app.reload()).await.map_err(|problem| problem.full),
                         None => Err("stopping".to_owned()),
                     }
                 })
@@ -696,7 +754,8 @@ impl App {
 
     /// Serves the snapshot to others, where the config says so.
     async fn open_mirror(&self, tasks: &TaskTracker, ending: &CancellationToken) -> Result<(), AppError> {
-        let config = &self.deps.config;
+        let setup = self.deps.setup();
+        let config = &setup.config;
         let address = config.mirror.listen.trim();
         if address == "off" {
             return Ok(());
@@ -712,8 +771,9 @@ impl App {
                 "mirror.listen = {address:?} is not loopback, so it needs keys: set mirror.keys, or listen on 127.0.0.1"
             )));
         }
-        let asked = self.deps.slots.iter().filter_map(|(job, _)| endpoint_of(*job)).collect();
-        let reach = serve::Reach::of(asked, self.deps.watch.clone());
+        let asked = setup.slots.iter().filter_map(|(job, _)| endpoint_of(*job)).collect();
+        let reach = serve::Reach::of(asked, setup.watch.clone());
+        let reach = self.reach.get_or_init(|| reach).clone();
         let options = serve::Options {
             requests_per_minute: config.mirror.requests_per_minute,
             clock: self.clock.clone(),
@@ -734,7 +794,10 @@ impl App {
     /// What is done beside the schedule: gauges, clearing away, the check of the database, the watchdog.
     async fn tend(self: Arc<Self>, schedule: Arc<Schedule>, ending: CancellationToken) {
         let alive = Progress::default();
-        let markers = [alive.clone()].into_iter().chain(self.deps.outbox.progress()).collect();
+        let markers = {
+            let (alive, outbox) = (alive.clone(), self.deps.outbox.clone());
+            move || [alive.clone()].into_iter().chain(outbox.progress()).collect()
+        };
         let watchdog = tokio::spawn(systemd::feed_watchdog(markers));
         let checking = {
             let store = self.deps.store.clone();
@@ -760,7 +823,8 @@ impl App {
             let now = self.clock.now();
             if pruned_at.is_none_or(|at| now - at >= PRUNE) {
                 pruned_at = Some(now);
-                let store = &self.deps.config.store;
+                let setup = self.deps.setup();
+                let store = &setup.config.store;
                 match self.deps.store.prune(now, store.retention.0, store.poll_log_retention.0).await {
                     Ok(_) => {}
                     Err(error) => tracing::error!(error = chain(&error), "cannot clear away what is old"),
@@ -772,6 +836,38 @@ impl App {
             }
         }
         watchdog.abort();
+    }
+}
+
+/// What is built from a config, each part of which can fail.
+struct Built {
+    routes: RouteTree,
+    receivers: Arc<Receivers>,
+    terms: dispatch::Terms,
+    watch: Watch,
+    slots: Vec<(Job, Slots)>,
+}
+
+impl Built {
+    /// # Errors
+    /// Everything that cannot be built.
+    fn of(config: &Config) -> Result<Self, Vec<String>> {
+        let mut problems = Vec::new();
+        let routes = RouteTree::of(&Sections::from(config));
+        let routes = routes.map_err(|found| problems.extend(found.iter().map(|p| format!("{}: {}", p.path, p.message))));
+        let receivers = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref());
+        let receivers = receivers.map_err(|found| problems.extend(found.iter().map(ToString::to_string)));
+        let watch = Watch::build(&config.watch).map_err(|found| problems.extend(found.iter().map(ToString::to_string)));
+        let terms = watch.clone().and_then(|watch| {
+            dispatch::Terms::of(&config.receivers, &config.delivery, watch).map_err(|found| problems.push(found))
+        });
+        let slots = schedule::jobs(&config.schedule).map_err(|(key, error)| problems.push(format!("schedule.{key}: {error}")));
+        match (routes, receivers, terms, watch, slots) {
+            (Ok(routes), Ok(receivers), Ok(terms), Ok(watch), Ok(slots)) => {
+                Ok(Self { routes, receivers: Arc::new(receivers), terms, watch, slots })
+            }
+            _ => Err(problems),
+        }
     }
 }
 
@@ -835,20 +931,26 @@ async fn reload_on_hangup(app: &App) {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut hangups) = signal(SignalKind::hangup()) else { return std::future::pending().await };
     while hangups.recv().await.is_some() {
-        told_to_systemd(app.reload()).await;
+        // What came of it is in the log.
+        let _ = told_to_systemd(app.reload()).await;
     }
 }
 
 /// A reload between the words that systemd waits for. What came of it is in log, status and metric, and where it failed in an alert.
-async fn told_to_systemd(reload: impl Future<Output = Result<String, String>>) {
+async fn told_to_systemd<F>(reload: F) -> Result<String, reload::Problem>
+where
+    F: Future<Output = Result<String, reload::Problem>>,
+{
     systemd::reloading();
-    match reload.await {
+    let result = reload.await;
+    match &result {
         Ok(text) => systemd::ready(&format!("watching; {text}")),
         Err(problem) => {
-            let first = problem.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned();
-            systemd::ready(&format!("watching; the changed rules are not at work, the old ones are: {first}"));
+            let first = problem.brief.lines().next().unwrap_or_default();
+            systemd::ready(&format!("watching; what was changed is not at work, what was before is: {first}"));
         }
     }
+    result
 }
 
 /// Words what the outbox announces.

@@ -26,7 +26,7 @@ use crate::{
     api::{Client, Failure, FailureKind, Fetched, Outcome, Payload, Request},
     budget::{Allowance, Why},
     change::Change,
-    config::Config,
+    config::{self, Config},
     diff,
     evaluate::{self, Draft, Limits, TokenFacts, TokenTotals, Verdict},
     intake,
@@ -58,18 +58,16 @@ const MOST_SLOTS: u32 = 1_000;
 
 /// What a cycle works with.
 pub struct Deps {
-    /// The configuration.
-    pub config: Arc<Config>,
+    /// Config, tokens and times; swapped whole by a reload, while no batch is under way.
+    pub setup: RwLock<Arc<Setup>>,
+    /// How the API is asked; as the client, it stays until a restart.
+    pub source: config::Source,
     /// The database.
     pub store: Store,
     /// The API.
     pub api: Client,
     /// Rules and routes; swapped whole by a reload.
     pub judgement: Arc<RwLock<Arc<Judgement>>>,
-    /// Which tokens.
-    pub watch: Watch,
-    /// When each job is due, for spreading credits over the day.
-    pub slots: Vec<(Job, Slots)>,
     /// Who delivers.
     pub outbox: Arc<Outbox>,
     /// What is counted.
@@ -80,6 +78,17 @@ pub struct Deps {
     pub book: Mutex<Book>,
     /// One batch at a time is compared, judged and committed; asking goes on meanwhile.
     pub turn: tokio::sync::Mutex<()>,
+}
+
+/// What the config says of a cycle.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// Which tokens.
+    pub watch: Watch,
+    /// When each job is due, for spreading credits over the day.
+    pub slots: Vec<(Job, Slots)>,
 }
 
 /// Rules with their routes.
@@ -106,12 +115,20 @@ impl Deps {
         self.judgement.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The config at work now.
+    #[must_use]
+    pub fn setup(&self) -> Arc<Setup> {
+        self.setup.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn settings(&self) -> diff::Settings {
-        diff::Settings { tolerance: self.config.store.tolerance, removal_confirmations: self.config.store.removal_confirmations }
+        let setup = self.setup();
+        let store = &setup.config.store;
+        diff::Settings { tolerance: store.tolerance, removal_confirmations: store.removal_confirmations }
     }
 }
 
@@ -331,14 +348,16 @@ impl Cycle<'_> {
         work.commit.changes.extend(taken.changes.iter().cloned());
         work.commit.feeds.push(taken.update);
         if is_read && !matches!(fetched.outcome, Outcome::Unchanged) {
-            let mut token = self.deps.watch.placed(snapshot.token);
+            let watch = &self.deps.setup().watch;
+            let mut token = watch.placed(snapshot.token);
             if let (Some((name, symbol)), true) = (taken.named, token.item.name.is_absent()) {
                 token.item.name = name.into();
                 token.item.symbol = symbol.into();
                 work.commit.tokens.push(token.item.clone());
             }
             work.tokens.push(Judged {
-                is_watched: true,
+                // Not any more, where a reload came between the question and the answer.
+                is_watched: watch.covers(&token.id),
                 token,
                 records: taken.after,
                 resources: vec![resource],
@@ -355,6 +374,7 @@ impl Cycle<'_> {
         let Some((ask, fetched, known)) = self.whole(Endpoint::TokenList).await? else { return Ok(()) };
         let deps = self.deps;
         let _turn = deps.turn.lock().await;
+        let setup = deps.setup();
         let mut last = self.whole_update(&ask, &fetched, known);
         if let (Some(Payload::Tokens(items)), None) = (payload(&fetched), &last.failure) {
             let is_baseline = last.is_baseline;
@@ -367,7 +387,7 @@ impl Cycle<'_> {
                 for (snapshot, item) in before.into_iter().zip(items.iter().filter(|item| item.id.as_str().is_some())) {
                     // A market cap or a supply that a rule reads can turn it, though no schedule changed.
                     let id = &snapshot.token.id;
-                    if deps.watch.covers(id) && judgement.rules.index.is_moved(&snapshot.token.item, item) {
+                    if setup.watch.covers(id) && judgement.rules.index.is_moved(&snapshot.token.item, item) {
                         moved.push(id.clone());
                     }
                     self.take_in_token(&mut work, snapshot, item, is_baseline);
@@ -388,8 +408,9 @@ impl Cycle<'_> {
         if snapshot.token.item != *item {
             work.commit.tokens.push(item.clone());
         }
-        let token = self.deps.watch.placed(Token { item: item.clone(), ..snapshot.token.clone() });
-        if is_baseline || !self.deps.watch.covers(&token.id) {
+        let setup = self.deps.setup();
+        let token = setup.watch.placed(Token { item: item.clone(), ..snapshot.token.clone() });
+        if is_baseline || !setup.watch.covers(&token.id) {
             return;
         }
         let told = snapshot.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::Allocations);
@@ -416,12 +437,13 @@ impl Cycle<'_> {
         let Some((ask, fetched, known)) = self.whole(Endpoint::Upcoming).await? else { return Ok(()) };
         let deps = self.deps;
         let _turn = deps.turn.lock().await;
+        let setup = deps.setup();
         let last = self.whole_update(&ask, &fetched, known);
         if let (Some(Payload::Upcoming(rows)), None) = (payload(&fetched), &last.failure) {
             let watched: Vec<(TokenId, &wire::UpcomingItem)> = rows
                 .iter()
                 .filter_map(|row| Some((TokenId::from(row.token_id.as_str()?), row)))
-                .filter(|(id, _)| deps.watch.covers(id))
+                .filter(|(id, _)| setup.watch.covers(id))
                 .collect();
             for rows in watched.chunks(TICK_BATCH) {
                 let ids = rows.iter().map(|(id, _)| id.clone()).collect();
@@ -437,11 +459,11 @@ impl Cycle<'_> {
     }
 
     fn take_in_upcoming(&mut self, work: &mut Batch, snapshot: TokenSnapshot, row: &wire::UpcomingItem) {
-        let reconciled = upcoming::reconcile(&snapshot, row, self.deps.config.store.tolerance, self.now);
+        let reconciled = upcoming::reconcile(&snapshot, row, self.deps.settings().tolerance, self.now);
         if reconciled == upcoming::Reconciled::default() {
             return;
         }
-        let mut token = self.deps.watch.placed(snapshot.token.clone());
+        let mut token = self.deps.setup().watch.placed(snapshot.token.clone());
         if token.item.name.is_absent() {
             token.item.name = row.token_name.clone();
             token.item.symbol = row.token_symbol.clone();
@@ -528,7 +550,7 @@ impl Cycle<'_> {
             let mut rounds: HashMap<TokenId, Vec<wire::FundingRound>> = HashMap::new();
             for round in detail.funding_rounds.items() {
                 let Some(token) = round.token_id.as_str().map(TokenId::from) else { continue };
-                if self.deps.watch.covers(&token) {
+                if self.deps.setup().watch.covers(&token) {
                     let mut round = round.clone();
                     round.investor_id = detail.investor_id.clone();
                     round.investor_name = detail.investor_name.clone();
@@ -547,7 +569,7 @@ impl Cycle<'_> {
                     )
                     .cloned()
                     .collect();
-                let token = self.deps.watch.placed(snapshot.token.clone());
+                let token = self.deps.setup().watch.placed(snapshot.token.clone());
                 let mut diff =
                     diff::diff_funding(&token.id, &of_investor, &[], &rounds, &self.deps.settings(), &diff::Window::ALL);
                 // Absence is no proof here: one investor's page speaks for itself alone.
@@ -611,7 +633,8 @@ impl Cycle<'_> {
         }
         if fills_book {
             let known = stored("read whom rules may concern", deps.store.token_ids(false)).await?;
-            due.extend(known.into_iter().filter(|id| deps.watch.covers(id)));
+            let setup = deps.setup();
+            due.extend(known.into_iter().filter(|id| setup.watch.covers(id)));
         }
         due.extend(deps.book().due(self.now));
         due.sort();
@@ -644,6 +667,7 @@ impl Cycle<'_> {
     async fn judge_as_known(&mut self, ids: Vec<TokenId>) -> Result<(), CycleError> {
         let resources = vec![Resource::Unlock, Resource::Allocation, Resource::Emission];
         let before = stored("read what is known", self.deps.store.tokens(ids, resources.clone())).await?;
+        let setup = self.deps.setup();
         let tokens = before
             .into_iter()
             .map(|snapshot| Judged {
@@ -654,8 +678,8 @@ impl Cycle<'_> {
                         Some((*resource, feeds.filter_map(|(_, state)| state.read_at).max()?))
                     })
                     .collect(),
-                is_watched: self.deps.watch.covers(&snapshot.token.id),
-                token: self.deps.watch.placed(snapshot.token),
+                is_watched: setup.watch.covers(&snapshot.token.id),
+                token: setup.watch.placed(snapshot.token),
                 records: snapshot.records,
                 resources: resources.clone(),
                 changes: Vec::new(),
@@ -782,10 +806,11 @@ impl Cycle<'_> {
             return Ok(());
         }
         let known = stored("read whom rules may concern", deps.store.token_ids(false)).await?;
-        let mut new: Vec<TokenId> = known.into_iter().chain(deps.watch.named().iter().cloned()).collect();
+        let setup = deps.setup();
+        let mut new: Vec<TokenId> = known.into_iter().chain(setup.watch.named().iter().cloned()).collect();
         {
             let book = deps.book();
-            new.retain(|id| deps.watch.covers(id) && !book.has(id));
+            new.retain(|id| setup.watch.covers(id) && !book.has(id));
         }
         new.sort();
         new.dedup();
@@ -861,6 +886,7 @@ impl Cycle<'_> {
     async fn close(&mut self, job: Job, slot: Timestamp) -> Result<(), CycleError> {
         let deps = self.deps;
         let _turn = deps.turn.lock().await;
+        let setup = deps.setup();
         let open = stored("read alerts about the source and about groups", deps.store.alerts_of_no_token()).await?;
         let judgement = deps.judgement();
         let seen = std::mem::take(&mut self.seen);
@@ -873,9 +899,9 @@ impl Cycle<'_> {
         let named: HashMap<TokenId, Token> = stored("read the names of tokens", deps.store.tokens(ids, Vec::new()))
             .await?
             .into_iter()
-            .map(|snapshot| (snapshot.token.id.clone(), deps.watch.placed(snapshot.token)))
+            .map(|snapshot| (snapshot.token.id.clone(), setup.watch.placed(snapshot.token)))
             .collect();
-        let is_watched = |feed: &FeedId| feed.token.as_ref().is_none_or(|token| deps.watch.covers(token));
+        let is_watched = |feed: &FeedId| feed.token.as_ref().is_none_or(|token| setup.watch.covers(token));
         let draft = {
             let news = trouble::Cycle { news: &seen, open: &open, is_watched: &is_watched, token: &|id| named.get(id) };
             trouble::watch(&news, &judgement.context(self.now))
@@ -896,7 +922,7 @@ impl Cycle<'_> {
     async fn plan_tokens(&mut self, endpoint: Endpoint) -> Result<Plan, CycleError> {
         let deps = self.deps;
         let known = stored("read what planning needs", deps.store.plan_tokens(endpoint, self.now)).await?;
-        let tokens = plan::watched(known, &deps.watch);
+        let tokens = plan::watched(known, &deps.setup().watch);
         let basis = self.basis().await?;
         Ok(plan::plan_tokens(endpoint, &tokens, &basis))
     }
@@ -960,7 +986,7 @@ impl Cycle<'_> {
             self.seen.push(FeedNews { feed, result: FeedResult::Failed(failure) });
         }
         self.report.deferred.extend(plan.deferred);
-        let in_flight = usize::try_from(self.deps.config.source.concurrency.max(1)).unwrap_or(1);
+        let in_flight = usize::try_from(self.deps.source.concurrency.max(1)).unwrap_or(1);
         asking::ask(&self.deps.api, plan.asks, in_flight)
     }
 
@@ -968,9 +994,10 @@ impl Cycle<'_> {
     async fn basis(&self) -> Result<Basis<'_>, CycleError> {
         let deps = self.deps;
         let credit = stored("read the quota", deps.store.credit()).await?;
+        let setup = deps.setup();
         let (mut backbone_today, mut ticks_today) = (0, 1);
         let midnight = self.now.date_naive().and_time(NaiveTime::MIN).and_utc() + TimeDelta::days(1);
-        for (job, slots) in &deps.slots {
+        for (job, slots) in &setup.slots {
             let Job::Poll(endpoint) = job else { continue };
             let left = slots.count(self.now, midnight, MOST_SLOTS);
             if endpoint.is_per_token() {
@@ -981,11 +1008,11 @@ impl Cycle<'_> {
             }
         }
         Ok(Basis {
-            allowance: Allowance::at(&credit, &deps.config.budget, self.now),
+            allowance: Allowance::at(&credit, &setup.config.budget, self.now),
             backbone_today,
             ticks_today,
-            source: &deps.config.source,
-            near: deps.config.budget.near.delta(),
+            source: &deps.source,
+            near: setup.config.budget.near.delta(),
             now: self.now,
         })
     }

@@ -33,37 +33,53 @@ const DIGEST_ROWS: u32 = 1_000;
 pub struct Dispatcher {
     store: Store,
     judgement: Arc<RwLock<Arc<Judgement>>>,
+    terms: RwLock<Arc<Terms>>,
+    /// The last slot of each digest, once it was read.
+    slots: Mutex<Option<BTreeMap<String, Timestamp>>>,
+}
+
+/// What the config says of receivers, and of tokens: swapped whole by a reload.
+#[derive(Debug)]
+pub struct Terms {
     max_per_hour: BTreeMap<ReceiverName, u32>,
     digests: Vec<Plan>,
     /// Who gets digests by mail.
     subscribers: Vec<Subscriber>,
     /// Which groups hold a token.
     watch: Watch,
-    /// The last slot of each digest, once it was read.
-    slots: Mutex<Option<BTreeMap<String, Timestamp>>>,
 }
 
-impl Dispatcher {
-    /// A dispatcher for these receivers. From now on the store leaves what is to be told to it.
+impl Terms {
+    /// Those of a config.
     ///
     /// # Errors
     /// What is wrong with the digest of a receiver; the check of the config finds it with its place.
-    pub fn new(
-        store: Store,
-        judgement: Arc<RwLock<Arc<Judgement>>>,
-        receivers: &[config::Receiver],
-        delivery: &config::Delivery,
-        watch: Watch,
-    ) -> Result<Self, String> {
+    pub fn of(receivers: &[config::Receiver], delivery: &config::Delivery, watch: Watch) -> Result<Self, String> {
         let digests = digest::plans(receivers)?;
         let of = |receiver: &config::Receiver| {
             let max_per_hour = receiver.max_per_hour.unwrap_or(delivery.max_per_hour);
             (ReceiverName::from(receiver.name.as_str()), max_per_hour)
         };
         let max_per_hour = receivers.iter().map(of).collect();
+        Ok(Self { max_per_hour, digests, subscribers: unsubscribe::subscribers(receivers), watch })
+    }
+}
+
+impl Dispatcher {
+    /// A dispatcher for these receivers. From now on the store leaves what is to be told to it.
+    #[must_use]
+    pub fn new(store: Store, judgement: Arc<RwLock<Arc<Judgement>>>, terms: Terms) -> Self {
         store.await_dispatch();
-        let subscribers = unsubscribe::subscribers(receivers);
-        Ok(Self { store, judgement, max_per_hour, digests, subscribers, watch, slots: Mutex::new(None) })
+        Self { store, judgement, terms: RwLock::new(Arc::new(terms)), slots: Mutex::new(None) }
+    }
+
+    /// Goes by other terms from its next pass on.
+    pub fn replace(&self, terms: Terms) {
+        *self.terms.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(terms);
+    }
+
+    fn terms(&self) -> Arc<Terms> {
+        self.terms.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn judgement(&self) -> Arc<Judgement> {
@@ -73,7 +89,7 @@ impl Dispatcher {
     async fn pass(&self, now: Timestamp) -> Result<Dispatched, StoreError> {
         self.digests(now).await?;
         self.repeat(now).await?;
-        let policy = Policy { routes: self.judgement().routes.clone(), max_per_hour: self.max_per_hour.clone() };
+        let policy = Policy { routes: self.judgement().routes.clone(), max_per_hour: self.terms().max_per_hour.clone() };
         self.store.dispatch(Arc::new(policy), now).await
     }
 
@@ -81,7 +97,8 @@ impl Dispatcher {
 
     /// Puts down the digests whose slot has come since the last one.
     async fn digests(&self, now: Timestamp) -> Result<(), StoreError> {
-        if self.digests.is_empty() {
+        let terms = self.terms();
+        if terms.digests.is_empty() {
             return Ok(());
         }
         let known = self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -89,7 +106,7 @@ impl Dispatcher {
             Some(slots) => slots,
             None => self.store.job_slots().await?.into_iter().filter(|(name, _)| name.starts_with(digest::JOB_PREFIX)).collect(),
         };
-        for Plan { receiver, schedule, .. } in &self.digests {
+        for Plan { receiver, schedule, .. } in &terms.digests {
             let Some(slot) = schedule.last(now) else { continue };
             let name = digest::job_name(receiver);
             let mut commit = Commit { at: now, jobs: vec![(name.clone(), slot)], ..Commit::default() };
@@ -113,7 +130,8 @@ impl Dispatcher {
     /// Whether anybody wants the digests of a receiver.
     async fn is_wanted(&self, receiver: &ReceiverName) -> Result<bool, StoreError> {
         let stopped = self.store.opt_outs(Some(receiver.clone())).await?;
-        let mut of_it = self.subscribers.iter().filter(|subscriber| subscriber.receiver == *receiver).peekable();
+        let terms = self.terms();
+        let mut of_it = terms.subscribers.iter().filter(|subscriber| subscriber.receiver == *receiver).peekable();
         // One without mail recipients has none who could stop it.
         Ok(of_it.peek().is_none() || of_it.any(|subscriber| stopped.iter().all(|wish| wish.address != subscriber.address)))
     }
@@ -208,7 +226,7 @@ impl Dispatcher {
         let Some(snapshot) = snapshots.first() else { return Ok(None) };
         let read_at = snapshot.feeds.iter().filter(|(endpoint, _)| endpoint.resource() == Some(resource));
         let polled_at: Vec<_> = read_at.filter_map(|(_, state)| Some((resource, state.read_at?))).collect();
-        let placed = self.watch.placed(snapshot.token.clone());
+        let placed = self.terms().watch.placed(snapshot.token.clone());
         let facts = TokenFacts {
             token: &placed,
             is_watched: true,

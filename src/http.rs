@@ -46,11 +46,11 @@ use crate::{
     alert::{Alert, AlertState},
     change::ChangeKind,
     clock::Clock,
-    config::{Secret, Span},
+    config::{self, Secret, Span},
     cycle::Judgement,
     digest::{self, Plan},
     metrics::{self, Metrics},
-    notify::unsubscribe::Subscriber,
+    notify::unsubscribe::{Subscriber, subscribers},
     store::{
         Store, StoreError,
         model::{AlertFilter, ChangeFilter, DeliveryState, OutboxFilter, UpcomingFilter},
@@ -168,8 +168,31 @@ impl Health {
     }
 }
 
-/// Reloads config and rules: what changed in a line, or every problem as text.
+/// Reloads config and rules: what is at work now in a line, or every problem as text.
 pub type Reload = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> + Send + Sync>;
+
+/// Who is told.
+#[derive(Clone, Debug, Default)]
+pub struct Audience {
+    /// Receivers of the config, by name, in their order.
+    pub receivers: Vec<ReceiverName>,
+    /// Digests of the config.
+    pub digests: Vec<Plan>,
+    /// Who gets them by mail.
+    pub subscribers: Vec<Subscriber>,
+}
+
+impl Audience {
+    /// Those of a config. A digest that cannot be is left out; the check of the config tells it.
+    #[must_use]
+    pub fn of(receivers: &[config::Receiver]) -> Self {
+        Self {
+            receivers: receivers.iter().map(|receiver| ReceiverName::from(receiver.name.as_str())).collect(),
+            digests: digest::plans(receivers).unwrap_or_default(),
+            subscribers: subscribers(receivers),
+        }
+    }
+}
 
 /// What the handlers need.
 #[derive(Clone)]
@@ -189,15 +212,11 @@ pub struct Deps {
     /// Rules and routes at work at the moment.
     pub judgement: Arc<dyn Fn() -> Arc<Judgement> + Send + Sync>,
     /// The tokens that are watched, and their groups.
-    pub watch: Arc<Watch>,
+    pub watch: Arc<dyn Fn() -> Watch + Send + Sync>,
     /// `[http] external_url`.
     pub external_url: Option<Url>,
-    /// Receivers of the config, by name, in their order.
-    pub receivers: Vec<ReceiverName>,
-    /// Digests of the config.
-    pub digests: Arc<[Plan]>,
-    /// Who gets them by mail.
-    pub subscribers: Arc<[Subscriber]>,
+    /// Who is told, as the config at work has it.
+    pub audience: Arc<dyn Fn() -> Audience + Send + Sync>,
     /// The database file, for the status.
     pub database: PathBuf,
     /// What `POST /-/reload` does.
@@ -384,16 +403,17 @@ async fn status_view(deps: &Deps) -> Result<StatusView, StoreError> {
     let credit = deps.store.credit().await?;
     let troubles = deps.store.source_alerts().await?;
     let telling = deps.store.telling(now, now - digest::DAY).await?;
+    let audience = (deps.audience)();
     Ok(StatusView::of(StatusParts {
         now,
         counts: &counts,
         endpoints: &endpoints,
         credit: &credit,
         troubles: &troubles,
-        receivers: deps.receivers.iter().map(|name| name.as_str().to_owned()).collect(),
+        receivers: audience.receivers.iter().map(|name| name.as_str().to_owned()).collect(),
         telling: &telling,
-        digests: &deps.digests,
-        subscribers: &deps.subscribers,
+        digests: &audience.digests,
+        subscribers: &audience.subscribers,
         database: deps.database.clone(),
         rules: deps.health.rules(),
         daemon: Some(deps.health.view()),

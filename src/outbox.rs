@@ -17,10 +17,10 @@ mod carrier;
 mod health;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     fmt,
     pin::Pin,
-    sync::{Arc, PoisonError},
+    sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -258,6 +258,8 @@ impl DeliveryReport {
 #[derive(Debug)]
 pub struct Outbox {
     shared: Arc<Shared>,
+    /// Whether each lane has a worker.
+    drives_itself: bool,
     /// The lanes, while nobody runs them.
     idle: Mutex<Vec<Lane>>,
     workers: Mutex<JoinSet<()>>,
@@ -266,9 +268,10 @@ pub struct Outbox {
 #[derive(Debug)]
 struct Shared {
     deps: OutboxDeps,
-    bells: BTreeMap<ReceiverName, Notify>,
-    /// Marked by each lane whenever it has looked at what is to be done.
-    progress: BTreeMap<ReceiverName, Progress>,
+    /// The receivers as a reload last left them.
+    terms: RwLock<Arc<Terms>>,
+    /// Everyone who has a lane; those that the config no longer has keep theirs until what is under way has ended.
+    stations: RwLock<BTreeMap<ReceiverName, Arc<Station>>>,
     dispatch_bell: Notify,
     /// Marked by the dispatcher whenever it has looked.
     dispatch_progress: Progress,
@@ -277,13 +280,64 @@ struct Shared {
     stop: CancellationToken,
 }
 
+/// How deliveries are carried: swapped whole by a reload. An attempt under way ends by the terms that it began with.
+struct Terms {
+    transport: Arc<dyn Transport>,
+    delivery: config::Delivery,
+    names: BTreeSet<ReceiverName>,
+}
+
+impl Terms {
+    fn of(transport: Arc<dyn Transport>, delivery: config::Delivery) -> Self {
+        let names = transport.names().into_iter().collect();
+        Self { transport, delivery, names }
+    }
+}
+
+impl fmt::Debug for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terms").field("receivers", &self.names).finish_non_exhaustive()
+    }
+}
+
+/// How a lane is reached.
+#[derive(Debug, Default)]
+struct Station {
+    bell: Notify,
+    /// Marked by the lane whenever it has looked at what is to be done.
+    progress: Progress,
+}
+
 impl Shared {
+    fn terms(&self) -> Arc<Terms> {
+        self.terms.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn station(&self, receiver: &ReceiverName) -> Option<Arc<Station>> {
+        self.stations.read().unwrap_or_else(PoisonError::into_inner).get(receiver).cloned()
+    }
+
+    fn has_lane(&self, receiver: &ReceiverName) -> bool {
+        self.stations.read().unwrap_or_else(PoisonError::into_inner).contains_key(receiver)
+    }
+
     fn wake(&self, receivers: &[ReceiverName]) {
+        let stations = self.stations.read().unwrap_or_else(PoisonError::into_inner);
         for receiver in receivers {
-            if let Some(bell) = self.bells.get(receiver) {
-                bell.notify_one();
+            if let Some(station) = stations.get(receiver) {
+                station.bell.notify_one();
             }
         }
+    }
+
+    /// Gives up the lane of a receiver that the config no longer has. False where it has it again by now.
+    fn close_lane(&self, receiver: &ReceiverName) -> bool {
+        let mut stations = self.stations.write().unwrap_or_else(PoisonError::into_inner);
+        let is_closed = !self.terms().names.contains(receiver);
+        if is_closed {
+            stations.remove(receiver);
+        }
+        is_closed
     }
 
     /// Something was announced to them: it waits for the dispatcher, or is due.
@@ -303,6 +357,7 @@ impl Outbox {
     #[must_use]
     pub fn start(deps: OutboxDeps) -> Self {
         let mut outbox = Self::idle(deps);
+        outbox.drives_itself = true;
         let workers = outbox.workers.get_mut();
         let shared = outbox.shared.clone();
         workers.spawn(async move {
@@ -320,15 +375,51 @@ impl Outbox {
     /// An outbox that only moves when [`deliver_due`](Self::deliver_due) turns it.
     #[must_use]
     pub fn idle(deps: OutboxDeps) -> Self {
-        let names = deps.transport.names();
-        let bells = names.iter().map(|name| (name.clone(), Notify::new())).collect();
-        let progress = names.iter().map(|name| (name.clone(), Progress::default())).collect();
-        let (dispatch_bell, stop) = (Notify::new(), CancellationToken::new());
-        let dispatch_progress = Progress::default();
-        let dispatched_at = std::sync::Mutex::default();
-        let shared = Arc::new(Shared { deps, bells, progress, dispatch_bell, dispatch_progress, dispatched_at, stop });
+        let terms = Terms::of(deps.transport.clone(), deps.delivery.clone());
+        let names = terms.names.clone();
+        let stations = names.iter().map(|name| (name.clone(), Arc::default())).collect();
+        let shared = Arc::new(Shared {
+            deps,
+            terms: RwLock::new(Arc::new(terms)),
+            stations: RwLock::new(stations),
+            dispatch_bell: Notify::new(),
+            dispatch_progress: Progress::default(),
+            dispatched_at: std::sync::Mutex::default(),
+            stop: CancellationToken::new(),
+        });
         let idle = names.into_iter().map(|name| Lane::new(name, shared.clone())).collect();
-        Self { shared, idle: Mutex::new(idle), workers: Mutex::new(JoinSet::new()) }
+        Self { shared, drives_itself: false, idle: Mutex::new(idle), workers: Mutex::new(JoinSet::new()) }
+    }
+
+    /// Carries everything that begins from now on by other terms. Lanes go on with what they have under way; a receiver that is new
+    /// gets one, and that of a receiver which is gone ends with its last attempt, after which what waits for it becomes dead letters.
+    pub async fn replace(&self, transport: Arc<dyn Transport>, delivery: config::Delivery) {
+        let terms = Terms::of(transport, delivery);
+        let (new, gone): (Vec<ReceiverName>, Vec<ReceiverName>) = {
+            let mut stations = self.shared.stations.write().unwrap_or_else(PoisonError::into_inner);
+            let new: Vec<_> = terms.names.iter().filter(|name| !stations.contains_key(*name)).cloned().collect();
+            let gone = stations.keys().filter(|name| !terms.names.contains(*name)).cloned().collect();
+            stations.extend(new.iter().map(|name| (name.clone(), Arc::default())));
+            *self.shared.terms.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(terms);
+            (new, gone)
+        };
+        let lanes = new.into_iter().map(|name| Lane::new(name, self.shared.clone()));
+        if self.drives_itself {
+            let mut workers = self.workers.lock().await;
+            // Those that ended need not be remembered until the daemon does.
+            while workers.try_join_next().is_some() {}
+            for lane in lanes {
+                workers.spawn(lane.run());
+            }
+        } else {
+            let mut idle = self.idle.lock().await;
+            idle.extend(lanes);
+            // Nothing is under way between two turns.
+            idle.retain(|lane| !gone.contains(&lane.receiver) || !self.shared.close_lane(&lane.receiver));
+            idle.sort_by(|a, b| a.receiver.cmp(&b.receiver));
+        }
+        self.shared.wake(&gone);
+        self.wake();
     }
 
     /// Says that something may be due. It saves time, no more: the table holds the truth.
@@ -338,8 +429,8 @@ impl Outbox {
             self.shared.dispatch_bell.notify_one();
             return;
         }
-        for bell in self.shared.bells.values() {
-            bell.notify_one();
+        for station in self.shared.stations.read().unwrap_or_else(PoisonError::into_inner).values() {
+            station.bell.notify_one();
         }
     }
 
@@ -353,7 +444,8 @@ impl Outbox {
     #[must_use]
     pub fn progress(&self) -> Vec<Progress> {
         let dispatcher = self.shared.deps.dispatch.is_some().then(|| self.shared.dispatch_progress.clone());
-        self.shared.progress.values().cloned().chain(dispatcher).collect()
+        let stations = self.shared.stations.read().unwrap_or_else(PoisonError::into_inner);
+        stations.values().map(|station| station.progress.clone()).chain(dispatcher).collect()
     }
 
     /// Attempts everything that is due at `now` once, and what is announced on the way. For an outbox that was not started; one that
@@ -428,7 +520,7 @@ async fn dispatch_until_stopped(shared: &Shared, dispatcher: &dyn Dispatch) {
             Ok(done) => {
                 *shared.dispatched_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
                 shared.wake(&done.receivers);
-                if is_first || done.receivers.iter().any(|receiver| !shared.bells.contains_key(receiver)) {
+                if is_first || done.receivers.iter().any(|receiver| !shared.has_lane(receiver)) {
                     bury_unknown(shared, now).await;
                 }
                 is_first = false;
@@ -471,7 +563,7 @@ async fn bury_unknown(shared: &Shared, now: Timestamp) {
             return;
         }
     };
-    for receiver in pending.into_iter().map(|(receiver, _)| receiver).filter(|receiver| !shared.bells.contains_key(receiver)) {
+    for receiver in pending.into_iter().map(|(receiver, _)| receiver).filter(|receiver| !shared.has_lane(receiver)) {
         let reason = format!("no receiver is called \"{receiver}\" in the config any more");
         // Not only those whose retry falls due now: nobody will look at the others later. What waits behind an earlier delivery of
         // the same alert shows in the next batch.
@@ -606,16 +698,17 @@ impl Lane {
         }
     }
 
-    /// The worker: until it is told to stop, then until what is under way has ended.
+    /// The worker: until it is told to stop or its receiver is gone from the config, then until what is under way has ended.
     async fn run(mut self) {
         let shared = self.shared.clone();
-        let Some(bell) = shared.bells.get(&self.receiver) else {
+        let Some(station) = shared.station(&self.receiver) else {
             return;
         };
         let clock = shared.deps.clock.clone();
-        let mut is_stopping = false;
         loop {
             let now = clock.now();
+            let is_leaving = shared.stop.is_cancelled();
+            let is_stopping = is_leaving || !shared.terms().names.contains(&self.receiver);
             let mut nap = MAX_SLEEP;
             match self.advance(now, is_stopping).await {
                 Ok(()) => nap = if is_stopping { MAX_SLEEP } else { self.nap(now).await },
@@ -624,18 +717,22 @@ impl Lane {
                     nap = nap.min(LEDGER_PAUSE);
                 }
             }
-            if let Some(progress) = shared.progress.get(&self.receiver) {
-                progress.mark();
+            station.progress.mark();
+            if is_leaving && self.tasks.is_empty() && self.recording.is_none() {
+                return;
             }
-            if is_stopping && self.tasks.is_empty() && self.recording.is_none() {
+            // What came of the last attempt must be known before the rest is given up.
+            let is_done = self.tasks.is_empty() && self.awaiting_record().next().is_none();
+            if is_stopping && is_done && shared.close_lane(&self.receiver) {
+                bury_unknown(&shared, now).await;
                 return;
             }
             tokio::select! {
                 Some(ended) = next_ended(&mut self.tasks), if !self.tasks.is_empty() => self.settle(ended, &clock),
                 Some(done) = recorded(&mut self.recording), if self.recording.is_some() => self.note_recorded(done),
-                () = bell.notified() => self.read_at = None,
+                () = station.bell.notified() => self.read_at = None,
                 () = tokio::time::sleep(nap) => self.read_at = None,
-                () = shared.stop.cancelled(), if !is_stopping => is_stopping = true,
+                () = shared.stop.cancelled(), if !is_leaving => {}
             }
         }
     }
@@ -792,11 +889,12 @@ impl Lane {
     }
 
     fn room(&mut self, now: Timestamp) -> usize {
-        let deps = &self.shared.deps;
-        let max_per_hour = deps.transport.max_per_hour(&self.receiver);
-        let most_unrecorded = (deps.delivery.concurrency.max(1) as usize).saturating_mul(2);
+        let terms = self.shared.terms();
+        let concurrency = terms.delivery.concurrency;
+        let max_per_hour = terms.transport.max_per_hour(&self.receiver);
+        let most_unrecorded = (concurrency.max(1) as usize).saturating_mul(2);
         let unrecorded = self.tasks.len() + self.awaiting_record().count();
-        let room = self.health.room(now, self.tasks.len(), deps.delivery.concurrency, max_per_hour);
+        let room = self.health.room(now, self.tasks.len(), concurrency, max_per_hour);
         room.min(most_unrecorded.saturating_sub(unrecorded))
     }
 
@@ -814,7 +912,7 @@ impl Lane {
     }
 
     fn prepare(&mut self, delivery: Arc<DueDelivery>, now: Timestamp) {
-        let transport = self.shared.deps.transport.clone();
+        let transport = self.shared.terms().transport.clone();
         let receiver = self.receiver.clone();
         let sent = delivery.clone();
         let handle = self.tasks.spawn(async move { transport.send(&receiver, &sent, now).await });
@@ -842,13 +940,13 @@ impl Lane {
     /// What an outcome makes of a delivery.
     fn record(&mut self, prepared: &Prepared, outcome: &Outcome, attempt: Attempt, now: Timestamp) -> AttemptRecord {
         let Prepared { delivery, began } = prepared;
-        let deps = self.shared.deps.clone();
+        let (deps, terms) = (self.shared.deps.clone(), self.shared.terms());
         deps.meter.attempt(&self.receiver, outcome.as_str(), began.elapsed(), now - delivery.created_at);
         let (was_failing, was_down) = (self.health.failing_since().is_some(), self.health.is_down());
-        self.health.note(outcome, now, deps.delivery.max_retry_after.delta());
+        self.health.note(outcome, now, terms.delivery.max_retry_after.delta());
         self.answer.clone_from(&attempt.answer);
         let tries = delivery.tries.saturating_add(1);
-        let next = retry::decide(outcome, tries, delivery.created_at, now, fastrand::f64(), &deps.delivery);
+        let next = retry::decide(outcome, tries, delivery.created_at, now, fastrand::f64(), &terms.delivery);
         let (state, next_attempt_at) = match &next {
             Next::Delivered => (DeliveryState::Delivered, None),
             Next::RetryAt(at) => (DeliveryState::Retrying, Some(*at)),
@@ -896,7 +994,7 @@ impl Lane {
             // The end of an attempt is an event; and those under way are still due as far as the ledger knows.
             return MAX_SLEEP;
         }
-        let max_per_hour = self.shared.deps.transport.max_per_hour(&self.receiver);
+        let max_per_hour = self.shared.terms().transport.max_per_hour(&self.receiver);
         let opens_at = self.health.opens_at(now, max_per_hour);
         let next = match opens_at {
             Some(at) => Some(at),

@@ -1,20 +1,25 @@
-//! Reading rules again while the daemon runs: everything that can fail is done before anything is swapped.
+//! Reading config and rules again while the daemon runs: everything that can fail is done before anything is swapped.
 //!
-//! [`read`] reads the rule files and compiles them, then runs the tests that lie beside them through the new rules; what is wrong comes
-//! back as a [`Problem`] that names file and line. [`fingerprint`] tells whether any of those files is another than when they were last
-//! read, so that a save in an editor is enough; a file that is still being written is left alone until two looks see the same.
+//! [`read`] reads the config, then the rule files that it names and compiles them, then runs the tests that lie beside them through
+//! the new rules; what is wrong comes back as a [`Problem`] that names file and line. What the new config says of sections that only a
+//! restart can change is named and left aside ([`beside`]). [`fingerprint`] tells whether any of those files is another than when they
+//! were last read, so that a save in an editor is enough; a file that is still being written is left alone until two looks see the same.
 
 use std::{
     collections::HashSet,
     fmt::Write as _,
+    io::Read as _,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::{
-    config::Config,
+    config::{
+        Config, SecretText,
+        load::{self, Environment},
+    },
     diagnostic::{self, Diagnostic, Severity, SourceText, harmless, position},
     rules::{self, RuleSet},
     ruletest::{self, Outcome, Setup, report},
@@ -24,12 +29,28 @@ use crate::{
 /// How often the files are looked at. A few small files are read; nothing is parsed.
 pub const WATCH: Duration = Duration::from_secs(2);
 
+/// Bytes of a file that are looked at for a change; more than any that is taken.
+const MAX_LOOK: u64 = 8 << 20;
+
 /// Problems whose places are named in an alert; all are in the log.
 const MAX_TOLD: usize = 5;
 
-/// Rules read from files, with what was found in them.
+/// Where the config comes from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The file.
+    pub path: PathBuf,
+    /// What the process was given beside it.
+    pub environment: Environment,
+}
+
+/// Config and rules as the files have them, with what was found in them.
 #[derive(Debug)]
 pub struct Read {
+    /// The config to go by: the new one, and of the sections that wait for a restart the one at work.
+    pub config: Config,
+    /// What of the config is changed and waits for a restart, such as `[store] path`.
+    pub waits: Vec<String>,
     /// The rules; usable only where there is no problem.
     pub set: RuleSet,
     /// Everything that was found.
@@ -63,7 +84,7 @@ pub fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Dia
     let loaded = rules::load(&texts, &around);
     diagnostics.extend(loaded.diagnostics);
     let problem = Problem::of_files(&diagnostics, &texts);
-    Read { set: loaded.set, diagnostics, texts, tests: 0, problem }
+    Read { config: config.clone(), waits: Vec::new(), set: loaded.set, diagnostics, texts, tests: 0, problem }
 }
 
 /// Reads and compiles the rule files.
@@ -73,13 +94,32 @@ pub fn read_files(config: &Config, base_dir: &Path, now: Timestamp) -> Read {
     compile(config, files.files, files.diagnostics, now)
 }
 
-/// As [`read_files`], and runs the tests beside the rules where the rules are right.
+/// Reads the config again, where it came from a file, then as [`read_files`], and runs the tests beside the rules where those are right.
 #[must_use]
-pub fn read(config: &Config, base_dir: &Path, now: Timestamp) -> Read {
-    let mut read = read_files(config, base_dir, now);
+pub fn read(at_work: &Config, origin: Option<&Origin>, base_dir: &Path, now: Timestamp) -> Read {
+    let (config, waits) = match origin.map(|origin| load::load(Some(&origin.path), &origin.environment)) {
+        None => (at_work.clone(), Vec::new()),
+        Some(load::Loaded { config: Some(new), .. }) => beside(at_work, new),
+        Some(load::Loaded { diagnostics, sources, .. }) => {
+            let problem = Problem::of_files(&diagnostics, &sources);
+            let config = at_work.clone();
+            return Read {
+                config,
+                waits: Vec::new(),
+                set: RuleSet::default(),
+                diagnostics,
+                texts: Vec::new(),
+                tests: 0,
+                problem,
+            };
+        }
+    };
+    let mut read = read_files(&config, base_dir, now);
+    read.waits = waits;
     if read.problem.is_some() {
         return read;
     }
+    let config = &config;
     let files = ruletest::files_beside(config, base_dir);
     let outcomes = ruletest::run(&files, &Setup { config, base_dir, only: None }, |_| {});
     read.tests = outcomes.len();
@@ -87,8 +127,54 @@ pub fn read(config: &Config, base_dir: &Path, now: Timestamp) -> Read {
     read
 }
 
+/// What a reload makes of a new config: itself, but for what only a restart can change, which stays as it is at work and is named.
+#[must_use]
+pub fn beside(at_work: &Config, mut new: Config) -> (Config, Vec<String>) {
+    /// As JSON; a secret as the hash of its text, since it shows as dots.
+    fn json(section: &impl serde::Serialize, secrets: &[(&str, &Option<SecretText>)]) -> serde_json::Value {
+        let mut json = serde_json::to_value(section).unwrap_or_default();
+        for (name, secret) in secrets {
+            json[*name] = secret.as_ref().map(|secret| xxh3_64(secret.expose().as_bytes())).into();
+        }
+        json
+    }
+    let of = |config: &Config| {
+        let (source, http) = (&config.source, &config.http);
+        [
+            ("source", json(source, &[("api_key", &source.api_key)])),
+            ("store", serde_json::json!({ "path": config.store.path })),
+            ("http", json(http, &[("token", &http.token), ("dead_mans_switch", &http.dead_mans_switch)])),
+            ("mirror", json(&config.mirror, &[])),
+            ("log", json(&config.log, &[])),
+        ]
+    };
+    let mut waits = Vec::new();
+    for ((section, old), (_, new)) in of(at_work).iter().zip(of(&new).iter()) {
+        let names = new.as_object().into_iter().flat_map(serde_json::Map::keys);
+        waits.extend(names.filter(|name| old.get(name) != new.get(name)).map(|name| format!("[{section}] {name}")));
+    }
+    new.source = at_work.source.clone();
+    new.store.path.clone_from(&at_work.store.path);
+    new.http = at_work.http.clone();
+    new.mirror = at_work.mirror.clone();
+    new.log = at_work.log.clone();
+    (new, waits)
+}
+
 impl Problem {
-    /// The errors of rule files; none where there are only warnings.
+    /// What a config or a receiver cannot be built from.
+    #[must_use]
+    pub fn of_parts(file: Option<&Path>, problems: &[String]) -> Self {
+        let count = u32::try_from(problems.len()).unwrap_or(u32::MAX);
+        let file = file.map_or_else(|| "the config".to_owned(), |file| file.display().to_string());
+        let line = |problem: &String| format!("{file}: {}\n", harmless(problem));
+        let full: String = problems.iter().map(|problem| format!("error: {}", line(problem))).collect();
+        let mut brief: String = problems.iter().take(MAX_TOLD).map(line).collect();
+        more(&mut brief, problems.len());
+        Self { count, full, brief: brief.trim_end().to_owned(), owners: Vec::new() }
+    }
+
+    /// The errors of files; none where there are only warnings.
     fn of_files(diagnostics: &[Diagnostic], texts: &[SourceText]) -> Option<Self> {
         let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|problem| problem.severity == Severity::Error).collect();
         if errors.is_empty() {
@@ -167,9 +253,9 @@ fn owner_at(text: &str, offset: usize) -> Option<String> {
     })
 }
 
-/// A hash over the rule files and the tests beside them: names and contents. Another one: something was changed.
+/// A hash over config, rule files and the tests beside them: names and contents. Another one: something was changed.
 #[must_use]
-pub fn fingerprint(config: &Config, base_dir: &Path) -> u128 {
+pub fn fingerprint(config: &Config, origin: Option<&Origin>, base_dir: &Path) -> u128 {
     let mut hash = Xxh3::new();
     let mut add = |file: &Path, text: &[u8]| {
         let name = file.as_os_str().as_encoded_bytes();
@@ -178,6 +264,9 @@ pub fn fingerprint(config: &Config, base_dir: &Path) -> u128 {
             hash.update(part);
         }
     };
+    if let Some(origin) = origin {
+        add(&origin.path, &bytes(&origin.path));
+    }
     let files = rules::read_files(&config.rules.paths, base_dir);
     for source in &files.files {
         add(&source.file, source.text.as_bytes());
@@ -186,17 +275,24 @@ pub fn fingerprint(config: &Config, base_dir: &Path) -> u128 {
     for problem in &files.diagnostics {
         add(&problem.file, problem.message.as_bytes());
     }
-    let tests: Vec<PathBuf> = ruletest::files_beside(config, base_dir);
-    for file in tests {
-        add(&file, &std::fs::read(&file).unwrap_or_default());
+    for file in ruletest::files_beside(config, base_dir) {
+        add(&file, &bytes(&file));
     }
     hash.digest128()
+}
+
+/// What a file holds, as far as it is looked at.
+fn bytes(file: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What cannot be read is told by the reload.
+    let _ = std::fs::File::open(file).and_then(|file| file.take(MAX_LOOK).read_to_end(&mut bytes));
+    bytes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::load::{Environment, load};
+    use crate::config::load::{load, load_text};
 
     const RULES: &str = "[[rule]]\nalert = \"A\"\non = \"unlock\"\nowner = \"desk\"\n\n[[rule]]\nalert = \"B\"\non = \"burn\"\nowner = \"treasury\"\nwhen = \"amount > 5\"\n";
     const TEST: &str = "rules = [\"../r.toml\"]\n[[test]]\nname = \"a burn\"\nstart = 2026-03-01T00:00:00Z\n[[test.input]]\ntoken = \"x\"\nburn = []\n[[test.input]]\nat = \"1d\"\ntoken = \"x\"\nadd = [{ burn = \"2026-03-01\", amount = 7 }]\n[[test.expect]]\nat = \"2d\"\nalert = [{ rule = \"B\" }]\n";
@@ -211,7 +307,7 @@ mod tests {
 
     fn read_of(rules: &str, test: &str) -> Read {
         let (folder, config) = folder(rules, test);
-        let mut read = read(&config, folder.path(), Timestamp::default());
+        let mut read = read(&config, None, folder.path(), Timestamp::default());
         if let Some(problem) = &mut read.problem {
             problem.brief = problem.brief.replace(&format!("{}/", folder.path().display()), "");
         }
@@ -243,7 +339,7 @@ mod tests {
     #[test]
     fn the_fingerprint_moves_with_every_file_and_with_nothing_else() {
         let (folder, config) = folder(RULES, TEST);
-        let print = || fingerprint(&config, folder.path());
+        let print = || fingerprint(&config, None, folder.path());
         let first = print();
         assert_eq!(print(), first);
         std::fs::write(folder.path().join("rules/r.toml"), RULES).expect("written");
@@ -256,5 +352,44 @@ mod tests {
         assert_ne!(third, second);
         std::fs::remove_file(folder.path().join("rules/more.toml")).expect("removed");
         assert_eq!(print(), second);
+    }
+
+    #[test]
+    fn what_only_a_restart_can_change_stays_and_is_named_without_its_secrets() {
+        let of = |text: &str| load_text(None, text, &Environment::default()).config.expect("a config");
+        let at_work = of("[store]\npath = \"a.db\"\n[source]\napi_key = \"one\"\n");
+        let same = of("[store]\npath = \"a.db\"\n[source]\napi_key = \"one\"\n[watch]\ntokens = [\"aptos\"]\n");
+        let (config, waits) = beside(&at_work, same);
+        assert_eq!((config.watch.tokens, waits), (vec!["aptos".to_owned()], Vec::new()));
+
+        let other = "[store]\npath = \"b.db\"\nretention = \"30d\"\n[source]\napi_key = \"two\"\ntimeout = \"7s\"\n[http]\nlisten = \"off\"\n";
+        let (config, mut waits) = beside(&at_work, of(other));
+        waits.sort();
+        assert_eq!(waits, ["[http] listen", "[source] api_key", "[source] timeout", "[store] path"]);
+        assert_eq!(config.store.path, at_work.store.path);
+        assert_eq!(config.source.timeout, at_work.source.timeout);
+        assert_eq!(config.store.retention, "30d".parse().expect("a length of time"), "the rest of a section goes to work");
+    }
+
+    #[test]
+    fn a_config_with_a_mistake_leaves_the_one_at_work_and_names_the_line() {
+        let (folder, at_work) = folder(RULES, TEST);
+        let path = folder.path().join("cliffwatch.toml");
+        let origin = Origin { path: path.clone(), environment: Environment::default() };
+        std::fs::write(&path, "[watch]\ntokens = [\"aptos\"]\n").expect("written");
+        let print = || fingerprint(&at_work, Some(&origin), folder.path());
+        let first = print();
+        let good = super::read(&at_work, Some(&origin), folder.path(), Timestamp::default());
+        assert_eq!((good.problem, good.config.watch.tokens), (None, vec!["aptos".to_owned()]));
+
+        std::fs::write(&path, "[watch]\ntokns = [\"aptos\"]\n").expect("written");
+        assert_ne!(print(), first, "a save of the config is seen");
+        let bad = super::read(&at_work, Some(&origin), folder.path(), Timestamp::default());
+        let problem = bad.problem.expect("a problem");
+        assert!(
+            problem.brief.ends_with("cliffwatch.toml:2:1: unknown key `tokns` in [watch] (did you mean `tokens`?)"),
+            "{problem:?}"
+        );
+        assert_eq!(bad.config.watch.tokens, at_work.watch.tokens);
     }
 }

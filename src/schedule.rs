@@ -5,10 +5,10 @@
 //! armed when the run is over; a run that outlasts its interval skips the slots that it covers.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -95,8 +95,19 @@ struct Inner {
     run: Run,
     running: TaskTracker,
     stop: CancellationToken,
+    jobs: Mutex<Jobs>,
+}
+
+#[derive(Default)]
+struct Jobs {
+    /// When each is due; replaced by a reload.
+    slots: BTreeMap<Job, Slots>,
+    /// Rises with each reload: a shot that was armed before it is void.
+    edition: u64,
     /// The slot that each job waits for, so that a ticker that stands still can be told from one with nothing to do.
-    armed: Mutex<BTreeMap<Job, Timestamp>>,
+    armed: BTreeMap<Job, Timestamp>,
+    /// Jobs that run, or are about to make up for a slot: they arm themselves once they have.
+    busy: BTreeSet<Job>,
 }
 
 impl Schedule {
@@ -118,38 +129,59 @@ impl Schedule {
             run,
             running: TaskTracker::new(),
             stop: CancellationToken::new(),
-            armed: Mutex::default(),
+            jobs: Mutex::default(),
         });
-        let now = inner.clock.now();
-        let mut late = Vec::new();
-        for (job, slots) in jobs {
-            let last_run = last_runs.iter().find(|(name, _)| name == job.as_str()).map(|(_, slot)| *slot);
-            match missed(&slots, last_run, now) {
-                Some(slot) => late.push((job, slots, slot)),
-                None => inner.clone().arm(job, slots, now).await,
+        let schedule = Self { inner };
+        schedule.replace(jobs, last_runs).await;
+        Ok(schedule)
+    }
+
+    /// Goes by these jobs from now on. Runs in hand end first; a job that was on before takes its next slot, one that was not makes
+    /// up for what it missed since `last_runs`.
+    pub async fn replace(&self, jobs: Vec<(Job, Slots)>, last_runs: &[(String, Timestamp)]) {
+        let now = self.inner.clock.now();
+        let (mut late, mut waiting) = (Vec::new(), Vec::new());
+        {
+            let mut known = self.inner.jobs();
+            let before = std::mem::replace(&mut known.slots, jobs.iter().cloned().collect());
+            known.edition += 1;
+            let armed = std::mem::take(&mut known.armed);
+            let untaken = |job: &Job| armed.get(job).copied().filter(|slot| *slot <= now);
+            for (job, slots) in jobs {
+                let last_run = last_runs.iter().find(|(name, _)| name == job.as_str()).map(|(_, slot)| *slot);
+                let due = if before.contains_key(&job) { untaken(&job) } else { missed(&slots, last_run, now) };
+                match due {
+                    _ if known.busy.contains(&job) => {}
+                    Some(slot) => {
+                        known.busy.insert(job);
+                        late.push((job, slot));
+                    }
+                    None => waiting.push(job),
+                }
             }
+        }
+        for job in waiting {
+            self.inner.clone().arm(job, now).await;
         }
         // The lists say what the others ask, so they go first; a long first read must hold up nobody else.
         let (first, rest): (Vec<_>, Vec<_>) =
             late.into_iter().partition(|(job, ..)| matches!(job, Job::Poll(Endpoint::TokenList | Endpoint::Upcoming)));
-        let this = inner.clone();
-        inner.running.spawn(async move {
-            for (job, slots, slot) in first {
-                this.clone().make_up(job, slots, slot).await;
+        let this = self.inner.clone();
+        self.inner.running.spawn(async move {
+            for (job, slot) in first {
+                this.clone().make_up(job, slot).await;
             }
-            for (job, slots, slot) in rest {
-                this.running.spawn(this.clone().make_up(job, slots, slot));
+            for (job, slot) in rest {
+                this.running.spawn(this.clone().make_up(job, slot));
             }
         });
-        Ok(Self { inner })
     }
 
     /// A job whose slot came more than `patience` ago and was not taken, though it is not running: the ticker stands still.
     #[must_use]
     pub fn overdue(&self, patience: TimeDelta) -> Option<(Job, Timestamp)> {
         let late = self.inner.clock.now() - patience;
-        let armed = self.inner.armed.lock().unwrap_or_else(PoisonError::into_inner);
-        armed.iter().find(|(_, slot)| **slot < late).map(|(job, slot)| (*job, *slot))
+        self.inner.jobs().armed.iter().find(|(_, slot)| **slot < late).map(|(job, slot)| (*job, *slot))
     }
 
     /// Takes no new slot, and waits for the runs in hand, at most `deadline`. Whether they ended in time.
@@ -165,18 +197,29 @@ impl Schedule {
 }
 
 impl Inner {
-    fn arm(self: Arc<Self>, job: Job, slots: Slots, after: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Arms the next slot of a job that is on.
+    fn arm(self: Arc<Self>, job: Job, after: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let Some(slot) = slots.next(after) else {
-                tracing::warn!(job = job.as_str(), "the pattern has no further slot: the job rests");
-                return;
+            let (slot, edition) = {
+                let mut jobs = self.jobs();
+                jobs.busy.remove(&job);
+                let Some(slots) = jobs.slots.get(&job) else { return };
+                let Some(slot) = slots.next(after) else {
+                    tracing::warn!(job = job.as_str(), "the pattern has no further slot: the job rests");
+                    return;
+                };
+                jobs.armed.insert(job, slot);
+                (slot, jobs.edition)
             };
-            self.armed.lock().unwrap_or_else(PoisonError::into_inner).insert(job, slot);
             let wait = (slot - self.clock.now()).max(TimeDelta::zero()).to_std().unwrap_or_default();
             let this = self.clone();
             let shot = Shot::new_one_shot_async(wait, move |_, _| {
-                let (this, slots) = (this.clone(), slots.clone());
-                Box::pin(async move { this.take(job, slots, slot) })
+                let this = this.clone();
+                Box::pin(async move { this.take(job, slot, edition) })
             });
             match shot {
                 Ok(shot) => {
@@ -192,13 +235,13 @@ impl Inner {
     }
 
     /// Runs a job for a slot that was missed, then arms the next one.
-    async fn make_up(self: Arc<Self>, job: Job, slots: Slots, slot: Timestamp) {
+    async fn make_up(self: Arc<Self>, job: Job, slot: Timestamp) {
         if self.stop.is_cancelled() {
             return;
         }
         self.run_once(job, slot).await;
         let after = self.clock.now().max(slot);
-        self.arm(job, slots, after).await;
+        self.arm(job, after).await;
     }
 
     /// Runs the job in a task of its own: a run that panics must not end the job.
@@ -209,7 +252,7 @@ impl Inner {
     }
 
     /// Runs the job for its slot in a task of its own, so that stopping can wait for it, then arms the next slot.
-    fn take(self: Arc<Self>, job: Job, slots: Slots, slot: Timestamp) {
+    fn take(self: Arc<Self>, job: Job, slot: Timestamp, edition: u64) {
         if self.stop.is_cancelled() {
             return;
         }
@@ -221,10 +264,17 @@ impl Inner {
                 () = tokio::time::sleep(rest) => {}
                 () = this.stop.cancelled() => return,
             }
-            this.armed.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+            {
+                let mut jobs = this.jobs();
+                if jobs.edition != edition {
+                    return;
+                }
+                jobs.armed.remove(&job);
+                jobs.busy.insert(job);
+            }
             this.run_once(job, slot).await;
             let after = this.clock.now().max(slot);
-            this.clone().arm(job, slots, after).await;
+            this.clone().arm(job, after).await;
         });
     }
 }
@@ -297,5 +347,47 @@ mod tests {
         clock.set(time("2026-11-21T13:01:01Z"));
         assert_eq!(schedule.overdue(TimeDelta::minutes(1)), Some((Job::Evaluate, time("2026-11-21T13:00:00Z"))));
         assert!(schedule.stop(Duration::from_secs(5)).await);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn other_times_take_effect_without_overlap_and_without_a_run_too_many() {
+        let (begun, mut runs) = tokio::sync::mpsc::unbounded_channel();
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let run: Run = {
+            let gate = gate.clone();
+            Arc::new(move |job, slot| {
+                let (begun, gate) = (begun.clone(), gate.clone());
+                Box::pin(async move {
+                    begun.send((job, slot)).ok();
+                    gate.acquire().await.expect("open").forget();
+                })
+            })
+        };
+        let slots = |pattern: &str| Slots::parse(pattern, "UTC").expect("a pattern").expect("on");
+        let (burn, buyback) = (Job::Poll(Endpoint::Burn), Job::Poll(Endpoint::Buyback));
+        let clock = Clock::system();
+        let now = clock.now();
+        let last = [burn, buyback, Job::Evaluate].map(|job| (job.as_str().to_owned(), now));
+        // Nothing of it falls due by itself before next January.
+        let rare = "0 0 0 1 1 *";
+        let jobs = vec![(Job::Evaluate, slots("* * * * * *")), (burn, slots(rare))];
+        let schedule = Schedule::start(jobs, &last, clock.clone(), run).await.expect("starts");
+        let mut next =
+            async || tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run");
+        assert_eq!(next().await.0, Job::Evaluate);
+
+        // While it runs: it rests from now on, another one begins, and one that never ran is due at once.
+        let jobs = vec![(burn, slots("* * * * * *")), (buyback, slots(rare)), (Job::Poll(Endpoint::Upcoming), slots(rare))];
+        schedule.replace(jobs, &last).await;
+        let mut begun = vec![next().await.0, next().await.0];
+        begun.sort();
+        assert_eq!(begun, [Job::Poll(Endpoint::Upcoming), burn]);
+        gate.add_permits(3);
+        assert_eq!(next().await.0, burn, "and once more a second later, but nothing else");
+        gate.add_permits(1);
+        assert!(schedule.stop(Duration::from_secs(5)).await);
+        while let Ok((job, _)) = runs.try_recv() {
+            assert_eq!(job, burn);
+        }
     }
 }

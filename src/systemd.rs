@@ -59,14 +59,17 @@ pub fn stopping(status: &str) {
 ///
 /// Each marker must rise at least once within the watchdog's time (`WatchdogSec`): the loops behind them wake at least every few
 /// seconds for this. One loop that hangs starves the watchdog, and systemd restarts the daemon; the database makes that safe.
-pub async fn feed_watchdog(markers: Vec<Progress>) {
+///
+/// `markers` is asked each time: a reload may add loops and end others.
+pub async fn feed_watchdog(markers: impl Fn() -> Vec<Progress>) {
     let Some(limit) = sd_notify::watchdog_enabled() else { return };
     // Asked four times within the limit, each loop may take half of it before it looks hung.
     let pause = (limit / 4).max(Duration::from_millis(100));
-    let mut watch = Watch::over(markers);
+    let mut watch = Watch::over(markers());
     notify(&[NotifyState::Watchdog]);
     loop {
         tokio::time::sleep(pause).await;
+        watch.follow(markers());
         if watch.all_moved() {
             notify(&[NotifyState::Watchdog]);
         }
@@ -81,6 +84,14 @@ struct Watch {
 impl Watch {
     fn over(markers: Vec<Progress>) -> Self {
         Self { markers: markers.into_iter().map(|marker| (marker.clone(), marker.count())).collect() }
+    }
+
+    /// Looks at these markers from now on; those that it knows go on from what they showed.
+    fn follow(&mut self, markers: Vec<Progress>) {
+        let seen = |marker: &Progress| {
+            self.markers.iter().find(|(known, _)| Arc::ptr_eq(&known.0, &marker.0)).map_or(marker.count(), |(_, seen)| *seen)
+        };
+        self.markers = markers.into_iter().map(|marker| (marker.clone(), seen(&marker))).collect();
     }
 
     /// Whether every marker has risen since this was last true.
@@ -129,6 +140,19 @@ mod tests {
         }
         markers[1].mark();
         assert!(watch.all_moved());
+    }
+
+    #[test]
+    fn loops_that_a_reload_adds_or_ends_are_followed() {
+        let (old, new, gone) = (Progress::default(), Progress::default(), Progress::default());
+        let mut watch = Watch::over(vec![old.clone(), gone.clone()]);
+        old.mark();
+        watch.follow(vec![old.clone(), new.clone()]);
+        assert!(!watch.all_moved(), "the new one must move too");
+        new.mark();
+        assert!(watch.all_moved(), "what is gone is not waited for, and what moved before counts");
+        watch.follow(vec![new.clone()]);
+        assert!(!watch.all_moved());
     }
 
     #[test]

@@ -868,7 +868,7 @@ pub fn dead_letter(
     ))
 }
 
-/// Changed rules could not be put to work: the old ones stay. `problem` says the places, a line each; `owners` are those of the rules
+/// A changed config or changed rules could not be put to work: those before stay. `problem` says the places, a line each; `owners` are those of the rules
 /// concerned; `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`RELOAD_SUBJECT`]).
 #[must_use]
 pub fn reload_failed(
@@ -886,7 +886,7 @@ pub fn reload_failed(
         token: None,
         receiver: None,
         labels: if owners.is_empty() { Vec::new() } else { vec![("owner", owners.join(", "))] },
-        summary: format!("The changed rules have {problems} {noun}: the old ones stay at work"),
+        summary: format!("Changed files have {problems} {noun}: what was at work before stays"),
         description: format!("{} {advice}", sentence(&clip(problem))),
         count: 1,
         since: context.now,

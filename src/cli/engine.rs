@@ -9,10 +9,14 @@ use super::{Context, Demo, Exit, Format, Poll, print};
 use crate::{
     api, app,
     app::{App, Drive},
-    config::{self, Config, load::Loaded},
+    config::{
+        self, Config,
+        load::{Environment, Loaded},
+    },
     cycle::CycleReport,
     demo,
     diagnostic::{Diagnostic, SourceText},
+    reload::Origin,
     rules,
     store::Access,
     supply::{Resource, Token},
@@ -109,7 +113,10 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Exit> {
     crate::log::start(&config.log, context.verbose)?;
     drive(async {
         let stop = app::asked_to_stop();
-        let app = App::open(config, &loaded.base_dir, context.clock.clone(), Drive::Itself).await?;
+        let mut app = App::open(config, &loaded.base_dir, context.clock.clone(), Drive::Itself).await?;
+        if let Some(path) = loaded.path {
+            app = app.reading_again(Origin { path, environment: Environment::of_process() });
+        }
         let started = |address: Option<SocketAddr>| match address {
             Some(address) => {
                 tracing::info!(%address, "cliffwatch {} is watching; status page at http://{address}/", env!("CARGO_PKG_VERSION"))

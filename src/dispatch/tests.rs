@@ -139,7 +139,8 @@ impl Running {
         let store = Store::open(Opening { path: path.to_owned(), access: Access::Own, now }).await.expect("opens");
         let shared = Arc::new(RwLock::new(judgement.clone()));
         let delivery = samples::delivery_config();
-        let dispatcher = Dispatcher::new(store.clone(), shared, &file.receiver, &delivery, watch()).expect("a dispatcher");
+        let terms = Terms::of(&file.receiver, &delivery, watch()).expect("terms");
+        let dispatcher = Dispatcher::new(store.clone(), shared, terms);
         let outbox = Outbox::idle(OutboxDeps {
             ledger: Arc::new(store.clone()),
             dispatch: Some(Arc::new(dispatcher)),
@@ -445,9 +446,8 @@ async fn morning(directory: &std::path::Path, begin: Timestamp) -> (Store, Dispa
     let sections = Sections { route: &route, receivers: std::slice::from_ref(&desk), inhibit_rules: &[], time_intervals: &[] };
     let judgement = Judgement { rules: RuleSet::default(), routes: RouteTree::of(&sections).expect("routes") };
     let judgement = Arc::new(RwLock::new(Arc::new(judgement)));
-    let dispatcher =
-        Dispatcher::new(store.clone(), judgement, &[desk], &samples::delivery_config(), watch()).expect("a dispatcher");
-    (store, dispatcher)
+    let terms = Terms::of(&[desk], &samples::delivery_config(), watch()).expect("terms");
+    (store.clone(), Dispatcher::new(store, judgement, terms))
 }
 
 #[tokio::test]
@@ -494,7 +494,8 @@ async fn what_is_told_again_knows_the_groups_of_its_token() {
     let path = directory.path().join("again.db");
     let store = Store::open(Opening { path, access: Access::Own, now: begin }).await.expect("opens");
     let delivery = samples::delivery_config();
-    let dispatcher = Dispatcher::new(store.clone(), judgement, &config.receivers, &delivery, watch()).expect("a dispatcher");
+    let terms = Terms::of(&config.receivers, &delivery, watch()).expect("terms");
+    let dispatcher = Dispatcher::new(store.clone(), judgement, terms);
 
     let event = serde_json::json!({ "unlockDate": "2026-03-20T00:00:00Z", "tokenSymbol": "ARB" });
     let record = crate::supply::Record::Unlock(serde_json::from_value(event).expect("an event"));

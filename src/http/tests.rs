@@ -74,11 +74,9 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
             let judgement = Arc::new(judgement());
             Arc::new(move || Arc::clone(&judgement))
         },
-        watch: Arc::new(watch()),
+        watch: Arc::new(watch),
         external_url: Url::parse("https://cliffwatch.example.com").ok(),
-        receivers: vec!["ops".into()],
-        digests: Vec::new().into(),
-        subscribers: subscribers().into(),
+        audience: Arc::new(|| Audience { receivers: vec!["ops".into()], subscribers: subscribers(), ..Audience::default() }),
         database: path,
         reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
     };

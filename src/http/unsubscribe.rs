@@ -46,7 +46,7 @@ pub(super) async fn ask(State(deps): State<Deps>, Path(tag): Path<String>) -> Re
     let Some(subscriber) = find(&deps, &tag).await? else { return Ok(page(Standing::Unknown, None)) };
     let stopped = deps.store.opt_outs(Some(subscriber.receiver.clone())).await?;
     let has_stopped = stopped.iter().any(|wish| wish.address == subscriber.address);
-    Ok(page(if has_stopped { Standing::Stopped } else { Standing::Subscribed }, Some(subscriber)))
+    Ok(page(if has_stopped { Standing::Stopped } else { Standing::Subscribed }, Some(&subscriber)))
 }
 
 /// `POST /unsubscribe/{tag}`: stops the digest. Twice is once.
@@ -57,13 +57,13 @@ pub(super) async fn stop(State(deps): State<Deps>, Path(tag): Path<String>) -> R
     if deps.store.opt_out(wish).await? {
         tracing::info!(receiver = %subscriber.receiver, "a recipient stopped the digest by its link");
     }
-    Ok(page(Standing::Done, Some(subscriber)))
+    Ok(page(Standing::Done, Some(&subscriber)))
 }
 
-async fn find<'a>(deps: &'a Deps, tag: &str) -> Result<Option<&'a Subscriber>, Refusal> {
+async fn find(deps: &Deps, tag: &str) -> Result<Option<Subscriber>, Refusal> {
     // Without a key no link was ever made.
     let key = deps.store.link_key().await?;
-    Ok(key.and_then(|key| owner(&key, tag, &deps.subscribers)))
+    Ok(key.and_then(|key| owner(&key, tag, &(deps.audience)().subscribers).cloned()))
 }
 
 fn page(standing: Standing, subscriber: Option<&Subscriber>) -> Response {

@@ -74,7 +74,8 @@ async fn select(
     if [tokens.len(), groups.len(), rules.len()].into_iter().any(|count| count > MAX_NAMES) {
         return Err(Refusal::Bad(format!("at most {MAX_NAMES} names can be given")));
     }
-    if let Some(unknown) = groups.iter().find(|group| !deps.watch.has_group(group)) {
+    let watch = (deps.watch)();
+    if let Some(unknown) = groups.iter().find(|group| !watch.has_group(group)) {
         return Err(Refusal::Bad(format!("there is no group {unknown:?} in [watch.groups]")));
     }
     let judgement = (deps.judgement)();
@@ -89,7 +90,7 @@ async fn select(
         limit: if is_filtered_here { MAX_ROWS } else { limit },
     };
     let rows = deps.store.upcoming(filter).await?.into_iter();
-    let rows = rows.map(|row| UpcomingRow { token: deps.watch.placed(row.token), ..row }).filter(|row| {
+    let rows = rows.map(|row| UpcomingRow { token: watch.placed(row.token), ..row }).filter(|row| {
         let value = asked.min_value.is_none_or(|least| value_of(row).is_some_and(|value| value >= least));
         let group = groups.is_empty() || row.token.groups.iter().any(|group| groups.contains(group));
         value && group && (rules.is_empty() || rules.iter().any(|rule| holds(rule, row, now)))

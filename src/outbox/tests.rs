@@ -181,6 +181,8 @@ enum Manner {
     /// One outcome for each attempt, then accepts.
     Then(Arc<Lock<VecDeque<Outcome>>>),
     Hangs,
+    /// Accepts once it is told to.
+    Waits(Arc<Notify>),
     Panics,
 }
 
@@ -237,6 +239,10 @@ impl Transport for Fakes {
                 Manner::Answers(outcome) => outcome.clone(),
                 Manner::Then(script) => script.lock().expect("a lock").pop_front().unwrap_or(Outcome::Accepted),
                 Manner::Hangs => std::future::pending().await,
+                Manner::Waits(gate) => {
+                    gate.notified().await;
+                    Outcome::Accepted
+                }
                 Manner::Panics => panic!("a fault of ours"),
             };
             self.most_at_once.lock().expect("a lock").0 -= 1;
@@ -581,4 +587,40 @@ async fn a_running_outbox_is_woken_keeps_its_concurrency_and_stops_cleanly() {
     assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "each was sent once");
     assert!(fakes.most_at_once.lock().expect("a lock").1 <= 4);
     assert!(memory.0.lock().expect("a lock").writes <= 1_000);
+}
+
+#[tokio::test]
+async fn other_terms_leave_alone_what_is_under_way_and_bury_what_waits_for_a_receiver_that_is_gone() {
+    let gate = Arc::new(Notify::new());
+    let mut notices = many("old", 6);
+    notices.extend(many("ops", 1));
+    let memory = Memory::with(&notices);
+    let before = Fakes::new(&[("old", Manner::Waits(gate.clone())), ("ops", Manner::Waits(gate.clone()))]);
+    let outbox = Outbox::start(deps(&memory, &before, after(0)));
+    // Four at once to one receiver, and one to the other.
+    until("all that may be under way", || before.most_at_once.lock().expect("a lock").0 == 5).await;
+
+    let accepts = || Manner::Answers(Outcome::Accepted);
+    let now = Fakes::new(&[("ops", accepts()), ("new", accepts()), ("fallback", accepts())]);
+    outbox.replace(now.clone(), delivery_config()).await;
+    {
+        let mut state = memory.0.lock().expect("a lock");
+        many("new", 3).iter().chain(&many("ops", 3)[1..]).for_each(|notice| state.queue(notice));
+    }
+    outbox.wake();
+    until("the receiver that is new, and the new way to the old one", || now.got("new").len() == 3 && now.got("ops").len() == 2)
+        .await;
+    assert_eq!(memory.states()[..7], [DeliveryState::Due; 7], "what is under way is neither repeated nor given up");
+    for _ in 0..5 {
+        gate.notify_one();
+    }
+    until("the end of it", || memory.states()[..7].iter().all(|state| *state != DeliveryState::Due)).await;
+    let states = memory.states();
+    assert_eq!(states[..6].iter().filter(|state| **state == DeliveryState::Delivered).count(), 4, "{states:?}");
+    assert_eq!(states[..6].iter().filter(|state| **state == DeliveryState::Dead).count(), 2, "what waited is given up, visibly");
+    assert_eq!(states[6], DeliveryState::Delivered);
+    assert_eq!((before.got("old").len(), before.got("ops").len()), (4, 1), "all by the terms that they began with");
+    until("the announcements", || now.got("fallback").len() == 2).await;
+    assert_eq!(outbox.stop(Duration::from_secs(5)).await, 0);
+    assert_eq!(outbox.progress().len(), 3, "one lane for each receiver that there is");
 }

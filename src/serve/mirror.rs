@@ -1,14 +1,19 @@
 //! What a mirror can tell: the daemon's snapshot is what the daemon asked the source for, and not more.
 
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
 use super::Refusal;
 use crate::{
     supply::{Endpoint, TokenId},
     watch::Watch,
 };
 
-/// What the daemon behind a mirror asks the source for.
+/// What the daemon behind a mirror asks the source for. Clones share it, so that a reload of the daemon is heard of.
 #[derive(Clone, Debug)]
-pub struct Reach {
+pub struct Reach(Arc<RwLock<Asked>>);
+
+#[derive(Debug)]
+struct Asked {
     endpoints: Vec<Endpoint>,
     watch: Option<Watch>,
 }
@@ -17,19 +22,28 @@ impl Reach {
     /// A daemon that asks `endpoints`, about the tokens of `watch`.
     #[must_use]
     pub fn of(endpoints: Vec<Endpoint>, watch: Watch) -> Self {
-        Self { endpoints, watch: Some(watch) }
+        Self(Arc::new(RwLock::new(Asked { endpoints, watch: Some(watch) })))
+    }
+
+    /// The daemon asks for other things from now on.
+    pub fn replace(&self, endpoints: Vec<Endpoint>, watch: Watch) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Asked { endpoints, watch: Some(watch) };
+    }
+
+    fn asked(&self) -> RwLockReadGuard<'_, Asked> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A daemon of which nothing is known but its database: it may yet ask for anything.
     #[must_use]
     pub fn unknown() -> Self {
-        Self { endpoints: Endpoint::ALL.to_vec(), watch: None }
+        Self(Arc::new(RwLock::new(Asked { endpoints: Endpoint::ALL.to_vec(), watch: None })))
     }
 
     /// Whether it asks an endpoint at all.
     #[must_use]
     pub fn asks(&self, endpoint: Endpoint) -> bool {
-        self.endpoints.contains(&endpoint)
+        self.asked().endpoints.contains(&endpoint)
     }
 
     /// Why something is not there: because it will never be (404), or because it was not read yet (503).
@@ -38,7 +52,7 @@ impl Reach {
         if !self.asks(endpoint) {
             return Refusal::unknown(format!("this mirror has no {endpoint}{of}: its daemon does not ask for it"));
         }
-        match (token, &self.watch) {
+        match (token, &self.asked().watch) {
             (Some(token), Some(watch)) if !watch.covers(&TokenId::from(token)) => {
                 Refusal::unknown(format!("this mirror has no {endpoint}{of}: its daemon does not watch that token"))
             }

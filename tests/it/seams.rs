@@ -311,7 +311,7 @@ async fn rules_whose_tests_fail_stay_out_and_the_alert_names_line_and_owner() {
     std::fs::create_dir_all(folder.join("tests")).expect("made");
     let test = "[[test]]\nname = \"nothing of Owned\"\nstart = 2026-03-01T00:00:00Z\n[[test.input]]\ntoken = \"x\"\nburn = []\n[[test.input]]\nat = \"1d\"\ntoken = \"x\"\nadd = [{ burn = \"2026-03-01\", amount = 7 }]\n[[test.expect]]\nat = \"2d\"\nrule = \"Owned\"\nsilence = true\n";
     std::fs::write(folder.join("tests/t.toml"), test).expect("written");
-    let problem = app.app().reload().await.expect_err("a test fails");
+    let problem = app.app().reload().await.expect_err("a test fails").full;
     assert!(problem.contains("nothing of Owned") && problem.contains("told, but not expected"), "{problem}");
     app.deliver().await;
     let told = app.hook.take();
