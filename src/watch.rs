@@ -32,34 +32,20 @@ pub struct WatchError {
 }
 
 impl Watch {
-    /// Reads the section. Each `@name` in `tokens` stands for that group.
+    /// Reads the section.
     ///
     /// # Errors
-    /// All patterns that are no globs, and names of groups that do not exist.
+    /// All patterns that are no globs.
     pub fn build(section: &config::Watch) -> Result<Self, Vec<WatchError>> {
         let mut errors = Vec::new();
         let mut groups = BTreeMap::new();
         for (name, patterns) in &section.groups {
             groups.insert(name.clone(), set(&format!("watch.groups.{name}"), patterns, &mut errors));
         }
-        let mut patterns = Vec::new();
-        for (index, pattern) in section.tokens.iter().enumerate() {
-            match pattern.strip_prefix('@') {
-                None => patterns.push(pattern.clone()),
-                Some(name) => match section.groups.get(name) {
-                    Some(members) => patterns.extend(members.iter().cloned()),
-                    None => errors.push(WatchError {
-                        path: format!("watch.tokens[{index}]"),
-                        pattern: pattern.clone(),
-                        why: format!("there is no group {name:?} in [watch.groups]"),
-                    }),
-                },
-            }
-        }
-        let tokens = set("watch.tokens", &patterns, &mut errors);
+        let tokens = set("watch.tokens", &section.tokens, &mut errors);
         let is_plain = |pattern: &&String| !pattern.contains(['*', '?', '[', '{', '!']);
-        let named = patterns.iter().filter(is_plain).map(|slug| TokenId::from(slug.as_str())).collect::<Vec<_>>();
-        let needs_list = named.len() < patterns.len();
+        let named = section.tokens.iter().filter(is_plain).map(|slug| TokenId::from(slug.as_str())).collect::<Vec<_>>();
+        let needs_list = named.len() < section.tokens.len();
         if errors.is_empty() { Ok(Self { tokens, named, groups, needs_list }) } else { Err(errors) }
     }
 
@@ -133,9 +119,10 @@ mod tests {
     }
 
     #[test]
-    fn slugs_globs_and_groups_are_watched() {
+    fn slugs_and_globs_are_watched_and_groups_hold_them() {
         let watch =
-            watch(&["@portfolio", "apt*"], &[("portfolio", &["arbitrum", "optimism"]), ("l2", &["arb*", "op*"])]).expect("valid");
+            watch(&["arbitrum", "optimism", "apt*"], &[("portfolio", &["arbitrum", "optimism"]), ("l2", &["arb*", "op*"])])
+                .expect("valid");
         for token in ["arbitrum", "optimism", "aptos"] {
             assert!(watch.covers(&token.into()), "{token}");
         }
@@ -147,8 +134,8 @@ mod tests {
 
     #[test]
     fn every_bad_pattern_is_named_with_its_place() {
-        let errors = watch(&["[", "@portfolioo"], &[("portfolio", &["{a"])]).expect_err("bad");
+        let errors = watch(&["["], &[("portfolio", &["{a"])]).expect_err("bad");
         let places: Vec<_> = errors.iter().map(|error| error.path.as_str()).collect();
-        assert_eq!(places, ["watch.groups.portfolio[0]", "watch.tokens[1]", "watch.tokens[0]"]);
+        assert_eq!(places, ["watch.groups.portfolio[0]", "watch.tokens[0]"]);
     }
 }

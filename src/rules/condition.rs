@@ -31,7 +31,7 @@ use super::{
     lint::{MAX_DEPTH, lint},
     node::{
         Arithmetic, Compare, Cond, Env, GetFact, GetNumber, GetText, GetTexts, GetTime, Items, List, MAX_MACRO_NESTING, Num,
-        Presence, Reach, Span, TextTest, Time, Txt, What,
+        Presence, Reach, Span, TextTest, Time, TimePart, Txt, What,
     },
     words::{FUNCTIONS, FactType, Word, Words},
 };
@@ -111,7 +111,8 @@ fn edge_of(left: &Typed, right: &Typed) -> Option<Edge> {
 
 /// What can be written, for messages.
 const SUPPORTED: &str = "supported are has, size, min, max, abs, timestamp, duration; on texts startsWith, endsWith, contains, matches, size; \
-                         on lists exists, all, filter, map(…).sum(), size, and `in`";
+                         on times getDayOfWeek, getDate, getMonth, getFullYear, getHours and their like; \
+                         on lists exists, exists_one, all, filter, map(…).sum(), size, and `in`";
 
 /// What a condition reads beside its record: what else may change its truth, and when.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -883,13 +884,23 @@ impl Checker<'_> {
         right_expr: &IdedExpr,
         right: &Typed,
     ) -> Option<T> {
+        let quoted = |expr: &IdedExpr| match &expr.expr {
+            Expr::Literal(LiteralValue::String(text)) => Some(text.inner().trim().to_owned()),
+            _ => None,
+        };
         let other = |typed: &Typed, expr: &IdedExpr, other_expr: &IdedExpr| match typed {
             Typed::Time(_) => Some(format!("write the time as `timestamp({})`", self.quote(expr))),
-            Typed::Number(_) => Some(match &other_expr.expr {
-                Expr::Literal(LiteralValue::String(text)) if text.inner().trim().parse::<f64>().is_ok() => {
-                    format!("write the number without quotes: `{}`", text.inner().trim())
+            Typed::Number(number) => Some(match (quoted(other_expr), number) {
+                (Some(text), _) if text.parse::<f64>().is_ok() => format!("write the number without quotes: `{text}`"),
+                (Some(_), _) => format!("compare `{}` with a number", self.quote(expr)),
+                (None, Num::Const(_)) => {
+                    format!("`{}` is a text: write the other in quotes, \"{}\"", self.quote(other_expr), self.quote(expr))
                 }
-                _ => "compare it with a number".into(),
+                (None, _) => format!(
+                    "compare `{}` with a number, and `{}` with a text in quotes",
+                    self.quote(expr),
+                    self.quote(other_expr)
+                ),
             }),
             Typed::Span(_) => {
                 Some("write the duration as `duration(\"7d\")`, or compare `daysUntil` with a number of days".into())
@@ -1064,6 +1075,7 @@ impl Checker<'_> {
             ("size", [argument]) => self.size(expr, argument),
             ("share", [argument]) if self.words.has_windows() => self.share(expr, argument),
             ("abs", [argument]) => Some(Typed::Number(Num::Abs(Box::new(self.number(argument)?)))),
+            ("matches", [text, pattern]) => self.method(expr, name, text, std::slice::from_ref(pattern)),
             ("double", [argument]) => Some(Typed::Number(self.number(argument)?)),
             ("min" | "max", [_, _, ..]) => {
                 let items: Vec<Option<Num>> = arguments.iter().map(|argument| self.number(argument)).collect();
@@ -1143,7 +1155,20 @@ impl Checker<'_> {
         }
         let windows = if self.words.has_windows() { &FUNCTIONS[..] } else { &[] };
         let help = match name {
-            "string" | "int" | "uint" | "bool" | "dyn" => "there is nothing to convert: all numbers are doubles".to_owned(),
+            "int" | "uint" | "dyn" => "there is nothing to convert: all numbers are doubles".to_owned(),
+            "string" | "bool" | "bytes" => "there is nothing to convert: compare a field with what it is".to_owned(),
+            "type" => "types are checked when the rule is loaded; whether a field is there, `has(cliffValue)` asks".to_owned(),
+            "getMilliseconds" => "seconds are the finest part of a time: `getSeconds`".to_owned(),
+            "lowerAscii" | "upperAscii" | "trim" | "replace" | "split" | "join" | "substring" | "charAt" | "indexOf"
+            | "lastIndexOf" | "format" => {
+                "texts are tested as they are: `matches(\"(?i)^arb\")` with both cases written out, `contains`, `startsWith`"
+                    .to_owned()
+            }
+            "startsWith" | "endsWith" | "contains" | "exists" | "existsOne" | "exists_one" | "all" | "filter" | "map" | "sum" => {
+                format!(
+                    "it stands behind what it is asked of: `tokenSymbol.startsWith(\"A\")`, `allocations.exists(a, …)`; {SUPPORTED}"
+                )
+            }
             _ => match closest(
                 name,
                 [
@@ -1159,10 +1184,16 @@ impl Checker<'_> {
                     "contains",
                     "matches",
                     "exists",
+                    "exists_one",
                     "all",
                     "filter",
                     "map",
                     "sum",
+                    "getDayOfWeek",
+                    "getDate",
+                    "getHours",
+                    "getMonth",
+                    "getFullYear",
                 ]
                 .into_iter()
                 .chain(windows.iter().copied()),
@@ -1241,6 +1272,20 @@ impl Checker<'_> {
         }))
     }
 
+    /// `unlockDate.getDayOfWeek()`, `(unlockDate - now).getHours()`.
+    fn part_of_time(&mut self, expr: &IdedExpr, name: &str, target: &IdedExpr) -> Option<Typed> {
+        let part = TimePart::parse(name)?;
+        match self.check(target)? {
+            Typed::Time(at) => Some(Typed::Number(Num::OfTime(part, Box::new(at)))),
+            Typed::Fact(get) => Some(Typed::Number(Num::OfTime(part, Box::new(Time::Fact(get))))),
+            Typed::Span(span) if part.is_of_span() => Some(Typed::Number(Num::OfSpan(part, Box::new(span)))),
+            other => {
+                let message = format!("`{}` is {}, which has no `{name}`", self.quote(target), other.name());
+                self.refuse(self.span(expr), message, "times have it: `unlockDate.getDayOfWeek() == 0` is true on Sundays (UTC)")
+            }
+        }
+    }
+
     fn method(&mut self, expr: &IdedExpr, name: &str, target: &IdedExpr, arguments: &[IdedExpr]) -> Option<Typed> {
         match (name, arguments) {
             ("startsWith" | "endsWith" | "contains", [argument]) => {
@@ -1284,7 +1329,17 @@ impl Checker<'_> {
                 }
             }
             ("size", []) => self.size(expr, target),
-            ("exists" | "all" | "filter" | "map", [variable, body]) => self.over_items(expr, name, target, variable, body),
+            (name, []) if TimePart::parse(name).is_some() => self.part_of_time(expr, name, target),
+            (name, [_]) if TimePart::parse(name).is_some() => {
+                self.refuse(self.span(expr), "times are read in UTC here", format!("leave the zone out: `{name}()`"))
+            }
+            ("exists" | "exists_one" | "existsOne" | "all" | "filter" | "map", [variable, body]) => {
+                self.over_items(expr, name, target, variable, body)
+            }
+            ("map", [variable, test, body]) => {
+                let filtered = self.over_items(expr, "filter", target, variable, test)?;
+                self.over_these(expr, name, filtered, variable, body)
+            }
             ("sum", []) => match self.check(target)? {
                 Typed::Mapped(items, variable, value) => Some(Typed::Number(Num::Sum(items, variable, Box::new(value)))),
                 other => {
@@ -1292,7 +1347,7 @@ impl Checker<'_> {
                     self.refuse(self.span(expr), message, "write `allocations.map(a, a.cliffAmount).sum()`")
                 }
             },
-            ("exists" | "all" | "filter" | "map", _) => self.refuse(
+            ("exists" | "exists_one" | "existsOne" | "all" | "filter" | "map", _) => self.refuse(
                 self.span(expr),
                 format!("`{name}` takes a name and a condition"),
                 "write it like `allocations.exists(a, a.cliffAmount > 1000000)`",
@@ -1312,13 +1367,19 @@ impl Checker<'_> {
         variable: &IdedExpr,
         body: &IdedExpr,
     ) -> Option<Typed> {
-        let (mut items, item) = match self.check(target)? {
+        let list = self.check(target)?;
+        if !matches!(list, Typed::Items(..) | Typed::Texts(_)) {
+            let message = format!("`{}` is {}; `{name}` goes through a list", self.quote(target), list.name());
+            return self.refuse(self.span(target), message, "lists are `allocations`, `token.groups` and the like");
+        }
+        self.over_these(expr, name, list, variable, body)
+    }
+
+    fn over_these(&mut self, expr: &IdedExpr, name: &str, list: Typed, variable: &IdedExpr, body: &IdedExpr) -> Option<Typed> {
+        let (mut items, item) = match list {
             Typed::Items(items, item) => (items, item),
             Typed::Texts(get) => (Items { list: List::Texts(get), filters: Vec::new() }, Item::Text),
-            other => {
-                let message = format!("`{}` is {}; `{name}` goes through a list", self.quote(target), other.name());
-                return self.refuse(self.span(target), message, "lists are `allocations`, `token.groups` and the like");
-            }
+            _ => return None,
         };
         let Expr::Ident(name_of_item) = &variable.expr else {
             return self.refuse(
@@ -1344,6 +1405,10 @@ impl Checker<'_> {
         self.variables.pop();
         match (name, result?) {
             ("exists", (Some(test), _)) => Some(Typed::Bool(Cond::Exists(items, slot, Box::new(test)))),
+            ("exists_one" | "existsOne", (Some(test), _)) => {
+                items.filters.push((slot, test));
+                Some(Typed::Bool(Cond::Numbers(Compare::Equal, Num::Count(items), Num::Const(1.0))))
+            }
             ("all", (Some(test), _)) => Some(Typed::Bool(Cond::All(items, slot, Box::new(test)))),
             ("filter", (Some(test), _)) => {
                 items.filters.push((slot, test));

@@ -20,7 +20,7 @@ use toml::{
 
 use crate::{
     change::ChangeKind,
-    diagnostic::{Diagnostic, Severity, SourceText, closest},
+    diagnostic::{Diagnostic, Lines, Severity, SourceText, closest},
     supply::{ReceiverName, Resource, RuleId, Timestamp},
     wire,
 };
@@ -30,11 +30,15 @@ use super::{
     advice::{self, Subject},
     condition::{self, Condition, Edge, Reads, can_be_heard, span_of},
     imply::Logic,
+    places::Places,
     template::{Engine, Template},
 };
 
 /// Largest rule file, bytes.
 const MAX_FILE: u64 = 1 << 20;
+
+/// All rule files together, bytes.
+const MAX_TOTAL: usize = 32 << 20;
 
 /// Rule files of one configuration.
 const MAX_FILES: usize = 1_000;
@@ -154,13 +158,13 @@ struct Text {
     value: String,
     /// The value as a whole, quotes included.
     span: Range<usize>,
-    /// Where its first character stands, if the text stands in the file as it is: without escapes.
-    start: Option<usize>,
+    /// Where its characters stand.
+    places: Places,
 }
 
 impl Text {
     fn place(&self, inner: Range<usize>) -> Range<usize> {
-        self.start.map_or_else(|| self.span.clone(), |start| start + inner.start..start + inner.end)
+        self.places.of(inner).unwrap_or_else(|| self.span.clone())
     }
 }
 
@@ -186,10 +190,6 @@ impl Reader<'_> {
         self.diagnostics.push(Diagnostic::warning(&self.file.file, Some(span), message).help(help));
     }
 
-    fn line_of(&self, offset: usize) -> usize {
-        self.file.text.get(..offset).map_or(0, |before| before.matches('\n').count()) + 1
-    }
-
     fn file(&mut self, root: &Table<'_>, rules: &mut Vec<Rule>, subjects: &mut Vec<Subject>, seen: &mut HashMap<RuleId, String>) {
         for (key, value) in root {
             let name = key.get_ref().as_ref();
@@ -209,12 +209,14 @@ impl Reader<'_> {
         let Some(list) = value.get_ref().as_array() else {
             return self.refuse(value.span(), "`rule` is a list of tables", "write `[[rule]]` with two brackets");
         };
-        for item in list {
+        let lines = Lines::of(&self.file.text);
+        for (index, item) in list.iter().enumerate() {
             let Some(table) = item.get_ref().as_table() else {
                 self.refuse(item.span(), "a rule is a table", "write `[[rule]]`, and below it `alert = …`, `on = …`");
                 continue;
             };
-            if rules.len() >= MAX_RULES {
+            // Those that are wrong count too: what is said of each costs as much as the rule.
+            if rules.len().max(index) >= MAX_RULES {
                 self.refuse(
                     item.span(),
                     format!("there are more than {MAX_RULES} rules"),
@@ -226,7 +228,7 @@ impl Reader<'_> {
             let Some((rule, named, is_enabled)) = self.rule(table, item.span()) else {
                 continue;
             };
-            let here = format!("{}:{}", self.file.file.display(), self.line_of(named.start));
+            let here = format!("{}:{}", self.file.file.display(), lines.line(named.start));
             if let Some(first) = seen.get(&rule.id) {
                 let message = format!("there is a rule `{}` already, at {first}", rule.id);
                 self.refuse(named, message, "give one of them another `alert` name, or an `id` of its own");
@@ -456,14 +458,12 @@ impl Reader<'_> {
 
     fn as_text(&self, value: &Spanned<DeValue<'_>>) -> Option<Text> {
         let DeValue::String(text) = value.get_ref() else { return None };
-        // A text without escapes is a slice of the file: its address tells where.
-        let start = match text {
-            Cow::Borrowed(slice) => (slice.as_ptr() as usize)
-                .checked_sub(self.file.text.as_ptr() as usize)
-                .filter(|start| self.file.text.get(*start..start + slice.len()) == Some(slice)),
-            Cow::Owned(_) => None,
+        let span = value.span();
+        let places = match text {
+            Cow::Borrowed(slice) => Places::of_slice(&self.file.text, slice),
+            Cow::Owned(text) => Places::of_escaped(&self.file.text, &span, text),
         };
-        Some(Text { value: text.clone().into_owned(), span: value.span(), start })
+        Some(Text { value: text.clone().into_owned(), span, places })
     }
 
     fn text(&mut self, table: &Table<'_>, key: &str) -> Option<Text> {
@@ -661,7 +661,7 @@ impl Reader<'_> {
         let mut groups = Vec::new();
         let mut patterns = Vec::new();
         let tokens = self.texts(table, "tokens", false);
-        let has_tokens = tokens.is_some();
+        let names_nothing = tokens.as_ref().is_some_and(Vec::is_empty);
         for text in tokens.into_iter().flatten() {
             let Some(group) = text.value.strip_prefix('@') else {
                 patterns.push(text);
@@ -679,8 +679,7 @@ impl Reader<'_> {
             };
             self.refuse(text.span, format!("there is no group `{group}`"), help);
         }
-        let is_empty = has_tokens && patterns.is_empty() && groups.is_empty();
-        if is_empty && let Some(value) = table.get("tokens") {
+        if names_nothing && let Some(value) = table.get("tokens") {
             self.refuse(value.span(), "`tokens` lets nothing in", "leave it out for every watched token");
         }
         Filters {
@@ -952,9 +951,18 @@ pub fn read_files(globs: &[String], relative_to: &Path) -> RuleFiles {
         read.diagnostics.push(Diagnostic::error(relative_to, None, message).help("narrow `[rules] paths`"));
         return read;
     }
+    let mut total = 0;
     for path in paths {
         match read_text(&path) {
-            Ok(text) => read.files.push(SourceText { file: path, text }),
+            Ok(text) if total + text.len() > MAX_TOTAL => {
+                let message = format!("the rule files up to this one are larger than {MAX_TOTAL} bytes together");
+                read.diagnostics.push(Diagnostic::error(path, None, message).help("narrow `[rules] paths`"));
+                return read;
+            }
+            Ok(text) => {
+                total += text.len();
+                read.files.push(SourceText { file: path, text });
+            }
             Err(problem) => {
                 read.diagnostics.push(Diagnostic::error(path, None, format!("this rule file cannot be read: {problem}")))
             }

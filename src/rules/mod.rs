@@ -9,6 +9,7 @@ mod index;
 mod lint;
 mod load;
 mod node;
+mod places;
 pub mod schema;
 mod template;
 mod words;

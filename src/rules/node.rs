@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use chrono::TimeDelta;
+use chrono::{Datelike, TimeDelta, Timelike};
 use regex::Regex;
 
 use crate::{
@@ -350,12 +350,75 @@ pub(super) enum Num {
     Least(Vec<Num>),
     Greatest(Vec<Num>),
     Abs(Box<Num>),
+    /// A part of a time, as UTC has it.
+    OfTime(TimePart, Box<Time>),
+    /// A length of time in whole units.
+    OfSpan(TimePart, Box<Span>),
     /// Characters of a text.
     Length(Box<Txt>),
     /// Items of a list.
     Count(Items),
     /// Sum over the items of a list.
     Sum(Items, u8, Box<Num>),
+}
+
+/// What CEL's accessors tell of a time, counted as CEL counts: months, days of the year and of the week from zero, on a Sunday.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimePart {
+    FullYear,
+    Month,
+    Date,
+    DayOfMonth,
+    DayOfWeek,
+    DayOfYear,
+    Hours,
+    Minutes,
+    Seconds,
+}
+
+impl TimePart {
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "getFullYear" => Self::FullYear,
+            "getMonth" => Self::Month,
+            "getDate" => Self::Date,
+            "getDayOfMonth" => Self::DayOfMonth,
+            "getDayOfWeek" => Self::DayOfWeek,
+            "getDayOfYear" => Self::DayOfYear,
+            "getHours" => Self::Hours,
+            "getMinutes" => Self::Minutes,
+            "getSeconds" => Self::Seconds,
+            _ => return None,
+        })
+    }
+
+    /// Whether a length of time has it.
+    pub fn is_of_span(self) -> bool {
+        matches!(self, Self::Hours | Self::Minutes | Self::Seconds)
+    }
+
+    fn of_time(self, at: Timestamp) -> f64 {
+        match self {
+            Self::FullYear => f64::from(at.year()),
+            Self::Month => f64::from(at.month0()),
+            Self::Date => f64::from(at.day()),
+            Self::DayOfMonth => f64::from(at.day0()),
+            Self::DayOfWeek => f64::from(at.weekday().num_days_from_sunday()),
+            Self::DayOfYear => f64::from(at.ordinal0()),
+            Self::Hours => f64::from(at.hour()),
+            Self::Minutes => f64::from(at.minute()),
+            Self::Seconds => f64::from(at.second()),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "whole seconds of any length of time that matters are exact")]
+    fn of_span(self, span: TimeDelta) -> f64 {
+        match self {
+            Self::Hours => span.num_hours() as f64,
+            Self::Minutes => span.num_minutes() as f64,
+            _ => span.num_seconds() as f64,
+        }
+    }
 }
 
 /// Arithmetic on numbers.
@@ -414,6 +477,8 @@ impl Num {
             Num::Least(items) => fold(items, env, f64::min),
             Num::Greatest(items) => fold(items, env, f64::max),
             Num::Abs(inner) => inner.eval(env).map(f64::abs),
+            Num::OfTime(part, at) => at.eval(env).map(|at| part.of_time(at)),
+            Num::OfSpan(part, span) => span.eval(env).map(|span| part.of_span(span)),
             Num::Length(text) => text.eval(env).map(|text| count(text.chars().count())),
             Num::Count(items) => {
                 let mut total = Some(0_usize);

@@ -1,4 +1,5 @@
 mod language;
+mod spec;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -383,12 +384,21 @@ fn two_rules_of_one_name_need_ids() {
 }
 
 #[test]
-fn the_caret_falls_back_to_the_whole_text_where_it_has_escapes() {
-    let (covered, _, _) = only_problem("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = \"tokenName == \\\"x\\\" && nope\"\n");
-    assert_eq!(covered, "\"tokenName == \\\"x\\\" && nope\"");
-    let (covered, _, _) =
-        only_problem("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = \"\"\"\n  daysUntil < 7\n  && nope > 1\"\"\"\n");
-    assert_eq!(covered, "nope");
+fn the_caret_finds_its_place_between_escapes() {
+    let rule = |when: &str| format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = {when}\n");
+    for (when, covered) in [
+        (r#""tokenName == \"x\" && nope""#, "nope"),
+        (r#""nope && tokenName == \"x\"""#, "nope"),
+        (r#""tokenName == \"\u00e9\\n\U0001F600\" && nope > 1""#, "nope"),
+        ("\"\"\"\n  daysUntil < 7\n  && nope > 1\"\"\"", "nope"),
+        ("\"\"\"\r\n  daysUntil < 7 \\\n     && \\\\nope\"\"\"", "\\\\"),
+    ] {
+        assert_eq!(only_problem(&rule(when)).0, covered, "{when}");
+    }
+    // Two slips between escapes are two problems.
+    let loaded = load_text(&rule(r#""cliffValue == \"5\" || valueToMarketCap == \"5\"""#));
+    assert_eq!(loaded.diagnostics.len(), 2, "{:#?}", loaded.diagnostics);
+    assert_ne!(loaded.diagnostics[0].span, loaded.diagnostics[1].span);
 }
 
 #[test]
