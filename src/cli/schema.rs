@@ -1,9 +1,9 @@
-//! `schema [config|rules]`: the JSON Schema of a file, for editors that complete and validate TOML.
+//! `schema [config|rules|tests]`: the JSON Schema of a file, for editors that complete and validate TOML.
 
 use clap::{Args, ValueEnum};
 
 use super::{Exit, print};
-use crate::{config::load, rules};
+use crate::{config::load, rules, ruletest};
 
 /// `schema`.
 #[derive(Debug, Args)]
@@ -21,12 +21,15 @@ enum Of {
     /// Files of rules
     #[default]
     Rules,
+    /// Files of rule tests
+    Tests,
 }
 
 pub(super) fn run(schema: &Schema) -> anyhow::Result<Exit> {
     let schema = match schema.of {
         Of::Config => load::schema(),
         Of::Rules => rules::schema::rules(),
+        Of::Tests => ruletest::schema::tests(),
     };
     print::out(&print::json(&schema)?)?;
     Ok(Exit::Done)
