@@ -109,15 +109,45 @@ pub struct Position {
 /// Where `span` lies in `text`. A span outside of the text, or inside a character, is moved to the nearest place that exists.
 #[must_use]
 pub fn position(text: &str, span: &Range<usize>) -> Position {
-    let place = |offset: usize| {
-        let before = text.get(..text.floor_char_boundary(offset)).unwrap_or(text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        (line, column)
-    };
-    let (line, column) = place(span.start);
-    let (end_line, end_column) = place(span.end.max(span.start));
-    Position { line, column, end_line, end_column }
+    Lines::of(text).position(span)
+}
+
+/// The lines of a text, for many places in it: the text is gone through once.
+#[derive(Clone, Debug)]
+pub struct Lines<'t> {
+    text: &'t str,
+    /// Where each begins.
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    /// Those of a text.
+    #[must_use]
+    pub fn of(text: &'t str) -> Self {
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, starts }
+    }
+
+    /// The line of a place, from 1.
+    #[must_use]
+    pub fn line(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset)
+    }
+
+    /// As [`position`].
+    #[must_use]
+    pub fn position(&self, span: &Range<usize>) -> Position {
+        let place = |offset: usize| {
+            let offset = self.text.floor_char_boundary(offset);
+            let line = self.line(offset);
+            let start = self.starts.get(line - 1).copied().unwrap_or_default();
+            let column = self.text.get(start..offset).unwrap_or_default().chars().count() + 1;
+            (line, column)
+        };
+        let (line, column) = place(span.start);
+        let (end_line, end_column) = place(span.end.max(span.start));
+        Position { line, column, end_line, end_column }
+    }
 }
 
 /// Sorts for reading: errors first, then by file in the order of `sources`, then by place; what is said twice is said once.
@@ -262,9 +292,10 @@ struct JsonDiagnostic<'a> {
 /// whole is meant), `severity`, `message`, `label`, `help`.
 #[must_use]
 pub fn to_json(diagnostics: &[Diagnostic], sources: &[SourceText]) -> serde_json::Value {
+    let lines: Vec<Lines<'_>> = sources.iter().map(|source| Lines::of(&source.text)).collect();
     let list = in_order(diagnostics, sources).into_iter().map(|diagnostic| {
-        let source = sources.iter().find(|source| source.file == diagnostic.file);
-        let place = source.zip(diagnostic.span.as_ref()).map(|(source, span)| position(&source.text, span));
+        let source = sources.iter().position(|source| source.file == diagnostic.file).and_then(|at| lines.get(at));
+        let place = source.zip(diagnostic.span.as_ref()).map(|(lines, span)| lines.position(span));
         JsonDiagnostic {
             file: diagnostic.file.display().to_string(),
             line: place.map(|place| place.line),

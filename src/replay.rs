@@ -621,7 +621,17 @@ impl<'a> Replay<'a> {
         let firing = mailroom.firing_count();
         let silences = mailroom.silences(at);
         let (upcoming, changes, fates, silences) = (&upcoming, &changes, &fates, &silences);
-        Digest::of(&digest::Material { since, at, ahead: schedule.ahead, upcoming, changes, fates, silences, firing, trouble: &[] })
+        Digest::of(&digest::Material {
+            since,
+            at,
+            ahead: schedule.ahead,
+            upcoming,
+            changes,
+            fates,
+            silences,
+            firing,
+            trouble: &[],
+        })
     }
 
     fn take_in(&mut self, verdict: Verdict) {

@@ -10,6 +10,7 @@
 mod compare;
 mod file;
 pub mod report;
+pub mod schema;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -118,31 +119,48 @@ pub fn run(files: &[PathBuf], setup: &Setup<'_>, mut heard: impl FnMut(&Outcome)
 }
 
 fn run_file(path: &Path, setup: &Setup<'_>) -> Vec<Outcome> {
-    let whole = |lines: Vec<String>| {
-        let failures = vec![Failure { line: 1, place: "the file as a whole".into(), lines }];
-        vec![Outcome { file: path.to_owned(), line: 1, name: "the file can be used".into(), took: Duration::ZERO, failures }]
-    };
-    let source = match read(path) {
-        Ok(text) => SourceText { file: path.to_owned(), text },
-        Err(problem) => return whole(vec![format!("the test file cannot be read: {problem}")]),
-    };
+    match read(path) {
+        Ok(text) => run_text(SourceText { file: path.to_owned(), text }, setup),
+        Err(problem) => of_whole(path, vec![format!("the test file cannot be read: {problem}")]),
+    }
+}
+
+/// Runs the tests of a text as if it stood in its file.
+#[must_use]
+pub fn run_text(source: SourceText, setup: &Setup<'_>) -> Vec<Outcome> {
+    let path = source.file.as_path();
     let file = match file::parse(&source) {
         Ok(file) => file,
-        Err(problems) => return whole(shown(&problems, std::slice::from_ref(&source))),
+        Err(problems) => return of_whole(path, shown(&problems, std::slice::from_ref(&source))),
     };
     let bench = match Bench::of(&file, path, setup) {
         Ok(bench) => bench,
-        Err(lines) => return whole(lines),
+        Err(lines) => return of_whole(path, lines),
     };
     let is_wanted = |test: &&toml::Spanned<Test>| setup.only.is_none_or(|only| test.get_ref().name.contains(only));
     file.test.iter().filter(is_wanted).map(|test| bench.run(test.get_ref(), test.span(), &source, &file)).collect()
 }
 
+/// What is wrong with a file, so that none of its tests ran.
+fn of_whole(path: &Path, lines: Vec<String>) -> Vec<Outcome> {
+    let failures = vec![Failure { line: 1, place: "the file as a whole".into(), lines }];
+    vec![Outcome { file: path.to_owned(), line: 1, name: "the file can be used".into(), took: Duration::ZERO, failures }]
+}
+
 fn read(path: &Path) -> Result<String, String> {
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let file = open_regular(path).map_err(|error| error.to_string())?;
     file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > MAX_FILE { Err(format!("it is larger than {MAX_FILE} bytes")) } else { Ok(text) }
+}
+
+/// Opens a file to be read. A pipe or a device is refused: it may never end, nor begin.
+fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
+    if std::fs::metadata(path)?.is_file() {
+        std::fs::File::open(path)
+    } else {
+        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"))
+    }
 }
 
 fn shown(problems: &[Diagnostic], sources: &[SourceText]) -> Vec<String> {

@@ -4,11 +4,7 @@
 //! it, in `cliffUnlocks`. What the API always sends beside it (the breakdown by recipient) is filled in where the test does not care.
 //! A field that nobody knows is refused, since a test with a typo proves nothing.
 
-use std::{
-    collections::BTreeMap,
-    io::Read as _,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, io::Read as _, path::Path};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -166,10 +162,10 @@ pub(super) fn token_item(table: &toml::Table) -> Result<wire::TokenItem, String>
     }
 }
 
-fn read(path: &PathBuf, resource: Resource) -> Result<List, String> {
+fn read(path: &Path, resource: Resource) -> Result<List, String> {
     let failed = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
+    let file = super::open_regular(path).map_err(failed)?;
     file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > MAX_FILE {
         return Err(format!("{} is larger than {MAX_FILE} bytes", path.display()));

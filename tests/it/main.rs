@@ -3,7 +3,9 @@
 
 mod binary;
 mod cycle;
+mod examples;
 mod faults;
+mod fuzzed;
 mod kill;
 mod readme;
 mod replay;

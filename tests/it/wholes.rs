@@ -143,3 +143,61 @@ async fn a_condition_on_the_days_left_turns_on_the_day_without_looking_at_every_
     let bodies = app.hook.take();
     assert_eq!((bodies.len(), bodies[0]["type"].as_str()), (1, Some("alert.resolved")));
 }
+
+/// Rules that read tokens, windows, the market cap and the clock, many times over.
+fn many_rules() -> String {
+    let rule = |number: u32| {
+        let (on, when) = match number % 5 {
+            0 => ("unlock", format!("cliffValue >= {number}e12 && daysUntil <= 7")),
+            1 => ("unlock", format!("cliffAmount >= token.marketCap * {number}.0")),
+            2 => ("burn", format!("amount >= {number}e12")),
+            3 => ("token", format!("ahead(\"30d\").value > {number}e12 + burned(\"30d\").value")),
+            _ => ("unlock.*", format!("change.count > {number}000.0")),
+        };
+        format!("[[rule]]\nalert = \"Rule{number}\"\non = \"{on}\"\nwhen = '''{when}'''\n")
+    };
+    (1..=50).map(rule).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cost_of_a_tick_is_what_moved_however_many_tokens_there_are() {
+    const TOKENS: u32 = 60;
+    let name = |number: u32| format!("token-{number}");
+    let fill = move |edit: &mut cliffwatch::serve::Edit<'_>| {
+        for number in 0..TOKENS {
+            edit.put_token(&crate::support::item(&name(number), "T"))?;
+            edit.put_events(&name(number), vec![crate::support::cliff("2026-06-20T12:00:00Z", "Team", 2e6, "second")])?;
+        }
+        Ok(())
+    };
+    let app = TestApp::with(Setup { fill: Box::new(fill), ..setup(&many_rules()) }).await;
+    app.tick().await;
+    assert_eq!(app.evaluate().await.judged, 0, "all were judged as they were read, and nothing has moved");
+    app.at("2026-03-02T00:00:00Z");
+    assert_eq!(app.evaluate().await.judged, 0, "a day brings nothing into a window");
+
+    app.edit(|edit| edit.add_burn("token-7", burn("2026-03-01T18:00:00Z", 100.0)));
+    let report = app.poll(Endpoint::Burn).await;
+    assert_eq!((report.fresh, report.judged), (1, 1), "one burn, one token");
+
+    // A market cap that rules read, of three tokens; a name that none reads, of all of them.
+    app.edit(|edit| {
+        for number in 0..TOKENS {
+            let mut item = crate::support::item(&name(number), "T");
+            item.name = format!("Renamed {number}").into();
+            if number < 3 {
+                item.market_cap = 2e8.into();
+            }
+            edit.put_token(&item)?;
+        }
+        Ok(())
+    });
+    app.at("2026-03-02T06:00:00Z");
+    assert_eq!(app.poll(Endpoint::TokenList).await.judged, 3);
+
+    // What comes within `daysUntil <= 7` comes at one instant, for all that lie there, and costs nothing the minute after.
+    app.at("2026-06-13T12:00:01Z");
+    assert_eq!(app.evaluate().await.judged, TOKENS);
+    app.at("2026-06-13T12:01:00Z");
+    assert_eq!(app.evaluate().await.judged, 0);
+}
