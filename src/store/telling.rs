@@ -588,9 +588,13 @@ pub(super) fn standings(from: &Transaction<'_>, alerts: &[AlertId]) -> Result<Ha
 
 pub(super) fn held_counts(from: &Transaction<'_>, since: Timestamp) -> Result<Vec<HeldCount>, Fault> {
     let mut statement = from.prepare_cached(
-        "SELECT receiver, sum(state = 'waiting'), sum(state = 'silenced' AND settled = 0), sum(state = 'inhibited' AND settled = 0),
-                sum(state <> 'waiting' AND since > ?1)
-         FROM telling WHERE state = 'waiting' OR settled = 0 OR since > ?1 GROUP BY receiver ORDER BY receiver",
+        "SELECT receiver, sum(waiting), sum(silenced), sum(inhibited), sum(lately) FROM (
+             SELECT receiver, 1 AS waiting, 0 AS silenced, 0 AS inhibited, 0 AS lately FROM telling WHERE state = 'waiting'
+             UNION ALL
+             SELECT receiver, 0, state = 'silenced', state = 'inhibited', 0 FROM telling WHERE state <> 'waiting' AND settled = 0
+             UNION ALL
+             SELECT receiver, 0, 0, 0, 1 FROM telling WHERE state <> 'waiting' AND since > ?1)
+         GROUP BY receiver ORDER BY receiver",
     )?;
     all(&mut statement, [Millis(since)], |row| {
         Ok(HeldCount {
