@@ -28,6 +28,19 @@ pub fn tests() -> Value {
         "rule": text("Look at alerts of this rule alone."),
         "silence": json!({ "type": "boolean", "description": "Nothing was told." }),
         "alert": list(of("alert", ""), "What was told, and nothing else."),
+        "message": list(of("message", ""), "All messages that were sent since the expectation before."),
+    });
+    let message = json!({
+        "receiver": text("Who gets it."),
+        "at": of("time", "When it was sent."),
+        "shape": json!({ "enum": ["single", "group", "fold", "summary", "digest"], "description": "What it is." }),
+        "alerts": list(json!({ "type": "string" }), "The rules of the alerts that it tells, in order."),
+        "count": json!({ "type": "integer", "minimum": 0, "description": "Alerts that it tells and counts." }),
+    });
+    let quiet = json!({
+        "matchers": list(json!({ "type": "string" }), "Labels of what is not to be told: `token=arbitrum`."),
+        "from": of("time", "Left out: from the start on."),
+        "until": of("time", "When it ends."),
     });
     let alert = json!({
         "rule": text("The `alert` name of the rule."),
@@ -45,10 +58,12 @@ pub fn tests() -> Value {
         "name": text("What it shows, in words."),
         "start": json!({ "description": "Where the clock begins: a date, such as 2026-03-01T00:00:00Z." }),
         "token": tokens,
+        "silence": list(table(&["matchers", "until"], quiet), "What somebody does not want to hear for a while."),
         "input": list(table(&["token"], input), "What the source says; the first answer about a token is its baseline."),
         "expect": list(table(&["at"], expect), "What is told."),
     });
     let config = load::schema();
+    let beside = |key: &str| config.pointer(&format!("/properties/{key}")).cloned().unwrap_or_default();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Cliffwatch rule tests",
@@ -62,6 +77,8 @@ pub fn tests() -> Value {
                 "description": "In place of `[watch.groups]`.",
             }),
             "route": of("route", "In place of the config's routes; every receiver that it names exists."),
+            "inhibit_rules": beside("inhibit_rules"),
+            "time_intervals": beside("time_intervals"),
             "token": tokens,
             "test": list(table(&["name", "start"], test), "The tests."),
         },
@@ -73,6 +90,7 @@ pub fn tests() -> Value {
             "correction": json!({ "type": "object", "minProperties": 1 }),
             "texts": json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             "alert": table(&["rule"], alert),
+            "message": table(&["receiver"], message),
         },
     })
 }
@@ -82,7 +100,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::ruletest::file::{Expect, Expected, Input, Test, TestFile};
+    use crate::ruletest::file::{Expect, Expected, ExpectedMessage, Input, Quiet, Test, TestFile};
 
     /// The keys that a table is read with, as its reader names them when it meets another.
     fn read<T: serde::de::DeserializeOwned>() -> BTreeSet<String> {
@@ -102,7 +120,12 @@ mod tests {
         assert_eq!(keys(test), read::<Test>());
         assert_eq!(keys(&format!("{test}/input/items/properties")), read::<Input>());
         assert_eq!(keys(&format!("{test}/expect/items/properties")), read::<Expect>());
+        assert_eq!(keys(&format!("{test}/silence/items/properties")), read::<Quiet>());
         assert_eq!(keys("/$defs/alert/properties"), read::<Expected>());
+        assert_eq!(keys("/$defs/message/properties"), read::<ExpectedMessage>());
+        for beside in ["inhibit_rules", "time_intervals"] {
+            assert_eq!(schema.pointer(&format!("/properties/{beside}/type")), Some(&"array".into()));
+        }
         assert!(schema.pointer("/$defs/route/properties/receivers").is_some());
     }
 }
