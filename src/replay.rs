@@ -183,6 +183,12 @@ impl<'a> Replay<'a> {
         self
     }
 
+    /// The rules by which it judges.
+    #[must_use]
+    pub fn rules(&self) -> &RuleSet {
+        self.rules
+    }
+
     /// The time that it has come to.
     #[must_use]
     pub fn now(&self) -> Timestamp {

@@ -101,6 +101,30 @@ fn a_data_folder_tells_leads_at_their_time_and_burns_as_they_happened() {
 }
 
 #[test]
+fn daily_emission_is_played_where_a_rule_hears_of_it() {
+    let folder = folder();
+    let day = |n: u32| {
+        let (start, end) = (format!("2026-02-{n:02}T00:00:00Z"), format!("2026-02-{:02}T00:00:00Z", n + 1));
+        format!(r#"{{"startDate": "{start}", "endDate": "{end}", "unlockAmount": 5}}"#)
+    };
+    std::fs::create_dir(folder.path().join("daily-emission")).unwrap();
+    std::fs::write(folder.path().join("daily-emission/x.json"), format!("[{},{},{}]", day(1), day(2), day(3))).unwrap();
+    let material = Material::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
+    for (rule, told) in [
+        ("on = \"emission\"\nwhen = \"unlockAmount >= 5\"", 3),
+        ("on = \"emission.added\"", 3),
+        ("on = \"token\"\nwhen = 'emitted(\"30d\").amount >= 15'", 1),
+        ("on = \"burn\"", 1),
+    ] {
+        let run = played(&material, &compiled(&format!("[[rule]]\nalert = \"A\"\n{rule}\n")), "2026-01-20", "2026-03-01");
+        let fired = run.tellings.iter().filter(|telling| telling.kind != "alert.resolved").count();
+        assert_eq!(fired, told, "{rule}: {:#?}", run.tellings);
+        // The burn, and the days.
+        assert_eq!(run.changes, if rule.contains("burn") { 1 } else { 4 }, "{rule}");
+    }
+}
+
+#[test]
 fn a_folder_of_versions_tells_each_correction_at_its_time() {
     let folder = tempfile::tempdir().unwrap();
     let version = |at: &str, date: &str| {

@@ -219,6 +219,14 @@ impl RuleSet {
         self.index.on(on).iter().filter_map(|place| self.rules.get(*place))
     }
 
+    /// Whether any rule hears of emissions: of their records, their changes, or what was `emitted`.
+    #[must_use]
+    pub fn hears_emissions(&self) -> bool {
+        !self.index.on(On::Record(Resource::Emission)).is_empty()
+            || ChangeKind::ALL.iter().any(|kind| !self.index.hears(Resource::Emission, *kind).is_empty())
+            || self.windows.iter().any(|window| window.flow == Flow::Emitted)
+    }
+
     /// Whether any rule looks at tokens or groups as a whole.
     #[must_use]
     pub fn has_aggregates(&self) -> bool {
