@@ -731,15 +731,21 @@ pub fn is_known(resource: Resource, feeds: &[(Endpoint, FeedState)], item: &wire
     let was_read =
         |state: &FeedState| state.baseline_at.is_some() && (resource == Resource::Unlock || state.failing_since.is_none());
     let mut own = feeds.iter().filter(|(endpoint, _)| speaks(*endpoint)).peekable();
-    let is_absent = match resource {
-        Resource::Burn => item.has_burn.copied() == Some(false),
-        Resource::Buyback => item.has_buyback.copied() == Some(false),
-        _ => false,
-    };
+    let is_absent = has_none(item, resource);
     if own.peek().is_none() && is_absent {
         return true;
     }
     own.any(|(_, state)| was_read(state) || (is_absent && state.baseline_at.is_none() && state.failing_since.is_none()))
+}
+
+/// Whether the token list says that a token has none of these records, so that nobody asks for them.
+#[must_use]
+pub fn has_none(item: &wire::TokenItem, resource: Resource) -> bool {
+    match resource {
+        Resource::Burn => item.has_burn.copied() == Some(false),
+        Resource::Buyback => item.has_buyback.copied() == Some(false),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

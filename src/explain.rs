@@ -13,7 +13,7 @@ use chrono::TimeDelta;
 use serde::Serialize;
 
 use crate::{
-    aggregate::{Sum, Totals},
+    aggregate::{Sum, Totals, has_none},
     alert::{Alert, AlertState, Labels},
     change::Change,
     digest::Schedule,
@@ -296,6 +296,9 @@ impl<'a> Why<'a> {
                 format::instant(at),
                 format::instant(since)
             ),
+            _ if self.question.token.is_some_and(|token| has_none(&token.item, resource)) => {
+                format!("the token list says that it has no {resource} records: they add up to zero")
+            }
             _ => format!("{resource} records were never read: what they would add up to is missing, not zero"),
         };
         self.note(text);

@@ -397,3 +397,41 @@ fn a_pending_alert_says_when_it_will_fire() {
     let (fired, text) = ask(&format!("{RULE}\nfor = \"2h\""), &record(event()), "2026-03-01T01:00:00Z", &[pending]);
     assert!(!fired && text.contains("`for` asks for 2 h: it fires at 1 Mar 2026, 02:00 UTC, if it still holds"), "{text}");
 }
+
+#[test]
+fn burns_that_the_token_list_denies_are_none_and_others_were_never_read() {
+    let now = at("2026-03-01");
+    let set = set("[[rule]]\nalert = \"Quiet\"\non = \"token\"\nwhen = 'burned(\"30d\").amount < 1'\n");
+    let mut book = crate::aggregate::Book::default();
+    book.reset(set.windows.clone(), set.since.clone(), false);
+    for (has_burn, said) in [
+        (Some(false), "the token list says that it has no burn records: they add up to zero"),
+        (None, "burn records were never read: what they would add up to is missing, not zero"),
+    ] {
+        let mut token = Token::unknown(TokenId::from("x"));
+        token.item.has_burn = has_burn.map(Into::into).unwrap_or_default();
+        let is_known = |resource| crate::aggregate::is_known(resource, &[], &token.item);
+        let ledger = crate::aggregate::Ledger::of(std::iter::empty(), is_known);
+        let worked = book.work_out(&token, &ledger, crate::aggregate::Rest::Longest, now);
+        let answer = explain(&Question {
+            rule: &set.rules[0],
+            token: Some(&token),
+            is_watched: true,
+            feeds: &[],
+            record: None,
+            change: None,
+            totals: Some(worked.totals()),
+            source: None,
+            alerts: &[],
+            fates: &[],
+            records: Records::default(),
+            firing: &[],
+            digests: &[],
+            routes: &RouteTree::default(),
+            now,
+        });
+        let text: Vec<_> = answer.steps.iter().map(|step| step.text.as_str()).collect();
+        assert!(text.contains(&said), "{text:#?}");
+        assert_eq!(answer.so.contains("missing"), has_burn.is_none(), "{}", answer.so);
+    }
+}
