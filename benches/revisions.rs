@@ -12,10 +12,12 @@ use std::{
 };
 
 use cliffwatch::{
-    change::Change,
-    diff::{Settings, Window, apply, baseline_unlocks, diff_unlocks},
-    supply::{Timestamp, TokenId, Tracked},
-    wire::UnlockEvent,
+    engine::diff::{DateWindow, Settings, apply, baseline_unlocks, diff_unlocks},
+    model::{
+        change::Change,
+        supply::{Timestamp, TokenId, Tracked},
+        wire::UnlockEvent,
+    },
 };
 
 #[derive(serde::Deserialize)]
@@ -46,7 +48,7 @@ fn main() -> anyhow::Result<()> {
             let snapshot = match known {
                 None => apply(
                     &[],
-                    &cliffwatch::diff::Diff {
+                    &cliffwatch::engine::diff::Diff {
                         put: baseline_unlocks(&[], &version.data, Default::default()),
                         ..Default::default()
                     },
@@ -57,7 +59,8 @@ fn main() -> anyhow::Result<()> {
                     let mut polls = 0;
                     loop {
                         let start = Instant::now();
-                        let diff = diff_unlocks(&token, &snapshot, &missing, &version.data, &settings, &Window::ALL, version.at);
+                        let diff =
+                            diff_unlocks(&token, &snapshot, &missing, &version.data, &settings, &DateWindow::ALL, version.at);
                         took += start.elapsed();
                         polls += 1;
                         snapshot = apply(&snapshot, &diff);

@@ -14,13 +14,19 @@ use std::{
 
 use anyhow::ensure;
 use cliffwatch::{
-    aggregate::{Book, Ledger, Rest},
-    config::load::{Environment, load_text},
-    diagnostic::SourceText,
-    evaluate::{self, Context, Limits, TokenFacts, TokenTotals},
-    route::RouteTree,
-    rules::{self, RuleSet, Scope, Surroundings, Truth},
-    supply::{Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
+    daemon::config::{Environment, load_text},
+    engine::{
+        evaluate::{self, EvaluationContext, Limits, TokenFacts, TokenTotals},
+        route::RouteTree,
+    },
+    model::{
+        diagnostic::SourceText,
+        supply::{Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
+    },
+    rules::{
+        self, RuleSet, Scope, Surroundings, Truth,
+        aggregate::{AggregateCache, FlowEntries, Recheck},
+    },
 };
 
 const TOKENS: usize = 10_000;
@@ -167,7 +173,7 @@ fn made(now: Timestamp) -> anyhow::Result<Vec<Known>> {
 }
 
 /// Judges these tokens as a cycle does: by the rules on records, and as a whole.
-fn judge(known: &[&Known], book: &mut Book, context: &Context<'_>) -> usize {
+fn judge(known: &[&Known], cache: &mut AggregateCache, context: &EvaluationContext<'_>) -> usize {
     let mut told = 0;
     for batch in known.chunks(BATCH) {
         let facts: Vec<TokenFacts<'_>> = batch
@@ -183,20 +189,20 @@ fn judge(known: &[&Known], book: &mut Book, context: &Context<'_>) -> usize {
                 polled_at: &[],
             })
             .collect();
-        let worked: Vec<_> = batch
+        let computed: Vec<_> = batch
             .iter()
             .map(|known| {
-                let ledger = Ledger::of(known.unlocks.iter().chain(&known.burns), |_| true);
-                book.work_out(&known.token, &ledger, Rest::UntilChange, context.now)
+                let entries = FlowEntries::of(known.unlocks.iter().chain(&known.burns), |_| true);
+                cache.compute(&known.token, &entries, Recheck::UntilChange, context.now)
             })
             .collect();
         let wholes: Vec<TokenTotals<'_>> = batch
             .iter()
-            .zip(&worked)
-            .map(|(known, worked)| TokenTotals {
+            .zip(&computed)
+            .map(|(known, computed)| TokenTotals {
                 token: &known.token,
                 is_watched: true,
-                totals: worked.totals(),
+                totals: computed.totals(),
                 alerts: &[],
                 polled_at: &[],
             })
@@ -204,7 +210,7 @@ fn judge(known: &[&Known], book: &mut Book, context: &Context<'_>) -> usize {
         let mut limits = Limits::default();
         told += evaluate::evaluate(&facts, context, &mut limits).openings().len();
         told += evaluate::tokens(&wholes, context, &mut limits).openings().len();
-        worked.into_iter().for_each(|worked| book.keep(worked));
+        computed.into_iter().for_each(|computed| cache.keep(computed));
     }
     told
 }
@@ -215,17 +221,17 @@ fn a_tick_over_many(now: Timestamp) -> anyhow::Result<()> {
     let loaded = load_text(None, include_str!("speed/quiet.toml"), &environment);
     let config = loaded.config.ok_or_else(|| anyhow::anyhow!("{:?}", loaded.diagnostics))?;
     let routes = RouteTree::build(&config.route, &config.receivers).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
-    let context = Context { rules: &set, routes: &routes, now };
+    let context = EvaluationContext { rules: &set, routes: &routes, now };
     let known = made(now)?;
-    let mut book = Book::default();
-    book.reset(Arc::clone(&set.windows), set.since.clone(), false);
+    let mut cache = AggregateCache::default();
+    cache.reset(Arc::clone(&set.windows), set.since.clone(), false);
     let all: Vec<&Known> = known.iter().collect();
     let moved: Vec<&Known> = known.iter().step_by(TOKENS / MOVED).collect();
     let pairs = TOKENS * (UNLOCKS * 120 + 40);
-    ensure!(judge(&all, &mut book, &context) == 0, "a rule fired that should not");
-    let full = best(|| _ = black_box(judge(&all, &mut book, &context)));
-    let part = best(|| _ = black_box(judge(&moved, &mut book, &context)));
-    let idle = best(|| drop(black_box(book.due(now))));
+    ensure!(judge(&all, &mut cache, &context) == 0, "a rule fired that should not");
+    let full = best(|| _ = black_box(judge(&all, &mut cache, &context)));
+    let part = best(|| _ = black_box(judge(&moved, &mut cache, &context)));
+    let idle = best(|| drop(black_box(cache.due(now))));
     println!("\n{TOKENS} tokens of {UNLOCKS} unlocks, {} rules", set.rules.len());
     println!("  everything         {:>9.2} ms, {:.1} M pairs/s", ms(full), pairs as f64 / full.as_secs_f64() / 1e6);
     println!("  {MOVED} tokens moved    {:>9.2} ms, {:.0}× less", ms(part), full.as_secs_f64() / part.as_secs_f64());

@@ -1,4 +1,4 @@
-//! The binary: everything is in the library, so that tests enter by the same door.
+//! The binary: everything is in the rooms, so that tests enter by the same door.
 
 use std::process::ExitCode;
 

@@ -4,16 +4,18 @@ use std::{collections::BTreeMap, path::Path, time::Instant};
 
 use anyhow::{Context as _, ensure};
 use cliffwatch::{
-    backtest::{Judge, Material, Summary, page, run as play},
-    config::{
-        self, Config,
-        load::{Environment, load_text},
+    daemon::config::{Environment, load_text},
+    engine::{pipeline::DispatchPolicy, route::RouteTree},
+    model::{
+        config::{self, Config},
+        supply::Timestamp,
+        watch::Watch,
     },
-    replay::{Mail, Pace},
-    route::RouteTree,
     rules::{self, Surroundings},
-    supply::Timestamp,
-    watch::Watch,
+    tools::{
+        backtest::{BacktestSetup, BacktestSummary, History, page, run as play},
+        simulate::{DeliverySetup, Pace},
+    },
 };
 
 use crate::measure::{line, rate, short};
@@ -30,7 +32,7 @@ pub fn run() -> anyhow::Result<()> {
     let tokens = spread(&bundled, folder.path())?;
     let (from, to): (Timestamp, Timestamp) = ("2023-06-01T00:00:00Z".parse()?, "2026-06-01T00:00:00Z".parse()?);
     let began = Instant::now();
-    let material = Material::read(folder.path(), Some(from), to)?;
+    let history = History::read(folder.path(), Some(from), to)?;
     let reading = began.elapsed();
 
     let loaded = load_text(None, CONFIG, &Environment::default());
@@ -41,18 +43,19 @@ pub fn run() -> anyhow::Result<()> {
     let files = rules::read_files(&["rules/*.toml".to_owned()], Path::new(env!("CARGO_MANIFEST_DIR")));
     let starter = rules::load(&files.files, &around);
     ensure!(starter.is_usable(), "{:?}", starter.diagnostics);
-    let watch = Watch::build(&config::Watch { tokens: vec!["*".to_owned()], groups: BTreeMap::new() })
+    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".to_owned()], groups: BTreeMap::new() })
         .map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
-    let mail = Mail::of(&config);
+    let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
+    let delivery = DeliverySetup::of(policy);
     let pace = Pace { look_every: chrono::TimeDelta::hours(6), ..Pace::default() };
-    let judge = Judge { rules: &starter.set, routes: &routes, mail: &mail, watch: &watch, pace };
+    let judge = BacktestSetup { rules: &starter.set, routes: &routes, delivery: &delivery, watch: &watch, pace };
 
     let began = Instant::now();
-    let came = play(&material, &judge, from, to, |_| {});
+    let came = play(&history, &judge, from, to, |_| {});
     let took = began.elapsed();
-    let summary = Summary::of(&came);
+    let summary = BacktestSummary::of(&came);
     let began = Instant::now();
-    let bytes = page(&came, &summary, None).len();
+    let bytes = page(&came, &summary, None)?.len();
     let drawing = began.elapsed();
     let days = usize::try_from((to - from).num_days())?;
     line("three years", &format!("{:.1} s", took.as_secs_f64()), &format!("{tokens} tokens, {} rules", came.rules.len()));

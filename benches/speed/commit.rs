@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use cliffwatch::{
-    diff::{Diff, Settings, Window, baseline_unlocks, diff_unlocks},
-    store::{
-        Access, Opening, Store,
-        model::{Commit, FeedUpdate},
+    engine::diff::{DateWindow, Diff, Settings, baseline_unlocks, diff_unlocks},
+    model::{
+        rows::{Commit, FeedUpdate},
+        supply::{Endpoint, FeedId, FeedState, Resource, Timestamp},
     },
-    supply::{Endpoint, FeedId, FeedState, Resource, Timestamp},
+    store::{Access, Opening, Store},
 };
 
 use crate::{
@@ -48,7 +48,7 @@ async fn written() -> anyhow::Result<()> {
                     rows += tranches(&events);
                     Diff { put: baseline_unlocks(&[], &events, now), ..Diff::default() }
                 } else {
-                    diff_unlocks(&snapshot.token.id, &snapshot.records, &[], &events, &Settings::default(), &Window::ALL, now)
+                    diff_unlocks(&snapshot.token.id, &snapshot.records, &[], &events, &Settings::default(), &DateWindow::ALL, now)
                 };
                 records += diff.put.len();
                 let state = FeedState { baseline_at: Some(now), read_at: Some(now), ..FeedState::default() };

@@ -4,16 +4,14 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
 use cliffwatch::{
-    api::install_crypto_provider,
-    app::{App, Drive},
-    clock::Clock,
-    config::{
-        Config,
-        load::{Environment, load_text},
+    daemon::{
+        app::{App, Drive},
+        config::{Environment, load_text},
+        cycle::CycleReport,
+        schedule::Job,
     },
-    cycle::CycleReport,
-    schedule::Job,
-    supply::Endpoint,
+    model::{clock::Clock, config::Config, supply::Endpoint},
+    source::install_crypto_provider,
 };
 use tokio::task::JoinSet;
 

@@ -9,15 +9,19 @@ use std::{
 use anyhow::{Context, ensure};
 use axum::{Router, body::Bytes, extract::State, http::StatusCode, routing::post};
 use cliffwatch::{
-    alert::{Alert, Notice},
-    api::install_crypto_provider,
-    app::{App, Drive},
-    clock::Clock,
-    diff::{Diff, apply, baseline_unlocks},
-    evaluate::{Limits, TokenFacts, evaluate},
-    serve,
-    store::model::Commit,
-    supply::{Resource, Timestamp, Token},
+    daemon::app::{App, Drive},
+    engine::{
+        diff::{Diff, apply, baseline_unlocks},
+        evaluate::{Limits, TokenFacts, evaluate},
+    },
+    model::{
+        alert::{Alert, Notification},
+        clock::Clock,
+        rows::Commit,
+        supply::{Resource, Timestamp, Token},
+    },
+    service as serve,
+    source::install_crypto_provider,
 };
 use tokio::{net::TcpListener, sync::Notify};
 
@@ -41,10 +45,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A receiver that keeps when each body came.
 #[derive(Clone, Default)]
-struct Sink(Arc<(Mutex<Vec<Taken>>, Notify)>);
+struct Sink(Arc<(Mutex<Vec<IngestResult>>, Notify)>);
 
 /// When a message came, and its body.
-type Taken = (Instant, Bytes);
+type IngestResult = (Instant, Bytes);
 
 impl Sink {
     async fn take(State(sink): State<Sink>, body: Bytes) -> StatusCode {
@@ -139,7 +143,7 @@ async fn post_alone(address: &str, sink: &Sink, bodies: Vec<Bytes>) -> anyhow::R
 }
 
 /// Commits alerts at a steady rate, one at a time, and answers how long after the end of its commit each came to the receiver.
-async fn stream(app: &App, clock: &Clock, sink: &Sink, alerts: Vec<(Alert, Notice)>) -> anyhow::Result<Vec<Duration>> {
+async fn stream(app: &App, clock: &Clock, sink: &Sink, alerts: Vec<(Alert, Notification)>) -> anyhow::Result<Vec<Duration>> {
     let mut beat = tokio::time::interval(Duration::from_secs(1) / u32::try_from(STREAM_RATE)?);
     let mut committed: HashMap<String, Instant> = HashMap::with_capacity(alerts.len());
     for alert in alerts {
@@ -172,18 +176,18 @@ async fn idle(app: &App) -> anyhow::Result<()> {
     tokio::time::timeout(PATIENCE, done).await.context("the deliveries were not recorded")?
 }
 
-async fn commit(app: &App, clock: &Clock, alerts: Vec<(Alert, Notice)>) -> anyhow::Result<()> {
-    let (alerts, notices) = alerts.into_iter().unzip();
-    app.store().commit(Commit { at: clock.now(), alerts, notices, ..Commit::default() }).await?;
+async fn commit(app: &App, clock: &Clock, alerts: Vec<(Alert, Notification)>) -> anyhow::Result<()> {
+    let (alerts, notifications) = alerts.into_iter().unzip();
+    app.store().commit(Commit { at: clock.now(), alerts, notifications, ..Commit::default() }).await?;
     app.deps().outbox.wake();
     Ok(())
 }
 
 /// Alerts as the starter rules raise them over made-up tokens.
-fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notice)>> {
+fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notification)>> {
     let now: Timestamp = "2025-06-01T00:00:00Z".parse()?;
     let schedules = Schedules::read()?;
-    let judgement = app.deps().judgement();
+    let active = app.deps().active();
     let mut made = Vec::with_capacity(count);
     for number in 0.. {
         if made.len() >= count {
@@ -202,10 +206,10 @@ fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notice)>> {
             alerts: &[],
             polled_at: &[],
         };
-        let draft = evaluate(&[facts], &judgement.context(now), &mut Limits::default());
+        let draft = evaluate(&[facts], &active.context(now), &mut Limits::default());
         let openings = draft.openings().len();
-        let verdict = draft.number(&vec![0; openings]);
-        for notice in verdict.notices {
+        let verdict = draft.assign_episodes(&vec![0; openings]);
+        for notice in verdict.notifications {
             let alert = verdict.alerts.iter().find(|alert| alert.id == notice.alert).context("a notice has an alert")?;
             made.push((alert.clone(), notice));
         }

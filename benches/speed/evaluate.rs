@@ -1,18 +1,20 @@
-//! Rules over records: the conditions alone, and a whole judgement.
+//! Rules over records: the conditions alone, and a whole active.
 
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::ensure;
 use cliffwatch::{
-    config::{
-        Config,
-        load::{Environment, load_text},
+    daemon::config::{Environment, load_text},
+    engine::{
+        diff::{Diff, apply, baseline_unlocks},
+        evaluate::{EvaluationContext, Limits, TokenFacts, evaluate},
+        route::RouteTree,
     },
-    diff::{Diff, apply, baseline_unlocks},
-    evaluate::{Context, Limits, TokenFacts, evaluate},
-    route::RouteTree,
+    model::{
+        config::Config,
+        supply::{Resource, Timestamp, Token, Tracked},
+    },
     rules::{self, Scope, Surroundings, Truth},
-    supply::{Resource, Timestamp, Token, Tracked},
 };
 
 use crate::{
@@ -60,7 +62,7 @@ pub fn run() -> anyhow::Result<()> {
     let groups = BTreeMap::new();
     let names = ["ops".to_owned()];
     let around = Surroundings { receivers: &names, groups: &groups, now };
-    let source = cliffwatch::diagnostic::SourceText { file: "quiet.toml".into(), text };
+    let source = cliffwatch::model::diagnostic::SourceText { file: "quiet.toml".into(), text };
     let quiet = rules::load(&[source], &around);
     ensure!(quiet.is_usable(), "{:?}", quiet.diagnostics);
     let quiet = quiet.set;
@@ -81,7 +83,7 @@ pub fn run() -> anyhow::Result<()> {
         &format!("{} pairs/s", short(rate(pairs, took))),
         &format!("{records} records, {} rules", quiet.rules.len()),
     );
-    let context = Context { rules: &quiet, routes: &routes, now };
+    let context = EvaluationContext { rules: &quiet, routes: &routes, now };
     let took = best(|| evaluate(&facts, &context, &mut Limits::default()).openings().len());
     line(
         "a judgement in which nothing fires",
@@ -92,7 +94,7 @@ pub fn run() -> anyhow::Result<()> {
     let files = rules::read_files(&["rules/*.toml".to_owned()], Path::new(env!("CARGO_MANIFEST_DIR")));
     let starter = rules::load(&files.files, &around);
     ensure!(starter.is_usable(), "{:?}", starter.diagnostics);
-    let context = Context { rules: &starter.set, routes: &routes, now };
+    let context = EvaluationContext { rules: &starter.set, routes: &routes, now };
     let told = evaluate(&facts, &context, &mut Limits::default()).openings().len();
     let took = best(|| evaluate(&facts, &context, &mut Limits::default()).openings().len());
     line(

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use anyhow::Context;
 use chrono::TimeDelta;
-use cliffwatch::{
+use cliffwatch::model::{
     supply::{Timestamp, TokenId},
     wire::{Maybe, TokenItem, UnlockEvent},
 };

@@ -5,8 +5,11 @@ use std::time::Duration;
 use anyhow::bail;
 use chrono::NaiveDate;
 use cliffwatch::{
-    api::{Outcome, Request, read_body},
-    supply::{ContentHash, Endpoint},
+    model::{
+        poll::{PollOutcome, PollRequest},
+        supply::{ContentHash, Endpoint},
+    },
+    source::read_body,
 };
 use serde::de::IgnoredAny;
 
@@ -16,14 +19,14 @@ use crate::{
 };
 
 pub fn run() -> anyhow::Result<()> {
-    let mut answers: Vec<(Request, Vec<u8>, ContentHash)> = Vec::new();
+    let mut answers: Vec<(PollRequest, Vec<u8>, ContentHash)> = Vec::new();
     let mut rows = 0;
     for (token, events, text) in bundled()? {
         rows += tranches(&events);
-        let request = Request::Token { endpoint: Endpoint::UnlockEvents, token, start: NaiveDate::MIN, end: NaiveDate::MAX };
+        let request = PollRequest::Token { endpoint: Endpoint::UnlockEvents, token, start: NaiveDate::MIN, end: NaiveDate::MAX };
         let body = format!(r#"{{"metadata":{{"queryDate":"2026-01-01T00:00:00Z"}},"status":true,"data":{text}}}"#).into_bytes();
         match read_body(&request, 4, body.clone(), None) {
-            Ok(Outcome::Fresh(answer)) => answers.push((request, body, answer.hash)),
+            Ok(PollOutcome::Fresh(answer)) => answers.push((request, body, answer.hash)),
             other => bail!("a bundled schedule cannot be read: {other:?}"),
         }
     }

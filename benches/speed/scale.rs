@@ -15,13 +15,17 @@ use std::{
 use anyhow::{Context, ensure};
 use axum::{Router, http::StatusCode, routing::post};
 use cliffwatch::{
-    api::install_crypto_provider,
-    app::{App, Drive},
-    clock::Clock,
-    schedule::Job,
-    serve,
-    store::model::{DeliveryState, OutboxFilter},
-    supply::Endpoint,
+    daemon::{
+        app::{App, Drive},
+        schedule::Job,
+    },
+    model::{
+        clock::Clock,
+        rows::{DeliveryState, OutboxFilter},
+        supply::Endpoint,
+    },
+    service as serve,
+    source::install_crypto_provider,
 };
 use tokio::net::TcpListener;
 

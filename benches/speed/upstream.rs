@@ -19,7 +19,7 @@ use axum::{
     routing::{get, post},
 };
 use chrono::NaiveDate;
-use cliffwatch::{clock::Clock, serve};
+use cliffwatch::{model::clock::Clock, service as serve};
 use serde_json::json;
 
 use crate::made::Schedules;

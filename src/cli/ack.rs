@@ -2,17 +2,13 @@
 
 use clap::Args;
 
-use super::{Context, Exit, Format, UsageError, print};
-use crate::{
-    diagnostic::harmless,
-    silence::ack_words,
-    store::{Access, Store, model::Acknowledged},
-    supply::AlertId,
-};
+use super::{Exit, Invocation, OutputFormat, UsageError, print};
+use model::{rows::AckResult, silence::ack_words, supply::AlertId, text::harmless};
+use store::{Access, Store};
 
 /// Say that an alert is known: no reminders until its date, amount or level changes
 #[derive(Debug, Args)]
-pub(super) struct Ack {
+pub(super) struct AckArgs {
     /// Id of the alert, or the begin of it; `cliffwatch alerts` shows ids
     #[arg(required_unless_present = "list")]
     alert: Option<String>,
@@ -30,33 +26,33 @@ pub(super) struct Ack {
     list: bool,
 }
 
-pub(super) async fn run(ack: &Ack, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load()?;
-    let store = context.open(&config, if ack.list { Access::Read } else { Access::Beside }).await?;
+pub(super) async fn run(ack: &AckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load()?;
+    let store = invocation.open(&config, if ack.list { Access::Read } else { Access::Beside }).await?;
     let exit = match &ack.alert {
-        None => list(&store, context).await,
+        None => list(&store, invocation).await,
         Some(alert) if ack.undo => undo(alert, &store).await,
-        Some(alert) => acknowledge(alert, ack, &store, context).await,
+        Some(alert) => acknowledge(alert, ack, &store, invocation).await,
     };
     store.close().await?;
     exit
 }
 
-async fn acknowledge(alert: &str, ack: &Ack, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+async fn acknowledge(alert: &str, ack: &AckArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (author, comment) = ack_words(&ack.author, &ack.comment)
         .map_err(|_| UsageError("say who knows with --author NAME (at most 200 characters)".to_owned()))?;
-    match store.acknowledge(alert.trim().to_owned(), author, comment, context.clock.now()).await? {
-        Acknowledged::Done(alert) => {
+    match store.acknowledge(alert.trim().to_owned(), author, comment, invocation.clock.now()).await? {
+        AckResult::Done(alert) => {
             let summary = alert.annotations.get("summary").unwrap_or(&alert.subject);
             anstream::eprintln!("{}: no reminders until it changes: {}", alert.id, harmless(summary));
             Ok(Exit::Done)
         }
-        Acknowledged::Unknown => {
+        AckResult::Unknown => {
             let what = harmless(alert);
             Err(UsageError(format!("no alert that fires has the id {what}: `cliffwatch alerts --state firing` shows them"))
                 .into())
         }
-        Acknowledged::Several(ids) => {
+        AckResult::Several(ids) => {
             let ids = ids.iter().map(AlertId::as_str).collect::<Vec<_>>().join(", ");
             Err(UsageError(format!("several alerts have ids that begin like this: {ids}")).into())
         }
@@ -64,7 +60,7 @@ async fn acknowledge(alert: &str, ack: &Ack, store: &Store, context: &Context) -
 }
 
 async fn undo(alert: &str, store: &Store) -> anyhow::Result<Exit> {
-    let begins = |ack: &crate::silence::Ack| ack.alert.as_str().starts_with(alert.trim());
+    let begins = |ack: &model::silence::Ack| ack.alert.as_str().starts_with(alert.trim());
     let found: Vec<_> = store.acks().await?.into_iter().filter(begins).collect();
     match found.as_slice() {
         [one] => {
@@ -77,7 +73,7 @@ async fn undo(alert: &str, store: &Store) -> anyhow::Result<Exit> {
     }
 }
 
-async fn list(store: &Store, context: &Context) -> anyhow::Result<Exit> {
+async fn list(store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     use print::{Cell, Column, Listing};
     const COLUMNS: &[Column] = &[
         Column("Alert", "alert", false),
@@ -86,14 +82,14 @@ async fn list(store: &Store, context: &Context) -> anyhow::Result<Exit> {
         Column("Comment", "comment", false),
     ];
     let acks = store.acks().await?;
-    if context.format == Format::Json {
+    if invocation.format == OutputFormat::Json {
         print::out(&print::json(&acks)?)?;
         return Ok(Exit::Done);
     }
-    let row = |ack: &crate::silence::Ack| {
+    let row = |ack: &model::silence::Ack| {
         vec![Cell::text(ack.alert.as_str()), Cell::time(Some(ack.at)), Cell::text(&ack.author), Cell::text(&ack.comment)]
     };
     let rows = acks.iter().map(row).collect();
-    Listing { columns: COLUMNS, rows, json: &acks, nothing: "nothing is acknowledged" }.print(context)?;
+    Listing { columns: COLUMNS, rows, json: &acks, nothing: "nothing is acknowledged" }.print(invocation)?;
     Ok(Exit::Done)
 }

@@ -3,21 +3,17 @@
 use clap::Args;
 
 use super::{
-    Context, Exit,
-    changes::parse_word,
+    Exit, Invocation, parse_word,
     print::{Cell, Column, Listing},
     upcoming::{find, nothing},
 };
-use crate::{
-    alert::AlertState,
-    store::{Access, model::AlertFilter},
-    supply::RuleId,
-    ui::view::AlertView,
-};
+use daemon::ui::view::AlertView;
+use model::{alert::AlertState, rows::AlertFilter, supply::RuleId};
+use store::Access;
 
 /// Show alerts.
 #[derive(Debug, Args)]
-pub(super) struct Alerts {
+pub(super) struct AlertsArgs {
     /// In this state (pending, firing, resolved, event); may be given several times
     #[arg(long, value_name = "STATE", value_parser = parse_state, value_delimiter = ',')]
     state: Vec<AlertState>,
@@ -42,17 +38,17 @@ const COLUMNS: &[Column] = &[
     Column("Id", "id", false),
 ];
 
-pub(super) async fn run(asked: &Alerts, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load()?;
-    let store = context.open(&config, Access::Read).await?;
-    let token = match &asked.token {
+pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load()?;
+    let store = invocation.open(&config, Access::Read).await?;
+    let token = match &args.token {
         Some(name) => Some(find(name, false, &store).await?),
         None => None,
     };
     let filter =
-        AlertFilter { states: asked.state.clone(), rule: asked.rule.as_deref().map(RuleId::from), token, limit: asked.limit };
+        AlertFilter { states: args.state.clone(), rule: args.rule.as_deref().map(RuleId::from), token, limit: args.limit };
     let alerts = store.alerts(filter).await?;
-    let standings = store.standings(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
+    let standings = store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
     let alerts = AlertView::all(&alerts, &standings);
     let rows = alerts
         .iter()
@@ -72,7 +68,7 @@ pub(super) async fn run(asked: &Alerts, context: &Context) -> anyhow::Result<Exi
             ]
         })
         .collect();
-    Listing { columns: COLUMNS, rows, json: &alerts, nothing: nothing(alerts.is_empty(), &store).await? }.print(context)?;
+    Listing { columns: COLUMNS, rows, json: &alerts, nothing: nothing(alerts.is_empty(), &store).await? }.print(invocation)?;
     Ok(Exit::Done)
 }
 

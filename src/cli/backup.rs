@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::{Context, Exit, shown};
-use crate::store::Access;
+use super::{Exit, Invocation, shown};
+use store::Access;
 
 /// Make an online copy of the database.
 #[derive(Debug, Args)]
-pub(super) struct Backup {
+pub(super) struct BackupArgs {
     /// Where to
     file: PathBuf,
     /// Replace the file if it is there
@@ -18,9 +18,9 @@ pub(super) struct Backup {
     overwrite: bool,
 }
 
-pub(super) async fn run(backup: &Backup, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load()?;
-    let store = context.open(&config, Access::Read).await?;
+pub(super) async fn run(backup: &BackupArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load()?;
+    let store = invocation.open(&config, Access::Read).await?;
     store
         .backup(backup.file.clone(), backup.overwrite)
         .await

@@ -3,21 +3,16 @@
 use clap::Args;
 
 use super::{
-    Context, Exit, parse_span,
+    Exit, Invocation, parse_span, parse_word,
     print::{Cell, Column, Listing},
     upcoming::{find, nothing},
 };
-use crate::{
-    change::ChangeKind,
-    config::Span,
-    diagnostic::closest,
-    store::{Access, model::ChangeFilter},
-    supply::Resource,
-};
+use model::{change::ChangeKind, config::Span, rows::ChangeFilter, supply::Resource};
+use store::Access;
 
 /// Show what changed.
 #[derive(Debug, Args)]
-pub(super) struct Changes {
+pub(super) struct ChangesArgs {
     /// Of this token (slug or symbol)
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
@@ -43,20 +38,20 @@ const COLUMNS: &[Column] = &[
     Column("What", "summary", false),
 ];
 
-pub(super) async fn run(asked: &Changes, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load()?;
-    let store = context.open(&config, Access::Read).await?;
-    let token = match &asked.token {
+pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load()?;
+    let store = invocation.open(&config, Access::Read).await?;
+    let token = match &args.token {
         Some(name) => Some(find(name, false, &store).await?),
         None => None,
     };
     let filter = ChangeFilter {
         token,
-        kind: asked.kind,
-        resource: asked.resource,
-        since: asked.since.and_then(|since| context.clock.now().checked_sub_signed(since.delta())),
+        kind: args.kind,
+        resource: args.resource,
+        since: args.since.and_then(|since| invocation.clock.now().checked_sub_signed(since.delta())),
         until: None,
-        limit: asked.limit,
+        limit: args.limit,
     };
     let changes = store.changes(filter).await?;
     let rows = changes
@@ -71,7 +66,7 @@ pub(super) async fn run(asked: &Changes, context: &Context) -> anyhow::Result<Ex
             ]
         })
         .collect();
-    Listing { columns: COLUMNS, rows, json: &changes, nothing: nothing(changes.is_empty(), &store).await? }.print(context)?;
+    Listing { columns: COLUMNS, rows, json: &changes, nothing: nothing(changes.is_empty(), &store).await? }.print(invocation)?;
     Ok(Exit::Done)
 }
 
@@ -81,12 +76,4 @@ fn parse_kind(word: &str) -> Result<ChangeKind, String> {
 
 fn parse_resource(word: &str) -> Result<Resource, String> {
     parse_word(word, &Resource::ALL.map(Resource::as_str), Resource::parse)
-}
-
-/// A word of a closed list, with a suggestion where it is none.
-pub(super) fn parse_word<T>(word: &str, words: &[&'static str], parse: impl Fn(&str) -> Option<T>) -> Result<T, String> {
-    parse(word).ok_or_else(|| match closest(word, words.iter().copied()) {
-        Some(near) => format!("did you mean {near}?"),
-        None => format!("it can be {}", words.join(", ")),
-    })
 }

@@ -2,46 +2,44 @@
 
 use clap::Args;
 
-use super::{Context, Exit, Format, UsageError, engine, print, shown};
-use crate::{
-    config::{
-        Config,
-        load::{self, Environment},
-    },
+use super::{Exit, Invocation, OutputFormat, UsageError, print, rule_check, shown};
+use daemon::config::{self as loading, Environment};
+use model::{
+    config::Config,
     diagnostic::{self, Diagnostic, Severity},
-    notify::Receivers,
 };
+use notify::{ReceiverProblem, Receivers};
 
 /// Check config and rules: every problem at once.
 #[derive(Debug, Args)]
-pub(super) struct Check {
+pub(super) struct CheckArgs {
     /// Exit with 3 where there are warnings and no errors
     #[arg(long)]
     strict: bool,
 }
 
-pub(super) fn run(check: &Check, context: &Context) -> anyhow::Result<Exit> {
-    if context.format == Format::Csv {
+pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    if invocation.format == OutputFormat::Csv {
         return Err(UsageError("problems are printed as table or json".to_owned()).into());
     }
-    let path = context.config_path();
-    let loaded = load::load(path.as_deref(), &Environment::of_process());
+    let path = invocation.config_path();
+    let loaded = loading::load(path.as_deref(), &Environment::of_process());
     let mut diagnostics = loaded.diagnostics.clone();
     let mut sources = loaded.sources.clone();
     let mut rules = None;
     if let Some(config) = &loaded.config {
-        let checked = engine::check_rules(config, &loaded, context);
+        let checked = rule_check::check_rules(config, &loaded, invocation);
         rules = Some((checked.count, checked.sources.len()));
-        let advice = engine::advise(&checked, config, context);
+        let advice = rule_check::advise(&checked, config, invocation);
         diagnostics.extend(checked.diagnostics);
         diagnostics.extend(advice);
         diagnostics.extend(receivers(config, &loaded));
         sources.extend(checked.sources);
     }
-    match context.format {
-        Format::Json => print::out(&print::json(&diagnostic::to_json(&diagnostics, &sources))?)?,
+    match invocation.format {
+        OutputFormat::Json => print::out(&print::json(&diagnostic::to_json(&diagnostics, &sources))?)?,
         _ => {
-            anstream::eprint!("{}", diagnostic::render(&diagnostics, &sources, context.color));
+            anstream::eprint!("{}", diagnostic::render(&diagnostics, &sources, invocation.color));
             let what = path.as_deref().map_or_else(|| "no config file: the defaults".to_owned(), shown);
             match (&loaded.config, rules) {
                 (Some(config), Some((count, files))) => {
@@ -56,17 +54,17 @@ pub(super) fn run(check: &Check, context: &Context) -> anyhow::Result<Exit> {
             }
         }
     }
-    Ok(verdict(diagnostics.iter().map(|diagnostic| diagnostic.severity).max(), check.strict))
+    Ok(exit_of(diagnostics.iter().map(|diagnostic| diagnostic.severity).max(), check.strict))
 }
 
 /// What only shows when receivers are built: keys that are no keys, certificates that are none. A file that cannot be read here may
 /// well be there where the daemon runs.
-fn receivers(config: &Config, loaded: &load::Loaded) -> Vec<Diagnostic> {
+fn receivers(config: &Config, loaded: &loading::Loaded) -> Vec<Diagnostic> {
     let built = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref());
     let problems = built.err().unwrap_or_default();
-    let told = problems.into_iter().map(|problem| {
-        let name = config.receivers.get(problem.receiver).map_or("", |receiver| receiver.name.as_str());
-        let is_missing_here = problem.message.contains("cannot read");
+    let diagnostics = problems.into_iter().map(|ReceiverProblem { receiver, problem }| {
+        let name = config.receivers.get(receiver).map_or("", |receiver| receiver.name.as_str());
+        let is_missing_here = problem.is_unreadable;
         Diagnostic {
             severity: if is_missing_here { Severity::Warning } else { Severity::Error },
             file: loaded.path.clone().unwrap_or_else(|| "environment".into()),
@@ -76,7 +74,7 @@ fn receivers(config: &Config, loaded: &load::Loaded) -> Vec<Diagnostic> {
             help: is_missing_here.then(|| "the daemon does not start without it".to_owned()),
         }
     });
-    told.collect()
+    diagnostics.collect()
 }
 
 fn count_of(rules: u32, files: usize) -> String {
@@ -84,7 +82,7 @@ fn count_of(rules: u32, files: usize) -> String {
     format!("{rules} rule{} in {files} file{}", plural(rules as usize), plural(files))
 }
 
-fn verdict(worst: Option<Severity>, strict: bool) -> Exit {
+fn exit_of(worst: Option<Severity>, strict: bool) -> Exit {
     match worst {
         Some(Severity::Error) => Exit::Failed,
         Some(Severity::Warning) if strict => Exit::OnlyWarnings,
@@ -98,9 +96,9 @@ mod tests {
 
     #[test]
     fn only_errors_fail_unless_strict() {
-        assert_eq!(verdict(None, true), Exit::Done);
-        assert_eq!(verdict(Some(Severity::Warning), false), Exit::Done);
-        assert_eq!(verdict(Some(Severity::Warning), true), Exit::OnlyWarnings);
-        assert_eq!(verdict(Some(Severity::Error), true), Exit::Failed);
+        assert_eq!(exit_of(None, true), Exit::Done);
+        assert_eq!(exit_of(Some(Severity::Warning), false), Exit::Done);
+        assert_eq!(exit_of(Some(Severity::Warning), true), Exit::OnlyWarnings);
+        assert_eq!(exit_of(Some(Severity::Error), true), Exit::Failed);
     }
 }

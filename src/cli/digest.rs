@@ -3,25 +3,25 @@
 use clap::Subcommand;
 
 use super::{
-    Context, Exit, UsageError,
+    Exit, Invocation, UsageError,
     print::{Cell, Column, Listing},
 };
-use crate::{
+use daemon::ui::view::DigestView;
+use engine::digest_schedule;
+use model::{
     config::Config,
-    diagnostic::{closest, harmless},
+    diagnostic::closest,
     digest,
-    notify::unsubscribe::{self, plain_address},
-    store::{
-        Access, Store,
-        model::{OptOut, Via},
-    },
+    rows::{OptOut, OptOutSource},
     supply::ReceiverName,
-    ui::view::DigestView,
+    text::harmless,
 };
+use notify::unsubscribe::{self, plain_address};
+use store::{Access, Store};
 
 /// `digest`.
 #[derive(Debug, Subcommand)]
-pub(super) enum Digests {
+pub(super) enum DigestCommand {
     /// List digests: when they are sent, to how many, and who stopped them
     List,
     /// Send somebody no more digests, as the link in a digest does; alerts go on
@@ -65,29 +65,30 @@ pub(super) fn rows(digests: &[DigestView]) -> Vec<Vec<Cell>> {
     digests.iter().map(row).collect()
 }
 
-pub(super) async fn run(command: &Digests, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load()?;
-    let store = context.open(&config, if matches!(command, Digests::List) { Access::Read } else { Access::Beside }).await?;
+pub(super) async fn run(command: &DigestCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load()?;
+    let store =
+        invocation.open(&config, if matches!(command, DigestCommand::List) { Access::Read } else { Access::Beside }).await?;
     let exit = match command {
-        Digests::List => list(&config, &store, context).await,
-        Digests::Stop { receiver, address } => stop(receiver, address, &config, &store, context).await,
-        Digests::Resume { receiver, address } => resume(receiver, address, &store).await,
+        DigestCommand::List => list(&config, &store, invocation).await,
+        DigestCommand::Stop { receiver, address } => stop(receiver, address, &config, &store, invocation).await,
+        DigestCommand::Resume { receiver, address } => resume(receiver, address, &store).await,
     };
     store.close().await?;
     exit
 }
 
-async fn list(config: &Config, store: &Store, context: &Context) -> anyhow::Result<Exit> {
-    let now = context.clock.now();
-    let plans = digest::plans(&config.receivers).map_err(anyhow::Error::msg)?;
-    let telling = store.telling(now, now - digest::DAY).await?;
+async fn list(config: &Config, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let now = invocation.clock.now();
+    let plans = digest_schedule::plans(&config.receivers).map_err(anyhow::Error::msg)?;
+    let telling = store.notification_overview(now, now - digest::DAY).await?;
     let digests = DigestView::all(&plans, &unsubscribe::subscribers(&config.receivers), &telling, now);
     let nothing = "no receiver has a digest: write digest = { at = \"08:00\" } into a [[receiver]]";
-    Listing { columns: &COLUMNS, rows: rows(&digests), json: &digests, nothing }.print(context)?;
+    Listing { columns: &COLUMNS, rows: rows(&digests), json: &digests, nothing }.print(invocation)?;
     Ok(Exit::Done)
 }
 
-async fn stop(receiver: &str, address: &str, config: &Config, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+async fn stop(receiver: &str, address: &str, config: &Config, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let address = plain_address(address);
     let of_it = unsubscribe::subscribers(&config.receivers).into_iter().filter(|known| known.receiver.as_str() == receiver);
     let known: Vec<String> = of_it.map(|subscriber| subscriber.address).collect();
@@ -99,10 +100,14 @@ async fn stop(receiver: &str, address: &str, config: &Config, store: &Store, con
             .map_or_else(|| format!("there are {}", known.join(", ")), |near| format!("did you mean {near}?"));
         return Err(UsageError(format!("{address} is no recipient of {receiver:?}: {help}")).into());
     }
-    let wish =
-        OptOut { receiver: ReceiverName::from(receiver), address: address.clone(), at: context.clock.now(), via: Via::Hand };
-    let told = if store.opt_out(wish).await? { "gets no more digests; alerts go on" } else { "has stopped digests already" };
-    anstream::eprintln!("{} {told}", harmless(&address));
+    let wish = OptOut {
+        receiver: ReceiverName::from(receiver),
+        address: address.clone(),
+        at: invocation.clock.now(),
+        via: OptOutSource::Hand,
+    };
+    let result = if store.opt_out(wish).await? { "gets no more digests; alerts go on" } else { "has stopped digests already" };
+    anstream::eprintln!("{} {result}", harmless(&address));
     Ok(Exit::Done)
 }
 

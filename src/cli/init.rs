@@ -9,19 +9,10 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 
-use super::{Exit, shown};
+use super::{Exit, shown, starter};
 
 /// The commented config.
 const CONFIG: &str = include_str!("init.toml");
-/// The starter rules and their tests, by file name.
-const RULES: [(&str, &str); 6] = [
-    ("unlocks.toml", include_str!("../../rules/unlocks.toml")),
-    ("changes.toml", include_str!("../../rules/changes.toml")),
-    ("supply.toml", include_str!("../../rules/supply.toml")),
-    ("tests/unlocks.toml", include_str!("../../rules/tests/unlocks.toml")),
-    ("tests/changes.toml", include_str!("../../rules/tests/changes.toml")),
-    ("tests/supply.toml", include_str!("../../rules/tests/supply.toml")),
-];
 /// Where packages and units put configs: state does not belong there.
 const SYSTEM_DIR: &str = "/etc/cliffwatch";
 /// Where the unit of systemd/ keeps state.
@@ -29,13 +20,13 @@ const SYSTEM_DATABASE: &str = "/var/lib/cliffwatch/cliffwatch.db";
 
 /// Write a commented config and starter rules.
 #[derive(Debug, Args)]
-pub(super) struct Init {
+pub(super) struct InitArgs {
     /// Where to; here if not given
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
 }
 
-pub(super) fn run(init: &Init) -> anyhow::Result<Exit> {
+pub(super) fn run(init: &InitArgs) -> anyhow::Result<Exit> {
     let written = write_all(&init.directory)?;
     for path in &written {
         anstream::eprintln!("wrote {}", shown(path));
@@ -64,7 +55,9 @@ fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let key = if is_system { "#api_key_file" } else { "api_key_file" };
     let config = CONFIG.replace("@database@", database).replace("\napi_key_file", &format!("\n{key}"));
     let mut files = vec![(directory.join("cliffwatch.toml"), config)];
-    files.extend(RULES.iter().map(|(name, text)| (directory.join("rules").join(name), (*text).to_owned())));
+    for (folder, starters) in [("rules", starter::RULES), ("rules/tests", starter::TESTS)] {
+        files.extend(starters.iter().map(|(name, text)| (directory.join(folder).join(name), (*text).to_owned())));
+    }
     if let Some((there, _)) = files.iter().find(|(path, _)| path.exists()) {
         anyhow::bail!("{} is there already, and nothing was written: name another directory", shown(there));
     }
@@ -84,10 +77,8 @@ fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        config::load::{Environment, load},
-        diagnostic,
-    };
+    use daemon::config::{Environment, load};
+    use model::diagnostic;
 
     #[test]
     fn what_it_writes_passes_the_check() {

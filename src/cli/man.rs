@@ -9,13 +9,13 @@ use super::{Exit, print, shown};
 
 /// `man`.
 #[derive(Debug, Args)]
-pub(super) struct Man {
+pub(super) struct ManArgs {
     /// Write a page for each command into this folder, such as /usr/local/share/man/man1
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-pub(super) fn run(man: &Man, command: clap::Command) -> anyhow::Result<Exit> {
+pub(super) fn run(man: &ManArgs, command: clap::Command) -> anyhow::Result<Exit> {
     match &man.dir {
         None => {
             let mut page = Vec::new();
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn there_is_a_page_for_every_command() {
         let folder = tempfile::tempdir().expect("a folder");
-        run(&Man { dir: Some(folder.path().to_owned()) }, super::super::Cli::command()).expect("written");
+        run(&ManArgs { dir: Some(folder.path().to_owned()) }, super::super::Cli::command()).expect("written");
         for (name, words) in [
             ("cliffwatch", "cliffwatch\\-outbox(1)"),
             ("cliffwatch-outbox-retry", "webhook id stays"),

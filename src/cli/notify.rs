@@ -5,18 +5,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::{Context, Exit, Format, UsageError, print, shown};
-use crate::{
+use super::{Exit, Invocation, OutputFormat, UsageError, print, shown};
+use model::{
     config::Config,
-    diagnostic::{closest, harmless},
+    diagnostic::closest,
     format,
-    notify::{Next, Receivers, message::test_notice, retry},
-    store::{
-        Access, Opening, Store, StoreError,
-        model::{AttemptRecord, Commit, DeliveryState, DueDelivery, OutboxDetail, OutboxFilter},
-    },
-    supply::{DeliveryId, NoticeId, ReceiverName},
+    rows::{Commit, DeliveryState, DueDelivery, OutboxDetail, OutboxFilter},
+    supply::{DeliveryId, NotificationId, ReceiverName},
+    text::harmless,
 };
+use notify::{Receivers, message::test_notice, retry};
+use store::{Access, Opening, Store, StoreError};
 
 /// How long a running daemon is waited for: its attempt may take `[delivery] timeout`, and others may be under way.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,30 +26,30 @@ const MOST_LOOKED_AT: u32 = 200;
 
 /// `notify`.
 #[derive(Debug, Args)]
-pub(super) struct Notify {
+pub(super) struct NotifyArgs {
     /// A receiver of the config
     receiver: String,
 }
 
-pub(super) async fn run(notify: &Notify, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load_file()?;
+pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load_file()?;
     let receiver = known(&notify.receiver, &config)?;
-    let opening = Opening { path: config.store.path.clone(), access: Access::Own, now: context.clock.now() };
+    let opening = Opening { path: config.store.path.clone(), access: Access::Own, now: invocation.clock.now() };
     let (store, detail) = match Store::open(opening).await {
         Ok(store) => {
-            let detail = send(&config, &store, &receiver, context).await?;
+            let detail = send(&config, &store, &receiver, invocation).await?;
             (store, detail)
         }
         Err(StoreError::InUse { .. }) => {
-            let store = context.open(&config, Access::Beside).await?;
+            let store = invocation.open(&config, Access::Beside).await?;
             anstream::eprintln!("a daemon is running: the message goes through its outbox");
-            let notice = put(&store, &receiver, context).await?;
+            let notice = put(&store, &receiver, invocation).await?;
             let detail = wait_for(&store, &receiver, &notice).await?;
             (store, detail)
         }
         Err(error) => return Err(error).context(format!("the database {} cannot be opened", shown(&config.store.path))),
     };
-    tell(&detail, context)?;
+    print_result(&detail, invocation)?;
     let is_delivered = detail.row.state == DeliveryState::Delivered;
     if !is_delivered {
         // A test that arrives days later, once the receiver is mended, would only puzzle whoever reads it.
@@ -75,43 +74,38 @@ fn known(name: &str, config: &Config) -> Result<ReceiverName, UsageError> {
 }
 
 /// Puts the message into the outbox.
-async fn put(store: &Store, receiver: &ReceiverName, context: &Context) -> anyhow::Result<NoticeId> {
-    let now = context.clock.now();
+async fn put(store: &Store, receiver: &ReceiverName, invocation: &Invocation) -> anyhow::Result<NotificationId> {
+    let now = invocation.clock.now();
     let notice = test_notice(receiver, now);
     let id = notice.id.clone();
-    store.commit(Commit { at: now, notices: vec![notice], ..Commit::default() }).await?;
+    store.commit(Commit { at: now, notifications: vec![notice], ..Commit::default() }).await?;
     Ok(id)
 }
 
 /// Without a daemon: puts the message into the outbox and makes the one attempt that it gets. Nothing else that waits is sent.
-async fn send(config: &Config, store: &Store, receiver: &ReceiverName, context: &Context) -> anyhow::Result<OutboxDetail> {
+async fn send(config: &Config, store: &Store, receiver: &ReceiverName, invocation: &Invocation) -> anyhow::Result<OutboxDetail> {
     let receivers = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref())
         .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-    let notice = put(store, receiver, context).await?;
-    let now = context.clock.now();
+    let notice = put(store, receiver, invocation).await?;
+    let now = invocation.clock.now();
     let id = find(store, receiver, &notice).await?.context("the message is not in the outbox")?;
     let due = store.due(receiver.clone(), now, MOST_LOOKED_AT).await?;
     let delivery: DueDelivery =
         due.into_iter().find(|delivery| delivery.id == id).context("the message waits behind too many others")?;
     let (outcome, attempt) = receivers.send(receiver, &delivery, now).await;
-    let (state, next_attempt_at) = match retry::decide(&outcome, 1, delivery.created_at, now, fastrand::f64(), &config.delivery) {
-        Next::Delivered => (DeliveryState::Delivered, None),
-        Next::RetryAt(at) => (DeliveryState::Retrying, Some(at)),
-        Next::Dead { .. } => (DeliveryState::Dead, None),
-    };
-    let record = AttemptRecord { delivery: id, attempt, state, next_attempt_at, alerts: Vec::new(), notices: Vec::new() };
-    store.record_attempts(vec![record]).await?;
+    let next = retry::decide(&outcome, 1, delivery.created_at, now, fastrand::f64(), &config.delivery);
+    store.record_attempts(vec![next.record_of(id, attempt)]).await?;
     store.outbox_one(id).await?.context("the message is not in the outbox any more")
 }
 
-async fn find(store: &Store, receiver: &ReceiverName, notice: &NoticeId) -> anyhow::Result<Option<DeliveryId>> {
+async fn find(store: &Store, receiver: &ReceiverName, notice: &NotificationId) -> anyhow::Result<Option<DeliveryId>> {
     let filter = OutboxFilter { receiver: Some(receiver.clone()), limit: MOST_LOOKED_AT, ..OutboxFilter::default() };
     let rows = store.outbox(filter).await?;
     Ok(rows.into_iter().find(|row| row.alerts.iter().any(|alert| alert.notice == *notice)).map(|row| row.id))
 }
 
 /// Waits until the daemon has tried it, or patience ends.
-async fn wait_for(store: &Store, receiver: &ReceiverName, notice: &NoticeId) -> anyhow::Result<OutboxDetail> {
+async fn wait_for(store: &Store, receiver: &ReceiverName, notice: &NotificationId) -> anyhow::Result<OutboxDetail> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let id = find(store, receiver, notice).await?.context("the message is not in the outbox")?;
     loop {
@@ -123,12 +117,12 @@ async fn wait_for(store: &Store, receiver: &ReceiverName, notice: &NoticeId) -> 
     }
 }
 
-fn tell(detail: &OutboxDetail, context: &Context) -> anyhow::Result<()> {
+fn print_result(detail: &OutboxDetail, invocation: &Invocation) -> anyhow::Result<()> {
     let row = &detail.row;
-    if context.format != Format::Table {
+    if invocation.format != OutputFormat::Table {
         return print::out(&print::json(row)?);
     }
-    let verdict = match row.state {
+    let result = match row.state {
         DeliveryState::Delivered => "delivered",
         DeliveryState::Due => {
             "not tried yet: the daemon holds messages to this receiver back (`cliffwatch outbox list` shows them)"
@@ -136,7 +130,7 @@ fn tell(detail: &OutboxDetail, context: &Context) -> anyhow::Result<()> {
         DeliveryState::Retrying => "not delivered: a real alert would be tried again",
         DeliveryState::Dead | DeliveryState::Dropped => "not delivered: a real alert would be a dead letter",
     };
-    let mut text = format!("{}: {verdict}\n", harmless(row.receiver.as_str()));
+    let mut text = format!("{}: {result}\n", harmless(row.receiver.as_str()));
     for attempt in &detail.attempts {
         let status = attempt.status.map(|status| format!("{status}, ")).unwrap_or_default();
         text.push_str(&format!("  {status}{} ms: ", attempt.took_ms));

@@ -6,47 +6,44 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
-    Context, Exit, Format, UsageError,
-    changes::parse_word,
-    fates::Files,
+    Exit, Invocation, OutputFormat, UsageError,
+    invocation::routes_of,
+    notification_status::StatusReader,
+    parse_word,
     print::{self, Cell, Column, Listing},
 };
-use crate::{
+use engine::{explain, pipeline::DispatchPolicy};
+use model::{
     config::Config,
-    diagnostic::harmless,
-    explain,
-    replay::Mail,
-    route::{RouteTree, Sections},
-    store::{
-        Access, Store,
-        model::{DeliveryState, Fate, FateFilter, OutboxDetail, OutboxFilter, OutboxRow},
-    },
+    rows::{DeliveryState, NotificationFilter, NotificationRole, NotificationStatus, OutboxDetail, OutboxFilter, OutboxRow},
     supply::{AlertId, DeliveryId, ReceiverName},
+    text::harmless,
 };
+use store::{Access, Store};
 
 /// Deliveries that one command may retry or drop.
 const MAX_AT_ONCE: u32 = 100_000;
 
 /// `outbox`.
 #[derive(Debug, Subcommand)]
-pub(super) enum Outbox {
+pub(super) enum OutboxCommand {
     /// List deliveries, the newest first
-    List(List),
+    List(DeliveryListArgs),
     /// Show one delivery with its attempts and messages
     Show {
         /// Number of the delivery
         id: i64,
     },
     /// Send again: the retry schedule begins anew, the webhook id stays
-    Retry(Which),
+    Retry(DeliverySelection),
     /// Take out of the outbox: never sent
-    Drop(Which),
+    Drop(DeliverySelection),
     /// Show what became of each message: told, held back by what, or still waiting
-    Why(Why),
+    Why(WhyArgs),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Why {
+pub(super) struct WhyArgs {
     /// Of this alert; `cliffwatch alerts` shows ids
     alert: Option<String>,
     /// To this receiver
@@ -54,7 +51,7 @@ pub(super) struct Why {
     receiver: Option<String>,
     /// Decided within this time
     #[arg(long, value_name = "SPAN", value_parser = super::parse_span)]
-    since: Option<crate::config::Span>,
+    since: Option<model::config::Span>,
     /// Only what was held back or still waits
     #[arg(long)]
     undelivered: bool,
@@ -63,11 +60,11 @@ pub(super) struct Why {
     limit: u32,
 }
 
-/// A fate in JSON: as it is recorded, and why in words.
+/// What became of a notification, in JSON: as it is recorded, and why in words.
 #[derive(Serialize)]
 struct WhyRow<'a> {
     #[serde(flatten)]
-    fate: &'a Fate,
+    status: &'a NotificationStatus,
     because: Option<&'a str>,
 }
 
@@ -80,50 +77,53 @@ const WHY: &[Column] = &[
     Column("Message", "summary", false),
 ];
 
-async fn why(why: &Why, config: &Config, store: &Store, context: &Context) -> anyhow::Result<Exit> {
-    let now = context.clock.now();
-    let routes = RouteTree::of(&Sections::from(config))
-        .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-    let files = Files::read(store, &routes, Mail::of(config).max_per_hour, now).await?;
-    let filter = FateFilter {
+async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let now = invocation.clock.now();
+    let routes = routes_of(config)?;
+    let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
+    let reader = StatusReader::read(store, &routes, policy.max_per_hour, now).await?;
+    let filter = NotificationFilter {
         alert: why.alert.as_deref().map(AlertId::from),
         receiver: why.receiver.as_deref().map(ReceiverName::from),
         since: why.since.and_then(|span| now.checked_sub_signed(span.delta())),
         undelivered: why.undelivered,
         limit: why.limit,
     };
-    let fates = store.fates(filter).await?;
-    let read = files.read_for(store, &fates).await?;
+    let statuses = store.notification_statuses(filter).await?;
+    let read = reader.records_of(store, &statuses).await?;
     let because: Vec<Option<String>> =
-        fates.iter().map(|fate| explain::fate::told(fate, &files.records(&read), now).because).collect();
-    let rows = fates
+        statuses.iter().map(|status| explain::status::told(status, &reader.records(&read), now).because).collect();
+    let rows = statuses
         .iter()
         .zip(&because)
-        .map(|(fate, because)| {
-            let how = match (fate.role.as_deref(), fate.delivery) {
-                (Some("told"), Some(delivery)) => format!("{} ({delivery})", fate.state),
-                (Some("counted"), Some(delivery)) => format!("{}, counted in {delivery}", fate.state),
-                (Some(_), Some(delivery)) => format!("{}, a later one told in {delivery}", fate.state),
-                _ => fate.state.clone(),
+        .map(|(status, because)| {
+            let how = match (status.role, status.delivery) {
+                (Some(NotificationRole::Told), Some(delivery)) => format!("{} ({delivery})", status.state),
+                (Some(NotificationRole::Counted), Some(delivery)) => format!("{}, counted in {delivery}", status.state),
+                (Some(_), Some(delivery)) => format!("{}, a later one told in {delivery}", status.state),
+                _ => status.state.to_string(),
             };
             vec![
-                Cell::time(Some(fate.at)),
-                Cell::maybe(fate.receiver.as_ref().map(ReceiverName::as_str)),
-                Cell::both(how, &fate.state),
-                Cell::both(because.as_deref().unwrap_or("–"), because.as_deref().or(fate.holder.as_deref()).unwrap_or_default()),
-                Cell::text(&fate.kind),
-                Cell::text(&fate.summary),
+                Cell::time(Some(status.at)),
+                Cell::maybe(status.receiver.as_ref().map(ReceiverName::as_str)),
+                Cell::both(how, status.state.as_str()),
+                Cell::both(
+                    because.as_deref().unwrap_or("–"),
+                    because.as_deref().or(status.holder.as_deref()).unwrap_or_default(),
+                ),
+                Cell::text(status.kind.as_str()),
+                Cell::text(&status.summary),
             ]
         })
         .collect();
     let json: Vec<WhyRow<'_>> =
-        fates.iter().zip(&because).map(|(fate, because)| WhyRow { fate, because: because.as_deref() }).collect();
-    Listing { columns: WHY, rows, json: &json, nothing: "nothing was decided to be told" }.print(context)?;
+        statuses.iter().zip(&because).map(|(status, because)| WhyRow { status, because: because.as_deref() }).collect();
+    Listing { columns: WHY, rows, json: &json, nothing: "nothing was decided to be told" }.print(invocation)?;
     Ok(Exit::Done)
 }
 
 #[derive(Debug, Args)]
-pub(super) struct List {
+pub(super) struct DeliveryListArgs {
     /// To this receiver
     #[arg(long, value_name = "NAME")]
     receiver: Option<String>,
@@ -137,7 +137,7 @@ pub(super) struct List {
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(false))]
-pub(super) struct Which {
+pub(super) struct DeliverySelection {
     /// Numbers of deliveries
     #[arg(group = "which")]
     ids: Vec<i64>,
@@ -160,26 +160,29 @@ const COLUMNS: &[Column] = &[
     Column("Last answer", "lastAnswer", false),
 ];
 
-pub(super) async fn run(command: &Outbox, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load()?;
-    let access =
-        if matches!(command, Outbox::List(_) | Outbox::Show { .. } | Outbox::Why(_)) { Access::Read } else { Access::Beside };
-    let store = context.open(&config, access).await?;
+pub(super) async fn run(command: &OutboxCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load()?;
+    let access = if matches!(command, OutboxCommand::List(_) | OutboxCommand::Show { .. } | OutboxCommand::Why(_)) {
+        Access::Read
+    } else {
+        Access::Beside
+    };
+    let store = invocation.open(&config, access).await?;
     let exit = match command {
-        Outbox::List(list) => list_deliveries(list, &store, context).await,
-        Outbox::Show { id } => show(DeliveryId(*id), &store, context).await,
-        Outbox::Why(asked) => why(asked, &config, &store, context).await,
-        Outbox::Retry(which) => {
+        OutboxCommand::List(list) => list_deliveries(list, &store, invocation).await,
+        OutboxCommand::Show { id } => show(DeliveryId(*id), &store, invocation).await,
+        OutboxCommand::Why(asked) => why(asked, &config, &store, invocation).await,
+        OutboxCommand::Retry(which) => {
             let ids = chosen(which, &store).await?;
             let asked = ids.len();
-            let done = store.retry_at(ids, context.clock.now()).await?;
-            tell_done(asked, done, "due now", "only deliveries that are retrying, dead or dropped can be sent again")
+            let done = store.retry_at(ids, invocation.clock.now()).await?;
+            print_done(asked, done, "due now", "only deliveries that are retrying, dead or dropped can be sent again")
         }
-        Outbox::Drop(which) => {
+        OutboxCommand::Drop(which) => {
             let ids = chosen(which, &store).await?;
             let asked = ids.len();
             let done = store.drop_deliveries(ids).await?;
-            tell_done(asked, done, "dropped", "only deliveries that are due, retrying or dead can be dropped")
+            print_done(asked, done, "dropped", "only deliveries that are due, retrying or dead can be dropped")
         }
     };
     store.close().await?;
@@ -187,7 +190,7 @@ pub(super) async fn run(command: &Outbox, context: &Context) -> anyhow::Result<E
 }
 
 /// Tells how many of the deliveries that were named are now in their new state; fails where some are not.
-fn tell_done(asked: usize, done: usize, state: &str, why: &str) -> anyhow::Result<Exit> {
+fn print_done(asked: usize, done: usize, state: &str, why: &str) -> anyhow::Result<Exit> {
     anstream::eprintln!("{done} of {asked} deliveries {state}");
     if done == asked {
         return Ok(Exit::Done);
@@ -196,7 +199,7 @@ fn tell_done(asked: usize, done: usize, state: &str, why: &str) -> anyhow::Resul
     Ok(Exit::Failed)
 }
 
-async fn chosen(which: &Which, store: &Store) -> anyhow::Result<Vec<DeliveryId>> {
+async fn chosen(which: &DeliverySelection, store: &Store) -> anyhow::Result<Vec<DeliveryId>> {
     if !which.dead {
         return Ok(which.ids.iter().copied().map(DeliveryId).collect());
     }
@@ -208,7 +211,7 @@ async fn chosen(which: &Which, store: &Store) -> anyhow::Result<Vec<DeliveryId>>
     Ok(store.outbox(filter).await?.into_iter().map(|row| row.id).collect())
 }
 
-async fn list_deliveries(list: &List, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+async fn list_deliveries(list: &DeliveryListArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let filter = OutboxFilter {
         receiver: list.receiver.as_deref().map(ReceiverName::from),
         states: list.state.clone(),
@@ -230,7 +233,7 @@ async fn list_deliveries(list: &List, store: &Store, context: &Context) -> anyho
             ]
         })
         .collect();
-    Listing { columns: COLUMNS, rows, json: &deliveries, nothing: "no delivery fits" }.print(context)?;
+    Listing { columns: COLUMNS, rows, json: &deliveries, nothing: "no delivery fits" }.print(invocation)?;
     Ok(Exit::Done)
 }
 
@@ -252,11 +255,11 @@ fn cut(answer: &str) -> String {
     if line.chars().count() > MOST { line.chars().take(MOST).chain(['…']).collect() } else { line.to_owned() }
 }
 
-async fn show(id: DeliveryId, store: &Store, context: &Context) -> anyhow::Result<Exit> {
+async fn show(id: DeliveryId, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let Some(detail) = store.outbox_one(id).await? else {
         return Err(UsageError(format!("there is no delivery {id}: `cliffwatch outbox list` shows which there are")).into());
     };
-    let page = if context.format == Format::Table { text(&detail) } else { print::json(&json(&detail))? };
+    let page = if invocation.format == OutputFormat::Table { text(&detail) } else { print::json(&json(&detail))? };
     print::out(&page)?;
     Ok(Exit::Done)
 }
@@ -265,7 +268,7 @@ fn json(detail: &OutboxDetail) -> serde_json::Value {
     let mut value = serde_json::to_value(&detail.row).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {
         object.insert("attemptLog".to_owned(), serde_json::to_value(&detail.attempts).unwrap_or_default());
-        let bodies: Vec<_> = detail.notices.iter().map(|notice| &notice.body).collect();
+        let bodies: Vec<_> = detail.notifications.iter().map(|notice| &notice.body).collect();
         object.insert("messages".to_owned(), serde_json::to_value(bodies).unwrap_or_default());
     }
     value
@@ -274,7 +277,7 @@ fn json(detail: &OutboxDetail) -> serde_json::Value {
 fn text(detail: &OutboxDetail) -> String {
     let row = &detail.row;
     let mut page = String::new();
-    let time = |at: crate::supply::Timestamp| at.format("%Y-%m-%d %H:%M:%S").to_string();
+    let time = |at: model::supply::Timestamp| at.format("%Y-%m-%d %H:%M:%S").to_string();
     let _ = writeln!(page, "delivery  {} ({})", row.id, row.webhook_id);
     let _ = writeln!(page, "receiver  {}", harmless(row.receiver.as_str()));
     let _ = writeln!(page, "state     {}", row.state.as_str());
@@ -285,7 +288,7 @@ fn text(detail: &OutboxDetail) -> String {
     if let Some(at) = row.delivered_at {
         let _ = writeln!(page, "accepted  {}", time(at));
     }
-    if row.shape != crate::store::model::Shape::Single {
+    if row.shape != model::rows::BatchKind::Single {
         let more = if row.truncated_alerts > 0 { format!(", {} more counted", row.truncated_alerts) } else { String::new() };
         let _ = writeln!(page, "shape     {} of {} told{more}", row.shape.as_str(), row.alerts.len());
     }
@@ -299,7 +302,7 @@ fn text(detail: &OutboxDetail) -> String {
     }
     for attempt in &detail.attempts {
         let status = attempt.status.map(|status| format!(" {status}")).unwrap_or_default();
-        let _ = writeln!(page, "\n{} {}{status}, {} ms", time(attempt.at), harmless(&attempt.outcome), attempt.took_ms);
+        let _ = writeln!(page, "\n{} {}{status}, {} ms", time(attempt.at), attempt.outcome, attempt.took_ms);
         for line in attempt.answer.lines().take(20) {
             let _ = writeln!(page, "  {}", harmless(line));
         }

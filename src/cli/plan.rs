@@ -5,24 +5,23 @@ use std::fmt::Write as _;
 use clap::Args;
 
 use super::{
-    Context, Exit, Format,
+    Exit, Invocation, OutputFormat,
+    invocation::watch_of,
     print::{self, Cell, Column},
 };
-use crate::{
+use daemon::schedule::{self, Job};
+use engine::budget;
+use engine::plan::{
+    self, PlanBasis,
+    month::{self, DAYS, Month, Outlook, Wish},
+};
+use model::{
     config::{self, Config},
     format,
-    plan::{
-        self, Basis,
-        month::{self, DAYS, Month, Verdict, Wish},
-    },
-    schedule::{self, Job},
-    store::{
-        Access, Store,
-        model::{CreditState, PlanToken},
-    },
+    rows::{CreditState, PlanToken},
     supply::{Endpoint, FeedId, FeedState, Timestamp, TokenId},
-    watch::Watch,
 };
+use store::{Access, Store};
 
 /// Tokens that `*` stands for until the list was read: about as many as the API had in 2026.
 const ASSUMED_BY_STAR: u64 = 500;
@@ -33,7 +32,7 @@ const MOST_ASSUMED: u64 = 100_000;
 
 /// `plan`.
 #[derive(Debug, Args)]
-pub(super) struct Plan {
+pub(super) struct PlanArgs {
     /// Tokens to count for the patterns of [watch], instead of those of the list
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MOST_ASSUMED))]
     tokens: Option<u64>,
@@ -49,21 +48,21 @@ const COLUMNS: [Column; 7] = [
     Column("Looks again", "hoursBetweenLooks", false),
 ];
 
-pub(super) async fn run(asked: &Plan, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load()?;
+pub(super) async fn run(args: &PlanArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load()?;
     let store = match config.store.path.exists() {
-        true => Some(context.open(&config, Access::Read).await?),
+        true => Some(invocation.open(&config, Access::Read).await?),
         false => None,
     };
-    let now = context.clock.now();
-    let (month, credit) = lay_out(&config, store.as_ref(), asked.tokens, now).await?;
+    let now = invocation.clock.now();
+    let (month, credit) = lay_out(&config, store.as_ref(), args.tokens, now).await?;
     if let Some(store) = store {
         store.close().await?;
     }
-    let page = match context.format {
-        Format::Json => print::json(&month)?,
-        Format::Csv => print::csv(&COLUMNS, &rows(&month)),
-        Format::Table => {
+    let page = match invocation.format {
+        OutputFormat::Json => print::json(&month)?,
+        OutputFormat::Csv => print::csv(&COLUMNS, &rows(&month)),
+        OutputFormat::Table => {
             let table = if month.endpoints.is_empty() {
                 "every endpoint is off: nothing is asked\n".to_owned()
             } else {
@@ -83,14 +82,14 @@ async fn lay_out(
     by_hand: Option<u64>,
     now: Timestamp,
 ) -> anyhow::Result<(Month, CreditState)> {
-    let watch = Watch::build(&config.watch).map_err(|errors| anyhow::anyhow!(join(&errors)))?;
+    let watch = watch_of(&config.watch).map_err(anyhow::Error::msg)?;
     let slots = schedule::jobs(&config.schedule).map_err(|(key, error)| anyhow::anyhow!("schedule.{key}: {error}"))?;
     let has_list = match store {
         Some(store) => store.feed(FeedId::whole(Endpoint::TokenList)).await?.baseline_at.is_some(),
         None => false,
     };
     let assumed = by_hand.or_else(|| (watch.needs_list() && !has_list).then(|| assumed_tokens(&config.watch)));
-    let basis = Basis {
+    let basis = PlanBasis {
         allowance: month::unlimited(now),
         backbone_today: 0,
         ticks_today: 1,
@@ -119,7 +118,7 @@ async fn lay_out(
         wishes.push(Wish::of(endpoint, slots, &planned, now));
     }
     let credit = match store {
-        Some(store) => store.credit().await?.rolled(now),
+        Some(store) => budget::rolled(store.credit().await?, now),
         None => CreditState::default(),
     };
     Ok((month::month(&wishes, tokens, assumed.is_some(), &credit, &config.budget, now), credit))
@@ -135,7 +134,7 @@ fn counted(mut tokens: Vec<PlanToken>, assumed: Option<u64>) -> Vec<PlanToken> {
 }
 
 /// What the patterns may stand for, where the list was never read.
-fn assumed_tokens(watch: &config::Watch) -> u64 {
+fn assumed_tokens(watch: &config::WatchSettings) -> u64 {
     let mut patterns = Vec::new();
     for pattern in &watch.tokens {
         match pattern.strip_prefix('@') {
@@ -151,13 +150,9 @@ fn assumed_tokens(watch: &config::Watch) -> u64 {
     patterns.iter().map(count).sum::<u64>().min(MOST_ASSUMED)
 }
 
-fn join<T: ToString>(all: &[T]) -> String {
-    all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
 fn rows(month: &Month) -> Vec<Vec<Cell>> {
     let number = |number: u64| Cell::both(thousands(number), number.to_string());
-    let row = |line: &month::Line| {
+    let row = |line: &month::MonthLine| {
         let each = format!("{}{}", trimmed(line.credits_per_ask), if line.is_measured { "" } else { "?" });
         vec![
             Cell::text(line.endpoint.as_str()),
@@ -176,7 +171,7 @@ fn rows(month: &Month) -> Vec<Vec<Cell>> {
 }
 
 /// The month in sentences: what it comes to, whether it lasts, what to change.
-fn words(month: &Month, credit: &CreditState, budget: &config::Budget) -> String {
+fn words(month: &Month, credit: &CreditState, budget: &config::BudgetSettings) -> String {
     let mut text = String::new();
     let tokens = format!("{} {}", thousands(month.tokens), if month.tokens == 1 { "token" } else { "tokens" });
     let _ = writeln!(
@@ -212,34 +207,34 @@ fn words(month: &Month, credit: &CreditState, budget: &config::Budget) -> String
         text.push_str("A cost with `?` is assumed: nothing was read there yet.\n");
     }
     text.push('\n');
-    text.push_str(&verdict(month));
+    text.push_str(&outlook(month));
     text
 }
 
 /// Whether it lasts, and what to change if not.
-fn verdict(month: &Month) -> String {
+fn outlook(month: &Month) -> String {
     let mut text = String::new();
     match month.verdict {
-        Verdict::Unknown => text.push_str(
+        Outlook::Unknown => text.push_str(
             "Whether it lasts is not known: the API tells its limit with the first answer; then `plan` knows it too.\n\
              Whatever the limit is, no more is spent. [budget] `monthly_credits` sets one of your own.\n",
         ),
-        Verdict::InFull => text.push_str("It lasts: everything is asked at every tick.\n"),
-        Verdict::Stretched => text.push_str(
+        Outlook::InFull => text.push_str("It lasts: everything is asked at every tick.\n"),
+        Outlook::Stretched => text.push_str(
             "It lasts, since looks are left out: the table tells how often each schedule is looked at though nothing says\n\
              that it changed. First reads, marked changes and events that are near come first, and are not left out.\n",
         ),
-        Verdict::ListsTooDear => text.push_str(
+        Outlook::ListsTooDear => text.push_str(
             "It lasts, but not even the lists, which tell what changed, are asked at every tick; nothing else is looked at\n\
              unless it is new or near. Ask `token_list` and `upcoming` less often in [schedule].\n",
         ),
-        Verdict::FirstReadsTooDear => text.push_str(
+        Outlook::FirstReadsTooDear => text.push_str(
             "It does not last: reading every token once costs more than a month has. The last ones would first be read next\n\
              month or later, and nothing is looked at twice until then. Watch fewer tokens in [watch], or put endpoints\n\
              \"off\" in [schedule].\n",
         ),
     }
-    if month.verdict == Verdict::Stretched {
+    if month.verdict == Outlook::Stretched {
         let fewer = month.tokens_in_full().filter(|tokens| *tokens < month.tokens);
         let fewer = fewer.map(|tokens| format!("watch {} instead of {} tokens", thousands(tokens), thousands(month.tokens)));
         let seldom = month.times_less_often();
@@ -284,12 +279,12 @@ fn hours_in_words(hours: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::load::{Environment, load_text};
+    use daemon::config::{Environment, load_text};
 
     async fn planned(text: &str, tokens: Option<u64>) -> String {
         let loaded = load_text(None, text, &Environment::default());
         let config = loaded.config.expect("a valid config");
-        let now = crate::wire::parse_timestamp("2026-11-21T12:00:00Z").expect("a timestamp");
+        let now = model::wire::parse_timestamp("2026-11-21T12:00:00Z").expect("a timestamp");
         let (month, credit) = lay_out(&config, None, tokens, now).await.expect("a plan");
         format!("{}\n{}", print::table(&COLUMNS, &rows(&month), Some(80)), words(&month, &credit, &config.budget))
     }

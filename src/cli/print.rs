@@ -5,8 +5,8 @@ use std::io::Write;
 use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
-use super::{Context, Format, width};
-use crate::{diagnostic::harmless, supply::Timestamp};
+use super::{Invocation, OutputFormat, width};
+use model::{supply::Timestamp, text::harmless};
 
 /// Below this many columns a table becomes a list of small blocks: on a phone, five columns of one letter help nobody.
 const NARROW: u16 = 72;
@@ -68,21 +68,21 @@ pub(super) struct Listing<'a, T> {
 
 impl<T: Serialize> Listing<'_, T> {
     /// Prints it on standard output as the command line asks.
-    pub fn print(&self, context: &Context) -> anyhow::Result<()> {
+    pub fn print(&self, invocation: &Invocation) -> anyhow::Result<()> {
         if self.rows.is_empty() {
             anstream::eprintln!("{}", self.nothing);
         }
-        let page = match context.format {
-            Format::Json => json(&self.json)?,
-            Format::Csv => csv(self.columns, &self.rows),
-            Format::Table if self.rows.is_empty() => return Ok(()),
-            Format::Table => table(self.columns, &self.rows, width()),
+        let page = match invocation.format {
+            OutputFormat::Json => json(&self.json)?,
+            OutputFormat::Csv => csv(self.columns, &self.rows),
+            OutputFormat::Table if self.rows.is_empty() => return Ok(()),
+            OutputFormat::Table => table(self.columns, &self.rows, width()),
         };
         out(&page)
     }
 }
 
-/// Writes to standard output; a closed pipe is an error that [`super::tell`] knows.
+/// Writes to standard output; a closed pipe is an error that `print_error` knows.
 pub(super) fn out(text: &str) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(text.as_bytes())?;
@@ -95,7 +95,7 @@ pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
     let mut safe = String::with_capacity(text.len() + 1);
     for c in text.chars() {
-        if c != '\n' && crate::diagnostic::is_harmful(c) {
+        if c != '\n' && model::text::is_hostile(c) {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
                 safe.push_str(&format!("\\u{unit:04x}"));
@@ -204,7 +204,7 @@ mod tests {
             table(COLUMNS, &rows(), Some(40)),
             json(&["\u{202e}\u{9b}\u{e0001}"]).unwrap(),
         ] {
-            assert!(page.chars().all(|c| c == '\n' || !crate::diagnostic::is_harmful(c)), "{page:?}");
+            assert!(page.chars().all(|c| c == '\n' || !model::text::is_hostile(c)), "{page:?}");
         }
     }
 

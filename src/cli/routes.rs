@@ -4,27 +4,24 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
-    Context, Exit, Format, UsageError,
+    Exit, Invocation, OutputFormat, UsageError,
+    invocation::routes_of,
     print::{self, Cell, Column, Listing},
 };
-use crate::{
-    alert::Labels,
-    config::Span,
-    diagnostic::harmless,
-    route::{GroupBy, Grouping, RouteTree, Sections},
-};
+use engine::route::{GroupBy, Grouping, RouteTree};
+use model::{alert::Labels, config::Span, text::harmless};
 
 /// `routes`.
 #[derive(Debug, Subcommand)]
-pub(super) enum Routes {
+pub(super) enum RoutesCommand {
     /// Show the tree of routes
     Show,
     /// Show which receivers an alert with these labels would get
-    Test(Test),
+    Test(RouteTestArgs),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Test {
+pub(super) struct RouteTestArgs {
     /// Labels of the alert, such as severity=critical
     #[arg(value_name = "LABEL=VALUE", value_parser = parse_label)]
     labels: Vec<(String, String)>,
@@ -33,7 +30,7 @@ pub(super) struct Test {
 /// A receiver that would be told, as JSON has it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct RoutedReceiver {
     receiver: String,
     route: String,
     group: String,
@@ -54,30 +51,28 @@ const COLUMNS: &[Column] = &[
     Column("Muted now", "muted", false),
 ];
 
-pub(super) fn run(routes: &Routes, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load()?;
-    let tree = RouteTree::of(&Sections::from(&config)).map_err(|problems| {
-        anyhow::anyhow!(problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; "))
-    })?;
+pub(super) fn run(routes: &RoutesCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load()?;
+    let tree = routes_of(&config)?;
     match routes {
-        Routes::Show => show(&tree, context),
-        Routes::Test(asked) => test(asked, &tree, context),
+        RoutesCommand::Show => show(&tree, invocation),
+        RoutesCommand::Test(asked) => test(asked, &tree, invocation),
     }
 }
 
-fn test(test: &Test, tree: &RouteTree, context: &Context) -> anyhow::Result<Exit> {
+fn test(test: &RouteTestArgs, tree: &RouteTree, invocation: &Invocation) -> anyhow::Result<Exit> {
     let labels: Labels = test.labels.iter().cloned().collect();
     if labels.len() < test.labels.len() {
         return Err(UsageError("a label is given twice".to_owned()).into());
     }
-    let now = context.clock.now();
-    let told: Vec<Told> = tree
+    let now = invocation.clock.now();
+    let receivers: Vec<RoutedReceiver> = tree
         .route(&labels)
         .iter()
         .map(|receiver| {
             let leaf = tree.leaf(&labels, receiver);
             let grouping = leaf.grouping();
-            Told {
+            RoutedReceiver {
                 receiver: receiver.as_str().to_owned(),
                 route: leaf.key().to_owned(),
                 group: by(grouping),
@@ -88,29 +83,29 @@ fn test(test: &Test, tree: &RouteTree, context: &Context) -> anyhow::Result<Exit
             }
         })
         .collect();
-    let rows = told
+    let rows = receivers
         .iter()
-        .map(|told| {
+        .map(|row| {
             vec![
-                Cell::text(&told.receiver),
-                Cell::text(&told.route),
-                Cell::text(&told.group),
-                Cell::text(&told.wait),
-                Cell::text(&told.interval),
-                Cell::both(told.repeat.as_deref().unwrap_or("never"), told.repeat.as_deref().unwrap_or_default()),
-                Cell::maybe(told.muted.as_deref()),
+                Cell::text(&row.receiver),
+                Cell::text(&row.route),
+                Cell::text(&row.group),
+                Cell::text(&row.wait),
+                Cell::text(&row.interval),
+                Cell::both(row.repeat.as_deref().unwrap_or("never"), row.repeat.as_deref().unwrap_or_default()),
+                Cell::maybe(row.muted.as_deref()),
             ]
         })
         .collect();
     let nothing = "nobody: no route takes these labels, and [route] names no receivers";
-    Listing { columns: COLUMNS, rows, json: &told, nothing }.print(context)?;
+    Listing { columns: COLUMNS, rows, json: &receivers, nothing }.print(invocation)?;
     Ok(Exit::Done)
 }
 
 /// A route as JSON has it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct RouteRow {
     depth: usize,
     matchers: Vec<String>,
     receivers: Vec<String>,
@@ -124,11 +119,11 @@ struct Shown {
     mute_time_intervals: Vec<String>,
 }
 
-fn show(tree: &RouteTree, context: &Context) -> anyhow::Result<Exit> {
-    let shown: Vec<Shown> = tree
+fn show(tree: &RouteTree, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let lines: Vec<RouteRow> = tree
         .lines()
         .into_iter()
-        .map(|line| Shown {
+        .map(|line| RouteRow {
             depth: line.depth,
             matchers: line.matchers,
             receivers: line.receivers.iter().map(|name| name.as_str().to_owned()).collect(),
@@ -141,18 +136,18 @@ fn show(tree: &RouteTree, context: &Context) -> anyhow::Result<Exit> {
             mute_time_intervals: line.mute,
         })
         .collect();
-    if context.format == Format::Json {
-        print::out(&print::json(&shown)?)?;
+    if invocation.format == OutputFormat::Json {
+        print::out(&print::json(&lines)?)?;
         return Ok(Exit::Done);
     }
-    if context.format == Format::Csv {
+    if invocation.format == OutputFormat::Csv {
         const CSV: &[Column] = &[
             Column("Depth", "depth", true),
             Column("Matchers", "matchers", false),
             Column("Receivers", "receivers", false),
             Column("Grouped by", "group", false),
         ];
-        let row = |line: &Shown| {
+        let row = |line: &RouteRow| {
             vec![
                 Cell::text(line.depth.to_string()),
                 Cell::text(line.matchers.join(", ")),
@@ -160,17 +155,17 @@ fn show(tree: &RouteTree, context: &Context) -> anyhow::Result<Exit> {
                 Cell::text(&line.group),
             ]
         };
-        print::out(&print::csv(CSV, &shown.iter().map(row).collect::<Vec<_>>()))?;
+        print::out(&print::csv(CSV, &lines.iter().map(row).collect::<Vec<_>>()))?;
         return Ok(Exit::Done);
     }
-    print::out(&tree_page(&shown))?;
+    print::out(&tree_page(&lines))?;
     Ok(Exit::Done)
 }
 
 /// The tree as people read it: what a route takes, who is told, and what differs from the route above.
-fn tree_page(lines: &[Shown]) -> String {
+fn tree_page(lines: &[RouteRow]) -> String {
     let mut page = String::new();
-    let mut above: Vec<&Shown> = Vec::new();
+    let mut above: Vec<&RouteRow> = Vec::new();
     for line in lines {
         above.truncate(line.depth);
         let parent = above.last().copied();

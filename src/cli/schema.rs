@@ -3,12 +3,12 @@
 use clap::{Args, ValueEnum};
 
 use super::{Exit, print};
-use crate::{config::load, rules, ruletest};
+use tools::ruletest;
 
 /// `schema`.
 #[derive(Debug, Args)]
 #[command(after_help = "An editor finds it by a first line such as\n  #:schema ./cliffwatch-rules.schema.json")]
-pub(super) struct Schema {
+pub(super) struct SchemaArgs {
     /// Of which file
     #[arg(value_enum, default_value_t)]
     of: Of,
@@ -25,11 +25,11 @@ enum Of {
     Tests,
 }
 
-pub(super) fn run(schema: &Schema) -> anyhow::Result<Exit> {
+pub(super) fn run(schema: &SchemaArgs) -> anyhow::Result<Exit> {
     let schema = match schema.of {
-        Of::Config => load::schema(),
+        Of::Config => daemon::config::schema(),
         Of::Rules => rules::schema::rules(),
-        Of::Tests => ruletest::schema::tests(),
+        Of::Tests => ruletest::schema::tests(&daemon::config::schema()),
     };
     print::out(&print::json(&schema)?)?;
     Ok(Exit::Done)

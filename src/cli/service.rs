@@ -1,32 +1,27 @@
 //! Commands of the data service: `serve`, `import`, `export`, `keys`.
 
-use std::{
-    io::IsTerminal as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
 use super::{
-    Context, Exit, Format, engine, parse_address,
+    Exit, Invocation, OutputFormat, parse_address,
     print::{self, Cell, Column, Listing},
-    shown,
+    run, shown,
+    terminal::ProgressBar,
 };
-use crate::{
-    app,
-    config::{Log, LogFormat},
-    diagnostic::harmless,
-    serve::{self as service, Folder, Options, Reach, Service, ServiceError},
-    store::catalog::CatalogError,
-};
+use daemon::app;
+use model::config::{LogFormat, LogSettings};
+use service::{DataFolder, MirrorScope, Options, Service, ServiceError};
+use store::catalog::CatalogError;
 
 /// The database of the service where no other is named.
 const DATABASE: &str = "service.db";
 
 /// Which database.
 #[derive(Debug, Args)]
-pub(super) struct Database {
+pub(super) struct DatabaseArgs {
     /// The database of the service
     #[arg(long, value_name = "FILE", default_value = DATABASE)]
     db: PathBuf,
@@ -34,7 +29,7 @@ pub(super) struct Database {
 
 /// `serve`.
 #[derive(Debug, Args)]
-pub(super) struct Serve {
+pub(super) struct ServeArgs {
     /// The database of the service [default: service.db]; with --mirror that of a daemon [default: of the config]
     #[arg(long, value_name = "FILE")]
     db: Option<PathBuf>,
@@ -66,16 +61,16 @@ pub(super) struct Serve {
 
 /// `import`.
 #[derive(Debug, Args)]
-pub(super) struct Import {
+pub(super) struct ImportArgs {
     /// A data folder, or the database of a daemon
     path: PathBuf,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseArgs,
 }
 
 /// `export`.
 #[derive(Debug, Args)]
-pub(super) struct Export {
+pub(super) struct ExportArgs {
     /// The folder to make
     folder: PathBuf,
     /// The database of the service, or of a daemon
@@ -85,7 +80,7 @@ pub(super) struct Export {
 
 /// `keys`.
 #[derive(Debug, Subcommand)]
-pub(super) enum Keys {
+pub(super) enum KeysCommand {
     /// Make a key and print it, once, alone on standard output
     Add {
         /// Whose it is
@@ -94,30 +89,30 @@ pub(super) enum Keys {
         #[arg(long, value_name = "N", default_value_t = 1000)]
         monthly_limit: u64,
         #[command(flatten)]
-        database: Database,
+        database: DatabaseArgs,
     },
     /// List keys: their names and use, never the keys
     List {
         #[command(flatten)]
-        database: Database,
+        database: DatabaseArgs,
     },
     /// Take a key away
     Revoke {
         /// Whose it is
         name: String,
         #[command(flatten)]
-        database: Database,
+        database: DatabaseArgs,
     },
 }
 
-pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
+pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let level = if serve.no_access_log { "info,cliffwatch::access=off" } else { "info" };
-    crate::log::start(&Log { format: LogFormat::Auto, level: level.to_owned() }, context.verbose)?;
+    daemon::log::start(&LogSettings { format: LogFormat::Auto, level: level.to_owned() }, invocation.verbose)?;
     let address = parse_address(&serve.listen, "--listen")?;
     let legacy = serve.legacy_listen.as_deref().map(|text| parse_address(text, "--legacy-listen")).transpose()?;
     let (db, keys, requests_per_minute) = if serve.mirror {
         // As the daemon's own mirror is, where nothing else is said.
-        let (config, _) = context.load()?;
+        let (config, _) = invocation.load()?;
         (
             serve.db.clone().unwrap_or(config.store.path),
             serve.keys.clone().or(config.mirror.keys),
@@ -127,14 +122,14 @@ pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
         (serve.db.clone().unwrap_or_else(|| DATABASE.into()), None, serve.requests_per_minute)
     };
     let options = Options {
-        access: if serve.require_key { service::Access::Keys } else { service::Access::KeysIfAny },
+        access: if serve.require_key { service::AccessPolicy::Keys } else { service::AccessPolicy::KeysIfAny },
         requests_per_minute,
         all_tokens: serve.all_tokens,
-        clock: context.clock.clone(),
+        clock: invocation.clock.clone(),
     };
-    engine::drive(async {
+    run::drive(async {
         let data = match serve.mirror {
-            true => Service::mirror(&db, Reach::unknown(), keys.as_deref(), options)?,
+            true => Service::mirror(&db, MirrorScope::unknown(), keys.as_deref(), options)?,
             false => Service::open(&db, options)?,
         };
         if data.token_count()? == 0 {
@@ -149,7 +144,7 @@ pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
         if is_open && ![Some(address), legacy].into_iter().flatten().all(|address| address.ip().is_loopback()) {
             anstream::eprintln!("no key is asked for: whoever reaches this address may read everything (`cliffwatch keys add`)");
         }
-        let bound = |bound: service::Bound| {
+        let bound = |bound: service::BoundAddresses| {
             let legacy = bound.legacy.map(|legacy| format!("\nlegacy http://{legacy}")).unwrap_or_default();
             // Whoever started us may have closed the pipe; serving goes on.
             print::out(&format!("listening http://{}{legacy}\n", bound.address)).ok();
@@ -159,47 +154,32 @@ pub(super) fn serve(serve: &Serve, context: &Context) -> anyhow::Result<Exit> {
     })
 }
 
-/// A bar on the terminal; nothing in a pipe.
-struct Progress {
+/// A bar that moves on by one step for each name.
+struct StepBar {
+    bar: ProgressBar,
     done: usize,
-    shows: bool,
 }
 
-impl Progress {
-    /// Width of the bar, characters.
-    const WIDTH: usize = 30;
-
+impl StepBar {
     fn new() -> Self {
-        Self { done: 0, shows: std::io::stderr().is_terminal() }
+        Self { bar: ProgressBar::new(), done: 0 }
     }
 
     fn step(&mut self, name: &str, total: usize) {
         self.done += 1;
-        if !self.shows {
-            return;
-        }
-        let filled = (self.done * Self::WIDTH).checked_div(total).unwrap_or(Self::WIDTH).min(Self::WIDTH);
-        let (bar, rest) = ("#".repeat(filled), "-".repeat(Self::WIDTH - filled));
-        let name: String = harmless(name).chars().take(40).collect();
-        anstream::eprint!("\r\x1b[2K[{bar}{rest}] {}/{total} {name}", self.done);
-    }
-
-    fn end(&self) {
-        if self.shows {
-            anstream::eprint!("\r\x1b[2K");
-        }
+        self.bar.show("", self.done, total, &format!("{}/{total} {name}", self.done));
     }
 }
 
-pub(super) fn import(import: &Import, context: &Context) -> anyhow::Result<Exit> {
+pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     // Looked at first, so that a wrong path leaves no empty database behind.
     let folder = match import.path.is_file() {
         true => None,
-        false => Some(Folder::open(&import.path)?),
+        false => Some(DataFolder::open(&import.path)?),
     };
     let db = &import.database.db;
-    let data = open(db, context)?;
-    let mut progress = Progress::new();
+    let data = open(db, invocation)?;
+    let mut progress = StepBar::new();
     let imported = match folder {
         Some(folder) => {
             let total = folder.file_count();
@@ -207,10 +187,10 @@ pub(super) fn import(import: &Import, context: &Context) -> anyhow::Result<Exit>
         }
         None => data.import_daemon(&import.path, |token, total| progress.step(token, total)),
     };
-    progress.end();
+    progress.bar.clear();
     let imported = imported?;
-    match context.format {
-        Format::Table => print::out(&format!(
+    match invocation.format {
+        OutputFormat::Table => print::out(&format!(
             "{} tokens, {} events, {} allocations, {} days of emission, {} burns, {} buybacks, {} investors with {} rounds: {}\n{}",
             imported.tokens,
             imported.events,
@@ -232,20 +212,20 @@ pub(super) fn import(import: &Import, context: &Context) -> anyhow::Result<Exit>
     Ok(Exit::Done)
 }
 
-pub(super) fn export(export: &Export, context: &Context) -> anyhow::Result<Exit> {
-    let data = open_existing(&export.db, context)?;
+pub(super) fn export(export: &ExportArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let data = open_existing(&export.db, invocation)?;
     let total = data.token_count()?;
-    let mut progress = Progress::new();
+    let mut progress = StepBar::new();
     let exported = data.export(&export.folder, |file| {
         // Tokens are counted, whatever number of files each has.
         if file.starts_with("unlock-events/") {
             progress.step(file, total);
         }
     });
-    progress.end();
+    progress.bar.clear();
     let exported = exported?;
-    match context.format {
-        Format::Table => {
+    match invocation.format {
+        OutputFormat::Table => {
             print::out(&format!("{} tokens in {} files: {}\n", exported.tokens, exported.files, shown(&export.folder)))?;
         }
         _ => print::out(&print::json(&exported)?)?,
@@ -253,40 +233,40 @@ pub(super) fn export(export: &Export, context: &Context) -> anyhow::Result<Exit>
     Ok(Exit::Done)
 }
 
-fn options(context: &Context) -> Options {
-    Options { clock: context.clock.clone(), ..Options::default() }
+fn options(invocation: &Invocation) -> Options {
+    Options { clock: invocation.clock.clone(), ..Options::default() }
 }
 
 /// Opens the database of the service, making it where it is not there.
-fn open(db: &Path, context: &Context) -> anyhow::Result<Service> {
-    Ok(Service::open(db, options(context))?)
+fn open(db: &Path, invocation: &Invocation) -> anyhow::Result<Service> {
+    Ok(Service::open(db, options(invocation))?)
 }
 
 /// Opens a database that must be there: of the service, or of a daemon.
-fn open_existing(db: &Path, context: &Context) -> anyhow::Result<Service> {
+fn open_existing(db: &Path, invocation: &Invocation) -> anyhow::Result<Service> {
     std::fs::metadata(db).with_context(|| {
         format!("cannot read {}: `--db FILE` names a database, `cliffwatch import PATH --db FILE` makes one", shown(db))
     })?;
-    match Service::open(db, options(context)) {
+    match Service::open(db, options(invocation)) {
         Err(ServiceError::Catalog(CatalogError::Foreign { .. })) => {
-            Ok(Service::mirror(db, Reach::unknown(), None, options(context))?)
+            Ok(Service::mirror(db, MirrorScope::unknown(), None, options(invocation))?)
         }
         opened => Ok(opened?),
     }
 }
 
-pub(super) fn keys(keys: &Keys, context: &Context) -> anyhow::Result<Exit> {
+pub(super) fn keys(keys: &KeysCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     match keys {
-        Keys::Add { name, monthly_limit, database: Database { db } } => {
+        KeysCommand::Add { name, monthly_limit, database: DatabaseArgs { db } } => {
             if !db.exists() {
                 anstream::eprintln!("{} is new: it holds this key, and no data", shown(db));
             }
-            let key = open(db, context)?.add_key(name, *monthly_limit)?;
+            let key = open(db, invocation)?.add_key(name, *monthly_limit)?;
             print::out(&format!("{key}\n"))?;
             anstream::eprintln!("keep it now: it is shown this once and stored only as a hash");
         }
-        Keys::List { database: Database { db } } => {
-            let keys = open_existing(db, context)?.keys()?;
+        KeysCommand::List { database: DatabaseArgs { db } } => {
+            let keys = open_existing(db, invocation)?.keys()?;
             let columns = [
                 Column("name", "name", false),
                 Column("used", "used", true),
@@ -309,10 +289,10 @@ pub(super) fn keys(keys: &Keys, context: &Context) -> anyhow::Result<Exit> {
                 })
                 .collect();
             let nothing = "there are no keys: `cliffwatch keys add NAME` makes one".to_owned();
-            Listing { columns: &columns, rows, json: &keys, nothing: &nothing }.print(context)?;
+            Listing { columns: &columns, rows, json: &keys, nothing: &nothing }.print(invocation)?;
         }
-        Keys::Revoke { name, database: Database { db } } => {
-            if !open_existing(db, context)?.revoke_key(name)? {
+        KeysCommand::Revoke { name, database: DatabaseArgs { db } } => {
+            if !open_existing(db, invocation)?.revoke_key(name)? {
                 anyhow::bail!("no key of the name {name:?} is in use");
             }
             anstream::eprintln!("{name}: revoked");

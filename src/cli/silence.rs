@@ -3,25 +3,25 @@
 use clap::{Args, Subcommand};
 
 use super::{
-    Context, Exit, Format, UsageError, parse_span, parse_time,
+    Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time,
     print::{self, Cell, Column, Listing},
 };
-use crate::{
+use model::{
     config::Span,
-    diagnostic::harmless,
     format,
-    silence::{Preview, SilenceState, SilenceView, Wish, read_matchers},
-    store::{Access, Store},
+    silence::{SilencePreview, SilenceRequest, SilenceState, SilenceView, read_matchers},
     supply::Timestamp,
+    text::harmless,
 };
+use store::{Access, Store};
 
 /// `silence`.
 #[derive(Debug, Subcommand)]
-pub(super) enum Silences {
+pub(super) enum SilenceCommand {
     /// Hold back what is said of alerts with these labels
-    Add(Add),
+    Add(AddSilenceArgs),
     /// List silences
-    List(List),
+    List(SilenceListArgs),
     /// End silences now
     Expire {
         /// Ids of silences
@@ -32,7 +32,7 @@ pub(super) enum Silences {
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("end").required(true).multiple(false))]
-pub(super) struct Add {
+pub(super) struct AddSilenceArgs {
     /// What it takes, such as token=arbitrum or 'severity!~"critical|page"'; all must hold
     #[arg(required = true, value_name = "MATCHER")]
     matchers: Vec<String>,
@@ -57,7 +57,7 @@ pub(super) struct Add {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct List {
+pub(super) struct SilenceListArgs {
     /// Those that are over too
     #[arg(long)]
     all: bool,
@@ -80,39 +80,43 @@ const COLUMNS: &[Column] = &[
     Column("Comment", "comment", false),
 ];
 
-pub(super) async fn run(command: &Silences, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load()?;
+pub(super) async fn run(command: &SilenceCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load()?;
     let is_look = match command {
-        Silences::Add(add) => add.dry_run,
-        Silences::List(_) => true,
-        Silences::Expire { .. } => false,
+        SilenceCommand::Add(add) => add.dry_run,
+        SilenceCommand::List(_) => true,
+        SilenceCommand::Expire { .. } => false,
     };
-    let store = context.open(&config, if is_look { Access::Read } else { Access::Beside }).await?;
+    let store = invocation.open(&config, if is_look { Access::Read } else { Access::Beside }).await?;
     let exit = match command {
-        Silences::Add(wish) => add(wish, &store, context).await,
-        Silences::List(list) => show(list, &store, context).await,
-        Silences::Expire { ids } => expire(ids, &store, context).await,
+        SilenceCommand::Add(wish) => add(wish, &store, invocation).await,
+        SilenceCommand::List(list) => show(list, &store, invocation).await,
+        SilenceCommand::Expire { ids } => expire(ids, &store, invocation).await,
     };
     store.close().await?;
     exit
 }
 
-async fn add(add: &Add, store: &Store, context: &Context) -> anyhow::Result<Exit> {
-    let now = context.clock.now();
-    let usage = |error: crate::silence::SilenceError| anyhow::Error::from(UsageError(error.to_string()));
+async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let now = invocation.clock.now();
+    let usage = |error: model::silence::SilenceError| anyhow::Error::from(UsageError(error.to_string()));
     let matchers = read_matchers(add.matchers.iter().map(String::as_str)).map_err(usage)?;
     let begin = add.from.unwrap_or(now);
     let ends_at = match (add.until, add.span) {
         (Some(until), _) => until,
         (None, span) => begin.checked_add_signed(span.unwrap_or_default().delta()).unwrap_or(begin),
     };
-    let wish = Wish { matchers, author: add.author.clone(), comment: add.comment.clone(), starts_at: add.from, ends_at };
+    let wish =
+        SilenceRequest { matchers, author: add.author.clone(), comment: add.comment.clone(), starts_at: add.from, ends_at };
     let silence = wish.grant(now).map_err(usage)?;
-    let preview = store.preview(silence.matchers.clone(), now).await?;
+    let preview = {
+        let matchers = silence.matchers.clone();
+        store.preview(move |open, last_week| SilencePreview::of(&matchers, open, last_week), now).await?
+    };
     if !add.dry_run {
         store.put_silence(silence.clone()).await?;
     }
-    if context.format == Format::Json {
+    if invocation.format == OutputFormat::Json {
         let silence = (!add.dry_run).then(|| SilenceView::of(silence.clone(), now));
         print::out(&print::json(&serde_json::json!({ "silence": silence, "hides": preview }))?)?;
         return Ok(Exit::Done);
@@ -121,7 +125,7 @@ async fn add(add: &Add, store: &Store, context: &Context) -> anyhow::Result<Exit
     let done = if add.dry_run { "would hold until" } else { "holds until" };
     anstream::eprintln!("{} {done} {end}: {}", harmless(&silence.matchers_line()), preview.sentence());
     if add.dry_run {
-        hidden(&preview, context)?;
+        hidden(&preview, invocation)?;
     } else {
         // Alone on standard output, for scripts that end it later.
         print::out(&format!("{}\n", silence.id))?;
@@ -129,7 +133,7 @@ async fn add(add: &Add, store: &Store, context: &Context) -> anyhow::Result<Exit
     Ok(Exit::Done)
 }
 
-fn hidden(preview: &Preview, context: &Context) -> anyhow::Result<()> {
+fn hidden(preview: &SilencePreview, invocation: &Invocation) -> anyhow::Result<()> {
     let rows = preview
         .alerts
         .iter()
@@ -142,11 +146,11 @@ fn hidden(preview: &Preview, context: &Context) -> anyhow::Result<()> {
             ]
         })
         .collect();
-    Listing { columns: HIDDEN, rows, json: &preview.alerts, nothing: "no alert that is open now" }.print(context)
+    Listing { columns: HIDDEN, rows, json: &preview.alerts, nothing: "no alert that is open now" }.print(invocation)
 }
 
-async fn show(list: &List, store: &Store, context: &Context) -> anyhow::Result<Exit> {
-    let now = context.clock.now();
+async fn show(list: &SilenceListArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let now = invocation.clock.now();
     let silences = store.silences((!list.all).then_some(now)).await?;
     let silences: Vec<SilenceView> = silences.into_iter().map(|silence| SilenceView::of(silence, now)).collect();
     let rows = silences
@@ -165,12 +169,12 @@ async fn show(list: &List, store: &Store, context: &Context) -> anyhow::Result<E
         })
         .collect();
     Listing { columns: COLUMNS, rows, json: &silences, nothing: "no silence holds; --all shows those that are over" }
-        .print(context)?;
+        .print(invocation)?;
     Ok(Exit::Done)
 }
 
-async fn expire(ids: &[String], store: &Store, context: &Context) -> anyhow::Result<Exit> {
-    let now = context.clock.now();
+async fn expire(ids: &[String], store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let now = invocation.clock.now();
     let mut exit = Exit::Done;
     for id in ids {
         if store.expire_silence(id.clone(), now).await? {

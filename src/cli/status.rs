@@ -3,54 +3,55 @@
 use std::fmt::Write as _;
 
 use super::{
-    Context, Exit, Format, UsageError, engine,
+    Exit, Invocation, OutputFormat, UsageError,
     print::{self, Cell, Column},
-    width,
+    rule_check, width,
 };
-use crate::{
-    diagnostic::harmless,
+use daemon::ui::view::{RulesView, StatusParts, StatusView, age, bytes};
+use engine::digest_schedule;
+use model::{
     digest,
-    notify::unsubscribe,
     silence::{SilenceState, SilenceView},
-    store::Access,
-    ui::view::{RulesView, StatusParts, StatusView, age, bytes},
+    text::harmless,
 };
+use notify::unsubscribe;
+use store::Access;
 
-pub(super) async fn run(context: &Context) -> anyhow::Result<Exit> {
-    if context.format == Format::Csv {
+pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
+    if invocation.format == OutputFormat::Csv {
         return Err(UsageError("`status` is no list: use --format table or json".to_owned()).into());
     }
-    let (config, loaded) = context.load()?;
-    let store = context.open(&config, Access::Read).await?;
+    let (config, loaded) = invocation.load()?;
+    let store = invocation.open(&config, Access::Read).await?;
     let counts = store.counts().await?;
     let endpoints = store.poll_stats().await?;
     let credit = store.credit().await?;
-    let troubles = store.source_alerts().await?;
-    let now = context.clock.now();
-    let telling = store.telling(now, now - digest::DAY).await?;
-    let plans = digest::plans(&config.receivers).map_err(anyhow::Error::msg)?;
+    let incidents = store.source_alerts().await?;
+    let now = invocation.clock.now();
+    let notifications = store.notification_overview(now, now - digest::DAY).await?;
+    let plans = digest_schedule::plans(&config.receivers).map_err(anyhow::Error::msg)?;
     let status = StatusView::of(StatusParts {
         now,
         counts: &counts,
         endpoints: &endpoints,
         credit: &credit,
-        troubles: &troubles,
+        incidents: &incidents,
         receivers: config.receivers.iter().map(|receiver| receiver.name.clone()).collect(),
-        telling: &telling,
+        notifications: &notifications,
         digests: &plans,
         subscribers: &unsubscribe::subscribers(&config.receivers),
         database: config.store.path.clone(),
-        rules: rules(&engine::check_rules(&config, &loaded, context)),
+        rules: rules(&rule_check::check_rules(&config, &loaded, invocation)),
         daemon: None,
     });
-    let page = if context.format == Format::Json { print::json(&status)? } else { text(&status, width()) };
+    let page = if invocation.format == OutputFormat::Json { print::json(&status)? } else { text(&status, width()) };
     print::out(&page)?;
     Ok(Exit::Done)
 }
 
-fn rules(checked: &engine::CheckedRules) -> RulesView {
-    let ordered = crate::diagnostic::in_order(&checked.diagnostics, &checked.sources);
-    let problem = crate::diagnostic::summary(&ordered);
+fn rules(checked: &rule_check::CheckedRules) -> RulesView {
+    let ordered = model::diagnostic::in_order(&checked.diagnostics, &checked.sources);
+    let problem = model::diagnostic::summary(&ordered);
     RulesView {
         count: Some(checked.count),
         problem: (!problem.is_empty()).then(|| format!("{problem} in the rule files: `cliffwatch check` shows them")),
@@ -71,6 +72,26 @@ fn silences(silences: &[SilenceView]) -> String {
 /// The status for people.
 fn text(status: &StatusView, width: Option<u16>) -> String {
     let mut page = String::new();
+    for (name, line) in lines(status) {
+        let _ = writeln!(page, "{name:<10}{}", harmless(&line));
+    }
+    for incident in &status.troubles {
+        let _ = writeln!(page, "{:<10}{}", "trouble", harmless(incident));
+    }
+    if !status.endpoints.is_empty() {
+        let _ = write!(page, "\n{}", endpoints(status, width));
+    }
+    if !status.outbox.is_empty() {
+        let _ = write!(page, "\n{}", receivers(status, width));
+    }
+    if !status.digests.is_empty() {
+        let _ = write!(page, "\n{}", print::table(&super::digest::COLUMNS, &super::digest::rows(&status.digests), width));
+    }
+    page
+}
+
+/// What stands in one line each, by name.
+fn lines(status: &StatusView) -> [(&'static str, String); 9] {
     let source = match status.source_up {
         None => "never asked: run `cliffwatch run` or `cliffwatch poll`",
         Some(true) => "up",
@@ -90,7 +111,7 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
         .filter(|(_, count)| **count > 0)
         .map(|(resource, count)| format!("{count} {resource}"))
         .collect::<Vec<_>>();
-    let lines = [
+    [
         ("source", source.to_owned()),
         ("credits", format!("{used}{spent}{reset}; {} today", credits.spent_today)),
         ("tokens", format!("{} known, {} listed", status.tokens, status.tokens_listed)),
@@ -117,79 +138,74 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
             },
         ),
         ("database", format!("{}, {}", status.database.path, bytes(status.database.bytes))),
+    ]
+}
+
+fn endpoints(status: &StatusView, width: Option<u16>) -> String {
+    let columns = [
+        Column("Endpoint", "", false),
+        Column("Last success", "", false),
+        Column("Age", "", true),
+        Column("Feeds", "", true),
+        Column("Failing", "", true),
+        Column("Error", "", false),
     ];
-    for (name, line) in lines {
-        let _ = writeln!(page, "{name:<10}{}", harmless(&line));
-    }
-    for trouble in &status.troubles {
-        let _ = writeln!(page, "{:<10}{}", "trouble", harmless(trouble));
-    }
-    if !status.endpoints.is_empty() {
-        let columns = [
-            Column("Endpoint", "", false),
-            Column("Last success", "", false),
-            Column("Age", "", true),
-            Column("Feeds", "", true),
-            Column("Failing", "", true),
-            Column("Error", "", false),
-        ];
-        let rows: Vec<_> = status
-            .endpoints
-            .iter()
-            .map(|endpoint| {
-                vec![
-                    Cell::text(endpoint.endpoint.as_str()),
-                    Cell::time(endpoint.last_success),
-                    Cell::text(endpoint.age_seconds.map_or_else(|| "never".to_owned(), age)),
-                    Cell::text(endpoint.feeds.to_string()),
-                    Cell::text(endpoint.failing.to_string()),
-                    Cell::text(endpoint.last_error.clone().unwrap_or_default()),
-                ]
-            })
-            .collect();
-        let _ = write!(page, "\n{}", print::table(&columns, &rows, width));
-    }
-    if !status.outbox.is_empty() {
-        let columns = [
-            Column("Receiver", "", false),
-            Column("Waiting", "", true),
-            Column("Retrying", "", true),
-            Column("Oldest", "", true),
-            Column("Dead", "", true),
-            Column("Delivered", "", true),
-            Column("Held back", "", false),
-        ];
-        let rows: Vec<_> = status
-            .outbox
-            .iter()
-            .map(|row| {
-                vec![
-                    Cell::text(&row.receiver),
-                    Cell::text(row.pending.to_string()),
-                    Cell::text(row.retrying.to_string()),
-                    Cell::text(row.oldest_seconds.map(age).unwrap_or_default()),
-                    Cell::text(row.dead.to_string()),
-                    Cell::text(row.delivered.to_string()),
-                    Cell::text(row.held_words()),
-                ]
-            })
-            .collect();
-        let _ = write!(page, "\n{}", print::table(&columns, &rows, width));
-    }
-    if !status.digests.is_empty() {
-        let _ = write!(page, "\n{}", print::table(&super::digest::COLUMNS, &super::digest::rows(&status.digests), width));
-    }
-    page
+    let rows: Vec<_> = status
+        .endpoints
+        .iter()
+        .map(|endpoint| {
+            vec![
+                Cell::text(endpoint.endpoint.as_str()),
+                Cell::time(endpoint.last_success),
+                Cell::text(endpoint.age_seconds.map_or_else(|| "never".to_owned(), age)),
+                Cell::text(endpoint.feeds.to_string()),
+                Cell::text(endpoint.failing.to_string()),
+                Cell::text(endpoint.last_error.clone().unwrap_or_default()),
+            ]
+        })
+        .collect();
+    print::table(&columns, &rows, width)
+}
+
+fn receivers(status: &StatusView, width: Option<u16>) -> String {
+    let columns = [
+        Column("Receiver", "", false),
+        Column("Waiting", "", true),
+        Column("Retrying", "", true),
+        Column("Oldest", "", true),
+        Column("Dead", "", true),
+        Column("Delivered", "", true),
+        Column("Held back", "", false),
+    ];
+    let rows: Vec<_> = status
+        .outbox
+        .iter()
+        .map(|row| {
+            vec![
+                Cell::text(&row.receiver),
+                Cell::text(row.pending.to_string()),
+                Cell::text(row.retrying.to_string()),
+                Cell::text(row.oldest_seconds.map(age).unwrap_or_default()),
+                Cell::text(row.dead.to_string()),
+                Cell::text(row.delivered.to_string()),
+                Cell::text(row.held_words()),
+            ]
+        })
+        .collect();
+    print::table(&columns, &rows, width)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
+    use model::{
         alert::AlertState,
         config,
-        silence::{Wish, read_matchers},
-        store::model::{Counts, CreditState, DeliveryState, EndpointStat, HeldCount, OptOut, ReceiverCounts, Telling, Via},
+        rows::{
+            CreditState, DeliveryState, EndpointStat, NotificationOverview, OptOut, OptOutSource, ReceiverCounts, StoreCounts,
+            SuppressedCount,
+        },
+        silence::{SilenceRequest, read_matchers},
         supply::{Endpoint, Resource},
         wire,
     };
@@ -217,38 +233,42 @@ mod tests {
             ],
             oldest_pending: Some(time("2026-03-09T11:58:00Z")),
         };
-        let counts = Counts {
+        let counts = StoreCounts {
             tokens: 41,
             tokens_listed: 40,
             records: vec![(Resource::Unlock, 900)],
             alerts: vec![(AlertState::Firing, 3)],
             outbox: vec![outbox],
             database_bytes: 3 << 20,
-            ..Counts::default()
+            ..StoreCounts::default()
         };
-        let desk = config::Receiver {
+        let desk = config::ReceiverSettings {
             name: "desk".into(),
             kind: config::ReceiverKind::Email,
             to: vec!["desk@example.com".into(), "risk@example.com".into()],
-            digest: Some(config::Digest { at: "08:00".into(), timezone: Some("Europe/Paris".into()), ..Default::default() }),
+            digest: Some(config::DigestSettings {
+                at: "08:00".into(),
+                timezone: Some("Europe/Paris".into()),
+                ..Default::default()
+            }),
             ..Default::default()
         };
-        let plans = digest::plans(std::slice::from_ref(&desk)).unwrap();
-        let wish = Wish {
+        let plans = digest_schedule::plans(std::slice::from_ref(&desk)).unwrap();
+        let wish = SilenceRequest {
             matchers: read_matchers(["token=arbitrum"]).unwrap(),
             author: "ann".into(),
             comment: "known".into(),
             starts_at: None,
             ends_at: time("2026-03-09T18:00:00Z"),
         };
-        let held = HeldCount { receiver: "ops".into(), waiting: 2, silenced: 1, inhibited: 0, lately: 5 };
+        let held = SuppressedCount { receiver: "ops".into(), waiting: 2, silenced: 1, inhibited: 0, lately: 5 };
         let address = "risk@example.com".to_owned();
-        let telling = Telling {
+        let notifications = NotificationOverview {
             silences: vec![wish.grant(now).unwrap()],
             held: vec![held],
-            opt_outs: vec![OptOut { receiver: "desk".into(), address, at: now, via: Via::Link }],
+            opt_outs: vec![OptOut { receiver: "desk".into(), address, at: now, via: OptOutSource::Link }],
             digests: vec![("digest/desk".to_owned(), time("2026-03-09T07:00:00Z"))],
-            ..Telling::default()
+            ..NotificationOverview::default()
         };
         let credit =
             CreditState { used: Some(120), limit: Some(1000), reset_at: Some(time("2026-04-01")), ..CreditState::default() };
@@ -257,9 +277,9 @@ mod tests {
             counts: &counts,
             endpoints: &[stat],
             credit: &credit,
-            troubles: &[],
+            incidents: &[],
             receivers: vec!["desk".to_owned(), "ops".to_owned()],
-            telling: &telling,
+            notifications: &notifications,
             digests: &plans,
             subscribers: &unsubscribe::subscribers(&[desk]),
             database: "cliffwatch.db".into(),

@@ -6,12 +6,12 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::{Context, Exit, Format, UsageError, print, shown};
-use crate::ruletest::{self, Outcome, Setup, report};
+use super::{Exit, Invocation, OutputFormat, UsageError, print, shown};
+use tools::ruletest::{self, TestOutcome, TestSetup, report};
 
 /// Run the tests of the rules.
 #[derive(Debug, Args)]
-pub(super) struct Test {
+pub(super) struct TestArgs {
     /// Test files; if none are given, tests/*.toml beside the rules of the config
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -23,21 +23,21 @@ pub(super) struct Test {
     junit: Option<PathBuf>,
 }
 
-pub(super) fn run(test: &Test, context: &Context) -> anyhow::Result<Exit> {
-    if context.format == Format::Csv {
+pub(super) fn run(test: &TestArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    if invocation.format == OutputFormat::Csv {
         return Err(UsageError("test results are printed as table or json; --junit FILE writes XML".to_owned()).into());
     }
-    let (config, loaded) = context.load()?;
+    let (config, loaded) = invocation.load()?;
     let files = if test.files.is_empty() { ruletest::files_beside(&config, &loaded.base_dir) } else { test.files.clone() };
     if files.is_empty() {
         anyhow::bail!(
             "there are no tests beside the rules: write one into rules/tests/, as `cliffwatch init` does, or name a file"
         );
     }
-    let setup = Setup { config: &config, base_dir: &loaded.base_dir, only: test.only.as_deref() };
+    let setup = TestSetup { config: &config, base_dir: &loaded.base_dir, only: test.only.as_deref() };
     let mut file = None;
     let outcomes = ruletest::run(&files, &setup, |outcome| {
-        if context.format != Format::Table {
+        if invocation.format != OutputFormat::Table {
             return;
         }
         if file.as_ref() != Some(&outcome.file) {
@@ -54,20 +54,21 @@ pub(super) fn run(test: &Test, context: &Context) -> anyhow::Result<Exit> {
         );
     }
     if let Some(path) = &test.junit {
-        std::fs::write(path, report::junit(&outcomes)).with_context(|| format!("{} cannot be written", shown(path)))?;
+        let xml = report::junit(&outcomes).context("the results cannot be written as XML")?;
+        std::fs::write(path, xml).with_context(|| format!("{} cannot be written", shown(path)))?;
     }
-    match context.format {
-        Format::Json => print::out(&print::json(&outcomes.iter().map(as_json).collect::<Vec<_>>())?)?,
+    match invocation.format {
+        OutputFormat::Json => print::out(&print::json(&outcomes.iter().map(as_json).collect::<Vec<_>>())?)?,
         _ => print::out(&format!("\n{}\n", report::summary(&outcomes)))?,
     }
-    Ok(if outcomes.iter().all(Outcome::is_passed) { Exit::Done } else { Exit::Failed })
+    Ok(if outcomes.iter().all(TestOutcome::is_passed) { Exit::Done } else { Exit::Failed })
 }
 
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
-fn as_json(outcome: &Outcome) -> serde_json::Value {
+fn as_json(outcome: &TestOutcome) -> serde_json::Value {
     let failures: Vec<_> = outcome
         .failures
         .iter()

@@ -1,6 +1,7 @@
 use clap::CommandFactory;
 
 use super::*;
+use model::wire;
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(std::iter::once("cliffwatch").chain(line.split_whitespace()))
@@ -33,7 +34,7 @@ fn help_tells_every_command() {
 fn flags_may_stand_behind_the_command() {
     let cli = parse("upcoming arb @portfolio --within 30d --min-value 5M --format json --now 2026-03-09 --config x.toml")
         .expect("good");
-    assert_eq!(cli.global.format, Format::Json);
+    assert_eq!(cli.global.format, OutputFormat::Json);
     assert_eq!(cli.global.now, wire::parse_timestamp("2026-03-09"));
     assert!(matches!(cli.command, Command::Upcoming(_)));
 }
@@ -75,7 +76,7 @@ fn exit_codes_are_those_that_scripts_know() {
     for (exit, code) in [(Exit::Done, 0), (Exit::Failed, 1), (Exit::WrongUsage, 2), (Exit::OnlyWarnings, 3)] {
         assert_eq!(ExitCode::from(exit), ExitCode::from(code));
     }
-    assert_eq!(tell(&UsageError("x".into()).into()), Exit::WrongUsage);
-    assert_eq!(tell(&anyhow::anyhow!("x")), Exit::Failed);
-    assert_eq!(tell(&std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()), Exit::Done);
+    assert_eq!(print_error(&UsageError("x".into()).into()), Exit::WrongUsage);
+    assert_eq!(print_error(&anyhow::anyhow!("x")), Exit::Failed);
+    assert_eq!(print_error(&std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()), Exit::Done);
 }

@@ -4,24 +4,25 @@ use clap::Args;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::{
-    Context, Exit, UsageError, parse_money, parse_span,
+    Exit, Invocation, UsageError, parse_money, parse_span,
     print::{Cell, Column, Listing},
 };
-use crate::{
+use daemon::ui::view::UnlockView;
+use model::{
     config::{Config, Span},
     diagnostic::closest,
     format,
-    store::{Access, Store, model::UpcomingFilter},
+    rows::UpcomingFilter,
     supply::TokenId,
-    ui::view::UnlockView,
 };
+use store::{Access, Store};
 
 /// Rows that are read where something is filtered here.
 const MAX_ROWS: u32 = 100_000;
 
 /// Show unlocks ahead.
 #[derive(Debug, Args)]
-pub(super) struct Upcoming {
+pub(super) struct UpcomingArgs {
     /// Tokens (slug or symbol), globs, or groups of the config (@portfolio); all if none is named
     tokens: Vec<String>,
     /// Only those that begin within this time, such as 30d
@@ -50,31 +51,31 @@ const COLUMNS: &[Column] = &[
 /// Columns that only CSV has, at the end.
 const TABLE_COLUMNS: usize = 7;
 
-pub(super) async fn run(asked: &Upcoming, context: &Context) -> anyhow::Result<Exit> {
-    let (config, _) = context.load()?;
-    let store = context.open(&config, Access::Read).await?;
-    let now = context.clock.now();
-    let wanted = Wanted::of(&asked.tokens, &config, &store).await?;
-    let is_filtered_here = wanted.globs.is_some() || asked.min_value.is_some();
+pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load()?;
+    let store = invocation.open(&config, Access::Read).await?;
+    let now = invocation.clock.now();
+    let wanted = Wanted::of(&args.tokens, &config, &store).await?;
+    let is_filtered_here = wanted.globs.is_some() || args.min_value.is_some();
     let filter = UpcomingFilter {
         tokens: wanted.globs.is_none().then_some(wanted.ids.clone()).filter(|ids| !ids.is_empty()),
         from: now,
-        until: asked.within.and_then(|within| now.checked_add_signed(within.delta())),
-        limit: if is_filtered_here { MAX_ROWS } else { asked.limit.saturating_add(1) },
+        until: args.within.and_then(|within| now.checked_add_signed(within.delta())),
+        limit: if is_filtered_here { MAX_ROWS } else { args.limit.saturating_add(1) },
     };
     let rows = store.upcoming(filter).await?;
     let mut views: Vec<UnlockView> = rows
         .iter()
         .filter(|row| wanted.has(&row.token.id))
         .filter_map(|row| UnlockView::of(row, now))
-        .filter(|view| asked.min_value.is_none_or(|least| view.cliff_value.is_some_and(|value| value >= least)))
+        .filter(|view| args.min_value.is_none_or(|least| view.cliff_value.is_some_and(|value| value >= least)))
         .collect();
-    if views.len() > asked.limit as usize {
-        views.truncate(asked.limit as usize);
-        anstream::eprintln!("more than {} unlocks: --limit shows more", asked.limit);
+    if views.len() > args.limit as usize {
+        views.truncate(args.limit as usize);
+        anstream::eprintln!("more than {} unlocks: --limit shows more", args.limit);
     }
     let nothing = nothing(views.is_empty(), &store).await?;
-    print(&views, nothing, context)
+    print(&views, nothing, invocation)
 }
 
 /// Why a list is empty: "nothing there" and "could not ask" must never look alike. Not asked where it is not.
@@ -92,8 +93,8 @@ pub(super) async fn nothing(is_empty: bool, store: &Store) -> anyhow::Result<&'s
     })
 }
 
-fn print(views: &[UnlockView], nothing: &str, context: &Context) -> anyhow::Result<Exit> {
-    let is_table = context.format == super::Format::Table;
+fn print(views: &[UnlockView], nothing: &str, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let is_table = invocation.format == super::OutputFormat::Table;
     let columns = if is_table { COLUMNS.get(..TABLE_COLUMNS).unwrap_or(COLUMNS) } else { COLUMNS };
     let rows = views
         .iter()
@@ -113,7 +114,7 @@ fn print(views: &[UnlockView], nothing: &str, context: &Context) -> anyhow::Resu
             row
         })
         .collect();
-    Listing { columns, rows, json: views, nothing }.print(context)?;
+    Listing { columns, rows, json: views, nothing }.print(invocation)?;
     Ok(Exit::Done)
 }
 

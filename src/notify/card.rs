@@ -5,31 +5,36 @@
 //! and is done there. The promise: the first line says token, size, share of the market cap and when, whatever the rule's own words
 //! are; those come next.
 
-use chrono::TimeDelta;
+mod changes;
+mod facts;
+mod headline;
+mod origin;
+mod schedule;
+
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{retry::describe, text};
-use crate::{
-    alert::{AlertBody, Notice, NoticeKind, SeriesPoint},
-    change::{AllocationChange, Change, Fact, FieldChange, ScheduleBrief},
+use super::text;
+use changes::change_rows;
+use facts::{facts, shares};
+use headline::{headline, says_more, summary, title, token_symbol};
+use model::{
+    alert::{AlertBody, AlertStatus, Notification, NotificationKind},
     format,
-    store::model::DueDelivery,
-    supply::{self, Interval, Precision, Resource, Timestamp},
+    rows::DueDelivery,
+    supply::Timestamp,
 };
+use origin::origin;
+use schedule::schedule;
+
+pub(super) use headline::nearness;
+pub(super) use schedule::{date_of, own_date};
 
 /// Longest title, characters.
 pub const MAX_TITLE_CHARS: usize = 200;
 
 /// Most rows of a table.
 const MAX_ROWS: usize = 12;
-
-/// Dates of the schedule that are told in words: before the one in question, and after it.
-const SCHEDULE_BEFORE: usize = 2;
-const SCHEDULE_AFTER: usize = 5;
-
-/// How long after the decision a message counts as late.
-const LATE: TimeDelta = TimeDelta::minutes(30);
 
 /// What one delivery tells, where to, and when.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +50,14 @@ pub struct Brief<'a> {
 impl<'a> Brief<'a> {
     /// What is told, in the order in which it was decided.
     #[must_use]
-    pub fn notices(&self) -> &'a [Notice] {
-        &self.delivery.notices
+    pub fn notifications(&self) -> &'a [Notification] {
+        &self.delivery.notifications
     }
 
     /// Alerts that it stands for, told or only counted.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.delivery.notices.len() + self.delivery.bundle.truncated as usize
+        self.delivery.notifications.len() + self.delivery.bundle.truncated as usize
     }
 
     /// Whether it tells one alert and nothing else: then there is room for all of it.
@@ -85,26 +90,26 @@ impl<'a> Brief<'a> {
     /// The first `max` alerts as cards.
     #[must_use]
     pub fn cards(&self, max: usize) -> Vec<Card> {
-        self.notices().iter().take(max).map(|notice| card(notice, self.now)).collect()
+        self.notifications().iter().take(max).map(|notice| card(notice, self.now)).collect()
     }
 
     /// What is told, in one line of at most `max_chars` characters: token, size, share, when, and how far away that is.
     #[must_use]
-    pub fn title(&self, share: Share, max_chars: usize) -> String {
-        let Some(first) = self.notices().first() else { return String::new() };
+    pub fn title(&self, share: ShareStyle, max_chars: usize) -> String {
+        let Some(first) = self.notifications().first() else { return String::new() };
         title(first, self.count(), share, self.now, max_chars)
     }
 
     /// What one of its alerts tells, in one line, as [`title`](Self::title).
     #[must_use]
-    pub fn line(&self, notice: &Notice, share: Share, max_chars: usize) -> String {
+    pub fn line(&self, notice: &Notification, share: ShareStyle, max_chars: usize) -> String {
         title(notice, 1, share, self.now, max_chars)
     }
 
     /// Token, size, share of the market cap and when, for one of its alerts; nothing that changes as time passes.
     #[must_use]
-    pub fn headline(&self, notice: &Notice) -> String {
-        headline(&notice.body, Share::Long)
+    pub fn headline(&self, notice: &Notification) -> String {
+        headline(&notice.body, ShareStyle::Long)
     }
 
     /// The address of our own pages, if it may be shown as a link.
@@ -116,19 +121,19 @@ impl<'a> Brief<'a> {
     /// Whether all that it tells is over.
     #[must_use]
     pub fn is_resolved(&self) -> bool {
-        !self.notices().is_empty() && self.notices().iter().all(|notice| is_resolved(&notice.body))
+        !self.notifications().is_empty() && self.notifications().iter().all(|notice| is_resolved(&notice.body))
     }
 
     /// The gravest tone of its alerts.
     #[must_use]
     pub fn tone(&self) -> Tone {
-        self.notices().iter().map(|notice| tone(&notice.body)).max().unwrap_or_default()
+        self.notifications().iter().map(|notice| tone(&notice.body)).max().unwrap_or_default()
     }
 }
 
 /// How the share of the market cap is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
+pub enum ShareStyle {
     /// `(2.77%)`, where room is scarce.
     Short,
     /// `(2.77% of market cap)`.
@@ -253,132 +258,8 @@ impl Card {
     }
 }
 
-/// The title of a message that tells `count` alerts, of which `notice` is the first.
-fn title(notice: &Notice, count: usize, share: Share, now: Timestamp, max_chars: usize) -> String {
-    let body = &notice.body;
-    let prefix = match notice.kind {
-        NoticeKind::Test => "[TEST] ",
-        _ if is_resolved(body) => "[RESOLVED] ",
-        NoticeKind::Source => "[SOURCE] ",
-        _ if body.labels.get("severity").is_some_and(|severity| severity.eq_ignore_ascii_case("critical")) => "[CRITICAL] ",
-        _ => "",
-    };
-    let several = if count > 1 { format!("{count} alerts: ") } else { String::new() };
-    // The end is what must not be cut: how near it is, or why it ended.
-    let tail = match is_resolved(body) {
-        true if body.reason.is_empty() => String::new(),
-        true => format!(" · {}", text::line(&body.reason, 60)),
-        false => nearness(notice, now).map(|near| format!(" · {near}")).unwrap_or_default(),
-    };
-    let taken = prefix.chars().count() + several.chars().count() + tail.chars().count();
-    format!("{prefix}{several}{}{tail}", text::line(&headline(body, share), max_chars.saturating_sub(taken).max(20)))
-}
-
-/// What is told, in one line: token, size, share of the market cap and when; where it is about no record, the rule's summary.
-fn headline(body: &AlertBody, share: Share) -> String {
-    let facts = facts_in_a_line(body, share);
-    let summary = summary(body);
-    match facts {
-        Some(facts) => text::line(&format!("{}: {facts}", token_symbol(body)), text::MAX_LINE_CHARS),
-        None if summary.is_empty() => text::line(&format!("{}: {}", token_symbol(body), body.rule), text::MAX_LINE_CHARS),
-        None => summary,
-    }
-}
-
-fn summary(body: &AlertBody) -> String {
-    body.annotations.get("summary").map(|summary| text::line(summary, text::MAX_LINE_CHARS)).unwrap_or_default()
-}
-
-/// `$33.15M (2.77%) unlocks on 16 Mar 2026`; None where there is neither a change nor a size nor a date.
-fn facts_in_a_line(body: &AlertBody, share: Share) -> Option<String> {
-    let record = body.record.as_ref().unwrap_or(&Value::Null);
-    let (size, percent) = size_of(body.resource, record);
-    let percent = percent.map(|percent| match share {
-        Share::Short => percent,
-        Share::Long => format!("{percent} of market cap"),
-    });
-    let size = match (size, percent) {
-        (Some(size), Some(percent)) => format!("{size} ({percent})"),
-        (Some(size), None) => size,
-        (None, Some(percent)) => percent,
-        (None, None) => String::new(),
-    };
-    if let Some(change) = &body.change {
-        let told = if change.summary.is_empty() { change.kind.as_str() } else { &change.summary };
-        let of = change.resource.or(body.resource).map_or("", Resource::as_str);
-        let size = if size.is_empty() { size } else { format!(" · {size}") };
-        return Some(format!("{of} {}{size}", text::line(told, text::MAX_LINE_CHARS)).trim().to_owned());
-    }
-    let what = match body.resource {
-        Some(Resource::Unlock) => "unlocks",
-        Some(Resource::Burn) => "burned",
-        Some(Resource::Buyback) => "bought back",
-        Some(Resource::Emission) => "emitted",
-        Some(Resource::Allocation) => "allocated",
-        Some(Resource::Funding) => "raised",
-        None => return None,
-    };
-    let when = body.when.as_deref().unwrap_or_default();
-    let parts: Vec<&str> = [size.as_str(), what, when].into_iter().filter(|part| !part.is_empty()).collect();
-    (parts.len() > 1).then(|| parts.join(" "))
-}
-
-fn token_symbol(body: &AlertBody) -> String {
-    let symbol = body.token.as_ref().map(|token| if token.symbol.is_empty() { &token.id } else { &token.symbol });
-    symbol.map_or_else(|| "Cliffwatch".into(), |symbol| text::line(symbol, 40))
-}
-
-/// Value (else amount) and share of the market cap, as far as the record has them.
-fn size_of(resource: Option<Resource>, record: &Value) -> (Option<String>, Option<String>) {
-    let number = |pointers: &[&str]| pointers.iter().find_map(|pointer| record.pointer(pointer)?.as_f64());
-    let (value, tokens): (&[&str], &[&str]) = match resource {
-        Some(Resource::Unlock) => (
-            &["/cliffUnlocks/cliffValue", "/cliffUnlocks/totalCliffValue", "/linearUnlocks/linearValue"],
-            &["/cliffUnlocks/cliffAmount", "/cliffUnlocks/totalCliffAmount", "/linearUnlocks/linearAmount"],
-        ),
-        Some(Resource::Burn) => (&["/value"], &["/amount"]),
-        Some(Resource::Buyback) => (&["/value"], &["/tokenAmount"]),
-        Some(Resource::Emission) => (&["/unlockValue", "/value"], &["/unlockAmount", "/amount"]),
-        Some(Resource::Funding) => (&["/totalAmountRaisedinThatRound"], &[]),
-        Some(Resource::Allocation) => (&[], &["/allocationAmount"]),
-        None => (&[], &[]),
-    };
-    let size =
-        number(value).map(format::usd).or_else(|| number(tokens).map(|tokens| format!("{} tokens", format::amount(tokens))));
-    (size, number(&["/cliffUnlocks/valueToMarketCap"]).map(format::percent))
-}
-
-/// How far away it is from `now`: `in 7 days`, `now`; nothing for what happened, has passed meanwhile, or has no date.
-pub(super) fn nearness(notice: &Notice, now: Timestamp) -> Option<String> {
-    let body = &notice.body;
-    let then = body.days_until.filter(|days| days.is_finite() && *days >= 0.0)?;
-    if body.change.is_some() {
-        return None;
-    }
-    let days = then - supply::days((now - notice.at).max(TimeDelta::zero()));
-    if then > 0.0 && days <= 0.0 {
-        // Whether it is over or, as a month, just on, is not known here.
-        return None;
-    }
-    let days = days.max(0.0);
-    let hours = days * 24.0;
-    // A date that is no more exact than a day says no hours.
-    let is_instant = body.when.as_deref().is_some_and(|when| when.contains(':'));
-    Some(if days == 0.0 {
-        "now".into()
-    } else if hours < 1.0 && is_instant {
-        "within the hour".into()
-    } else if hours < 36.0 && is_instant {
-        format!("in {hours:.0} h")
-    } else if days < 1.0 {
-        "in less than a day".into()
-    } else {
-        format!("in {days:.0} {}", if days.round() <= 1.0 { "day" } else { "days" })
-    })
-}
-
 fn is_resolved(body: &AlertBody) -> bool {
-    body.status == "resolved"
+    body.status == AlertStatus::Resolved
 }
 
 fn tone(body: &AlertBody) -> Tone {
@@ -393,16 +274,16 @@ fn tone(body: &AlertBody) -> Tone {
 }
 
 /// What a message shows of one notice.
-fn card(notice: &Notice, now: Timestamp) -> Card {
+fn card(notice: &Notification, now: Timestamp) -> Card {
     let body = &notice.body;
     let severity = body.labels.get("severity").map(|severity| text::line(severity, 40)).unwrap_or_default();
     let reason = text::line(&body.reason, 80);
     let badge = match notice.kind {
         _ if is_resolved(body) && reason.is_empty() => "Resolved".to_owned(),
         _ if is_resolved(body) => format!("Resolved: {reason}"),
-        NoticeKind::Test => "Test".into(),
-        NoticeKind::Reminder => "Reminder".into(),
-        NoticeKind::Digest => "Digest".into(),
+        NotificationKind::Test => "Test".into(),
+        NotificationKind::Reminder => "Reminder".into(),
+        NotificationKind::Digest => "Digest".into(),
         _ if severity.is_empty() => "Alert".into(),
         _ => capitalized(&severity),
     };
@@ -417,7 +298,7 @@ fn card(notice: &Notice, now: Timestamp) -> Card {
         facts.retain(|(name, _)| *name != "Date");
     }
     let annotation = |name: &str| body.annotations.get(name).map(String::as_str).unwrap_or_default();
-    let headline = headline(body, Share::Short);
+    let headline = headline(body, ShareStyle::Short);
     let summary = summary(body);
     Card {
         badge,
@@ -429,9 +310,9 @@ fn card(notice: &Notice, now: Timestamp) -> Card {
         },
         summary: if says_more(&summary, &headline) { summary } else { String::new() },
         headline,
-        first_line: title(notice, 1, Share::Long, now, MAX_TITLE_CHARS),
+        first_line: title(notice, 1, ShareStyle::Long, now, MAX_TITLE_CHARS),
         description: match notice.kind {
-            NoticeKind::Digest => text::paragraph(annotation("description"), text::MAX_DIGEST_CHARS),
+            NotificationKind::Digest => text::paragraph(annotation("description"), text::MAX_DIGEST_CHARS),
             _ => text::paragraph(annotation("description"), text::MAX_PARAGRAPH_CHARS),
         },
         facts,
@@ -444,271 +325,6 @@ fn card(notice: &Notice, now: Timestamp) -> Card {
     }
 }
 
-/// Whether a rule's summary says anything that the headline does not: another wording of the same facts is not worth a second line.
-fn says_more(summary: &str, headline: &str) -> bool {
-    const FILLERS: [&str; 8] = ["to", "unlock", "unlocks", "of", "market", "cap", "on", "in"];
-    fn words(text: &str) -> impl Iterator<Item = &str> {
-        text.split_whitespace().map(|word| word.trim_matches([':', ',', '.', ';', '(', ')'])).filter(|word| !word.is_empty())
-    }
-    let known: Vec<&str> = words(headline).chain(FILLERS).collect();
-    words(summary).any(|word| !known.contains(&word))
-}
-
-/// The date of the record itself, which its schedule holds.
-pub(super) fn own_date(body: &AlertBody) -> Option<Timestamp> {
-    let date = body.record.as_ref()?.get("unlockDate")?.as_str()?;
-    crate::wire::parse_timestamp(date).filter(|date| body.series.iter().any(|point| point.at == *date))
-}
-
-/// A date of the schedule in words, no more exact than it is: `16 Mar 2026`, `March 2026`.
-pub(super) fn date_of(point: &SeriesPoint) -> String {
-    match Interval::of(point.at, point.precision.max(Precision::Day)) {
-        Some(interval) => capitalized(format::when(&interval).trim_start_matches("on ").trim_start_matches("in ")),
-        None => String::new(),
-    }
-}
-
-/// The dates around the one in question, in words.
-fn schedule(body: &AlertBody) -> Vec<(String, String, bool)> {
-    let Some(own) = own_date(body) else { return Vec::new() };
-    let at = body.series.iter().position(|point| point.at == own).unwrap_or_default();
-    let row = |point: &SeriesPoint| (date_of(point), format::amount(point.amount), point.at == own);
-    let shown = SCHEDULE_BEFORE.min(at) + 1 + SCHEDULE_AFTER;
-    let rows: Vec<_> = body.series.iter().skip(at.saturating_sub(SCHEDULE_BEFORE)).take(shown).map(row).collect();
-    // Alone, it says nothing that the facts do not.
-    if rows.len() > 1 { rows } else { Vec::new() }
-}
-
-/// The facts of the record, most telling first.
-fn facts(notice: &Notice, record: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
-    let body = &notice.body;
-    let mut facts: Vec<(&'static str, String)> = Vec::new();
-    if let Some(when) = &body.when {
-        let near = if is_resolved(body) { None } else { nearness(notice, now) };
-        let when = text::line(when, 80);
-        let when = when.strip_prefix("on ").map_or(when.clone(), str::to_owned);
-        let when = capitalized(&when);
-        facts.push(("Date", near.map_or(when.clone(), |near| format!("{when} ({near})"))));
-    }
-    for (label, pointers, unit) in FACTS {
-        let found = pointers.iter().find_map(|pointer| unit.show(record.pointer(pointer)?));
-        if let Some(value) = found {
-            facts.push((label, value));
-        }
-    }
-    facts
-}
-
-/// How a field of a record is shown.
-#[derive(Clone, Copy)]
-enum Unit {
-    Usd,
-    Tokens,
-    Percent,
-    Text,
-    Texts,
-}
-
-impl Unit {
-    fn show(self, value: &Value) -> Option<String> {
-        let shown = match self {
-            Unit::Usd => format::usd(finite(value)?),
-            Unit::Tokens => format!("{} tokens", format::amount(finite(value)?)),
-            Unit::Percent => format::percent(finite(value)?),
-            Unit::Text => text::line(value.as_str()?, text::MAX_LINE_CHARS),
-            Unit::Texts => {
-                let texts: Vec<String> =
-                    value.as_array()?.iter().filter_map(Value::as_str).take(5).map(|each| text::line(each, 80)).collect();
-                texts.join(", ")
-            }
-        };
-        (!shown.is_empty()).then_some(shown)
-    }
-}
-
-fn finite(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|number| number.is_finite())
-}
-
-/// What is shown of a record: label, where it is (the first that is there), unit. Each resource has some of them.
-const FACTS: &[(&str, &[&str], Unit)] = &[
-    (
-        "Amount",
-        &[
-            "/cliffUnlocks/cliffAmount",
-            "/cliffUnlocks/totalCliffAmount",
-            "/tokenAmount",
-            "/unlockAmount",
-            "/allocationAmount",
-            "/amount",
-        ],
-        Unit::Tokens,
-    ),
-    ("Value", &["/cliffUnlocks/cliffValue", "/cliffUnlocks/totalCliffValue", "/unlockValue", "/value"], Unit::Usd),
-    ("Of market cap", &["/cliffUnlocks/valueToMarketCap"], Unit::Percent),
-    ("Begins to unlock", &["/linearUnlocks/linearAmount"], Unit::Tokens),
-    ("Worth", &["/linearUnlocks/linearValue"], Unit::Usd),
-    ("A day", &["/linearUnlocks/dailyAmount"], Unit::Tokens),
-    ("Raised", &["/totalAmountRaisedinThatRound", "/amountRaised"], Unit::Usd),
-    ("Valuation", &["/valuation"], Unit::Usd),
-    (
-        "Price of a token",
-        &[
-            "/cliffUnlocks/allocationBreakdown/0/referencePrice",
-            "/cliffUnlocks/referencePrice",
-            "/linearUnlocks/allocationBreakdown/0/referencePrice",
-            "/referencePrice",
-            "/pricePerToken",
-        ],
-        Unit::Usd,
-    ),
-    ("Round", &["/roundName"], Unit::Text),
-    ("Investor", &["/investorName"], Unit::Text),
-    ("Event", &["/burnEventLabel", "/buybackEventLabel"], Unit::Text),
-    ("Type", &["/burnType", "/buybackType", "/allocationType"], Unit::Text),
-    ("Burned by", &["/metadata/burners"], Unit::Texts),
-    ("Reason", &["/metadata/burnReasons"], Unit::Texts),
-    ("Spent in", &["/spentUnit"], Unit::Text),
-    ("Buyer", &["/buyerAddress"], Unit::Text),
-    ("Target", &["/targetAddress"], Unit::Text),
-    ("Allocation", &["/allocationName"], Unit::Text),
-    ("Category", &["/standardAllocationName"], Unit::Text),
-    ("Unlocked", &["/allocationUnlockedAmount"], Unit::Tokens),
-    ("Locked", &["/allocationLockedAmount"], Unit::Tokens),
-    ("Share of supply", &["/trackedAllocationPercentage"], Unit::Percent),
-];
-
-/// Who gets how much, the largest first, and how many there are.
-fn shares(record: &Value) -> (Vec<(String, String, String)>, usize) {
-    let lists = [
-        ("/cliffUnlocks/allocationBreakdown", "cliffAmount", "cliffValue", ""),
-        ("/linearUnlocks/allocationBreakdown", "linearAmount", "linearValue", " (linear)"),
-        ("/allocations", "unlockAmount", "unlockValue", ""),
-    ];
-    let mut all = Vec::new();
-    for (list, amount, value, suffix) in lists {
-        for item in record.pointer(list).and_then(Value::as_array).into_iter().flatten() {
-            let number = |field: &str| item.get(field).and_then(finite);
-            let name = item.get("allocationName").or_else(|| item.get("standardAllocationName")).and_then(Value::as_str);
-            all.push((number(amount).unwrap_or_default(), name.unwrap_or("unnamed"), number(amount), number(value), suffix));
-        }
-    }
-    let total = all.len();
-    all.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let row = |(_, name, amount, value, suffix): (f64, &str, Option<f64>, Option<f64>, &str)| {
-        let name = format!("{}{suffix}", text::line(name, 80));
-        (name, amount.map(format::amount).unwrap_or_default(), value.map(format::usd).unwrap_or_default())
-    };
-    (all.into_iter().take(MAX_ROWS).map(row).collect(), total)
-}
-
-/// Before and after, as rows.
-fn change_rows(change: &Change) -> Vec<(String, String, String)> {
-    let mut rows = Vec::new();
-    if change.from.is_some() || change.to.is_some() {
-        let what = match (&change.from, &change.to) {
-            (Some(Fact::Time(_)), _) | (_, Some(Fact::Time(_))) => "Date",
-            (Some(Fact::Amount(_)), _) | (_, Some(Fact::Amount(_))) => "Amount",
-            _ => "Name",
-        };
-        let by = match (change.shift_days_min.zip(change.shift_days_max), change.shift_days, change.ratio) {
-            (Some((least, most)), ..) => format!(" ({})", format::shifts(least, most)),
-            (None, Some(days), _) => format!(" ({})", format::shift(days)),
-            (None, None, Some(ratio)) if ratio.is_finite() => format!(" ({})", format::ratio(ratio)),
-            _ => String::new(),
-        };
-        rows.push((what.to_owned(), fact(change.from.as_ref()), format!("{}{by}", fact(change.to.as_ref()))));
-    }
-    for AllocationChange { name, from, to, shift_days, .. } in &change.allocations {
-        let by = shift_days.map(|days| format!(" ({})", format::shift(days))).unwrap_or_default();
-        rows.push((text::line(name, 80), fact(from.as_ref()), format!("{}{by}", fact(to.as_ref()))));
-    }
-    for FieldChange { field, from, to } in &change.fields {
-        rows.push((text::line(field, 80), json(from), json(to)));
-    }
-    if let (Some(before), Some(after)) = (&change.before, &change.after) {
-        let mut row = |what: &str, show: fn(&ScheduleBrief) -> String| rows.push((what.to_owned(), show(before), show(after)));
-        row("Total", |brief| format::amount(brief.total));
-        row("Events", |brief| brief.events.to_string());
-        row("Next", |brief| {
-            brief.next.first().map_or("none".into(), |(at, amount)| format!("{}, {}", format::day(*at), format::amount(*amount)))
-        });
-        row("End", |brief| brief.end.map_or("none".into(), format::day));
-    }
-    rows
-}
-
-fn fact(fact: Option<&Fact>) -> String {
-    match fact {
-        None => "–".into(),
-        Some(Fact::Amount(amount)) => format::amount(*amount),
-        Some(Fact::Time(at)) => moment(*at),
-        Some(Fact::Text(name)) => text::line(name, 80),
-    }
-}
-
-fn json(value: &Value) -> String {
-    match value {
-        Value::Null => "–".into(),
-        Value::String(value) => text::line(value, 120),
-        other => text::line(&other.to_string(), 120),
-    }
-}
-
-/// An instant; its hour is said where it has one.
-fn moment(at: Timestamp) -> String {
-    if at.timestamp().rem_euclid(86_400) == 0 { format::day(at) } else { format::instant(at) }
-}
-
-/// Where it comes from and why it is told.
-fn origin(notice: &Notice, now: Timestamp) -> Vec<(&'static str, String)> {
-    let body = &notice.body;
-    let source = &body.source;
-    let late = now - notice.at;
-    let sent = || ("Sent", format!("{}, {} late", format::instant(now), describe(late)));
-    // A digest is no alert: only its time says something.
-    if notice.kind == NoticeKind::Digest {
-        let rows = [Some(("Decided", format::instant(notice.at))), (late >= LATE).then(sent)];
-        return rows.into_iter().flatten().collect();
-    }
-    let mut rows = vec![("Rule", text::line(&body.rule, 120))];
-    if !body.reason.is_empty() {
-        rows.push(("Told because", text::line(&body.reason, 120)));
-    }
-    let labels: Vec<String> = body
-        .labels
-        .iter()
-        .filter(|(name, _)| !matches!(name.as_str(), "alertname" | "token"))
-        .take(10)
-        .map(|(name, value)| format!("{}={}", text::line(name, 40), text::line(value, 80)))
-        .collect();
-    if !labels.is_empty() {
-        rows.push(("Labels", labels.join(", ")));
-    }
-    rows.push(("Since", format::instant(body.starts_at)));
-    if let Some(end) = body.ends_at {
-        rows.push(("Ended", format::instant(end)));
-    }
-    if let Some(origin) = &source.data_source {
-        rows.push(("Data source", text::line(origin, 120)));
-    }
-    if let Some(method) = &source.listed_method {
-        rows.push(("Listed as", text::line(method, 40)));
-    }
-    if let Some(at) = source.latest_update_date {
-        rows.push(("Source updated", format::instant(at)));
-    }
-    if let Some(at) = source.polled_at {
-        rows.push(("Polled", format::instant(at)));
-    }
-    rows.push(("Decided", format::instant(notice.at)));
-    if late >= LATE {
-        rows.push(sent());
-    }
-    rows.push(("Alert", text::line(notice.alert.as_str(), 80)));
-    rows
-}
-
 /// A link that may be shown: an address of the web, written plainly.
 pub(super) fn web_address(text: &str) -> Option<String> {
     let url = url::Url::parse(text.trim()).ok()?;
@@ -719,20 +335,4 @@ pub(super) fn web_address(text: &str) -> Option<String> {
 fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_summary_is_shown_where_it_says_more_than_the_headline() {
-        let headline = "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026, 13:00 UTC";
-        for same in ["", headline, "ARB: $33.15M to unlock on 16 Mar 2026", "ARB: $33.15M (2.77% of market cap) unlocks"] {
-            assert!(!says_more(same, headline), "{same}");
-        }
-        for more in ["Hedge ARB: $33.15M unlocks", "ARB: $33.15M unlocks on 17 Mar 2026", "ARB: $33.16M unlocks"] {
-            assert!(says_more(more, headline), "{more}");
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! From notices to a mail: subject, a text part that is complete on its own, and HTML with pictures for those who like it. Pure.
+//! From notifications to a mail: subject, a text part that is complete on its own, and HTML with pictures for those who like it. Pure.
 //!
 //! What the mail says is decided once, in [`Card`]; text and HTML are two renderings of the same cards. Texts of the source come
 //! harmless from there, and go through the template's escaping on their way into HTML.
@@ -9,12 +9,12 @@ use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
 use super::{
-    card::{self, Brief, Card, MAX_TITLE_CHARS, Share, Tone},
+    card::{self, Brief, Card, MAX_TITLE_CHARS, ShareStyle, Tone},
     picture::{self, Picture},
     text,
 };
-use crate::{
-    alert::{Notice, NoticeKind},
+use model::{
+    alert::{Notification, NotificationKind},
     digest::Digest,
     format,
 };
@@ -49,11 +49,11 @@ pub struct Mail {
 }
 
 #[derive(Serialize)]
-struct Page<'a> {
+struct MailPage<'a> {
     subject: &'a str,
     preview: &'a str,
-    list: Vec<Line<'a>>,
-    cards: Vec<Shown<'a>>,
+    list: Vec<ListedAlert<'a>>,
+    cards: Vec<ShownCard<'a>>,
     note: &'a str,
     rest: &'a str,
     external_url: Option<&'a str>,
@@ -63,7 +63,7 @@ struct Page<'a> {
 
 /// An alert in a line.
 #[derive(Serialize)]
-struct Line<'a> {
+struct ListedAlert<'a> {
     tone: Tone,
     headline: &'a str,
     /// How near it is, or why it is over.
@@ -72,7 +72,7 @@ struct Line<'a> {
 
 /// A card with its picture.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ShownCard<'a> {
     #[serde(flatten)]
     card: &'a Card,
     picture: Option<&'a Picture>,
@@ -92,18 +92,18 @@ type DigestPart = (&'static str, Vec<(String, String, String)>, u32);
 /// Writes the mail that tells `brief`; `unsubscribe` is where its recipient stops such mails. None where there is nothing to tell.
 #[must_use]
 pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
-    if brief.notices().is_empty() {
+    if brief.notifications().is_empty() {
         return None;
     }
     let cards = brief.cards(MAX_LINES);
     let rest = brief.rest(cards.len());
     let listed = if brief.count() > FEW { cards.as_slice() } else { &[] };
     let cards = cards.get(..DETAILED).filter(|_| !listed.is_empty()).unwrap_or(&cards);
-    let subject = brief.title(Share::Short, MAX_TITLE_CHARS);
+    let subject = brief.title(ShareStyle::Short, MAX_TITLE_CHARS);
     let external_url = brief.link();
     let note = brief.note();
     let receiver = text::line(brief.delivery.receiver.as_str(), text::MAX_LINE_CHARS);
-    let text = plain(&Plain {
+    let text = plain(&PlainPart {
         listed,
         cards,
         note: &note,
@@ -114,20 +114,20 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     });
     let mut pictures: Vec<Picture> = Vec::new();
     let mut at: Vec<Option<usize>> = Vec::new();
-    for (notice, card) in brief.notices().iter().zip(cards) {
+    for (notice, card) in brief.notifications().iter().zip(cards) {
         let drawn = if pictures.len() < MAX_PICTURES { picture::draw(&notice.body, card.tone, brief.now) } else { None };
         at.push(drawn.is_some().then_some(pictures.len()));
         pictures.extend(drawn.map(|picture| Picture { cid: format!("schedule-{}", pictures.len() + 1), ..picture }));
     }
-    let page = Page {
+    let page = MailPage {
         subject: &subject,
-        list: listed.iter().zip(brief.notices()).map(|(card, notice)| line_of(card, notice, brief)).collect(),
+        list: listed.iter().zip(brief.notifications()).map(|(card, notice)| line_of(card, notice, brief)).collect(),
         preview: cards.first().map_or("", |card| if card.summary.is_empty() { &card.token } else { &card.summary }),
         cards: cards
             .iter()
             .zip(&at)
-            .zip(brief.notices())
-            .map(|((card, at), notice)| Shown { card, picture: at.and_then(|at| pictures.get(at)), digest: tables(notice) })
+            .zip(brief.notifications())
+            .map(|((card, at), notice)| ShownCard { card, picture: at.and_then(|at| pictures.get(at)), digest: tables(notice) })
             .collect(),
         note: &note,
         rest: &rest,
@@ -141,17 +141,17 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
 }
 
 /// An alert of many.
-fn line_of<'a>(card: &'a Card, notice: &Notice, brief: &Brief<'_>) -> Line<'a> {
+fn line_of<'a>(card: &'a Card, notice: &Notification, brief: &Brief<'_>) -> ListedAlert<'a> {
     let aside = match card.tone {
         Tone::Good => card.badge.to_lowercase(),
         _ => card::nearness(notice, brief.now).unwrap_or_default(),
     };
-    Line { tone: card.tone, headline: &card.headline, aside }
+    ListedAlert { tone: card.tone, headline: &card.headline, aside }
 }
 
 /// The tables of a digest. None where the notice is none, or its facts cannot be read: then its text is shown.
-fn tables(notice: &Notice) -> Option<DigestTables> {
-    if notice.kind != NoticeKind::Digest {
+fn tables(notice: &Notification) -> Option<DigestTables> {
+    if notice.kind != NotificationKind::Digest {
         return None;
     }
     let digest: Digest = serde_json::from_value(notice.body.record.clone()?).ok()?;
@@ -172,7 +172,7 @@ fn tables(notice: &Notice) -> Option<DigestTables> {
     let changes =
         changes.map(|changed| (line(&changed.symbol), line(&changed.text), format!("seen {}", format::instant(changed.at))));
     let held = digest.held_back.iter().take(MAX_DIGEST_ROWS);
-    let held = held.map(|held| (line(&held.state), line(&held.summary), line(&held.rule)));
+    let held = held.map(|held| (held.state.to_string(), line(&held.summary), line(&held.rule)));
     let silences = digest.silences.iter().take(MAX_DIGEST_ROWS);
     let silences = silences.map(|silence| {
         let until = format!("until {}, by {}", format::instant(silence.until), silence.author);
@@ -208,7 +208,7 @@ fn tables(notice: &Notice) -> Option<DigestTables> {
 }
 
 /// The HTML part.
-fn render(page: &Page<'_>) -> Option<String> {
+fn render(page: &MailPage<'_>) -> Option<String> {
     static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
         let mut environment = Environment::new();
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -225,7 +225,7 @@ fn render(page: &Page<'_>) -> Option<String> {
 }
 
 /// What the text part shows.
-struct Plain<'a> {
+struct PlainPart<'a> {
     listed: &'a [Card],
     cards: &'a [Card],
     note: &'a str,
@@ -236,9 +236,9 @@ struct Plain<'a> {
 }
 
 /// The text part.
-fn plain(shown: &Plain<'_>) -> String {
+fn plain(shown: &PlainPart<'_>) -> String {
     const RULE: &str = "----------------------------------------";
-    let Plain { listed, cards, note, rest, external_url, receiver, unsubscribe } = *shown;
+    let PlainPart { listed, cards, note, rest, external_url, receiver, unsubscribe } = *shown;
     let mut lines: Vec<String> = Vec::new();
     if !note.is_empty() {
         lines.extend([note.to_owned(), String::new()]);

@@ -1,12 +1,13 @@
-//! From notices to the body of a webhook. Pure: the same notices make the same bytes, on every attempt and after a restart.
+//! From notifications to the body of a webhook. Pure: the same notifications make the same bytes, on every attempt and after a
+//! restart.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{
-    alert::{AlertBody, Labels, Notice, NoticeKind, SourceBody, alert_id, notice_id},
-    store::model::{Bundle, DueDelivery},
+use model::{
+    alert::{AlertBody, AlertStatus, Labels, Notification, NotificationKind, SourceBody, alert_id, notification_id},
+    rows::{Batch, DueDelivery},
     supply::{DeliveryId, ReceiverName, RuleId, Timestamp},
 };
 
@@ -21,7 +22,7 @@ pub const MAX_BODY_BYTES: usize = 1 << 20;
 pub struct WebhookBody<'a> {
     /// What kind of message: that of the first notice.
     #[serde(rename = "type")]
-    kind: NoticeKind,
+    kind: NotificationKind,
     /// When the first notice was decided.
     timestamp: Timestamp,
     /// The rest.
@@ -33,7 +34,7 @@ pub struct WebhookBody<'a> {
 struct WebhookData<'a> {
     receiver: &'a str,
     group_key: String,
-    status: &'static str,
+    status: AlertStatus,
     truncated_alerts: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a str>,
@@ -47,8 +48,8 @@ struct WebhookData<'a> {
 /// # Errors
 /// Where a notice cannot be written as JSON.
 pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Result<Option<Vec<u8>>, serde_json::Error> {
-    let notices = &delivery.notices;
-    let Some(first) = notices.first() else { return Ok(None) };
+    let notifications = &delivery.notifications;
+    let Some(first) = notifications.first() else { return Ok(None) };
     let write = |alerts: Vec<&AlertBody>| {
         serde_json::to_vec(&WebhookBody {
             kind: first.kind,
@@ -56,22 +57,24 @@ pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Resul
             data: WebhookData {
                 receiver: delivery.receiver.as_str(),
                 group_key: group_key(delivery),
-                status: status(notices),
-                truncated_alerts: notices.len() - alerts.len() + delivery.bundle.truncated as usize,
+                status: status(notifications),
+                truncated_alerts: notifications.len() - alerts.len() + delivery.bundle.truncated as usize,
                 note: delivery.bundle.note.as_deref(),
                 external_url,
                 alerts,
             },
         })
     };
-    let told = notices.get(..MAX_ALERTS).unwrap_or(notices);
-    let bytes = write(told.iter().map(|notice| &notice.body).collect())?;
+    let included = notifications.get(..MAX_ALERTS).unwrap_or(notifications);
+    let bytes = write(included.iter().map(|notice| &notice.body).collect())?;
     if bytes.len() <= MAX_BODY_BYTES {
         return Ok(Some(bytes));
     }
     // A schedule of thousands of allocations: the facts that people read (labels, annotations, dates) stay.
-    let lean: Vec<AlertBody> =
-        told.iter().map(|notice| AlertBody { record: None, change: None, series: Vec::new(), ..notice.body.clone() }).collect();
+    let lean: Vec<AlertBody> = included
+        .iter()
+        .map(|notice| AlertBody { record: None, change: None, series: Vec::new(), ..notice.body.clone() })
+        .collect();
     let mut count = lean.len();
     loop {
         let bytes = write(lean.iter().take(count).collect())?;
@@ -83,8 +86,9 @@ pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Resul
 }
 
 /// `firing` while anything in it fires.
-pub(super) fn status(notices: &[Notice]) -> &'static str {
-    if notices.iter().all(|notice| notice.body.status == "resolved") { "resolved" } else { "firing" }
+pub(super) fn status(notifications: &[Notification]) -> AlertStatus {
+    let is_over = notifications.iter().all(|notice| notice.body.status == AlertStatus::Resolved);
+    if is_over { AlertStatus::Resolved } else { AlertStatus::Firing }
 }
 
 /// The group of a message, else what its alerts have in common, as text: the same for a firing, a reminder and the end of one alert.
@@ -93,10 +97,10 @@ pub fn group_key(delivery: &DueDelivery) -> String {
     if let Some(key) = &delivery.bundle.group_key {
         return key.clone();
     }
-    let notices = &delivery.notices;
-    let shared = |part: fn(&Notice) -> Option<&str>| {
-        let first = part(notices.first()?)?;
-        notices.iter().all(|notice| part(notice) == Some(first)).then_some(first)
+    let notifications = &delivery.notifications;
+    let shared = |part: fn(&Notification) -> Option<&str>| {
+        let first = part(notifications.first()?)?;
+        notifications.iter().all(|notice| part(notice) == Some(first)).then_some(first)
     };
     let parts: [(&str, Option<&str>); 3] = [
         ("rule", shared(|notice| Some(&notice.body.rule))),
@@ -120,29 +124,29 @@ pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
         tries: 0,
         created_at: now,
         due_at: now,
-        notices: vec![notice],
-        bundle: Bundle::default(),
+        notifications: vec![notice],
+        bundle: Batch::default(),
     }
 }
 
 /// A test message to `receiver`. Each has an id of its own.
 #[must_use]
-pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notice {
+pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notification {
     let rule = RuleId::from("Test");
     // An alert of its own: a test must not wait behind an earlier one that fails.
     let alert = alert_id(&rule, &format!("test/{receiver}/{}", now.timestamp_millis()), 1);
     let summary = format!("Test message from Cliffwatch to {receiver}");
     let description = "Deliveries to this receiver arrive. Nothing has happened; nothing is to be done.";
-    Notice {
-        id: notice_id(&alert, &format!("test {}", now.timestamp_millis())),
+    Notification {
+        id: notification_id(&alert, &format!("test {}", now.timestamp_millis())),
         alert: alert.clone(),
-        kind: NoticeKind::Test,
+        kind: NotificationKind::Test,
         at: now,
         receivers: vec![receiver.clone()],
         body: AlertBody {
             id: alert,
             rule: "Test".into(),
-            status: "firing".into(),
+            status: AlertStatus::Firing,
             reason: "test".into(),
             labels: Labels::from([("alertname".into(), "Test".into()), ("severity".into(), "info".into())]),
             annotations: BTreeMap::from([("summary".into(), summary), ("description".into(), description.into())]),

@@ -6,31 +6,22 @@ use std::{
     sync::Arc,
 };
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// A range of addresses: `10.0.0.0/8`, `fd00::/8`, or a single one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    prefix: u32,
-}
+pub struct Network(IpNet);
 
 impl std::str::FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || format!("{text:?} is no network: write it like \"10.0.0.0/8\", \"fd00::/8\" or \"192.168.1.7\"");
-        let (address, prefix) = match text.trim().split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix.parse::<u32>().map_err(|_| wrong())?)),
-            None => (text.trim(), None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let bits = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = prefix.unwrap_or(bits);
-        if prefix > bits {
-            return Err(wrong());
-        }
-        Ok(Self { address, prefix })
+        let single = text.parse::<IpAddr>().map(IpNet::from).ok();
+        single
+            .or_else(|| text.parse().ok())
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is no network: write it like \"10.0.0.0/8\", \"fd00::/8\" or \"192.168.1.7\""))
     }
 }
 
@@ -38,18 +29,54 @@ impl Network {
     /// Whether `address` lies in it.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, plain(address)) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let mask = u32::MAX.checked_shl(32 - self.prefix).unwrap_or(0);
-                u32::from(network) & mask == u32::from(address) & mask
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let mask = u128::MAX.checked_shl(128 - self.prefix).unwrap_or(0);
-                u128::from(network) & mask == u128::from(address) & mask
-            }
-            _ => false,
-        }
+        self.0.contains(&plain(address))
     }
+}
+
+/// Everything but public, routable addresses of one host.
+const PRIVATE: [IpNet; 23] = [
+    v4([0, 0, 0, 0], 8),
+    v4([10, 0, 0, 0], 8),
+    // Shared by the customers of a carrier.
+    v4([100, 64, 0, 0], 10),
+    v4([127, 0, 0, 0], 8),
+    // Link-local.
+    v4([169, 254, 0, 0], 16),
+    v4([172, 16, 0, 0], 12),
+    // Assigned to protocols.
+    v4([192, 0, 0, 0], 24),
+    // Documentation.
+    v4([192, 0, 2, 0], 24),
+    v4([198, 51, 100, 0], 24),
+    v4([203, 0, 113, 0], 24),
+    v4([192, 168, 0, 0], 16),
+    // Benchmarks.
+    v4([198, 18, 0, 0], 15),
+    // Multicast, reserved, broadcast.
+    v4([224, 0, 0, 0], 3),
+    // Unspecified and loopback.
+    v6([0, 0, 0, 0, 0, 0, 0, 0], 127),
+    v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
+    v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7),
+    // Link-local, and site-local, which is deprecated.
+    v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
+    v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10),
+    // Documentation.
+    v6([0x2001, 0x0db8, 0, 0, 0, 0, 0, 0], 32),
+    v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
+    // Teredo and 6to4, which tunnel to an IPv4 address.
+    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32),
+    v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16),
+    // NAT64 of a network's own choice, which may lead inwards.
+    v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48),
+];
+
+const fn v4([a, b, c, d]: [u8; 4], prefix: u8) -> IpNet {
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix))
+}
+
+const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], prefix: u8) -> IpNet {
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix))
 }
 
 /// An IPv4 address where it was wrapped in IPv6.
@@ -75,36 +102,8 @@ fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
 /// Whether it is anything but a public, routable address of one host.
 #[must_use]
 pub fn is_private(address: IpAddr) -> bool {
-    match plain(address) {
-        IpAddr::V4(v4) => {
-            let [a, b, c, _] = v4.octets();
-            v4.is_private()
-                || v4.is_loopback()
-                || v4.is_link_local()
-                || v4.is_multicast()
-                || v4.is_documentation()
-                || a == 0
-                || a >= 240
-                || (a == 100 && (64..128).contains(&b))
-                || (a == 192 && b == 0 && c == 0)
-                || (a == 198 && (18..20).contains(&b))
-        }
-        IpAddr::V6(v6) => {
-            let [a, b, c, ..] = v6.segments();
-            v6.is_loopback()
-                || v6.is_unspecified()
-                || v6.is_multicast()
-                || v6.is_unique_local()
-                || v6.is_unicast_link_local()
-                // Site-local (deprecated), documentation, 6to4 and Teredo, which tunnel to an IPv4 address.
-                || (a & 0xffc0) == 0xfec0
-                || (a == 0x2001 && (b == 0x0db8 || b == 0))
-                || a == 0x2002
-                // NAT64 of a network's own choice, which may lead inwards; more documentation.
-                || (a == 0x64 && b == 0xff9b && c == 1)
-                || (a == 0x3fff && b < 0x1000)
-        }
-    }
+    let address = plain(address);
+    PRIVATE.iter().any(|network| network.contains(&address))
 }
 
 /// Whether a host of a URL names this machine by its loopback address.

@@ -10,14 +10,14 @@ use tokio::time::Instant;
 
 /// The pace towards one receiver, shared by all of its deliveries.
 #[derive(Debug)]
-pub struct Pace {
+pub struct RequestPace {
     burst: u32,
     pause: Duration,
     /// When the service will have forgotten all requests so far.
     rested_at: Mutex<Option<Instant>>,
 }
 
-impl Pace {
+impl RequestPace {
     /// `burst` requests at once, one more after each `pause`.
     #[must_use]
     pub fn new(burst: u32, pause: Duration) -> Self {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_burst_goes_at_once_and_the_rest_in_step() {
-        let pace = Pace::new(3, Duration::from_secs(2));
+        let pace = RequestPace::new(3, Duration::from_secs(2));
         let now = Instant::now();
         let far = now + Duration::from_secs(100);
         let waits: Vec<u64> = (0..6).map(|_| (pace.take(now, far).expect("a place") - now).as_secs()).collect();
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn no_place_is_taken_beyond_the_deadline() {
-        let pace = Pace::new(1, Duration::from_secs(10));
+        let pace = RequestPace::new(1, Duration::from_secs(10));
         let now = Instant::now();
         let deadline = now + Duration::from_secs(5);
         assert_eq!(pace.take(now, deadline), Ok(now));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tiny_skia::{Color, FillRule, Paint, PathBuilder, Pixmap, Rect, Transform};
 
 use super::card::{self, Tone};
-use crate::{
+use model::{
     alert::{AlertBody, SeriesPoint},
     format,
     supply::Timestamp,
@@ -159,7 +159,7 @@ fn paint_of(color: u32) -> Paint<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notify::samples::{moved, time, unlock};
+    use crate::samples::{moved, time, unlock};
 
     /// The pixel at a place, as `0xRRGGBB`; None where it is clear.
     fn pixel(picture: &Pixmap, x: f32, y: f32) -> Option<u32> {

@@ -11,9 +11,9 @@ const MAX_DELIVERIES: usize = 256;
 
 /// By delivery, the keys of what was taken.
 #[derive(Debug, Default)]
-pub(super) struct Progress(Mutex<BTreeMap<String, BTreeSet<String>>>);
+pub(super) struct TakenParts(Mutex<BTreeMap<String, BTreeSet<String>>>);
 
-impl Progress {
+impl TakenParts {
     /// What was taken of a delivery.
     pub(super) fn taken(&self, webhook_id: &str) -> BTreeSet<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(webhook_id).cloned().unwrap_or_default()

@@ -4,7 +4,12 @@
 
 use chrono::TimeDelta;
 
-use crate::{config, supply::Timestamp};
+use model::{
+    config,
+    http_date::parse_http_date,
+    rows::{Attempt, AttemptOutcome, AttemptRecord, DeliveryState},
+    supply::{DeliveryId, Timestamp},
+};
 
 /// What one attempt came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,13 +35,13 @@ impl Outcome {
 
     /// The word in the database, logs and metrics.
     #[must_use]
-    pub fn as_str(&self) -> &'static str {
+    pub fn word(&self) -> AttemptOutcome {
         match self {
-            Outcome::Accepted => "accepted",
-            Outcome::Later { .. } => "retry",
-            Outcome::Refused => "refused",
-            Outcome::Gone => "gone",
-            Outcome::Uncertain => "uncertain",
+            Outcome::Accepted => AttemptOutcome::Accepted,
+            Outcome::Later { .. } => AttemptOutcome::Retry,
+            Outcome::Refused => AttemptOutcome::Refused,
+            Outcome::Gone => AttemptOutcome::Gone,
+            Outcome::Uncertain => AttemptOutcome::Uncertain,
         }
     }
 
@@ -62,7 +67,7 @@ impl Outcome {
 
 /// What follows from an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     /// Nothing more to do.
     Delivered,
     /// Again, not before this time.
@@ -72,6 +77,19 @@ pub enum Next {
         /// Why, for people.
         reason: String,
     },
+}
+
+impl NextStep {
+    /// The record of the attempt that it follows from.
+    #[must_use]
+    pub fn record_of(&self, delivery: DeliveryId, attempt: Attempt) -> AttemptRecord {
+        let (state, next_attempt_at) = match self {
+            Self::Delivered => (DeliveryState::Delivered, None),
+            Self::RetryAt(at) => (DeliveryState::Retrying, Some(*at)),
+            Self::Dead { .. } => (DeliveryState::Dead, None),
+        };
+        AttemptRecord { delivery, attempt, state, next_attempt_at, alerts: Vec::new(), notifications: Vec::new() }
+    }
 }
 
 /// Longest wait that is ever scheduled, whatever the config and the receiver say.
@@ -89,29 +107,29 @@ pub fn decide(
     first_due: Timestamp,
     now: Timestamp,
     jitter: f64,
-    delivery: &config::Delivery,
-) -> Next {
+    delivery: &config::DeliverySettings,
+) -> NextStep {
     let retry_after = match outcome {
-        Outcome::Accepted => return Next::Delivered,
+        Outcome::Accepted => return NextStep::Delivered,
         Outcome::Refused => {
-            return Next::Dead { reason: "the receiver refused it".into() };
+            return NextStep::Dead { reason: "the receiver refused it".into() };
         }
         Outcome::Gone => {
-            return Next::Dead { reason: "the receiver is gone (410)".into() };
+            return NextStep::Dead { reason: "the receiver is gone (410)".into() };
         }
         Outcome::Later { retry_after } => *retry_after,
         Outcome::Uncertain => None,
     };
     let Some(wait) = delivery.retry.get(tries as usize) else {
         let span = describe(now - first_due);
-        return Next::Dead {
+        return NextStep::Dead {
             reason: format!("no success in {tries} {} over {span}", if tries == 1 { "attempt" } else { "attempts" }),
         };
     };
     let wait = spread(wait.delta(), delivery.jitter.fraction(), jitter);
     let asked = retry_after.unwrap_or_default().clamp(TimeDelta::zero(), delivery.max_retry_after.delta());
     let at = now.checked_add_signed(wait.max(asked).min(MAX_WAIT));
-    Next::RetryAt(at.unwrap_or(now))
+    NextStep::RetryAt(at.unwrap_or(now))
 }
 
 /// `wait` made longer or shorter by up to `share`, as `jitter` (0 to 1) says.
@@ -146,9 +164,8 @@ pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<TimeDelta> {
         let seconds = value.parse::<u64>().unwrap_or(u64::MAX).min(MAX_WAIT.num_seconds().unsigned_abs());
         return TimeDelta::try_seconds(i64::try_from(seconds).ok()?);
     }
-    // IMF-fixdate is the format of RFC 9110; RFC 2822 has the same shape with a zone in place of `GMT`.
-    let date = chrono::DateTime::parse_from_rfc2822(&value.replace("GMT", "+0000")).ok()?;
-    Some((date.to_utc() - now).max(TimeDelta::zero()))
+    let date = parse_http_date(value)?;
+    Some((date - now).max(TimeDelta::zero()))
 }
 
 #[cfg(test)]
@@ -156,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::notify::samples::delivery_config as delivery;
+    use crate::samples::delivery_config as delivery;
 
     fn time(seconds: i64) -> Timestamp {
         Timestamp::from_timestamp(1_773_000_000 + seconds, 0).expect("a timestamp")
@@ -193,29 +210,29 @@ mod tests {
         let delivery = delivery();
         let waits: Vec<i64> = (1..=10)
             .map(|tries| match decide(&Outcome::LATER, tries, time(0), time(0), 0.5, &delivery) {
-                Next::RetryAt(at) => (at - time(0)).num_seconds(),
+                NextStep::RetryAt(at) => (at - time(0)).num_seconds(),
                 other => panic!("after {tries}: {other:?}"),
             })
             .collect();
         assert_eq!(waits, [5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
         let end = decide(&Outcome::LATER, 11, time(0), time(272_000), 0.5, &delivery);
-        assert_eq!(end, Next::Dead { reason: "no success in 11 attempts over 3 days".into() });
-        assert_eq!(decide(&Outcome::Uncertain, 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(5)));
+        assert_eq!(end, NextStep::Dead { reason: "no success in 11 attempts over 3 days".into() });
+        assert_eq!(decide(&Outcome::Uncertain, 1, time(0), time(0), 0.5, &delivery), NextStep::RetryAt(time(5)));
     }
 
     #[test]
     fn a_receivers_wish_puts_an_attempt_off_within_bounds() {
         let delivery = delivery();
         let after = |seconds| Outcome::Later { retry_after: Some(TimeDelta::seconds(seconds)) };
-        assert_eq!(decide(&after(120), 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(120)));
-        assert_eq!(decide(&after(1), 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(5)));
-        assert_eq!(decide(&after(-5), 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(5)));
-        assert_eq!(decide(&after(86_400), 1, time(0), time(0), 0.5, &delivery), Next::RetryAt(time(3_600)));
+        assert_eq!(decide(&after(120), 1, time(0), time(0), 0.5, &delivery), NextStep::RetryAt(time(120)));
+        assert_eq!(decide(&after(1), 1, time(0), time(0), 0.5, &delivery), NextStep::RetryAt(time(5)));
+        assert_eq!(decide(&after(-5), 1, time(0), time(0), 0.5, &delivery), NextStep::RetryAt(time(5)));
+        assert_eq!(decide(&after(86_400), 1, time(0), time(0), 0.5, &delivery), NextStep::RetryAt(time(3_600)));
     }
 
     #[test]
     fn retry_after_is_read_as_seconds_or_as_a_date() {
-        let now = crate::wire::parse_timestamp("2026-03-09T00:00:00Z").expect("a timestamp");
+        let now = model::wire::parse_timestamp("2026-03-09T00:00:00Z").expect("a timestamp");
         assert_eq!(parse_retry_after("120", now), Some(TimeDelta::seconds(120)));
         assert_eq!(parse_retry_after(" 0 ", now), Some(TimeDelta::zero()));
         assert_eq!(parse_retry_after("Mon, 09 Mar 2026 00:01:30 GMT", now), Some(TimeDelta::seconds(90)));
@@ -238,13 +255,13 @@ mod tests {
             let outcome = Outcome::Later { retry_after: asked.map(TimeDelta::milliseconds) };
             let now = time(at);
             match decide(&outcome, tries, now, now, jitter, &delivery) {
-                Next::RetryAt(next) => {
+                NextStep::RetryAt(next) => {
                     let wait = delivery.retry[tries as usize].delta();
                     prop_assert!(next >= now + wait * 8 / 10);
                     prop_assert!(next <= now + (wait * 12 / 10).max(delivery.max_retry_after.delta()));
                 }
-                Next::Dead { .. } => prop_assert!(tries as usize >= delivery.retry.len()),
-                Next::Delivered => prop_assert!(false, "nothing was delivered"),
+                NextStep::Dead { .. } => prop_assert!(tries as usize >= delivery.retry.len()),
+                NextStep::Delivered => prop_assert!(false, "nothing was delivered"),
             }
         }
 
@@ -253,7 +270,7 @@ mod tests {
             let delivery = delivery();
             let mut now = time(0);
             for (tries, jitter) in (1..).zip(jitters) {
-                let Next::RetryAt(next) = decide(&Outcome::LATER, tries, time(0), now, jitter, &delivery) else {
+                let NextStep::RetryAt(next) = decide(&Outcome::LATER, tries, time(0), now, jitter, &delivery) else {
                     return Err(TestCaseError::fail("given up early"));
                 };
                 prop_assert!(next > now);

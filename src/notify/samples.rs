@@ -4,22 +4,25 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::json;
 
-use crate::{
-    alert::{AlertBody, Labels, Notice, NoticeKind, SeriesPoint, SourceBody, TokenBody, alert_id, notice_id},
+use model::{
+    alert::{
+        AlertBody, AlertStatus, Labels, Notification, NotificationKind, SeriesPoint, SourceBody, TokenBody, alert_id,
+        notification_id,
+    },
     change::{AllocationChange, Change, ChangeKind, Fact},
     config::{self, Percent, Span},
-    store::model::DueDelivery,
+    rows::DueDelivery,
     supply::{DeliveryId, Precision, Resource, RuleId, Timestamp, TokenId},
     wire,
 };
 
-pub(crate) fn time(text: &str) -> Timestamp {
-    wire::parse_timestamp(text).expect("a timestamp")
+pub fn time(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).unwrap_or_else(|| unreachable!("a sample's time is written by hand: {text}"))
 }
 
-pub(crate) fn delivery_config() -> config::Delivery {
+pub fn delivery_config() -> config::DeliverySettings {
     let seconds = [0, 5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
-    config::Delivery {
+    config::DeliverySettings {
         retry: seconds.map(|seconds| Span(Duration::from_secs(seconds))).to_vec(),
         jitter: Percent(20.0),
         max_retry_after: Span(Duration::from_secs(3_600)),
@@ -40,20 +43,20 @@ fn schedule() -> Vec<SeriesPoint> {
 }
 
 /// A big cliff in seven days.
-pub(crate) fn unlock() -> Notice {
+pub fn unlock() -> Notification {
     let rule = RuleId::from("BigCliffAhead");
     let alert = alert_id(&rule, "unlock/arbitrum/2026-03-16T13:00:00Z", 1);
     let at = time("2026-03-09T13:00:00Z");
-    Notice {
-        id: notice_id(&alert, "firing"),
+    Notification {
+        id: notification_id(&alert, "firing"),
         alert: alert.clone(),
-        kind: NoticeKind::Firing,
+        kind: NotificationKind::Firing,
         at,
         receivers: vec!["ops".into()],
         body: AlertBody {
             id: alert,
             rule: "BigCliffAhead".into(),
-            status: "firing".into(),
+            status: AlertStatus::Firing,
             reason: "lead 7d".into(),
             labels: Labels::from([
                 ("alertname".into(), "BigCliffAhead".into()),
@@ -103,15 +106,15 @@ pub(crate) fn unlock() -> Notice {
 }
 
 /// The end of [`unlock`].
-pub(crate) fn resolved() -> Notice {
+pub fn resolved() -> Notification {
     let firing = unlock();
     let at = time("2026-03-16T13:00:00Z");
-    Notice {
-        id: notice_id(&firing.alert, "resolved"),
-        kind: NoticeKind::Resolved,
+    Notification {
+        id: notification_id(&firing.alert, "resolved"),
+        kind: NotificationKind::Resolved,
         at,
         body: AlertBody {
-            status: "resolved".into(),
+            status: AlertStatus::Resolved,
             reason: "passed".into(),
             ends_at: Some(at),
             days_until: Some(0.0),
@@ -123,7 +126,7 @@ pub(crate) fn resolved() -> Notice {
 }
 
 /// A schedule that moved.
-pub(crate) fn moved() -> Notice {
+pub fn moved() -> Notification {
     let rule = RuleId::from("ScheduleMoved");
     let alert = alert_id(&rule, "change/aptos/unlock/rescheduled/2026-04-12", 1);
     let firing = unlock();
@@ -142,10 +145,10 @@ pub(crate) fn moved() -> Notice {
         count: 1,
     };
     change.allocations = vec![part("Core Contributors"), part("Investors")];
-    Notice {
-        id: notice_id(&alert, "event"),
+    Notification {
+        id: notification_id(&alert, "event"),
         alert: alert.clone(),
-        kind: NoticeKind::Event,
+        kind: NotificationKind::Event,
         body: AlertBody {
             id: alert,
             rule: "ScheduleMoved".into(),
@@ -167,12 +170,12 @@ pub(crate) fn moved() -> Notice {
 }
 
 /// Many alerts at once: as [`unlock`], each of a token of its own, without words of a rule.
-pub(crate) fn group(count: usize) -> Vec<Notice> {
+pub fn group(count: usize) -> Vec<Notification> {
     let of = |n: usize| {
         let mut notice = unlock();
         let id = format!("token-{n:02}");
         notice.alert = alert_id(&RuleId::from("BigCliffAhead"), &format!("unlock/{id}"), 1);
-        notice.id = notice_id(&notice.alert, "firing");
+        notice.id = notification_id(&notice.alert, "firing");
         notice.body.id = notice.alert.clone();
         notice.body.annotations.clear();
         notice.body.labels.insert("token".into(), id.clone());
@@ -184,15 +187,15 @@ pub(crate) fn group(count: usize) -> Vec<Notice> {
 }
 
 /// Trouble with the source.
-pub(crate) fn source_trouble() -> Notice {
+pub fn source_trouble() -> Notification {
     let rule = RuleId::from("SourceTrouble");
     let alert = alert_id(&rule, "source/unauthorized", 1);
     let firing = unlock();
     let words = |text: &str| text.to_owned();
-    Notice {
-        id: notice_id(&alert, "firing"),
+    Notification {
+        id: notification_id(&alert, "firing"),
         alert: alert.clone(),
-        kind: NoticeKind::Source,
+        kind: NotificationKind::Source,
         body: AlertBody {
             id: alert,
             rule: "SourceTrouble".into(),
@@ -225,15 +228,15 @@ pub(crate) fn source_trouble() -> Notice {
 }
 
 /// A digest of a receiver.
-pub(crate) fn digest() -> Notice {
+pub fn digest() -> Notification {
     let rule = RuleId::from("Digest");
     let alert = alert_id(&rule, "digest/desk", 1);
     let ahead = |symbol: &str, at: &str, when: &str, value: f64, share: f64| json!({"token": symbol.to_lowercase(), "symbol": symbol, "at": at, "when": when, "value": value, "amount": value / 2.0, "share": share});
     let trouble = source_trouble();
-    Notice {
-        id: notice_id(&alert, "2026-03-09"),
+    Notification {
+        id: notification_id(&alert, "2026-03-09"),
         alert: alert.clone(),
-        kind: NoticeKind::Digest,
+        kind: NotificationKind::Digest,
         body: AlertBody {
             id: alert,
             rule: "Digest".into(),
@@ -269,11 +272,11 @@ pub(crate) fn digest() -> Notice {
 }
 
 /// Text that tries everything: markup, header lines, marks that reorder, and length.
-pub(crate) const HOSTILE: &str =
+pub const HOSTILE: &str =
     "<script>alert(1)</script>\r\nBcc: thief@example.com\r\n\r\n<!channel> \"'&\u{202E}gpj.exe\u{200B}\u{0000}{{ 7*7 }}";
 
 /// [`unlock`], by a source that means harm.
-pub(crate) fn hostile() -> Notice {
+pub fn hostile() -> Notification {
     let mut notice = unlock();
     let long = format!("{HOSTILE}{}", "x".repeat(10_000));
     notice.body.token = Some(TokenBody { id: HOSTILE.into(), name: long.clone(), symbol: HOSTILE.into() });
@@ -293,9 +296,9 @@ pub(crate) fn hostile() -> Notice {
     notice
 }
 
-/// A delivery of these notices, never tried.
-pub(crate) fn due(id: i64, receiver: &str, notices: Vec<Notice>) -> DueDelivery {
-    let at = notices.first().map_or_else(|| time("2026-03-09T13:00:00Z"), |notice| notice.at);
+/// A delivery of these notifications, never tried.
+pub fn due(id: i64, receiver: &str, notifications: Vec<Notification>) -> DueDelivery {
+    let at = notifications.first().map_or_else(|| time("2026-03-09T13:00:00Z"), |notice| notice.at);
     DueDelivery {
         id: DeliveryId(id),
         webhook_id: format!("msg_{id:04}"),
@@ -304,7 +307,7 @@ pub(crate) fn due(id: i64, receiver: &str, notices: Vec<Notice>) -> DueDelivery 
         tries: 0,
         created_at: at,
         due_at: at,
-        notices,
-        bundle: crate::store::model::Bundle::default(),
+        notifications,
+        bundle: model::rows::Batch::default(),
     }
 }

@@ -3,6 +3,8 @@
 //! What is dangerous is the same everywhere (control characters, marks that reorder or hide text); what else must be escaped depends
 //! on where it goes, and is done there.
 
+use model::text::{is_hidden, is_hostile};
+
 /// Longest name or value shown, characters.
 pub const MAX_LINE_CHARS: usize = 300;
 
@@ -79,7 +81,7 @@ pub fn paragraph(text: &str, max_chars: usize) -> String {
 pub fn answer(text: &str, max_bytes: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max_bytes));
     for c in text.chars() {
-        let shown = if c == '\n' || c == '\t' || !(c.is_control() || is_hidden(c)) { Some(c) } else { None };
+        let shown = if c == '\n' || c == '\t' || !is_hostile(c) { Some(c) } else { None };
         if let Some(c) = shown {
             if out.len() + c.len_utf8() > max_bytes {
                 break;
@@ -88,17 +90,6 @@ pub fn answer(text: &str, max_bytes: usize) -> String {
         }
     }
     out.trim().to_owned()
-}
-
-/// Whether it shows nothing itself but changes how its neighbours look: bidirectional marks, zero-width characters, tags, line and
-/// paragraph separators.
-fn is_hidden(c: char) -> bool {
-    matches!(
-        c,
-        '\u{00AD}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}'
-            | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}'
-            | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}'
-    )
 }
 
 #[cfg(test)]

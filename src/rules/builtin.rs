@@ -1,12 +1,13 @@
 //! The text that stands for an alert where a rule has no `summary`, or where its template fails.
 
-use crate::{
-    aggregate::{Flow, Totals, Window},
+use crate::aggregate::{Flow, Totals, Window};
+use model::{
     format,
     supply::{Interval, Precision, Record, Resource, Timestamp},
+    text::is_hostile,
 };
 
-use super::Scope;
+use super::{scope::Scope, wording::days_in_words};
 
 /// Longest piece of source text taken into a summary, characters.
 const MAX_PIECE: usize = 200;
@@ -40,7 +41,7 @@ const MAX_WINDOWS: usize = 4;
 
 /// One plain sentence over the windows that a rule asks for: `ARB: $33.15M to unlock in the next 30 days, $1.20M burned in the last 30
 /// days`.
-pub(super) fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]) -> String {
+pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]) -> String {
     let who = match (scope.token, &totals.group) {
         (Some(token), _) => token.symbol().to_owned(),
         (None, Some(group)) => format!("{group} ({})", format::count(totals.members.len(), "token")),
@@ -54,7 +55,7 @@ pub(super) fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[
             // Tokens of different kinds cannot be added up.
             let amount = sum.amount.filter(|_| scope.token.is_some());
             let size = size(sum.value, amount);
-            let span = days_in_words(crate::supply::days(window.span));
+            let span = days_in_words(model::supply::days(window.span));
             match window.flow {
                 Flow::Ahead => format!("{size} to unlock in the next {span}"),
                 Flow::Emitted => format!("{size} emitted in the last {span}"),
@@ -146,7 +147,7 @@ fn label(text: Option<&str>) -> String {
 }
 
 /// The record's time in words, also where it has none.
-pub(super) fn when(interval: Option<&Interval>) -> String {
+pub fn when(interval: Option<&Interval>) -> String {
     interval.map_or_else(|| "at a date to be determined".into(), format::when)
 }
 
@@ -165,27 +166,9 @@ fn distance(interval: Option<&Interval>, now: Timestamp) -> String {
     format!(" (in {})", days_in_words(days))
 }
 
-/// `7 days`, `1 day`, `5 hours`, `20 minutes`: rounded to what matters at that distance. The sign is left out.
-pub(super) fn days_in_words(days: f64) -> String {
-    let days = days.abs();
-    let (number, unit) = if days >= 1.5 || (days - 1.0).abs() < 1e-9 {
-        (days.round(), "day")
-    } else if days * 24.0 >= 1.0 {
-        ((days * 24.0).round(), "hour")
-    } else {
-        ((days * 1440.0).round(), "minute")
-    };
-    format!("{number:.0} {unit}{}", if (number - 1.0).abs() < f64::EPSILON { "" } else { "s" })
-}
-
 /// One line without control characters, of bounded length.
 fn clean(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| is_shown(*c)).collect();
+    let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !is_hostile(*c)).collect();
     let limit = MAX_PIECE * 3;
     if text.chars().count() > limit { text.chars().take(limit - 1).chain(['…']).collect() } else { text }
-}
-
-/// Whether a character may stand in a text for people: no control characters, nothing that turns the direction of writing around.
-pub(super) fn is_shown(c: char) -> bool {
-    !c.is_control() && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

@@ -1,10 +1,18 @@
-//! From what moves to the rules that may care: a burn is judged by the rules on burns, a new market cap by those that read it.
+//! From what moves to the rules that may care: a burn is evaluated by the rules on burns, a new market cap by those that read it.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
-use crate::{change::ChangeKind, supply::Resource, wire::TokenItem};
+use model::{
+    change::ChangeKind,
+    supply::{Resource, Token, TokenId},
+    wire::TokenItem,
+};
 
-use super::{On, Rule, fields};
+use super::{
+    fields::{self, FieldDef},
+    on::On,
+    rule::Rule,
+};
 
 /// Where rules stand in their set, by what they listen to and by what they read.
 #[derive(Debug, Default)]
@@ -13,14 +21,11 @@ pub struct Index {
     /// Rules on changes of a resource, of any kind or of one, in their order.
     by_change: HashMap<(Resource, ChangeKind), Vec<usize>>,
     /// Fields of the token list that a rule on states reads: a new value can turn it.
-    token_fields: Vec<&'static fields::Field<crate::supply::Token>>,
-    /// Fields of the token list that rules on tokens and groups read under short names.
-    reads_market_cap: bool,
-    reads_supply: bool,
+    token_fields: Vec<&'static FieldDef<Token>>,
 }
 
 impl Index {
-    pub(super) fn of(rules: &[Rule]) -> Self {
+    pub(crate) fn of(rules: &[Rule]) -> Self {
         let mut index = Self::default();
         for (place, rule) in rules.iter().enumerate() {
             index.by_on.entry(rule.on).or_default().push(place);
@@ -30,27 +35,37 @@ impl Index {
                         index.by_change.entry((resource, kind)).or_default().push(place);
                     }
                 }
-                // What happens once is judged when it happens: a value that moves later turns nothing.
+                // What happens once is evaluated when it happens: a value that moves later turns nothing.
                 On::Record(Resource::Burn | Resource::Buyback | Resource::Funding) | On::Source => {}
-                On::Record(_) | On::Token | On::Portfolio => index.reads(rule),
+                On::Record(_) | On::Token | On::Portfolio => index.note_fields(rule),
             }
         }
         index
     }
 
-    fn reads(&mut self, rule: &Rule) {
-        for name in &rule.body.reads.token_fields {
-            match *name {
-                "marketCap" => self.reads_market_cap = true,
-                "maxSupply" | "circulatingSupply" => self.reads_supply = true,
-                _ => {}
-            }
-            let known = fields::TOKEN.iter().find(|field| field.name == *name);
-            if let Some(field) = known.filter(|field| !self.token_fields.iter().any(|known| known.name == field.name)) {
-                self.token_fields.push(field);
+    fn note_fields(&mut self, rule: &Rule) {
+        let dependencies = &rule.body.dependencies;
+        for name in &dependencies.token_fields {
+            self.note_field(name);
+            // A token's supplies are worked out and shown together.
+            if fields::TOTALS_OF_TOKEN.iter().any(|field| field.name == *name) {
+                fields::TOTALS_OF_TOKEN.iter().for_each(|field| self.note_field(field.name));
             }
         }
-        self.reads_market_cap |= !rule.body.reads.groups.is_empty();
+        // A share is of market caps.
+        if !dependencies.groups.is_empty() {
+            self.note_field("marketCap");
+        }
+    }
+
+    /// Notes a field under its name in the token list, or under the short one that rules on tokens and groups use.
+    fn note_field(&mut self, name: &str) {
+        let is_it = |field: &&FieldDef<Token>| field.name == name || field.name.strip_prefix("token.") == Some(name);
+        if let Some(field) = fields::TOKEN.iter().find(is_it)
+            && !self.token_fields.iter().any(|known| known.name == field.name)
+        {
+            self.token_fields.push(field);
+        }
     }
 
     /// The rules that listen to exactly this.
@@ -68,19 +83,13 @@ impl Index {
     /// Whether a new row of the token list may turn a rule on states: a field that one reads has another value.
     #[must_use]
     pub fn is_moved(&self, before: &TokenItem, after: &TokenItem) -> bool {
-        if self.reads_market_cap && before.market_cap != after.market_cap {
-            return true;
-        }
-        if self.reads_supply && (before.max_supply != after.max_supply || before.circulating_supply != after.circulating_supply) {
-            return true;
-        }
         if self.token_fields.is_empty() {
             return false;
         }
-        let token = |item: &TokenItem| crate::supply::Token {
-            id: crate::supply::TokenId::from(item.id.as_str().unwrap_or_default()),
+        let token = |item: &TokenItem| Token {
+            id: TokenId::from(item.id.as_str().unwrap_or_default()),
             item: item.clone(),
-            groups: std::sync::Arc::from([]),
+            groups: Arc::from([]),
         };
         let (before, after) = (token(before), token(after));
         self.token_fields.iter().any(|field| !field.read.is_same(&before, &after))

@@ -3,22 +3,15 @@
 
 use serde_json::{Value, json};
 
-use crate::{change::ChangeKind, supply::Resource};
-
-use super::load::{LEVEL_KEYS, RULE_KEYS};
+use super::{
+    load::{LEVEL_KEYS, RULE_KEYS},
+    on::On,
+};
 
 /// The schema of rule files.
 #[must_use]
 pub fn rules() -> Value {
-    let on: Vec<String> = Resource::ALL
-        .into_iter()
-        .flat_map(|resource| {
-            let changes = ChangeKind::ALL.into_iter().filter(move |kind| kind.can_happen_to(resource));
-            let changes = changes.map(move |kind| format!("{resource}.{kind}"));
-            [resource.to_string(), format!("{resource}.*")].into_iter().chain(changes)
-        })
-        .chain(["token", "portfolio", "source"].map(str::to_owned))
-        .collect();
+    let on: Vec<String> = On::all().map(|on| on.to_string()).collect();
     let keys = |names: &[&str]| -> serde_json::Map<String, Value> {
         names.iter().map(|name| ((*name).to_owned(), key(name, &on))).collect()
     };

@@ -4,20 +4,63 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
+    sync::PoisonError,
 };
 
 use rusqlite::Connection;
 
 use super::{
-    error::{Fault, StoreError},
-    open::open_read_only,
-    threads::beside,
+    Store,
+    connection::{beside, open_read_only},
+    error::{StoreError, StoreFault},
 };
 
-/// Removes what is left of a copy that failed.
-struct Scrap(PathBuf);
+impl Store {
+    /// Copies the live database to `to`, of one moment, checked and synced before it gets its name. It replaces a file only where
+    /// `overwrite` says so, and never the database itself.
+    ///
+    /// # Errors
+    /// Where the copy is refused, cannot be written, or the database is damaged.
+    pub async fn backup(&self, to: PathBuf, overwrite: bool) -> Result<(), StoreError> {
+        let doing = "back up the database";
+        let path = self.0.path.clone();
+        let task = tokio::task::spawn_blocking(move || backup(&path, &to, overwrite).map_err(|fault| fault.during(doing, &path)));
+        task.await.map_err(|_| StoreError::Closed { doing })?
+    }
 
-impl Drop for Scrap {
+    /// Reads every page and says what is damaged: seconds for a large database, so it runs on a connection of its own, beside the
+    /// work. Closing the store ends it.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with what was found, or that it could not be read.
+    pub async fn integrity_check(&self) -> Result<(), StoreError> {
+        let doing = "check the database";
+        let handle = self.0.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            let read_pages = || -> Result<(), StoreFault> {
+                let connection = open_read_only(&handle.path)?;
+                *handle.check.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection.get_interrupt_handle());
+                check(&connection, &handle.path)
+            };
+            let result = read_pages();
+            drop(handle.check.lock().unwrap_or_else(PoisonError::into_inner).take());
+            match result {
+                Err(StoreFault::Sqlite(error))
+                    if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) =>
+                {
+                    Err(StoreError::Closed { doing })
+                }
+                result => result.map_err(|fault| fault.during(doing, &handle.path)),
+            }
+        });
+        task.await.map_err(|_| StoreError::Closed { doing })?
+    }
+}
+
+/// Removes what is left of a copy that failed.
+struct UnfinishedCopy(PathBuf);
+
+impl Drop for UnfinishedCopy {
     fn drop(&mut self) {
         // Gone already if the copy got its name.
         let _ = fs::remove_file(&self.0);
@@ -25,7 +68,7 @@ impl Drop for Scrap {
 }
 
 /// Copies the database at `from` to `to`. Writers go on meanwhile; the copy is of the moment at which it began.
-pub(super) fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), Fault> {
+fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), StoreFault> {
     let refused = |why| StoreError::BackupRefused { path: to.to_owned(), why };
     let failed = |source: io::Error| StoreError::BackupFile { path: to.to_owned(), source };
     let is_there = fs::symlink_metadata(to).is_ok();
@@ -39,31 +82,31 @@ pub(super) fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), Faul
         return Err(refused("it is no file name").into());
     }
 
-    let scrap = Scrap(beside(to, &format!(".{}.tmp", std::process::id())));
-    match fs::remove_file(&scrap.0) {
+    let copy = UnfinishedCopy(beside(to, &format!(".{}.tmp", std::process::id())));
+    match fs::remove_file(&copy.0) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error).into()),
     }
     // SQLite makes the file as it makes any; the copy is nobody's business but its owner's, so it is made first.
-    private_file(&scrap.0).map_err(failed)?;
-    let name = scrap.0.to_str().ok_or_else(|| refused("its name is not UTF-8"))?;
+    private_file(&copy.0).map_err(failed)?;
+    let name = copy.0.to_str().ok_or_else(|| refused("its name is not UTF-8"))?;
     let source = open_read_only(from)?;
     source.execute("VACUUM INTO ?1", [name])?;
     drop(source);
-    check(&open_read_only(&scrap.0)?, &scrap.0)?;
-    File::open(&scrap.0).and_then(|file| file.sync_all()).map_err(failed)?;
+    check(&open_read_only(&copy.0)?, &copy.0)?;
+    File::open(&copy.0).and_then(|file| file.sync_all()).map_err(failed)?;
     if overwrite {
-        fs::rename(&scrap.0, to).map_err(failed)?;
+        fs::rename(&copy.0, to).map_err(failed)?;
     } else {
         // Unlike a rename, a link never replaces what somebody else put there meanwhile.
-        match fs::hard_link(&scrap.0, to) {
+        match fs::hard_link(&copy.0, to) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(refused("the file is there already; name another, or ask to overwrite it").into());
             }
             // Some file systems have no links.
-            Err(_) => fs::rename(&scrap.0, to).map_err(failed)?,
+            Err(_) => fs::rename(&copy.0, to).map_err(failed)?,
         }
     }
     let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -77,7 +120,7 @@ fn private_file(path: &Path) -> io::Result<()> {
 }
 
 /// Reads every page of a database; an error tells the first things that are wrong.
-pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), Fault> {
+fn check(connection: &Connection, path: &Path) -> Result<(), StoreFault> {
     let mut statement = connection.prepare("PRAGMA quick_check(5)")?;
     let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     if found.iter().map(String::as_str).eq(["ok"]) {

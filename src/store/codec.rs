@@ -8,8 +8,8 @@ use rusqlite::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::error::Fault;
-use crate::supply::{ContentHash, Timestamp};
+use super::error::StoreFault;
+use model::supply::{ContentHash, Timestamp};
 
 /// A time in a column: whole milliseconds, as the clock gives them. What is finer is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,27 +72,27 @@ pub(super) fn small(value: i64) -> u32 {
 }
 
 /// JSON for a column.
-pub(super) fn json<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<String, Fault> {
-    serde_json::to_string(value).map_err(|source| Fault::Unwritable { what, source })
+pub(super) fn json<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<String, StoreFault> {
+    serde_json::to_string(value).map_err(|source| StoreFault::Unwritable { what, source })
 }
 
 /// The value of a JSON column; `what` and `of` name the row for the message.
-pub(super) fn from_json<T: DeserializeOwned>(what: &'static str, of: &str, text: &str) -> Result<T, Fault> {
+pub(super) fn from_json<T: DeserializeOwned>(what: &'static str, of: &str, text: &str) -> Result<T, StoreFault> {
     serde_json::from_str(text)
-        .map_err(|source| Fault::BadRow { what: format!("{what} of {of} cannot be read"), source: Some(source) })
+        .map_err(|source| StoreFault::BadRow { what: format!("{what} of {of} cannot be read"), source: Some(source) })
 }
 
 /// The value of a word in a column; `what` and `of` name the row for the message.
-pub(super) fn word<T>(what: &'static str, of: &str, text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Fault> {
-    parse(text).ok_or_else(|| Fault::BadRow { what: format!("{what} of {of} is the unknown word {text:?}"), source: None })
+pub(super) fn word<T>(what: &'static str, of: &str, text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, StoreFault> {
+    parse(text).ok_or_else(|| StoreFault::BadRow { what: format!("{what} of {of} is the unknown word {text:?}"), source: None })
 }
 
 /// Every row of a query, read by `read`.
 pub(super) fn all<T>(
     statement: &mut Statement<'_>,
     values: impl Params,
-    mut read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
-) -> Result<Vec<T>, Fault> {
+    mut read: impl FnMut(&Row<'_>) -> Result<T, StoreFault>,
+) -> Result<Vec<T>, StoreFault> {
     let mut rows = statement.query(values)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -105,8 +105,8 @@ pub(super) fn all<T>(
 pub(super) fn one<T>(
     statement: &mut Statement<'_>,
     values: impl Params,
-    read: impl FnOnce(&Row<'_>) -> Result<T, Fault>,
-) -> Result<Option<T>, Fault> {
+    read: impl FnOnce(&Row<'_>) -> Result<T, StoreFault>,
+) -> Result<Option<T>, StoreFault> {
     let mut rows = statement.query(values)?;
     rows.next()?.map(read).transpose()
 }
@@ -116,7 +116,7 @@ pub(super) fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> Value {
     Value::Text(serde_json::Value::from(texts.into_iter().collect::<Vec<_>>()).to_string())
 }
 
-/// The conditions of a look: those that were asked for, with their values.
+/// The conditions of a query: those that were asked for, with their values.
 #[derive(Default)]
 pub(super) struct Conditions {
     sql: String,

@@ -194,7 +194,7 @@ pub enum StoreError {
         /// Its last words.
         message: String,
     },
-    /// It was opened for looking only.
+    /// It was opened for reading only.
     #[error("cannot {doing}: the database was opened for reading only")]
     OpenedForReading {
         /// What was attempted.
@@ -220,51 +220,45 @@ impl StoreError {
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::Full { .. })
     }
-
-    /// Whether the same call may succeed later without anybody's help but space or patience.
-    #[must_use]
-    pub fn is_transient(&self) -> bool {
-        matches!(self, StoreError::Full { .. } | StoreError::Busy { .. })
-    }
 }
 
 /// What went wrong inside an operation, before it is known which one and in which file.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum StoreFault {
     /// SQLite refused.
     Sqlite(rusqlite::Error),
     /// A value of ours cannot be written.
     Unwritable { what: &'static str, source: serde_json::Error },
     /// A row holds what this program never writes.
     BadRow { what: String, source: Option<serde_json::Error> },
-    /// Already an error of the store.
-    Told(Box<StoreError>),
+    /// An error that says everything already.
+    Final(Box<StoreError>),
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for StoreFault {
     fn from(source: rusqlite::Error) -> Self {
-        Fault::Sqlite(source)
+        StoreFault::Sqlite(source)
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for StoreFault {
     fn from(error: StoreError) -> Self {
-        Fault::Told(Box::new(error))
+        StoreFault::Final(Box::new(error))
     }
 }
 
-impl Fault {
+impl StoreFault {
     /// The error, once it is known what was attempted on which file.
     pub(super) fn during(self, doing: &'static str, path: &std::path::Path) -> StoreError {
         let path = path.to_owned();
         match self {
-            Fault::Told(error) => *error,
-            Fault::Unwritable { what, source } => StoreError::Unwritable { doing, what, source },
-            Fault::BadRow { what, source } => {
+            StoreFault::Final(error) => *error,
+            StoreFault::Unwritable { what, source } => StoreError::Unwritable { doing, what, source },
+            StoreFault::BadRow { what, source } => {
                 let source = source.map(|source| Box::new(source) as Box<dyn std::error::Error + Send + Sync>);
                 StoreError::Damaged { doing, path, detail: what, source }
             }
-            Fault::Sqlite(source) => match source.sqlite_error_code() {
+            StoreFault::Sqlite(source) => match source.sqlite_error_code() {
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                     let detail = "SQLite finds its pages in disorder".to_owned();
                     StoreError::Damaged { doing, path, detail, source: Some(Box::new(source)) }

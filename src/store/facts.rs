@@ -1,9 +1,9 @@
-//! What the data service answers from: a database of its own, or the daemon's snapshot. Both are read through [`Facts`].
+//! What the data service answers from: a database of its own, or the daemon's snapshot. Both are read through [`SupplyFacts`].
 
 use serde::de::DeserializeOwned;
 
 use super::{StoreError, catalog::CatalogError};
-use crate::{
+use model::{
     supply::{Endpoint, Resource, Timestamp},
     wire,
 };
@@ -21,7 +21,7 @@ pub enum FactsError {
 
 /// Some of the records of one owner.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Window {
+pub struct DateRange {
     /// First instant.
     pub from: Option<Timestamp>,
     /// First instant after it.
@@ -30,7 +30,7 @@ pub struct Window {
 
 /// Whether facts are there, and since when they are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Coverage {
     /// They are our own: what is not there does not exist.
     Own,
     /// The source told them then.
@@ -39,19 +39,19 @@ pub enum Standing {
     NeverRead,
 }
 
-/// What a schedule lacks that was read in a version without changes of rate; see [`Facts::gaps`].
+/// What a schedule lacks that was read in a version without changes of rate; see [`SupplyFacts::gaps`].
 pub const RATE_CHANGES: &str = "rate_changes";
 
 /// Endpoints of which data from a daemon may lack a token. Emission is not among them: it can be made from the schedule.
 const MAY_LACK: [Endpoint; 4] = [Endpoint::UnlockEvents, Endpoint::Burn, Endpoint::Buyback, Endpoint::Allocations];
 
 /// One consistent view of tokens and their records.
-pub trait Facts {
+pub trait SupplyFacts {
     /// Whether what `endpoint` tells (of `token`, where it is asked per token) is there.
     ///
     /// # Errors
     /// Where it cannot be read.
-    fn standing(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Standing, FactsError>;
+    fn coverage(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Coverage, FactsError>;
 
     /// Whether a token's `events` tell changes of rate too, as the first version has them.
     ///
@@ -66,7 +66,7 @@ pub trait Facts {
     fn gaps(&self, token: &str, events: &[wire::UnlockEvent]) -> Result<Vec<&'static str>, FactsError> {
         let mut gaps = Vec::new();
         for endpoint in MAY_LACK {
-            if self.standing(endpoint, Some(token))? == Standing::NeverRead {
+            if self.coverage(endpoint, Some(token))? == Coverage::NeverRead {
                 gaps.push(endpoint.as_str());
             }
         }
@@ -104,16 +104,16 @@ pub trait Facts {
     ///
     /// # Errors
     /// Where they cannot be read.
-    fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, window: Window) -> Result<Vec<T>, FactsError>;
+    fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, range: DateRange) -> Result<Vec<T>, FactsError>;
 
-    /// Cliff events of a token in the window, oldest first, up to the first for which `wanted` has an answer.
+    /// Cliff events of a token in the range, oldest first, up to the first for which `wanted` has an answer.
     ///
     /// # Errors
     /// Where they cannot be read.
     fn first_cliff<T>(
         &self,
         token: &str,
-        window: Window,
+        range: DateRange,
         wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
     ) -> Result<Option<T>, FactsError>;
 

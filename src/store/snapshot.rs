@@ -1,38 +1,35 @@
 //! The daemon's snapshot for the data service: the same facts as a catalog holds, read from the database that the daemon writes.
 //!
 //! It only reads, on connections of its own, so that whoever asks the mirror a lot never waits in line with the cycle. What the source
-//! was not asked for is told as [`Standing::NeverRead`], which is not the same as an empty list.
+//! was not asked for is told as [`Coverage::NeverRead`], which is not the same as an empty list.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
-};
+use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 use serde::de::DeserializeOwned;
 
 use super::{
     StoreError,
     codec::{Millis, all, from_json, millis, one},
-    cycle::{investors, token},
-    error::Fault,
-    facts::{Facts, FactsError, Standing, Window},
-    open::{READER_CACHE_KIB, is_ours, open_read_only},
+    connection::open_daemon_reader,
+    cycle::investors,
+    error::StoreFault,
+    facts::{Coverage, DateRange, FactsError, SupplyFacts},
+    open::refuse_unless_current,
+    readers::ReaderPool,
+    rows::token,
 };
-use crate::{
+use model::{
     supply::{Endpoint, Resource, Timestamp},
     wire,
 };
 
 /// Reading connections kept open; more are opened under load and closed again.
-const MAX_IDLE: usize = 2;
+const MAX_IDLE_READERS: usize = 2;
 
 /// The daemon's database, for reading. Share it behind an `Arc`; every call blocks.
 #[derive(Debug)]
-pub struct Snapshot {
-    path: PathBuf,
-    idle: Mutex<Vec<Connection>>,
-}
+pub struct Snapshot(ReaderPool);
 
 impl Snapshot {
     /// Opens the database beside whoever writes it.
@@ -40,26 +37,11 @@ impl Snapshot {
     /// # Errors
     /// Where there is none, it is not the daemon's, or of another schema.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        is_ours(path)?;
-        let snapshot = Self { path: path.to_owned(), idle: Mutex::default() };
-        let first = snapshot.connect()?;
-        snapshot.idle().push(first);
-        Ok(snapshot)
-    }
-
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn connect(&self) -> Result<Connection, StoreError> {
-        let connect = || -> Result<Connection, Fault> {
-            let connection = open_read_only(&self.path)?;
-            connection.pragma_update(None, "query_only", true)?;
-            connection.pragma_update(None, "trusted_schema", false)?;
-            connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
-            Ok(connection)
-        };
-        connect().map_err(|fault| fault.during("open the snapshot", &self.path))
+        refuse_unless_current(path)?;
+        let pool = ReaderPool::new(path, open_daemon_reader, MAX_IDLE_READERS);
+        // Now, so that a file which cannot be read is refused at once.
+        pool.with(|_| ()).map_err(|error| cannot_open(error, path))?;
+        Ok(Self(pool))
     }
 
     /// Runs `read` on one consistent view.
@@ -67,21 +49,20 @@ impl Snapshot {
     /// # Errors
     /// What `read` answers, or where the view cannot be taken.
     pub fn read<T, E: From<FactsError>>(&self, read: impl FnOnce(&SnapshotView<'_>) -> Result<T, E>) -> Result<T, E> {
-        let idle = self.idle().pop();
-        let mut connection = match idle {
-            Some(connection) => connection,
-            None => self.connect().map_err(FactsError::from)?,
-        };
-        let result = match connection.transaction() {
-            Ok(transaction) => read(&SnapshotView { from: &transaction, path: &self.path }),
-            Err(error) => Err(E::from(Fault::from(error).during("begin to read the snapshot", &self.path).into())),
-        };
-        let mut idle = self.idle();
-        if idle.len() < MAX_IDLE {
-            idle.push(connection);
-        }
-        result
+        let path = self.0.path();
+        let answer = self.0.with(|connection| match connection.transaction() {
+            Ok(transaction) => read(&SnapshotView { from: &transaction, path }),
+            Err(error) => {
+                let error = StoreFault::from(error).during("begin to read the snapshot", path);
+                Err(FactsError::from(error).into())
+            }
+        });
+        answer.map_err(|error| FactsError::from(cannot_open(error, path)))?
     }
+}
+
+fn cannot_open(error: rusqlite::Error, path: &Path) -> StoreError {
+    StoreFault::from(error).during("open the snapshot", path)
 }
 
 /// One moment of the snapshot.
@@ -104,7 +85,11 @@ impl SnapshotView<'_> {
         })
     }
 
-    fn reading<T>(&self, doing: &'static str, read: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>) -> Result<T, FactsError> {
+    fn reading<T>(
+        &self,
+        doing: &'static str,
+        read: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
+    ) -> Result<T, FactsError> {
         read(self.from).map_err(|fault| fault.during(doing, self.path).into())
     }
 }
@@ -121,8 +106,8 @@ fn endpoint_of(resource: Resource) -> Endpoint {
     }
 }
 
-impl Facts for SnapshotView<'_> {
-    fn standing(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Standing, FactsError> {
+impl SupplyFacts for SnapshotView<'_> {
+    fn coverage(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Coverage, FactsError> {
         self.reading("read when a feed was read", |from| {
             let mut statement = from.prepare_cached(
                 "SELECT read_at FROM feed WHERE endpoint = ?1
@@ -130,7 +115,7 @@ impl Facts for SnapshotView<'_> {
             )?;
             let read_at: Option<Option<Millis>> =
                 statement.query_row(params![endpoint.as_str(), token], |row| row.get(0)).optional()?;
-            Ok(read_at.flatten().map_or(Standing::NeverRead, |Millis(at)| Standing::ReadAt(at)))
+            Ok(read_at.flatten().map_or(Coverage::NeverRead, |Millis(at)| Coverage::ReadAt(at)))
         })
     }
 
@@ -175,9 +160,9 @@ impl Facts for SnapshotView<'_> {
         self.reading("list the investors", investors)
     }
 
-    fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, window: Window) -> Result<Vec<T>, FactsError> {
+    fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, range: DateRange) -> Result<Vec<T>, FactsError> {
         self.reading("read records", |from| {
-            let (begin, end) = (millis(window.from), millis(window.until));
+            let (begin, end) = (millis(range.from), millis(range.until));
             let body = |row: &rusqlite::Row<'_>| from_json("a record", owner, &row.get::<_, String>(0)?);
             if resource == Resource::Funding {
                 let mut statement = from.prepare_cached(
@@ -197,10 +182,10 @@ impl Facts for SnapshotView<'_> {
     fn first_cliff<T>(
         &self,
         owner: &str,
-        window: Window,
+        range: DateRange,
         mut wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
     ) -> Result<Option<T>, FactsError> {
-        let inside = |at: &Timestamp| window.from.is_none_or(|from| *at >= from) && window.until.is_none_or(|until| *at < until);
+        let inside = |at: &Timestamp| range.from.is_none_or(|from| *at >= from) && range.until.is_none_or(|until| *at < until);
         self.reading("look for the next event", |from| {
             // The row has the whole time that a date stands for; the date itself, which lies in it, is in the body.
             let mut statement = from.prepare_cached(
@@ -208,7 +193,7 @@ impl Facts for SnapshotView<'_> {
                      AND (?2 IS NULL OR r.ends_at IS NULL OR r.ends_at >= ?2) AND (?3 IS NULL OR r.starts_at IS NULL OR r.starts_at < ?3)
                      ORDER BY r.starts_at, r.no",
             )?;
-            let mut rows = statement.query(params![owner, millis(window.from), millis(window.until)])?;
+            let mut rows = statement.query(params![owner, millis(range.from), millis(range.until)])?;
             let mut first: Option<(Timestamp, T)> = None;
             while let Some(row) = rows.next()? {
                 let starts_at = row.get::<_, Option<Millis>>(0)?.map(|Millis(at)| at);

@@ -3,12 +3,23 @@
 use rusqlite::{Transaction, params};
 
 use super::{
+    Store, StoreError,
     codec::{Millis, all, one, word},
-    cycle::{FEED_COLUMNS, feed_state, tracked},
-    error::Fault,
-    model::{Entries, Reach},
+    error::StoreFault,
+    rows::{FEED_COLUMNS, feed_state, tracked},
 };
-use crate::supply::{Endpoint, Resource, TokenId};
+use model::rows::{RecordRange, WindowRecords};
+use model::supply::{Endpoint, Resource, TokenId};
+
+impl Store {
+    /// What the windows of tokens are summed over, in the order of `ids`: of each resource no more records than `ranges` wants.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn window_records(&self, ids: Vec<TokenId>, ranges: Vec<RecordRange>) -> Result<Vec<WindowRecords>, StoreError> {
+        self.read("read what windows hold", move |from| window_records(from, &ids, &ranges)).await
+    }
+}
 
 /// Unlocks that may lie ahead, and those with a linear segment, however long ago it began: bodies are written without spaces.
 const UNLOCKS: &str = "SELECT key, body FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at <= ?3
@@ -19,27 +30,27 @@ const HAPPENED: &str = "SELECT key, body FROM record WHERE token_no = ?1 AND res
      AND starts_at >= min(?2, coalesce((SELECT max(starts_at) FROM record
          WHERE token_no = ?1 AND resource = ?4 AND starts_at <= ?3), ?2))";
 
-pub(super) fn entries(from: &Transaction<'_>, ids: &[TokenId], reaches: &[Reach]) -> Result<Vec<Entries>, Fault> {
-    ids.iter().map(|id| of_token(from, id, reaches)).collect()
+fn window_records(from: &Transaction<'_>, ids: &[TokenId], ranges: &[RecordRange]) -> Result<Vec<WindowRecords>, StoreFault> {
+    ids.iter().map(|id| of_token(from, id, ranges)).collect()
 }
 
-fn of_token(from: &Transaction<'_>, id: &TokenId, reaches: &[Reach]) -> Result<Entries, Fault> {
-    let mut entries = Entries { feeds: Vec::new(), records: Vec::new() };
+fn of_token(from: &Transaction<'_>, id: &TokenId, ranges: &[RecordRange]) -> Result<WindowRecords, StoreFault> {
+    let mut found = WindowRecords { feeds: Vec::new(), records: Vec::new() };
     let no =
         one(&mut *from.prepare_cached("SELECT no FROM token WHERE id = ?1")?, [id.as_str()], |row| Ok(row.get::<_, i64>(0)?))?;
-    let Some(no) = no else { return Ok(entries) };
+    let Some(no) = no else { return Ok(found) };
     let sql = format!("SELECT f.endpoint, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 ORDER BY f.no");
-    entries.feeds = all(&mut *from.prepare_cached(&sql)?, [no], |row| {
+    found.feeds = all(&mut *from.prepare_cached(&sql)?, [no], |row| {
         let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<_, String>(0)?, Endpoint::parse)?;
         Ok((endpoint, feed_state(row, 1, id.as_str())?))
     })?;
-    for Reach { resource, since, until } in reaches {
+    for RecordRange { resource, since, until } in ranges {
         let read = |row: &rusqlite::Row<'_>| tracked(row, 0, *resource, id.as_str());
         let (since, until) = (Millis(*since), Millis(*until));
-        entries.records.extend(match resource {
+        found.records.extend(match resource {
             Resource::Unlock => all(&mut *from.prepare_cached(UNLOCKS)?, params![no, since, until], read)?,
             other => all(&mut *from.prepare_cached(HAPPENED)?, params![no, since, until, other.as_str()], read)?,
         });
     }
-    Ok(entries)
+    Ok(found)
 }

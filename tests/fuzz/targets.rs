@@ -8,20 +8,25 @@
 use std::{collections::BTreeMap, path::Path, sync::LazyLock};
 
 use cliffwatch::{
-    aggregate::{Ledger, Member, Totals},
-    api::{self, Outcome, Payload, Request},
-    change::{AllocationChange, Change, ChangeKind, Fact},
-    config::{
-        self,
-        load::{Environment, load_text},
+    daemon::config::{Environment, load_text},
+    engine::route::{RouteTree, Sections},
+    model::{
+        change::{AllocationChange, Change, ChangeKind, Fact},
+        config::{self},
+        diagnostic::{self, Diagnostic, Severity, SourceText},
+        poll::{Payload, PollOutcome, PollRequest},
+        supply::{Endpoint, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
+        watch::Watch,
     },
-    diagnostic::{self, Diagnostic, Severity, SourceText},
-    replay::{Pace, Replay},
-    route::{RouteTree, Sections},
-    rules::{self, Loaded, On, Rule, RuleSet, Scope, SourceFacts, Surroundings},
-    ruletest::{self, Setup},
-    supply::{Endpoint, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
-    watch::Watch,
+    rules::{
+        self, LoadedRules, On, Rule, RuleSet, Scope, SourceFacts, Surroundings,
+        aggregate::{FlowEntries, Member, Totals},
+    },
+    source as api,
+    tools::{
+        ruletest::{self, TestSetup},
+        simulate::{Pace, Simulation},
+    },
 };
 
 /// The time of everything here.
@@ -46,7 +51,7 @@ pub fn rules(data: &[u8]) {
     }
 }
 
-fn load(text: String) -> Loaded {
+fn load(text: String) -> LoadedRules {
     let (receivers, groups) = (["ops".to_owned(), "desk".to_owned()], groups());
     let around = Surroundings { receivers: &receivers, groups: &groups, now: now() };
     let loaded = rules::load(&[SourceText { file: "fuzzed.toml".into(), text }], &around);
@@ -182,11 +187,11 @@ impl Samples {
     /// Everything that a rule on `on` may be asked about.
     fn scopes(&self, on: On, set: &RuleSet) -> Vec<Sample<'_>> {
         let none = || Sample { token: None, record: None, change: None, source: None, totals: None };
-        let ledgers = || {
-            [Ledger::of(&self.records, |_| true), Ledger::of(&[], |_| false)]
+        let flow_entries = || {
+            [FlowEntries::of(&self.records, |_| true), FlowEntries::of(&[], |_| false)]
                 .into_iter()
                 .zip(&self.tokens)
-                .map(|(ledger, token)| (token, Totals::of(token, &ledger, &set.windows, now())))
+                .map(|(entries, token)| (token, Totals::of(token, &entries, &set.windows, now())))
         };
         match on {
             On::Record(resource) => {
@@ -202,9 +207,11 @@ impl Samples {
                 let token = self.tokens.first();
                 self.changes.iter().filter(is_heard).map(|change| Sample { token, change: Some(change), ..none() }).collect()
             }
-            On::Token => ledgers().map(|(token, totals)| Sample { token: Some(token), totals: Some(totals), ..none() }).collect(),
+            On::Token => {
+                flow_entries().map(|(token, totals)| Sample { token: Some(token), totals: Some(totals), ..none() }).collect()
+            }
             On::Portfolio => {
-                let members = ledgers().map(|(token, totals)| Member {
+                let members = flow_entries().map(|(token, totals)| Member {
                     id: token.id.clone(),
                     symbol: token.symbol().to_owned(),
                     name: token.symbol().to_owned(),
@@ -241,7 +248,7 @@ pub fn rule_tests(data: &[u8], repository: &Path) {
     let file = repository.join("rules/tests/fuzzed.toml");
     let loaded = load_text(None, "", &Environment::default());
     let config = loaded.config.expect("the defaults are right");
-    let setup = Setup { config: &config, base_dir: repository, only: None };
+    let setup = TestSetup { config: &config, base_dir: repository, only: None };
     for outcome in ruletest::run_text(SourceText { file, text: text.to_owned() }, &setup) {
         let shown = ruletest::report::plain(&outcome);
         assert!(outcome.is_passed() || shown.lines().count() > 1, "a failure says why: {shown}");
@@ -269,18 +276,18 @@ pub fn answers(data: &[u8]) {
     let (start, end) = (now().date_naive(), now().date_naive());
     for endpoint in Endpoint::ALL {
         let request = match endpoint {
-            Endpoint::TokenList => Request::TokenList,
-            Endpoint::Upcoming => Request::Upcoming { start, end },
-            Endpoint::Investors => Request::Investors,
-            endpoint => Request::Token { endpoint, token: token.clone(), start, end },
+            Endpoint::TokenList => PollRequest::TokenList,
+            Endpoint::Upcoming => PollRequest::Upcoming { start, end },
+            Endpoint::Investors => PollRequest::Investors,
+            endpoint => PollRequest::Token { endpoint, token: token.clone(), start, end },
         };
         for version in [1, 4, 5] {
-            if let Ok(Outcome::Fresh(answer)) = api::read_body(&request, version, data.to_vec(), None) {
+            if let Ok(PollOutcome::Fresh(answer)) = api::read_body(&request, version, data.to_vec(), None) {
                 take_in(&token, endpoint, &answer.payload);
             }
         }
     }
-    let detail = Request::Investor { id: "a16z".into() };
+    let detail = PollRequest::Investor { id: "a16z".into() };
     let _ = api::read_body(&detail, 1, data.to_vec(), None);
 }
 
@@ -301,29 +308,29 @@ static STARTERS: LazyLock<Judges> = LazyLock::new(|| {
     let loaded = rules::load(&files, &Surroundings { receivers: &receivers, groups: &groups, now: now() });
     assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
     let route = config::Route { receivers: receivers.to_vec(), ..config::Route::default() };
-    let ops = config::Receiver { name: "ops".into(), ..config::Receiver::default() };
+    let ops = config::ReceiverSettings { name: "ops".into(), ..config::ReceiverSettings::default() };
     let routes = RouteTree::build(&route, &[ops]).expect("a route");
-    let watch = Watch::build(&config::Watch { tokens: vec!["*".into()], groups }).expect("a watch list");
+    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups }).expect("a watch list");
     Judges { rules: loaded.set, routes, watch }
 });
 
 fn take_in(token: &TokenId, endpoint: Endpoint, payload: &Payload) {
     let Judges { rules, routes, watch } = &*STARTERS;
-    let mut replay = Replay::new(rules, routes, watch, Pace::default(), now());
+    let mut simulation = Simulation::new(rules, routes, watch, Pace::default(), now());
     if let Payload::Tokens(items) = payload {
         for item in items {
-            replay.token(item);
+            simulation.token(item);
         }
         return;
     }
     if endpoint.resource().is_none() || !endpoint.is_per_token() {
         return;
     }
-    replay.answer(token, endpoint, payload.clone());
-    let changes = replay.take_changes();
+    simulation.answer(token, endpoint, payload.clone());
+    let changes = simulation.take_changes();
     assert!(changes.is_empty(), "a baseline tells no changes: {changes:?}");
-    let _ = replay.take_told();
-    replay.answer(token, endpoint, payload.clone());
-    let (changes, told) = (replay.take_changes(), replay.take_told());
+    let _ = simulation.take_told();
+    simulation.answer(token, endpoint, payload.clone());
+    let (changes, told) = (simulation.take_changes(), simulation.take_told());
     assert!(changes.is_empty() && told.is_empty(), "the same answer again tells something: {changes:?} {told:?}");
 }

@@ -11,12 +11,12 @@ use std::{
 };
 
 use cliffwatch::{
-    clock::Clock,
-    serve::{
-        self, Access, Options, Service,
+    model::{clock::Clock, supply::Timestamp},
+    service as serve,
+    service::{
+        AccessPolicy, Options, Service,
         faults::{Fault, Faults},
     },
-    supply::Timestamp,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -239,7 +239,7 @@ fn wire(at: Timestamp) -> String {
 }
 
 impl Room {
-    async fn new(time_: Time, access: Access) -> Self {
+    async fn new(time_: Time, access: AccessPolicy) -> Self {
         let ending = CancellationToken::new();
         let clock = match time_ {
             Time::Begin => Clock::manual(time(BEGIN)),
@@ -334,7 +334,7 @@ annotations = { summary = "{{ token.symbol }} bought back" }
 "#;
 
 async fn get(address: &str, path: &str) -> String {
-    cliffwatch::api::install_crypto_provider();
+    cliffwatch::source::install_crypto_provider();
     let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).build().expect("a client");
     let answer = client.get(format!("{address}{path}")).send().await.expect("an answer");
     assert!(answer.status().is_success(), "{path}: {}", answer.status());
@@ -490,7 +490,7 @@ fn every_command_explains_itself() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_seen_is_shown_as_table_json_and_csv() {
-    let room = Room::new(Time::Begin, Access::Open).await;
+    let room = Room::new(Time::Begin, AccessPolicy::Open).await;
     room.configure("[[receiver]]\nname = \"sick\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:9/hook\"\n[[route.routes]]\nmatchers = ['alertname=\"BoughtBack\"']\nreceivers = [\"sick\"]\n");
     let desk = &room.desk;
     let at = |time: &str, line: &str| desk.run(&format!("--now {time} {line}"));
@@ -552,7 +552,7 @@ async fn what_was_seen_is_shown_as_table_json_and_csv() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delivery_can_be_looked_at_sent_again_under_its_id_and_dropped() {
-    let room = Room::new(Time::Begin, Access::Open).await;
+    let room = Room::new(Time::Begin, AccessPolicy::Open).await;
     let desk = &room.desk;
     let at = |time: &str, line: &str| desk.run(&format!("--now {time} {line}"));
     room.hook.answer_always(Some(400));
@@ -596,7 +596,7 @@ async fn a_delivery_can_be_looked_at_sent_again_under_its_id_and_dropped() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_commits_and_sends_nothing() {
-    let room = Room::new(Time::Begin, Access::Open).await;
+    let room = Room::new(Time::Begin, AccessPolicy::Open).await;
     room.desk.run(&format!("--now {BEGIN} poll --dry-run")).ok();
     assert!(!room.desk.path("test.db").exists());
     assert_eq!(room.hook.take(), Vec::<Value>::new());
@@ -607,7 +607,7 @@ async fn a_dry_run_commits_and_sends_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_poll_that_could_not_ask_fails_and_says_so() {
-    let room = Room::new(Time::Begin, Access::Open).await;
+    let room = Room::new(Time::Begin, AccessPolicy::Open).await;
     room.faults.set("/v5/unlock/events/alpha", Fault::Html);
     let ran = room.desk.run(&format!("--now {BEGIN} poll"));
     assert_eq!(ran.code(), 1, "{}", ran.out);
@@ -618,7 +618,7 @@ async fn a_poll_that_could_not_ask_fails_and_says_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_daemon_on_one_database_is_refused_and_commands_are_not() {
-    let room = Room::new(Time::System, Access::Open).await;
+    let room = Room::new(Time::System, AccessPolicy::Open).await;
     let daemon = room.desk.start("run", &[]);
     daemon.until_log("is watching");
     let second = room.desk.run("run");
@@ -633,7 +633,7 @@ async fn a_second_daemon_on_one_database_is_refused_and_commands_are_not() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_of_a_newer_program_is_refused_and_left_as_it_is() {
-    let room = Room::new(Time::Begin, Access::Open).await;
+    let room = Room::new(Time::Begin, AccessPolicy::Open).await;
     room.desk.run(&format!("--now {BEGIN} poll")).ok();
     let path = room.desk.path("test.db");
     let database = rusqlite::Connection::open(&path).expect("opens");
@@ -650,7 +650,7 @@ async fn a_database_of_a_newer_program_is_refused_and_left_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_beside_a_running_daemon_is_whole_and_opens() {
-    let room = Room::new(Time::System, Access::Open).await;
+    let room = Room::new(Time::System, AccessPolicy::Open).await;
     room.desk.write("rules/test.toml", "[[rule]]\nalert = \"Any\"\non = \"unlock\"\n");
     let daemon = room.desk.start("run", &[]);
     room.until_told("Any", &daemon);
@@ -669,7 +669,7 @@ async fn a_backup_beside_a_running_daemon_is_whole_and_opens() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sigterm_finishes_the_tick_in_hand_and_leaves_with_0() {
-    let room = Room::new(Time::System, Access::Open).await;
+    let room = Room::new(Time::System, AccessPolicy::Open).await;
     let path = "/v5/unlock/events/alpha";
     room.faults.set(path, Fault::Slow(Duration::from_millis(1500)));
     let mut daemon = room.desk.start("run", &[]);
@@ -684,7 +684,7 @@ async fn sigterm_finishes_the_tick_in_hand_and_leaves_with_0() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sigint_and_a_sigterm_at_the_very_start_end_it_in_good_order() {
-    let room = Room::new(Time::System, Access::Open).await;
+    let room = Room::new(Time::System, AccessPolicy::Open).await;
     let mut daemon = room.desk.start("run", &[]);
     daemon.until_log("is watching");
     daemon.signal("INT");
@@ -703,7 +703,7 @@ async fn sigint_and_a_sigterm_at_the_very_start_end_it_in_good_order() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reload_is_inert_where_the_file_is_bad_or_the_same() {
-    let room = Room::new(Time::System, Access::Open).await;
+    let room = Room::new(Time::System, AccessPolicy::Open).await;
     let daemon = room.desk.start("run", &[]);
     let address = daemon.address();
     until("the first read", || unlocks(&room) == 5, || daemon.log());
@@ -763,7 +763,7 @@ fn unlocks(room: &Room) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn could_not_ask_never_looks_like_nothing_there() {
-    let room = Room::new(Time::System, Access::Open).await;
+    let room = Room::new(Time::System, AccessPolicy::Open).await;
     // Nobody answers yet: empty lists say why they are empty.
     room.faults.set("", Fault::status(500));
     let daemon = room.desk.start("run", &[]);
@@ -806,7 +806,7 @@ async fn until_async(what: &str, is_so: impl AsyncFn() -> bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hung_receiver_and_a_storm_of_429_delay_nobody_else() {
-    let room = Room::new(Time::System, Access::Open).await;
+    let room = Room::new(Time::System, AccessPolicy::Open).await;
     let ending = CancellationToken::new();
     // It takes connections and never says a word.
     let hung = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -917,7 +917,7 @@ async fn rude_mail_server(ending: CancellationToken) -> std::net::SocketAddr {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_is_shown_anywhere() {
-    let room = Room::new(Time::System, Access::Keys).await;
+    let room = Room::new(Time::System, AccessPolicy::Keys).await;
     let ending = CancellationToken::new();
     let mail = rude_mail_server(ending.clone()).await;
     let hook = room.hook_address;
@@ -1039,7 +1039,7 @@ receivers = ["ops", "signed", "mail"]
 
 /// A page, with the token, whatever its status.
 async fn page(address: &str, path: &str) -> String {
-    cliffwatch::api::install_crypto_provider();
+    cliffwatch::source::install_crypto_provider();
     let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).build().expect("a client");
     client
         .get(format!("{address}{path}"))

@@ -1,6 +1,6 @@
 //! The path from an answer to a message, with the clock in hand.
 
-use cliffwatch::supply::Endpoint;
+use cliffwatch::model::supply::Endpoint;
 
 use crate::support::{Setup, TestApp, burn, buyback, cliff, time};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cliffwatch::{serve::faults::Fault, supply::Resource};
+use cliffwatch::{model::supply::Resource, service::faults::Fault};
 
 use crate::support::{Setup, TestApp, lines, time};
 

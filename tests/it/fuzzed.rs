@@ -118,7 +118,7 @@ fn test_files_never_panic_or_hang() {
 
 #[test]
 fn configs_never_panic_or_hang() {
-    play("config", targets::config, &["src/config/default.toml", "src/cli/init.toml"]);
+    play("config", targets::config, &["src/model/config/default.toml", "src/cli/init.toml"]);
 }
 
 #[test]

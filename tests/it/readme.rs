@@ -1,16 +1,27 @@
-//! What the README shows is so: its examples pass the check, its commands exist, the mistake it shows looks like that.
+//! What README and docs show is so: their examples pass the check, their commands exist, the mistake they show looks like that, and
+//! their links lead somewhere.
 
-use std::path::Path;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use crate::binary::Desk;
 
-fn readme() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("read")
+/// The pages that people read, with their paths below the root.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].iter().map(PathBuf::from).collect();
+    for entry in fs::read_dir(root.join("docs")).expect("docs") {
+        pages.push(Path::new("docs").join(entry.expect("an entry").file_name()));
+    }
+    pages.sort();
+    pages.into_iter().map(|page| (page.clone(), fs::read_to_string(root.join(&page)).expect("read"))).collect()
 }
 
-/// Blocks of code in a language.
+/// Blocks of code in a language, of README and docs.
 fn blocks(language: &str) -> Vec<String> {
-    let text = readme();
+    let text: String = pages().into_iter().map(|(_, text)| text).collect();
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -51,10 +62,13 @@ fn its_commands_exist() {
         let line = line.split('#').next().unwrap_or_default().trim().trim_start_matches("sudo ");
         let line = line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("cliffwatch "));
         let Some(command) = line.and_then(|line| line.split_whitespace().next()) else { continue };
-        assert!(known.iter().any(|name| name == command), "the README names `cliffwatch {command}`, which is not in {known:?}");
+        assert!(
+            known.iter().any(|name| name == command),
+            "README and docs name `cliffwatch {command}`, which is not in {known:?}"
+        );
         named += 1;
     }
-    assert!(named >= 8, "{named} commands were found");
+    assert!(named >= 12, "{named} commands were found");
 }
 
 #[test]
@@ -78,5 +92,46 @@ fn the_mistake_that_it_shows_looks_like_that() {
     let desk = Desk::new();
     desk.write("cliffwatch.toml", "[watch]\ntokns = \"arbitrum\"\n");
     let ran = desk.run("check");
-    assert!(ran.err.starts_with(&shown), "the README shows\n{shown}\nand the program\n{}", ran.err);
+    assert!(ran.err.starts_with(&shown), "the docs show\n{shown}\nand the program\n{}", ran.err);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut seen = 0;
+    for (page, text) in pages() {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.starts_with("http") || link.starts_with('#') {
+                continue;
+            }
+            let target = root.join(&page).parent().expect("a folder").join(link.split('#').next().unwrap_or_default());
+            assert!(target.exists(), "{} links to {link}, which is not there", page.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 20, "{seen} links were found");
+}
+
+#[test]
+fn the_front_page_is_short() {
+    let (_, text) = pages().into_iter().find(|(page, _)| page == Path::new("README.md")).expect("a README");
+    assert!(text.lines().count() < 200);
+}
+
+#[test]
+fn the_map_names_files_that_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut seen = 0;
+    for (page, text) in pages() {
+        for path in
+            text.split('`').filter(|word| ["src/", "tests/", "benches/", "migrations/"].iter().any(|top| word.starts_with(top)))
+        {
+            if path.contains(['<', '*', ' ', '…']) {
+                continue;
+            }
+            assert!(root.join(path).exists(), "{} names {path}, which is not there", page.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 30, "{seen} paths were found");
 }

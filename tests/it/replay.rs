@@ -1,9 +1,9 @@
 //! What `backtest` and `explain` say of a daemon's database, held against what the daemon did.
 
 use chrono::TimeDelta;
-use cliffwatch::{
-    silence::{Wish, read_matchers},
-    store::model::{FateFilter, OutboxFilter},
+use cliffwatch::model::{
+    rows::{NotificationFilter, OutboxFilter},
+    silence::{SilenceRequest, read_matchers},
     supply::{Endpoint, Timestamp},
 };
 use serde_json::Value;
@@ -155,7 +155,7 @@ async fn history() -> TestApp {
     // The window of ten days takes in the cliff of the 20th.
     look(&app, "2026-03-10T12:00:00Z").await;
     // A person does not want to hear of alpha for two days.
-    let wish = Wish {
+    let wish = SilenceRequest {
         matchers: read_matchers(["token=alpha"]).expect("matchers"),
         author: "ann".to_owned(),
         comment: "known to the exchange".to_owned(),
@@ -204,10 +204,14 @@ async fn a_backtest_over_the_recorded_history_sends_what_was_sent_live() {
     assert!(live.len() >= 10, "the script tells too little: {live:#?}");
     assert_eq!(again, live);
     // What was held back is held back again, by the same silence and by the same alert.
-    let fates =
-        app.app().store().fates(FateFilter { undelivered: true, limit: 1_000, ..FateFilter::default() }).await.expect("read");
+    let fates = app
+        .app()
+        .store()
+        .notification_statuses(NotificationFilter { undelivered: true, limit: 1_000, ..NotificationFilter::default() })
+        .await
+        .expect("read");
     let mut held: Vec<(String, String, Option<String>)> =
-        fates.iter().map(|fate| (fate.alert.to_string(), fate.state.clone(), fate.holder.clone())).collect();
+        fates.iter().map(|fate| (fate.alert.to_string(), fate.state.to_string(), fate.holder.clone())).collect();
     let answer = backtest(&app, "");
     let mut held_again: Vec<(String, String, Option<String>)> = answer["untold"]
         .as_array()
@@ -267,7 +271,7 @@ async fn an_explanation_goes_to_the_end_of_the_path() {
     let text = explained(&app, "Burned alpha");
     assert!(text.contains("until 4 Mar 2026, 07:00 UTC: muted by nights (for desk)"), "{text}");
     // A silence hides a reminder, and says so in both commands.
-    let wish = Wish {
+    let wish = SilenceRequest {
         matchers: read_matchers(["alertname=BigCliffAhead"]).expect("matchers"),
         author: "ann".to_owned(),
         comment: "known to the exchange".to_owned(),

@@ -2,11 +2,13 @@
 //! and nothing is lost.
 
 use cliffwatch::{
-    config::Config,
-    schedule::Job,
-    serve::faults::Fault,
-    supply::{Endpoint, Resource},
-    wire,
+    daemon::schedule::Job,
+    model::{
+        config::Config,
+        supply::{Endpoint, Resource},
+        wire,
+    },
+    service::faults::Fault,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +38,7 @@ async fn an_unlock_known_from_upcoming_stays_one_alert_when_its_schedule_is_read
     // A month that has begun may bring its unlock any day.
     for (precision, first, later) in [("second", "lead 30d", "lead 7d"), ("day", "lead 30d", "lead 7d"), ("month", "lead 1d", "")]
     {
-        let fill = move |edit: &mut cliffwatch::serve::Edit<'_>| {
+        let fill = move |edit: &mut cliffwatch::service::Edit<'_>| {
             edit.put_token(&item("alpha", "ALP"))?;
             let dates = ["2026-03-20T00:00:00Z", "2026-06-20T00:00:00Z", "2026-09-20T00:00:00Z"];
             edit.put_events("alpha", dates.map(|date| cliff(date, "Team", 2e6, precision)).to_vec())
@@ -135,7 +137,7 @@ fn table(max_supply: f64, team: f64) -> wire::AllocationsData {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_supply_that_changes_is_told_once_whichever_feed_tells_it_first() {
     for order in [[Endpoint::TokenList, Endpoint::Allocations], [Endpoint::Allocations, Endpoint::TokenList]] {
-        let fill = |edit: &mut cliffwatch::serve::Edit<'_>| {
+        let fill = |edit: &mut cliffwatch::service::Edit<'_>| {
             edit.put_token(&item("alpha", "ALP"))?;
             edit.put_allocations("alpha", table(1e9, 2e8))
         };
@@ -189,7 +191,7 @@ async fn days_of_emission_that_give_way_to_weeks_and_come_back_tell_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_limit_counts_over_the_whole_cycle_whatever_its_batches() {
     const TOKENS: usize = 80;
-    let fill = |edit: &mut cliffwatch::serve::Edit<'_>| {
+    let fill = |edit: &mut cliffwatch::service::Edit<'_>| {
         for n in 0..TOKENS {
             let id = format!("token-{n:02}");
             edit.put_token(&item(&id, &id))?;
@@ -251,7 +253,7 @@ async fn a_field_that_cannot_be_read_is_noted_with_its_record_and_the_rest_is_us
 // ---- rules that change, evaluations that fail ----
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rule_added_by_a_reload_is_judged_though_the_first_evaluation_fails() {
+async fn a_rule_added_by_a_reload_is_evaluated_though_the_first_evaluation_fails() {
     let app = TestApp::start().await;
     app.turn().await;
     let rules = format!("{RULES}\n[[rule]]\nalert = \"Any\"\non = \"unlock\"\nwithin = [\"60d\"]\ntokens = [\"alpha\"]\n");

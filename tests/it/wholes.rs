@@ -1,6 +1,6 @@
 //! Rules on tokens and groups as a whole, from an answer to a message, with the clock in hand.
 
-use cliffwatch::supply::Endpoint;
+use cliffwatch::model::supply::Endpoint;
 
 use crate::support::{Setup, TestApp, burn, time};
 
@@ -24,17 +24,17 @@ async fn a_token_fires_and_clears_as_its_windows_move_and_only_then_is_it_looked
     let app = TestApp::with(setup(PRESSURE)).await;
     assert_eq!(app.turn().await, ["alert.firing SupplyPressure alpha: ALP: $2.00M ahead, $0 burned"]);
     app.at("2026-03-10T00:00:00Z");
-    assert_eq!(app.evaluate().await.judged, 0, "nothing entered a window and nothing left one");
+    assert_eq!(app.evaluate().await.evaluated, 0, "nothing entered a window and nothing left one");
     // At noon on the 20th the cliff is over, and the next one is 31 days away.
     app.at("2026-03-20T12:00:00Z");
-    assert_eq!(app.evaluate().await.judged, 1);
+    assert_eq!(app.evaluate().await.evaluated, 1);
     app.deliver().await;
     let bodies = app.hook.take();
     assert_eq!(bodies.len(), 1, "{bodies:#?}");
     assert_eq!(bodies[0]["type"], "alert.resolved");
     assert_eq!(bodies[0]["data"]["alerts"][0]["reason"], "cleared");
     app.at("2026-03-21T12:00:00Z");
-    assert_eq!(app.evaluate().await.judged, 1);
+    assert_eq!(app.evaluate().await.evaluated, 1);
     app.deliver().await;
     assert_eq!(crate::support::lines(&app.hook.take()), ["alert.firing SupplyPressure alpha: ALP: $2.00M ahead, $0 burned"]);
 }
@@ -51,7 +51,7 @@ async fn a_feed_that_was_never_read_or_fails_is_not_a_feed_without_burns() {
     assert_eq!(app.hook.take().len(), 0, "burns were never asked for");
     app.poll(Endpoint::Burn).await;
     app.at("2026-03-11T00:00:00Z");
-    assert_eq!(app.evaluate().await.judged, 1, "the burn of 10 January is 60 days old");
+    assert_eq!(app.evaluate().await.evaluated, 1, "the burn of 10 January is 60 days old");
     app.deliver().await;
     let lines = crate::support::lines(&app.hook.take());
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -64,7 +64,7 @@ async fn a_feed_that_was_never_read_or_fails_is_not_a_feed_without_burns() {
     let bodies = app.hook.take();
     assert_eq!((bodies.len(), bodies[0]["type"].as_str()), (1, Some("alert.resolved")));
     // While the feed fails, nobody knows whether there was another one.
-    app.faults.set("", cliffwatch::serve::faults::Fault::status(500));
+    app.faults.set("", cliffwatch::service::faults::Fault::status(500));
     app.at("2026-05-09T00:00:00Z");
     app.poll(Endpoint::Burn).await;
     app.at("2026-05-20T00:00:00Z");
@@ -130,13 +130,13 @@ async fn a_condition_on_the_days_left_turns_on_the_day_without_looking_at_every_
     let app = TestApp::with(setup(rules)).await;
     assert_eq!(app.turn().await, [""; 0]);
     app.at("2026-03-15T00:00:00Z");
-    assert_eq!(app.evaluate().await.judged, 0);
+    assert_eq!(app.evaluate().await.evaluated, 0);
     app.at("2026-03-17T12:00:01Z");
-    assert_eq!(app.evaluate().await.judged, 1);
+    assert_eq!(app.evaluate().await.evaluated, 1);
     app.deliver().await;
     assert_eq!(crate::support::lines(&app.hook.take()).len(), 1);
     app.at("2026-03-18T00:00:00Z");
-    assert_eq!(app.evaluate().await.judged, 0);
+    assert_eq!(app.evaluate().await.evaluated, 0);
     app.at("2026-03-19T12:00:00Z");
     app.evaluate().await;
     app.deliver().await;
@@ -163,7 +163,7 @@ fn many_rules() -> String {
 async fn the_cost_of_a_tick_is_what_moved_however_many_tokens_there_are() {
     const TOKENS: u32 = 60;
     let name = |number: u32| format!("token-{number}");
-    let fill = move |edit: &mut cliffwatch::serve::Edit<'_>| {
+    let fill = move |edit: &mut cliffwatch::service::Edit<'_>| {
         for number in 0..TOKENS {
             edit.put_token(&crate::support::item(&name(number), "T"))?;
             edit.put_events(&name(number), vec![crate::support::cliff("2026-06-20T12:00:00Z", "Team", 2e6, "second")])?;
@@ -172,13 +172,13 @@ async fn the_cost_of_a_tick_is_what_moved_however_many_tokens_there_are() {
     };
     let app = TestApp::with(Setup { fill: Box::new(fill), ..setup(&many_rules()) }).await;
     app.tick().await;
-    assert_eq!(app.evaluate().await.judged, 0, "all were judged as they were read, and nothing has moved");
+    assert_eq!(app.evaluate().await.evaluated, 0, "all were evaluated as they were read, and nothing has moved");
     app.at("2026-03-02T00:00:00Z");
-    assert_eq!(app.evaluate().await.judged, 0, "a day brings nothing into a window");
+    assert_eq!(app.evaluate().await.evaluated, 0, "a day brings nothing into a window");
 
     app.edit(|edit| edit.add_burn("token-7", burn("2026-03-01T18:00:00Z", 100.0)));
     let report = app.poll(Endpoint::Burn).await;
-    assert_eq!((report.fresh, report.judged), (1, 1), "one burn, one token");
+    assert_eq!((report.fresh, report.evaluated), (1, 1), "one burn, one token");
 
     // A market cap that rules read, of three tokens; a name that none reads, of all of them.
     app.edit(|edit| {
@@ -193,11 +193,11 @@ async fn the_cost_of_a_tick_is_what_moved_however_many_tokens_there_are() {
         Ok(())
     });
     app.at("2026-03-02T06:00:00Z");
-    assert_eq!(app.poll(Endpoint::TokenList).await.judged, 3);
+    assert_eq!(app.poll(Endpoint::TokenList).await.evaluated, 3);
 
     // What comes within `daysUntil <= 7` comes at one instant, for all that lie there, and costs nothing the minute after.
     app.at("2026-06-13T12:00:01Z");
-    assert_eq!(app.evaluate().await.judged, TOKENS);
+    assert_eq!(app.evaluate().await.evaluated, TOKENS);
     app.at("2026-06-13T12:01:00Z");
-    assert_eq!(app.evaluate().await.judged, 0);
+    assert_eq!(app.evaluate().await.evaluated, 0);
 }

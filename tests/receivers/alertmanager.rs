@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::{Json, Router, extract::State, routing::post};
-use cliffwatch::{notify::Outcome, serve};
+use cliffwatch::{notify::Outcome, service as serve};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -3,8 +3,8 @@
 use std::{path::Path, process::Command};
 
 use cliffwatch::{
+    model::rows::DueDelivery,
     notify::{Outcome, Receivers},
-    store::model::DueDelivery,
 };
 use serde_json::Value;
 

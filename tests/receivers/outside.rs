@@ -12,12 +12,14 @@ use std::{
 
 use chrono::TimeDelta;
 use cliffwatch::{
-    alert::{AlertBody, Notice, NoticeKind, SeriesPoint, TokenBody, alert_id, notice_id},
-    clock::Clock,
-    config,
+    model::{
+        alert::{AlertBody, AlertStatus, Notification, NotificationKind, SeriesPoint, TokenBody, alert_id, notification_id},
+        clock::Clock,
+        config,
+        rows::{Attempt, DueDelivery},
+        supply::{Precision, ReceiverName, Resource, RuleId, Timestamp},
+    },
     notify::{Outcome, Receivers, message},
-    store::model::{Attempt, DueDelivery},
-    supply::{Precision, ReceiverName, Resource, RuleId, Timestamp},
 };
 use serde_json::{Value, json};
 
@@ -131,14 +133,17 @@ pub fn now() -> Timestamp {
 }
 
 /// How deliveries are tried, as the defaults have it.
-pub fn delivery_config() -> config::Delivery {
-    config::load::load_text(None, "", &config::load::Environment::default()).config.expect("the defaults").delivery
+pub fn delivery_config() -> config::DeliverySettings {
+    cliffwatch::daemon::config::load_text(None, "", &cliffwatch::daemon::config::Environment::default())
+        .config
+        .expect("the defaults")
+        .delivery
 }
 
 /// The receivers of a config's text.
 pub fn receivers(text: &str) -> Receivers {
-    let loaded = config::load::load_text(None, text, &config::load::Environment::default());
-    let problems = cliffwatch::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
+    let loaded = cliffwatch::daemon::config::load_text(None, text, &cliffwatch::daemon::config::Environment::default());
+    let problems = cliffwatch::model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
     let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
     Receivers::build(&config.receivers, &delivery_config(), Some("https://cliffwatch.example.com"))
         .unwrap_or_else(|problems| panic!("{problems:?}"))
@@ -150,17 +155,17 @@ pub async fn send(receivers: &Receivers, delivery: &DueDelivery) -> (Outcome, At
 }
 
 /// An unlock of `token` that fires now, `days` ahead.
-pub fn unlock(token: &str, days: i64) -> Notice {
+pub fn unlock(token: &str, days: i64) -> Notification {
     let rule = RuleId::from("BigCliffAhead");
     let alert = alert_id(&rule, &format!("unlock/{token}"), 1);
     let at = now();
     let date = at + TimeDelta::days(days);
     let template = message::test_notice(&ReceiverName::from("ops"), at);
     let month = |n: i64| SeriesPoint { at: date + TimeDelta::days(30 * n), precision: Precision::Second, amount: 92_650_000.0 };
-    Notice {
-        id: notice_id(&alert, "firing"),
+    Notification {
+        id: notification_id(&alert, "firing"),
         alert: alert.clone(),
-        kind: NoticeKind::Firing,
+        kind: NotificationKind::Firing,
         body: AlertBody {
             id: alert,
             rule: "BigCliffAhead".into(),
@@ -177,7 +182,7 @@ pub fn unlock(token: &str, days: i64) -> Notice {
             })),
             #[expect(clippy::cast_precision_loss, reason = "a few days")]
             days_until: Some(days as f64),
-            when: Some(format!("on {}", cliffwatch::format::day(date))),
+            when: Some(format!("on {}", cliffwatch::model::format::day(date))),
             event: Some(format!("unlock/{token}/1")),
             former_labels: Vec::new(),
             series: (-3..6).map(month).collect(),
@@ -188,16 +193,16 @@ pub fn unlock(token: &str, days: i64) -> Notice {
 }
 
 /// The end of an alert.
-pub fn resolved(firing: &Notice) -> Notice {
+pub fn resolved(firing: &Notification) -> Notification {
     let at = now();
-    let body = AlertBody { status: "resolved".into(), reason: "passed".into(), ends_at: Some(at), ..firing.body.clone() };
-    Notice { id: notice_id(&firing.alert, "resolved"), kind: NoticeKind::Resolved, at, body, ..firing.clone() }
+    let body = AlertBody { status: AlertStatus::Resolved, reason: "passed".into(), ends_at: Some(at), ..firing.body.clone() };
+    Notification { id: notification_id(&firing.alert, "resolved"), kind: NotificationKind::Resolved, at, body, ..firing.clone() }
 }
 
-/// A delivery of these notices to the receiver `ops`.
-pub fn due(webhook_id: &str, notices: Vec<Notice>) -> DueDelivery {
+/// A delivery of these notifications to the receiver `ops`.
+pub fn due(webhook_id: &str, notifications: Vec<Notification>) -> DueDelivery {
     let delivery = message::test_delivery(&ReceiverName::from("ops"), now());
-    DueDelivery { webhook_id: webhook_id.to_owned(), notices, ..delivery }
+    DueDelivery { webhook_id: webhook_id.to_owned(), notifications, ..delivery }
 }
 
 /// A port that was free a moment ago.

@@ -603,7 +603,7 @@ fn validate(document: &Value, schema: &Value, value: &Value, at: &str, problems:
     }
     if schema["format"] == "date-time"
         && value.is_string()
-        && cliffwatch::wire::parse_timestamp(value.as_str().unwrap()).is_none()
+        && cliffwatch::model::wire::parse_timestamp(value.as_str().unwrap()).is_none()
     {
         problems.push(format!("{at} is {value}, not a time"));
     }

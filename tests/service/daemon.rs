@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use cliffwatch::{
-    app::{App, Drive},
-    config,
-    schedule::Job,
-    serve::{Options, Reach, Service},
-    supply::{Endpoint, Resource, TokenId},
+    daemon::{
+        app::{App, Drive},
+        schedule::Job,
+    },
+    model::supply::{Endpoint, Resource, TokenId},
+    service::{MirrorScope, Options, Service},
 };
 use serde_json::Value;
 
@@ -47,8 +48,8 @@ listen = "off"
     std::fs::write(&path, text).unwrap();
     std::fs::create_dir_all(folder.join("rules")).unwrap();
     std::fs::write(folder.join("rules/none.toml"), "").unwrap();
-    let loaded = config::load::load(Some(&path), &config::load::Environment::default());
-    let problems = cliffwatch::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
+    let loaded = cliffwatch::daemon::config::load(Some(&path), &cliffwatch::daemon::config::Environment::default());
+    let problems = cliffwatch::model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
     let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
     App::open(config, folder, options().clock, Drive::Crank).await.unwrap()
 }
@@ -144,7 +145,7 @@ fn path_of(resource: &str, version: u8, token: &str, query: &str) -> String {
 
 async fn mirror_of(folder: &Path) -> Server {
     let options = Options { all_tokens: true, ..options() };
-    Server::of(&Service::mirror(&folder.join("daemon.db"), Reach::unknown(), None, options).unwrap()).await
+    Server::of(&Service::mirror(&folder.join("daemon.db"), MirrorScope::unknown(), None, options).unwrap()).await
 }
 
 /// Says where two payloads differ; whole ones would fill the screen.

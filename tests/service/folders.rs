@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use cliffwatch::serve::{Folder, Service};
+use cliffwatch::service::{DataFolder, Service};
 use serde_json::Value;
 
 use crate::support::{Server, bundled, options};
@@ -39,12 +39,12 @@ async fn what_is_exported_and_imported_again_answers_the_same() {
     let exported = bundled().export(&out, |_| {}).unwrap();
     assert_eq!((exported.tokens, exported.files), (59, 129));
     let again = Service::open(&folder.path().join("again.db"), options()).unwrap();
-    again.import(Folder::open(&out).unwrap(), |_| {}).unwrap();
+    again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap();
     let (before, after) = (answers(bundled()).await, answers(&again).await);
     for ((path, before), after) in PATHS.iter().zip(before).zip(after) {
         assert_eq!(before, after, "{path}");
     }
-    assert_eq!(again.import(Folder::open(&out).unwrap(), |_| {}).unwrap().changed, 0, "the same twice");
+    assert_eq!(again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap().changed, 0, "the same twice");
     let refused = bundled().export(&out, |_| {}).unwrap_err().to_string();
     assert!(refused.contains("is not empty"), "{refused}");
 }

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use cliffwatch::serve::{self, Service};
+use cliffwatch::{service as serve, service::Service};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{Server, bundled, options};
@@ -113,7 +113,7 @@ fn the_log_tells_who_asked_what_and_never_a_key() {
     let base = line.trim().strip_prefix("listening ").unwrap().to_owned();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let counts = runtime.block_on(async {
-        cliffwatch::api::install_crypto_provider();
+        cliffwatch::source::install_crypto_provider();
         let http = reqwest::Client::new();
         let get = |path: String| http.get(format!("{base}{path}")).header("x-api-key", &key).send();
         assert_eq!(get("/v5/burn/bnb".into()).await.unwrap().status(), 200);

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cliffwatch::serve::{self, Options, Service};
+use cliffwatch::{
+    service as serve,
+    service::{Options, Service},
+};
 use tokio::task::JoinSet;
 
 use crate::support::{Server, options};
@@ -81,7 +84,7 @@ impl Drop for Daemon {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_was_answered_before_a_kill_was_counted() {
     use std::os::unix::process::ExitStatusExt as _;
-    cliffwatch::api::install_crypto_provider();
+    cliffwatch::source::install_crypto_provider();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("service.db");
     let key = filled(&path, Options::default()).add_key("desk", 1_000_000).unwrap();
@@ -121,7 +124,7 @@ async fn whatever_was_answered_before_a_kill_was_counted() {
 async fn kills_neither_give_credits_away_nor_take_any_but_those_under_way() {
     const LIMIT: u64 = 400;
     const ASKING: u64 = 8;
-    cliffwatch::api::install_crypto_provider();
+    cliffwatch::source::install_crypto_provider();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("service.db");
     let key = filled(&path, Options::default()).add_key("desk", LIMIT).unwrap();
@@ -171,7 +174,7 @@ async fn a_stop_lets_the_request_in_hand_finish_and_ends_with_success() {
     let path = folder.path().join("service.db");
     filled(&path, Options::default());
     let mut daemon = Daemon::start(&path);
-    cliffwatch::api::install_crypto_provider();
+    cliffwatch::source::install_crypto_provider();
     assert_eq!(reqwest::get(format!("{}/v5/burn/bnb", daemon.1)).await.unwrap().status(), 200);
     Command::new("kill").arg(daemon.0.id().to_string()).status().unwrap();
     let deadline = Instant::now() + Duration::from_secs(15);

@@ -1,11 +1,9 @@
 //! The daemon's snapshot for others: what the source told, how old it is, and honest words where it told nothing.
 
 use cliffwatch::{
-    config,
-    schedule::Job,
-    serve::{Folder, Options, Reach, Service},
-    supply::Endpoint,
-    watch::Watch,
+    daemon::schedule::Job,
+    model::{config, supply::Endpoint, watch::Watch},
+    service::{DataFolder, MirrorScope, Options, Service},
 };
 use serde_json::json;
 
@@ -15,7 +13,8 @@ use crate::{
 };
 
 fn watch() -> Watch {
-    let section: config::Watch = serde_json::from_value(json!({"tokens": ["optimism", "sui", "bnb", "hyperliquid"]})).unwrap();
+    let section: config::WatchSettings =
+        serde_json::from_value(json!({"tokens": ["optimism", "sui", "bnb", "hyperliquid"]})).unwrap();
     Watch::build(&section).unwrap()
 }
 
@@ -35,8 +34,8 @@ async fn a_mirror_answers_what_the_source_told_and_says_how_old_it_is() {
         Endpoint::WeeklyEmission,
     ];
     let opened = |clock: &str| {
-        let options = Options { all_tokens: true, clock: cliffwatch::clock::Clock::manual(time(clock)), ..options() };
-        Service::mirror(&path, Reach::of(asked.clone(), watch()), None, options).unwrap()
+        let options = Options { all_tokens: true, clock: cliffwatch::model::clock::Clock::manual(time(clock)), ..options() };
+        Service::mirror(&path, MirrorScope::of(asked.clone(), watch()), None, options).unwrap()
     };
     let mirror = Server::of(&opened("2026-04-10T12:00:00Z")).await;
     for (asked, status, reason) in [
@@ -110,7 +109,7 @@ async fn a_schedule_that_was_told_without_its_lines_is_not_told_as_one_that_has_
 
     let keys = folder.path().join("keys.db");
     let key = Service::open(&keys, options()).unwrap().add_key("desk", 3).unwrap();
-    let mirror = Service::mirror(&database, Reach::unknown(), Some(&keys), options()).unwrap();
+    let mirror = Service::mirror(&database, MirrorScope::unknown(), Some(&keys), options()).unwrap();
     let imported = Service::open(&folder.path().join("service.db"), options()).unwrap();
     imported.import_daemon(&database, |_, _| {}).unwrap();
     assert_eq!(imported.import_daemon(&database, |_, _| {}).unwrap().changed, 0, "the same twice");
@@ -146,8 +145,8 @@ async fn what_a_daemon_never_read_is_not_told_as_nothing_by_a_copy_of_its_data()
     let out = folder.path().join("out");
     imported.export(&out, |_| {}).unwrap();
     let again = Service::open(&folder.path().join("two.db"), options()).unwrap();
-    again.import(Folder::open(&out).unwrap(), |_| {}).unwrap();
-    let mirror = Service::mirror(&folder.path().join("daemon.db"), Reach::unknown(), None, options()).unwrap();
+    again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap();
+    let mirror = Service::mirror(&folder.path().join("daemon.db"), MirrorScope::unknown(), None, options()).unwrap();
     let straight = folder.path().join("straight");
     mirror.export(&straight, |_| {}).unwrap();
     assert_eq!(std::fs::read(out.join("gaps.json")).unwrap(), std::fs::read(straight.join("gaps.json")).unwrap());
@@ -174,7 +173,7 @@ async fn what_a_daemon_never_read_is_not_told_as_nothing_by_a_copy_of_its_data()
         assert_eq!(server.data("/v5/burn/arbitrum").await["burns"], json!([]));
     }
     std::fs::write(out.join("gaps.json"), r#"[{"tokenId": "nobody", "missing": ["burn"]}, {"missing": ["weather"]}]"#).unwrap();
-    let refused = again.import(Folder::open(&out).unwrap(), |_| {}).unwrap_err().to_string();
+    let refused = again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap_err().to_string();
     assert!(refused.contains("gaps.json: [0]: token \"nobody\" is not in tokens.json"), "{refused}");
     assert!(refused.contains("gaps.json: [1]: missing has \"weather\": there are token_list, "), "{refused}");
 }

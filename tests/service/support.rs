@@ -3,10 +3,9 @@
 use std::{net::SocketAddr, sync::OnceLock, time::Duration};
 
 use cliffwatch::{
-    clock::Clock,
-    serve::{self, Options, Service},
-    supply::Timestamp,
-    wire,
+    model::{clock::Clock, supply::Timestamp, wire},
+    service as serve,
+    service::{Options, Service},
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -49,7 +48,7 @@ pub struct Server {
 impl Server {
     /// Both base addresses in one.
     pub async fn of(service: &Service) -> Self {
-        cliffwatch::api::install_crypto_provider();
+        cliffwatch::source::install_crypto_provider();
         let listener = serve::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

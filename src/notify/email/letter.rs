@@ -10,16 +10,14 @@ use lettre::{
     },
 };
 
-use crate::{
-    alert::{Notice, NoticeKind},
-    notify::{card::Brief, mail},
-};
+use crate::{card::Brief, mail};
+use model::alert::{Notification, NotificationKind};
 
 /// Most threads that one mail belongs to: longer headers are cut by some servers.
 const MAX_THREADS: usize = 10;
 
 /// Who writes to whom.
-pub(super) struct Envelope<'a> {
+pub(super) struct LetterAddresses<'a> {
     /// Name of the receiver in the config.
     pub(super) receiver: &'a str,
     pub(super) from: &'a Mailbox,
@@ -29,8 +27,8 @@ pub(super) struct Envelope<'a> {
 }
 
 /// Writes the mail that tells `brief`.
-pub(super) fn write(envelope: &Envelope<'_>, brief: &Brief<'_>) -> Result<Vec<u8>, String> {
-    let Envelope { receiver, from, to, unsubscribe } = *envelope;
+pub(super) fn write(addresses: &LetterAddresses<'_>, brief: &Brief<'_>) -> Result<Vec<u8>, String> {
+    let LetterAddresses { receiver, from, to, unsubscribe } = *addresses;
     let delivery = brief.delivery;
     let mail = mail::compose(brief, unsubscribe).ok_or("the delivery holds no notice")?;
     let domain = format!("cliffwatch.{}", from.email.domain());
@@ -49,7 +47,7 @@ pub(super) fn write(envelope: &Envelope<'_>, brief: &Brief<'_>) -> Result<Vec<u8
     }
     // One thread for all that is told of an event, by whichever rule: all refer to a root that was never sent.
     let mut roots: Vec<String> = Vec::new();
-    for notice in &delivery.notices {
+    for notice in &delivery.notifications {
         let root = message_id(&thread_of(notice), &domain);
         if roots.len() < MAX_THREADS && !roots.contains(&root) {
             roots.push(root);
@@ -63,7 +61,7 @@ pub(super) fn write(envelope: &Envelope<'_>, brief: &Brief<'_>) -> Result<Vec<u8
         ("X-Auto-Response-Suppress", "All".to_owned()),
         ("List-Id", format!("<{}.{domain}>", header_atom(receiver))),
     ];
-    if delivery.notices.iter().any(|notice| notice.kind == NoticeKind::Digest) {
+    if delivery.notifications.iter().any(|notice| notice.kind == NotificationKind::Digest) {
         let subject: String = url::form_urlencoded::byte_serialize(format!("unsubscribe {receiver}").as_bytes()).collect();
         let by_mail = format!("<mailto:{}?subject={}>", from.email, subject.replace('+', "%20"));
         match unsubscribe {
@@ -96,7 +94,7 @@ pub(super) fn write(envelope: &Envelope<'_>, brief: &Brief<'_>) -> Result<Vec<u8
 }
 
 /// What a message belongs to: the event that it is about, else the alert.
-fn thread_of(notice: &Notice) -> String {
+fn thread_of(notice: &Notification) -> String {
     match &notice.body.event {
         // Names of the source are no message ids: their digest is.
         Some(event) => format!("ev_{}", digest(event)),
@@ -107,7 +105,7 @@ fn thread_of(notice: &Notice) -> String {
 /// 80 bits of SHA-256, in hexadecimal.
 fn digest(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    digest.as_ref().iter().take(10).map(|byte| format!("{byte:02x}")).collect()
+    model::text::hex(digest.as_ref().get(..10).unwrap_or_default())
 }
 
 /// `<id@domain>`, whatever the id holds.

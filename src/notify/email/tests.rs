@@ -1,15 +1,17 @@
 use std::sync::{Arc, Mutex};
 
+use lettre::transport::smtp::client::TlsParameters;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
 };
 
-use super::*;
+use super::{server::MailSecurity, *};
 use crate::{
-    config::{SecretText, Span},
-    notify::samples::{delivery_config, due, hostile, moved, resolved, time, unlock},
+    KeyProblem,
+    samples::{delivery_config, due, hostile, moved, resolved, time, unlock},
 };
+use model::config::{self, SecretText, Span};
 
 /// What the scripted server does at one point.
 #[derive(Clone, Copy, Debug)]
@@ -101,8 +103,8 @@ async fn serve(socket: tokio::net::TcpStream, script: Script, log: Arc<Mutex<Hea
     }
 }
 
-fn receiver(smtp: &str) -> config::Receiver {
-    config::Receiver {
+fn receiver(smtp: &str) -> config::ReceiverSettings {
+    config::ReceiverSettings {
         name: "desk".into(),
         kind: config::ReceiverKind::Email,
         smtp: Some(smtp.to_owned()),
@@ -115,19 +117,19 @@ fn receiver(smtp: &str) -> config::Receiver {
 /// Long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-fn build(receiver: &config::Receiver) -> Result<Email, Vec<Problem>> {
+fn build(receiver: &config::ReceiverSettings) -> Result<EmailReceiver, Vec<KeyProblem>> {
     build_with(receiver, TIMEOUT)
 }
 
-fn build_with(receiver: &config::Receiver, timeout: Duration) -> Result<Email, Vec<Problem>> {
-    let delivery = config::Delivery { timeout: Span(timeout), ..delivery_config() };
+fn build_with(receiver: &config::ReceiverSettings, timeout: Duration) -> Result<EmailReceiver, Vec<KeyProblem>> {
+    let delivery = config::DeliverySettings { timeout: Span(timeout), ..delivery_config() };
     let mut problems = Vec::new();
-    Email::build(0, receiver, &delivery, Some("https://cliffwatch.example.com"), &mut problems).ok_or(problems)
+    EmailReceiver::build(receiver, &delivery, Some("https://cliffwatch.example.com"), &mut problems).ok_or(problems)
 }
 
 const NOW: &str = "2026-03-09T13:00:05Z";
 
-async fn send(script: Script, tries: u32) -> (Answer, Heard) {
+async fn send(script: Script, tries: u32) -> (SendResult, Heard) {
     // Only a server that hangs is worth no long wait.
     let hangs = script.0.iter().any(|(_, act)| matches!(act, Act::Hang));
     let (smtp, heard) = server(script).await;
@@ -144,7 +146,7 @@ async fn an_accepted_mail_is_accepted_by_code_250_after_the_dot() {
     let (answer, heard) = send(Script::default(), 0).await;
     assert_eq!(
         answer,
-        Answer {
+        SendResult {
             outcome: Outcome::Accepted,
             status: Some(250),
             text: "250 2.0.0 queued as 12345; taken for: desk@example.com, risk@example.com".into()
@@ -159,6 +161,7 @@ async fn an_accepted_mail_is_accepted_by_code_250_after_the_dot() {
 async fn every_fault_of_a_server_has_its_outcome() {
     use Act::{Drop, Hang, Say};
     let later = Outcome::LATER;
+    let mut hanging = tokio::task::JoinSet::new();
     for (point, act, outcome, status) in [
         ("greeting", Hang, later.clone(), None),
         ("greeting", Drop, later.clone(), None),
@@ -183,10 +186,20 @@ async fn every_fault_of_a_server_has_its_outcome() {
         (".", Drop, Outcome::Uncertain, None),
         (".", Hang, Outcome::Uncertain, None),
     ] {
-        let (answer, heard) = send(Script(vec![(point, act)]), 0).await;
-        assert_eq!((answer.outcome, answer.status), (outcome, status), "{point} {act:?}: {}", answer.text);
-        assert!(!answer.text.is_empty());
-        assert!(heard.mails.is_empty(), "{point} {act:?}");
+        let case = async move {
+            let (answer, heard) = send(Script(vec![(point, act)]), 0).await;
+            assert_eq!((answer.outcome, answer.status), (outcome, status), "{point} {act:?}: {}", answer.text);
+            assert!(!answer.text.is_empty());
+            assert!(heard.mails.is_empty(), "{point} {act:?}");
+        };
+        match act {
+            // Waited for together.
+            Hang => drop(hanging.spawn(case)),
+            Say(_) | Drop => case.await,
+        }
+    }
+    while let Some(ended) = hanging.join_next().await {
+        ended.expect("the outcome is as expected");
     }
 }
 
@@ -244,7 +257,7 @@ async fn a_password_is_never_in_what_is_recorded() {
         Act::Say("535 5.7.8 you said AGFsZXJ0cwBodW50ZXIyLWh1bnRlcjI= that is hunter2-hunter2, aHVudGVyMi1odW50ZXIy"),
     )]))
     .await;
-    let receiver = config::Receiver {
+    let receiver = config::ReceiverSettings {
         username: Some("alerts".into()),
         password: Some(SecretText::from("hunter2-hunter2".to_owned())),
         ..receiver(&smtp)
@@ -277,14 +290,15 @@ async fn nothing_is_said_in_plain_text_over_a_network() {
     let (smtp, heard) = server(Script::default()).await;
     let mut email = build(&receiver(&smtp)).expect("it is well configured");
     let tls = TlsParameters::new("mail.example.com".into()).expect("TLS");
-    email.server.security = Security::StartTls(tls);
+    email.server.security = MailSecurity::StartTls(tls);
     let answer = email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
     assert_eq!(answer.outcome, Outcome::LATER);
     assert!(answer.text.contains("offers no STARTTLS"), "{}", answer.text);
     assert!(!heard.lock().expect("a lock").commands.iter().any(|command| command.starts_with("MAIL")));
 
-    let security =
-        |text: &str| parse_server(text, None, None).map(|server| (format!("{:?}", server.security), server.host, server.port));
+    let security = |text: &str| {
+        MailServer::parse(text, None, None).map(|server| (format!("{:?}", server.security), server.host, server.port))
+    };
     let expected = |security: &str, host: &str, port: u16| Ok((security.to_owned(), host.to_owned(), port));
     assert_eq!(security("smtp://mail.example.com"), expected("StartTls", "mail.example.com", 587));
     assert_eq!(security("smtp://10.0.0.1:25"), expected("StartTls", "10.0.0.1", 25));
@@ -296,7 +310,7 @@ async fn nothing_is_said_in_plain_text_over_a_network() {
 
 #[test]
 fn a_wrong_config_is_answered_with_every_problem() {
-    let wrong = config::Receiver {
+    let wrong = config::ReceiverSettings {
         from: Some("Cliff\r\nwatch <alerts@example.com>".into()),
         to: vec!["desk".into(), "jürgen@example.com".into(), "desk@exämple.com".into()],
         username: Some("alerts".into()),
@@ -306,7 +320,7 @@ fn a_wrong_config_is_answered_with_every_problem() {
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key).collect();
     assert_eq!(keys, ["smtp", "password", "from", "to", "to", "to"]);
     assert!(problems[4].message.contains("ASCII"), "{}", problems[4].message);
-    let nothing = config::Receiver { name: "desk".into(), kind: config::ReceiverKind::Email, ..Default::default() };
+    let nothing = config::ReceiverSettings { name: "desk".into(), kind: config::ReceiverKind::Email, ..Default::default() };
     let keys: Vec<&str> = build(&nothing).expect_err("it is empty").iter().map(|problem| problem.key).collect();
     assert_eq!(keys, ["smtp", "from", "to"]);
     for smtp in [
@@ -336,14 +350,14 @@ async fn a_connection_serves_several_mails_and_a_dead_one_costs_nothing() {
     }
     assert_eq!((count("EHLO"), count("MAIL")), (1, 3));
     // Another password is another login.
-    assert!(email.idle.take(&Some(("alerts".into(), "other".into()))).is_none());
+    assert!(email.pool.take(&Some(("alerts".into(), "other".into()))).is_none());
     // A server that ends a connection while it waits: the next mail takes a new one, and is lost by no means.
     let (smtp, heard) = server(Script(vec![("QUIT", Act::Drop)])).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
     email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
-    let mut open = email.idle.take(&None).expect("it waits");
+    let mut open = email.pool.take(&None).expect("it waits");
     open.connection.quit().await.expect_err("the server drops it");
-    email.idle.keep(open);
+    email.pool.keep(open);
     let answer = email.send(&due(2, "desk", vec![unlock()]), time(NOW), None).await;
     assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
     assert_eq!(heard.lock().expect("a lock").mails.len(), 2);
@@ -364,16 +378,16 @@ async fn the_picture_of_the_schedule_is_part_of_the_mail() {
 async fn a_digest_says_how_to_be_rid_of_it_and_an_alert_does_not() {
     let (smtp, heard) = server(Script::default()).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
-    email.send(&due(1, "desk", vec![crate::notify::samples::digest()]), time(NOW), None).await;
+    email.send(&due(1, "desk", vec![crate::samples::digest()]), time(NOW), None).await;
     email.send(&due(2, "desk", vec![unlock()]), time(NOW), None).await;
     let mails = heard.lock().expect("a lock").mails.clone();
     assert!(mails[0].contains("List-Unsubscribe: <mailto:alerts@example.com?subject=unsubscribe%20desk>\r\n"), "{}", mails[0]);
     assert!(!mails[1].contains("List-Unsubscribe"));
 }
 
-fn terms(opted_out: &[&str]) -> Terms {
+fn consent(opted_out: &[&str]) -> DigestConsent {
     let opted_out = opted_out.iter().map(|address| (*address).to_owned()).collect();
-    Terms { key: crate::store::model::LinkKey::new([7; 32]), opted_out }
+    DigestConsent { key: model::rows::LinkKey::new([7; 32]), opted_out }
 }
 
 fn header(mail: &str, name: &str) -> String {
@@ -386,8 +400,8 @@ fn header(mail: &str, name: &str) -> String {
 async fn each_recipient_of_a_digest_has_a_link_of_their_own() {
     let (smtp, heard) = server(Script::default()).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
-    let digest = due(1, "desk", vec![crate::notify::samples::digest()]);
-    let answer = email.send(&digest, time(NOW), Some(&terms(&[]))).await;
+    let digest = due(1, "desk", vec![crate::samples::digest()]);
+    let answer = email.send(&digest, time(NOW), Some(&consent(&[]))).await;
     assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
     assert!(answer.text.ends_with("taken for: desk@example.com, risk@example.com"), "{}", answer.text);
     let heard = heard.lock().expect("a lock").clone();
@@ -408,14 +422,14 @@ async fn each_recipient_of_a_digest_has_a_link_of_their_own() {
 async fn who_stopped_a_digest_gets_none_and_gets_every_alert() {
     let (smtp, heard) = server(Script::default()).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
-    let digest = due(1, "desk", vec![crate::notify::samples::digest()]);
+    let digest = due(1, "desk", vec![crate::samples::digest()]);
     let recipients = || {
         let heard = std::mem::take(&mut *heard.lock().expect("a lock"));
         heard.commands.into_iter().filter(|said| said.starts_with("RCPT")).collect::<Vec<_>>()
     };
-    email.send(&digest, time(NOW), Some(&terms(&["desk@example.com"]))).await;
+    email.send(&digest, time(NOW), Some(&consent(&["desk@example.com"]))).await;
     assert_eq!(recipients(), ["RCPT TO:<risk@example.com>"]);
-    let answer = email.send(&digest, time(NOW), Some(&terms(&["desk@example.com", "risk@example.com"]))).await;
+    let answer = email.send(&digest, time(NOW), Some(&consent(&["desk@example.com", "risk@example.com"]))).await;
     assert_eq!((answer.outcome, recipients().len()), (Outcome::Accepted, 0));
     assert!(answer.text.starts_with("sent to nobody"), "{}", answer.text);
     email.send(&due(2, "desk", vec![unlock()]), time(NOW), None).await;
@@ -426,19 +440,19 @@ async fn who_stopped_a_digest_gets_none_and_gets_every_alert() {
 async fn who_has_a_digest_does_not_get_it_again_while_another_is_waited_for() {
     let (smtp, heard) = server(Script(vec![("RCPT risk@", Act::Say("452 4.2.2 mailbox full"))])).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
-    let digest = due(1, "desk", vec![crate::notify::samples::digest()]);
-    let answer = email.send(&digest, time(NOW), Some(&terms(&[]))).await;
+    let digest = due(1, "desk", vec![crate::samples::digest()]);
+    let answer = email.send(&digest, time(NOW), Some(&consent(&[]))).await;
     assert_eq!(answer.outcome, Outcome::LATER, "{}", answer.text);
     assert!(answer.text.contains("taken for: desk@example.com") && answer.text.contains("mailbox full"), "{}", answer.text);
     let patient = DueDelivery { tries: PATIENT_TRIES, ..digest };
-    let answer = email.send(&patient, time(NOW), Some(&terms(&[]))).await;
+    let answer = email.send(&patient, time(NOW), Some(&consent(&[]))).await;
     assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
     assert!(answer.text.contains("not delivered to: risk@example.com"), "{}", answer.text);
     assert_eq!(heard.lock().expect("a lock").mails.len(), 1, "once");
     // A login that fails is tried once, not once for each.
     let (smtp, heard) = server(Script(vec![("MAIL", Act::Say("530 5.7.0 log in first"))])).await;
     let email = build(&receiver(&smtp)).expect("it is well configured");
-    let answer = email.send(&due(2, "desk", vec![crate::notify::samples::digest()]), time(NOW), Some(&terms(&[]))).await;
+    let answer = email.send(&due(2, "desk", vec![crate::samples::digest()]), time(NOW), Some(&consent(&[]))).await;
     assert_eq!(answer.outcome, Outcome::Refused, "{}", answer.text);
     assert_eq!(heard.lock().expect("a lock").commands.iter().filter(|said| said.starts_with("MAIL")).count(), 1);
 }

@@ -1,19 +1,16 @@
 use super::*;
-use crate::notify::samples::{HOSTILE, digest, due, hostile, moved, resolved, time, unlock};
-use crate::{
-    alert::Notice,
-    notify::card::{nearness, web_address},
-    supply::Timestamp,
-};
+use crate::card::{nearness, web_address};
+use crate::samples::{HOSTILE, digest, due, hostile, moved, resolved, time, unlock};
+use model::{alert::Notification, supply::Timestamp};
 
-fn compose_one(notice: Notice) -> Mail {
+fn compose_one(notice: Notification) -> Mail {
     let now = notice.at;
     compose_at(&[notice], now).expect("a mail")
 }
 
-fn compose_at(notices: &[Notice], now: Timestamp) -> Option<Mail> {
+fn compose_at(notifications: &[Notification], now: Timestamp) -> Option<Mail> {
     let external_url = Some("https://cliffwatch.example.com");
-    compose(&Brief { delivery: &due(1, "desk", notices.to_vec()), external_url, now }, None)
+    compose(&Brief { delivery: &due(1, "desk", notifications.to_vec()), external_url, now }, None)
 }
 
 #[test]
@@ -35,11 +32,11 @@ fn the_subject_tells_token_size_share_and_when() {
 
 #[test]
 fn a_test_message_is_marked_as_one() {
-    let receiver = crate::supply::ReceiverName::from("desk");
-    let delivery = crate::notify::message::test_delivery(&receiver, time("2026-03-09T13:00:00Z"));
-    let mail = compose_one(delivery.notices[0].clone());
+    let receiver = model::supply::ReceiverName::from("desk");
+    let delivery = crate::message::test_delivery(&receiver, time("2026-03-09T13:00:00Z"));
+    let mail = compose_one(delivery.notifications[0].clone());
     assert_eq!(mail.subject, "[TEST] Test message from Cliffwatch to desk");
-    assert_ne!(delivery.webhook_id, crate::notify::message::test_delivery(&receiver, time("2026-03-09T13:00:01Z")).webhook_id);
+    assert_ne!(delivery.webhook_id, crate::message::test_delivery(&receiver, time("2026-03-09T13:00:01Z")).webhook_id);
 }
 
 #[test]
@@ -125,8 +122,8 @@ fn a_hostile_name_stays_text() {
 
 #[test]
 fn a_digest_tells_its_recipient_where_to_stop_it() {
-    let notices = vec![digest()];
-    let delivery = due(1, "desk", notices);
+    let notifications = vec![digest()];
+    let delivery = due(1, "desk", notifications);
     let brief = Brief { delivery: &delivery, external_url: None, now: time("2026-03-09T08:00:00Z") };
     let link = "https://cliffwatch.example.com/unsubscribe/AbC";
     let mail = compose(&brief, Some(link)).expect("a mail");
@@ -138,7 +135,7 @@ fn a_digest_tells_its_recipient_where_to_stop_it() {
 
 #[test]
 fn a_mail_of_many_alerts_has_bounds_and_counts_the_rest() {
-    let many: Vec<Notice> = (0..500).map(|_| unlock()).collect();
+    let many: Vec<Notification> = (0..500).map(|_| unlock()).collect();
     let mail = compose_at(&many, time("2026-03-09T13:00:05Z")).expect("a mail");
     assert!(mail.text.contains("400 more alerts not shown here"));
     assert_eq!(mail.text.lines().filter(|line| line.starts_with("- ARB: $33.15M")).count(), MAX_LINES, "a line for each");

@@ -1,23 +1,25 @@
 //! A condition clause by clause: what each part of it comes to for one record, and from which values.
 //!
-//! A rule keeps its conditions as they are evaluated, without places. Whoever asks why is told in the operator's own words, so the
+//! A rule keeps its conditions as they are evaluated, without places. Whoever asks why gets an answer in the operator's own words, so the
 //! text is parsed once more, taken apart at `&&`, `||` and `!`, and each part is checked and evaluated as the whole was.
-
-use std::cell::RefCell;
 
 use cel::{
     IdedExpr,
     common::ast::{Expr, LiteralValue, operators},
 };
 
-use super::{Checker, Condition, Reads, Typed, parse};
 use crate::{
-    format,
-    rules::{
-        Rule, Scope, Truth,
-        node::{Env, Num, Span, Time, Txt},
-        words::Words,
-    },
+    env::Env,
+    scope::{Scope, Truth},
+    wording::grouped,
+};
+use model::{format, supply::days};
+
+use super::{
+    Condition,
+    checker::{Checked, Checker},
+    expr::{NumberExpr, SpanExpr, TextExpr, TimeExpr},
+    parse::parse,
 };
 
 /// Values that one clause shows.
@@ -28,7 +30,7 @@ const MAX_SIDE: usize = 48;
 
 /// How the parts of a clause make it true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum ClauseKind {
     /// It has no parts: a comparison, a test.
     Plain,
     /// All must hold: `&&`.
@@ -47,84 +49,41 @@ pub struct Clause {
     /// What it comes to.
     pub truth: Truth,
     /// How its parts make it so.
-    pub how: How,
+    pub kind: ClauseKind,
     /// Each side that is no constant, with its value; none where it is missing.
     pub values: Vec<(String, Option<String>)>,
     /// Its parts.
     pub parts: Vec<Clause>,
 }
 
-impl Rule {
-    /// `when`, clause by clause; none where the rule has none.
-    #[must_use]
-    pub fn clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
-        self.body.when.as_ref()?.clauses(scope)
-    }
-
-    /// `clear_when`, clause by clause; none where the rule has none.
-    #[must_use]
-    pub fn clear_clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
-        self.body.clear_when.as_ref()?.clauses(scope)
-    }
-
-    /// The conditions of its levels, in the order of the file.
-    #[must_use]
-    pub fn level_clauses(&self, scope: &Scope<'_>) -> Vec<Clause> {
-        self.body.levels.iter().filter_map(|level| level.when.clauses(scope)).collect()
-    }
-
-    /// Whether a missing field makes it fire: `missing = "fire"`.
-    #[must_use]
-    pub fn fires_on_missing(&self) -> bool {
-        self.body.fires_on_missing
-    }
-}
-
 impl Condition {
-    fn clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
+    /// Explained clause by clause; none where that fails, which a checked condition does not.
+    pub fn clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
         let (tree, info) = parse(&self.text).ok()?;
-        let checker = Checker {
-            text: &self.text,
-            info: &info,
-            words: Words::of(self.on),
-            on: self.on,
-            findings: Vec::new(),
-            variables: Vec::new(),
-            reads: Reads::default(),
-        };
-        Walk { checker, scope }.clause(&tree)
+        ClauseWalk { checker: Checker::new(&self.text, &info, self.on), scope }.clause(&tree)
     }
 }
 
-struct Walk<'t, 's> {
+struct ClauseWalk<'t, 's> {
     checker: Checker<'t>,
     scope: &'s Scope<'s>,
 }
 
-impl Walk<'_, '_> {
+impl ClauseWalk<'_, '_> {
     fn clause(&mut self, expr: &IdedExpr) -> Option<Clause> {
-        let cond = self.checker.truth(expr)?;
-        let truth = match cond.eval(&Env::of(self.scope, None)) {
-            Some(true) => Truth::True,
-            Some(false) => Truth::False,
-            None => {
-                let missed = RefCell::new(Vec::new());
-                let _ = cond.eval(&Env::of(self.scope, Some(&missed)));
-                Truth::Missing(missed.into_inner())
-            }
-        };
-        let mut clause = Clause { text: self.text(expr), truth, how: How::Plain, values: Vec::new(), parts: Vec::new() };
+        let truth = self.checker.truth(expr)?.truth(self.scope);
+        let mut clause = Clause { text: self.text(expr), truth, kind: ClauseKind::Plain, values: Vec::new(), parts: Vec::new() };
         let Expr::Call(call) = &expr.expr else { return Some(clause) };
         match (call.func_name.as_str(), call.args.as_slice()) {
             (name @ (operators::LOGICAL_AND | operators::LOGICAL_OR), _) => {
-                clause.how = if name == operators::LOGICAL_AND { How::All } else { How::Any };
+                clause.kind = if name == operators::LOGICAL_AND { ClauseKind::All } else { ClauseKind::Any };
                 // `a && b && c` is one clause of three parts, however the parser nests it.
                 let mut parts = Vec::new();
                 flatten(expr, name, &mut parts);
                 clause.parts = parts.into_iter().map(|part| self.clause(part)).collect::<Option<_>>()?;
             }
             (operators::LOGICAL_NOT, [inner]) => {
-                clause.how = How::Not;
+                clause.kind = ClauseKind::Not;
                 clause.parts = vec![self.clause(inner)?];
             }
             ("has" | "exists" | "all", _) => {}
@@ -144,29 +103,29 @@ impl Walk<'_, '_> {
             return;
         }
         let findings = self.checker.findings.len();
-        let typed = self.checker.check(expr);
+        let checked = self.checker.check(expr);
         self.checker.findings.truncate(findings);
         let env = Env::of(self.scope, None);
-        let value = match typed {
+        let value = match checked {
             Some(
-                Typed::Number(Num::Const(_))
-                | Typed::Text(Txt::Const(_))
-                | Typed::Time(Time::Const(_))
-                | Typed::Span(Span::Const(_)),
+                Checked::Number(NumberExpr::Const(_))
+                | Checked::Text(TextExpr::Const(_))
+                | Checked::Time(TimeExpr::Const(_))
+                | Checked::Span(SpanExpr::Const(_)),
             ) => {
                 return;
             }
-            Some(Typed::Number(number)) => number.eval(&env).map(shown),
-            Some(Typed::Text(text)) => text.eval(&env).map(|text| format!("{text:?}")),
-            Some(Typed::Time(time)) => time.eval(&env).map(format::instant),
-            Some(Typed::Span(span)) => span.eval(&env).map(|span| format::shift(crate::supply::days(span))),
-            Some(Typed::Fact(get)) => Num::Fact(get)
+            Some(Checked::Number(number)) => number.eval(&env).map(shown),
+            Some(Checked::Text(text)) => text.eval(&env).map(|text| format!("{text:?}")),
+            Some(Checked::Time(time)) => time.eval(&env).map(format::instant),
+            Some(Checked::Span(span)) => span.eval(&env).map(|span| format::shift(days(span))),
+            Some(Checked::Fact(get)) => NumberExpr::Fact(get)
                 .eval(&env)
                 .map(shown)
-                .or_else(|| Time::Fact(get).eval(&env).map(format::instant))
-                .or_else(|| Txt::Fact(get).eval(&env).map(|text| format!("{text:?}"))),
-            Some(Typed::Bool(cond)) => cond.eval(&env).map(|truth| truth.to_string()),
-            Some(Typed::Items(items, _)) => Num::Count(items).eval(&env).map(|count| format!("{count} items")),
+                .or_else(|| TimeExpr::Fact(get).eval(&env).map(format::instant))
+                .or_else(|| TextExpr::Fact(get).eval(&env).map(|text| format!("{text:?}"))),
+            Some(Checked::Bool(cond)) => cond.eval(&env).map(|truth| truth.to_string()),
+            Some(Checked::Items(items, _)) => NumberExpr::Count(items).eval(&env).map(|count| format!("{count} items")),
             _ => return,
         };
         let text = cut(self.text(expr));
@@ -244,16 +203,7 @@ fn shown(value: f64) -> String {
     if value.abs() < 10_000.0 || !value.is_finite() {
         return whole;
     }
-    let (sign, digits) = whole.strip_prefix('-').map_or(("", whole.as_str()), |digits| ("-", digits));
-    let (digits, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    format!("{sign}{grouped}{rest}")
+    grouped(&whole)
 }
 
 /// To seven significant digits, which is more than anyone compares by eye.

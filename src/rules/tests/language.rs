@@ -10,11 +10,11 @@ fn totals(windows: &[(Flow, i64)]) -> Totals {
         record(Resource::Burn, r#"{"burnDate":"2026-03-06T00:00:00Z","amount":7,"value":70}"#),
         record(Resource::Burn, r#"{"burnDate":"2026-01-28T00:00:00Z","amount":9,"value":90}"#),
     ];
-    let ledger = crate::aggregate::Ledger::of(&records, |resource| resource != Resource::Buyback);
+    let entries = crate::aggregate::FlowEntries::of(&records, |resource| resource != Resource::Buyback);
     let mut windows: Vec<Window> =
         windows.iter().map(|(flow, days)| Window { flow: *flow, span: TimeDelta::days(*days) }).collect();
     windows.sort_unstable();
-    Totals::of(&arb(), &ledger, &windows.into(), at("2026-03-09"))
+    Totals::of(&arb(), &entries, &windows.into(), at("2026-03-09"))
 }
 
 fn scope_of<'a>(token: Option<&'a Token>, totals: &'a Totals) -> Scope<'a> {
@@ -277,7 +277,7 @@ fn rules_that_cannot_do_what_they_say_here_are_told() {
                 when = \"burned('90d').value > 1e6 && emitted('7d').amount > 1\"\n[[rule]]\nalert = \"Fine\"\non = \"portfolio\"\nwhen = \"ahead('7d').value > 1e6\"\n";
     let loaded = load_text(text);
     let tokens = [arb()];
-    let known = Known {
+    let known = WatchFacts {
         tokens: Some(&tokens),
         asked: &[Resource::Unlock, Resource::Burn],
         history: "30d".parse().expect("a span"),

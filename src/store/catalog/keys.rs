@@ -4,12 +4,13 @@
 use std::{collections::HashMap, fs::File, io, sync::TryLockError, time::Duration};
 
 use chrono::{DateTime, Datelike, Months, NaiveTime};
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior, params};
 use serde::Serialize;
 use subtle::ConstantTimeEq as _;
 
-use super::{BUSY_TIMEOUT, Catalog, CatalogError, doing, lock};
-use crate::supply::Timestamp;
+use super::{Catalog, CatalogError, error::doing};
+use crate::connection::{self, beside, open_writer};
+use model::supply::Timestamp;
 
 /// A log above this is carried over into the database, bytes.
 const LOG_BYTES: u64 = 8 << 20;
@@ -20,7 +21,7 @@ impl Catalog {
     /// # Errors
     /// Where a key of that name is in use, or the row cannot be written.
     pub fn add_key(&self, name: &str, hash: &[u8], monthly_limit: u64, now: Timestamp) -> Result<KeyRow, CatalogError> {
-        let connection = lock(&self.writer);
+        let connection = self.writer();
         let limit = i64::try_from(monthly_limit).unwrap_or(i64::MAX);
         let added = connection.execute(
             "INSERT INTO api_key (name, hash, monthly_limit, used, reset_at, created_at) VALUES (?1, ?2, ?3, 0, ?4, ?5)",
@@ -44,7 +45,7 @@ impl Catalog {
     /// Where they cannot be read.
     pub fn keys(&self) -> Result<Vec<KeyRow>, CatalogError> {
         let reading = || doing("list the keys");
-        let connection = lock(&self.writer);
+        let connection = self.writer();
         let mut statement = connection.prepare(&format!("SELECT {KEY_COLUMNS} FROM api_key ORDER BY id")).map_err(reading())?;
         let rows = statement.query_map([], key_row).map_err(reading())?;
         rows.collect::<Result<_, _>>().map_err(reading())
@@ -55,7 +56,7 @@ impl Catalog {
     /// # Errors
     /// Where it cannot be written.
     pub fn revoke_key(&self, name: &str, now: Timestamp) -> Result<bool, CatalogError> {
-        lock(&self.writer)
+        self.writer()
             .execute("UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL", params![name, now.timestamp()])
             .map(|changed| changed > 0)
             .map_err(doing("revoke a key"))
@@ -74,15 +75,15 @@ impl Catalog {
     ///
     /// # Errors
     /// Where it cannot be written; then nothing was counted.
-    pub fn charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<Usage>>, CatalogError> {
-        charge(&mut lock(&self.writer), hashes, now)
+    pub fn charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<KeyUsage>>, CatalogError> {
+        charge(&mut self.writer(), hashes, now)
     }
 
     /// As [`Self::charge`], without waiting for anybody else who writes: none where somebody does, and then nothing was counted.
     ///
     /// # Errors
     /// Where it cannot be written; then nothing was counted.
-    pub fn try_charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Option<Vec<Option<Usage>>>, CatalogError> {
+    pub fn try_charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Option<Vec<Option<KeyUsage>>>, CatalogError> {
         let mut connection = match self.writer.try_lock() {
             Ok(connection) => connection,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -91,7 +92,7 @@ impl Catalog {
         let charging = || doing("count a credit");
         connection.busy_timeout(Duration::ZERO).map_err(charging())?;
         let charged = charge(&mut connection, hashes, now);
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(charging())?;
+        connection.busy_timeout(connection::CATALOG.busy_timeout).map_err(charging())?;
         match charged {
             Ok(usages) => Ok(Some(usages)),
             Err(CatalogError::Sql { source, .. }) if source.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(None),
@@ -106,17 +107,15 @@ impl Catalog {
     pub fn sync(&self) -> Result<(), CatalogError> {
         let Some(readers) = &self.readers else { return Ok(()) };
         // SQLite locks the database and its `-shm`, never the log, so that closing this handle takes no lock away.
-        let mut path = readers.path.clone().into_os_string();
-        path.push("-wal");
+        let path = beside(readers.path(), "-wal");
         match File::open(&path).and_then(|log| log.sync_data().and_then(|()| Ok(log.metadata()?.len()))) {
             // No log: everything is in the file itself, which SQLite brought to disk.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(source) => Err(CatalogError::Sync { path: path.into(), source }),
+            Err(source) => Err(CatalogError::Sync { path, source }),
             Ok(bytes) if bytes > LOG_BYTES => {
                 // Here, so that no request waits while the log is carried over into the database.
                 let failed = || doing("shorten the log");
-                let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-                let connection = Connection::open_with_flags(&readers.path, flags).map_err(failed())?;
+                let connection = open_writer(readers.path(), false).map_err(failed())?;
                 connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(failed())
             }
             Ok(_) => Ok(()),
@@ -124,8 +123,8 @@ impl Catalog {
     }
 }
 
-/// Counts in one transaction; see [`Catalog::charge`].
-fn charge(connection: &mut Connection, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<Usage>>, CatalogError> {
+/// StoreCounts in one transaction; see [`Catalog::charge`].
+fn charge(connection: &mut Connection, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<KeyUsage>>, CatalogError> {
     let charging = || doing("count a credit");
     let mut wanted: HashMap<&[u8; 32], u64> = HashMap::new();
     for hash in hashes {
@@ -133,7 +132,7 @@ fn charge(connection: &mut Connection, hashes: &[[u8; 32]], now: Timestamp) -> R
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(charging())?;
     // What each key has yet to give out, as it is before the first.
-    let mut grants: HashMap<&[u8; 32], (u64, Usage)> = HashMap::with_capacity(wanted.len());
+    let mut grants: HashMap<&[u8; 32], (u64, KeyUsage)> = HashMap::with_capacity(wanted.len());
     for (hash, wanted) in wanted {
         let Some((id, row)) = find_key(&transaction, hash)? else { continue };
         let row = row.as_of(now);
@@ -146,7 +145,7 @@ fn charge(connection: &mut Connection, hashes: &[[u8; 32]], now: Timestamp) -> R
             .prepare_cached("UPDATE api_key SET used = ?2, reset_at = ?3, last_used_at = ?4 WHERE id = ?1")
             .and_then(|mut statement| statement.execute(params![id, used, row.reset_at.timestamp(), now.timestamp()]))
             .map_err(charging())?;
-        grants.insert(hash, (granted, Usage { used: row.used, limit: row.monthly_limit, reset_at: row.reset_at }));
+        grants.insert(hash, (granted, KeyUsage { used: row.used, limit: row.monthly_limit, reset_at: row.reset_at }));
     }
     transaction.commit().map_err(charging())?;
     let usages = hashes.iter().map(|hash| {
@@ -242,7 +241,7 @@ impl KeyRow {
 
 /// Quota of a key after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
+pub struct KeyUsage {
     /// Credits used in this period, this request included.
     pub used: u64,
     /// Credits of a period.
@@ -256,10 +255,10 @@ mod tests {
     use super::*;
 
     fn time(text: &str) -> Timestamp {
-        crate::wire::parse_timestamp(text).unwrap()
+        model::wire::parse_timestamp(text).unwrap()
     }
 
-    fn used(usages: &[Option<Usage>]) -> Vec<Option<u64>> {
+    fn used(usages: &[Option<KeyUsage>]) -> Vec<Option<u64>> {
         usages.iter().map(|usage| usage.map(|usage| usage.used)).collect()
     }
 

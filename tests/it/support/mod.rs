@@ -15,16 +15,21 @@ use axum::{
     routing::post,
 };
 use cliffwatch::{
-    api::Tuning,
-    app::{App, Drive},
-    clock::Clock,
-    config,
-    cycle::CycleReport,
-    outbox::DeliveryReport,
-    schedule::Job,
-    serve::{self, Edit, EditError, Options, Service, faults::Faults},
-    supply::{Endpoint, Timestamp},
-    wire,
+    daemon::{
+        app::{App, Drive},
+        cycle::CycleReport,
+        outbox::DeliveryReport,
+        schedule::Job,
+    },
+    model::{
+        clock::Clock,
+        config,
+        supply::{Endpoint, Timestamp},
+        wire,
+    },
+    service as serve,
+    service::{AccessPolicy, Edit, EditError, Options, Service, faults::Faults},
+    source::Tuning,
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -240,10 +245,10 @@ impl TestApp {
     }
 
     pub async fn with(setup: Setup) -> Self {
-        cliffwatch::api::install_crypto_provider();
+        cliffwatch::source::install_crypto_provider();
         let clock = Clock::manual(time(BEGIN));
         let ending = CancellationToken::new();
-        let service = Service::in_memory(Options { access: serve::Access::Open, clock: clock.clone(), ..Options::default() })
+        let service = Service::in_memory(Options { access: AccessPolicy::Open, clock: clock.clone(), ..Options::default() })
             .expect("a service");
         service.edit(|edit| (setup.fill)(edit)).expect("filled");
         let faults = Faults::new();
@@ -286,8 +291,8 @@ receivers = ["ops"]
         );
         let path = folder.path().join("cliffwatch.toml");
         std::fs::write(&path, text).expect("written");
-        let loaded = config::load::load(Some(&path), &config::load::Environment::default());
-        let problems = cliffwatch::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
+        let loaded = cliffwatch::daemon::config::load(Some(&path), &cliffwatch::daemon::config::Environment::default());
+        let problems = cliffwatch::model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
         let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
         let app = open(&config, folder.path(), &clock).await;
         Self { clock, service, faults, hook, desk, folder, config, app: Some(app), ending }

@@ -1,0 +1,105 @@
+//! The files of the demo: its config, and the starter rules.
+
+use std::{net::SocketAddr, path::Path};
+
+use super::{DemoError, io_error};
+use crate::starter;
+
+/// The first line of the demo's config: a file without it is somebody's own, and is not replaced.
+const CONFIG_MARK: &str = "# What the demo runs on. A real config asks every few hours; this one every few seconds.";
+
+/// Writes config and rules, in place of those of a demo before.
+pub(super) fn write_files(
+    folder: &Path,
+    source: SocketAddr,
+    webhook: SocketAddr,
+    mail: SocketAddr,
+    listen: SocketAddr,
+) -> Result<(), DemoError> {
+    let path = folder.join("cliffwatch.toml");
+    if std::fs::read_to_string(&path).is_ok_and(|text| !text.starts_with(CONFIG_MARK)) {
+        return Err(DemoError::NotOurs(path));
+    }
+    let rules = folder.join("rules");
+    std::fs::create_dir_all(&rules).map_err(io_error("make the folder of the demo"))?;
+    for (name, text) in starter::RULES {
+        std::fs::write(rules.join(name), text).map_err(io_error("write the rules of the demo"))?;
+    }
+    let config = format!(
+        r#"{CONFIG_MARK}
+[source]
+base_url = "http://{source}"
+legacy_base_url = "http://{source}"
+requests_per_minute = 6000
+concurrency = 8
+
+[watch]
+tokens = ["*"]
+groups = {{ portfolio = ["arbitrum", "optimism", "aptos", "sui"] }}
+
+[schedule]
+token_list    = "*/5 * * * * *"
+upcoming      = "1-59/5 * * * * *"
+unlock_events = "*/3 * * * * *"
+burn          = "1-59/3 * * * * *"
+buyback       = "2-59/3 * * * * *"
+allocations   = "*/20 * * * * *"
+evaluate      = "* * * * * *"
+
+[store]
+path = "demo.db"
+
+[rules]
+paths = ["rules/*.toml"]
+
+[http]
+listen = "{listen}"
+external_url = "http://{listen}"
+
+[log]
+level = "warn"
+
+[[receiver]]
+name = "ops"
+type = "webhook"
+url = "http://{webhook}/hook"
+secret = "whsec_ZGVtby1zZWNyZXQtb2YtdGhlLWRlbW8tb25seQ=="
+# All at once at the start, and each to be read by itself: elsewhere a burst comes as a few messages.
+max_per_hour = 3000
+
+[[receiver]]
+name = "desk"
+type = "email"
+smtp = "smtp://{mail}"
+from = "Cliffwatch <alerts@cliffwatch.example>"
+to = ["desk@fund.example"]
+
+[route]
+receivers = ["ops"]
+[[route.routes]]
+matchers = ['severity="critical"']
+receivers = ["ops", "desk"]
+"#
+    );
+    std::fs::write(path, config).map_err(io_error("write the config of the demo"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_config_that_is_not_the_demos_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cliffwatch.toml");
+        std::fs::write(&path, "[watch]\n").expect("written");
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let error = write_files(folder.path(), nowhere, nowhere, nowhere, nowhere).expect_err("refused");
+        assert!(error.to_string().contains("is not the demo's"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).expect("still there"), "[watch]\n");
+        std::fs::remove_file(&path).expect("removed");
+        for _ in 0..2 {
+            write_files(folder.path(), nowhere, nowhere, nowhere, nowhere).expect("its own may be replaced");
+        }
+    }
+}

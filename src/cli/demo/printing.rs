@@ -1,0 +1,125 @@
+//! What the receivers of the demo got, as lines on the terminal.
+
+use std::{io::Write, time::Instant};
+
+use anstyle::{AnsiColor, Style};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::terminal;
+use model::{format, text::is_hostile};
+
+/// Something to print.
+pub(super) enum DemoLine {
+    /// A message of the webhook.
+    Webhook(Box<Value>),
+    /// A mail.
+    Mail { to: String, subject: String, bytes: usize },
+    /// What the demo itself has to say.
+    Text(String),
+}
+
+/// What was printed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PrintedCount {
+    alerts: usize,
+    mails: usize,
+}
+
+impl PrintedCount {
+    pub fn words(self) -> String {
+        format!("{} came by webhook, {} by mail", format::count(self.alerts, "alert"), format::count(self.mails, "alert"))
+    }
+}
+
+/// Prints what comes until nobody sends any more.
+pub(super) async fn print_lines(mut lines: mpsc::UnboundedReceiver<DemoLine>, began: Instant) -> PrintedCount {
+    let width = terminal::width().map(usize::from);
+    let mut printed = PrintedCount::default();
+    while let Some(line) = lines.recv().await {
+        let text = match line {
+            DemoLine::Text(text) => text,
+            DemoLine::Mail { to, subject, bytes } => {
+                printed.mails += 1;
+                let aside = format!("{} KiB to {}", bytes.div_ceil(1024), printable(&to));
+                row(began, "mail", AnsiColor::Magenta, &printable(&subject), &aside, width)
+            }
+            DemoLine::Webhook(body) => {
+                let rows = rows_of(&body, began, width);
+                printed.alerts += rows.len();
+                rows.join("\n")
+            }
+        };
+        // Nobody reads: nothing to do.
+        let _written = writeln!(anstream::stdout(), "{text}");
+    }
+    printed
+}
+
+/// Columns in front of the text of a row.
+const INDENT: usize = 18;
+
+/// When, what it is, what it says; aside, on the same line if there is room, what made it.
+fn row(began: Instant, word: &str, color: AnsiColor, text: &str, aside: &str, width: Option<usize>) -> String {
+    let dim = Style::new().dimmed();
+    let fits = width.is_none_or(|width| INDENT + text.chars().count() + 3 + aside.chars().count() <= width);
+    let gap = if fits { "   ".to_owned() } else { format!("\n{:INDENT$}", "") };
+    let word = format!("{word:<8}");
+    format!("{:>6}  {}  {text}{gap}{dim}{aside}{dim:#}", stamp(began), painted(&word, color))
+}
+
+fn stamp(began: Instant) -> String {
+    format!("{:.1}s", began.elapsed().as_secs_f64())
+}
+
+pub(super) fn painted(text: &str, color: AnsiColor) -> String {
+    let style = Style::new().fg_color(Some(color.into())).bold();
+    format!("{style}{text}{style:#}")
+}
+
+/// Text from outside, without anything that moves the cursor or turns the direction of writing.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !is_hostile(*c)).take(300).collect()
+}
+
+/// A message of the webhook: a row for each alert in it.
+fn rows_of(body: &Value, began: Instant, width: Option<usize>) -> Vec<String> {
+    let kind = body.get("type").and_then(Value::as_str).unwrap_or_default();
+    let alerts = body.pointer("/data/alerts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    alerts
+        .iter()
+        .map(|alert| {
+            let of = |path: &str| printable(alert.pointer(path).and_then(Value::as_str).unwrap_or_default());
+            let severity = of("/labels/severity");
+            let (word, color) = match (kind, severity.as_str()) {
+                ("alert.resolved", _) => ("ended", AnsiColor::Green),
+                (_, "critical") => ("critical", AnsiColor::Red),
+                (_, "warning") => ("warning", AnsiColor::Yellow),
+                (_, "") => ("alert", AnsiColor::Cyan),
+                (_, other) => (other, AnsiColor::Cyan),
+            };
+            let aside = format!("{}, {}", of("/rule"), of("/reason"));
+            row(began, word, color, &of("/annotations/summary"), &aside, width)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_the_cursor_is_not_printed() {
+        assert_eq!(printable("\u{1b}[2JARB\u{202e}\r\n"), "[2JARB");
+    }
+
+    #[test]
+    fn a_row_keeps_to_the_width_of_the_terminal_and_to_one_line_in_a_pipe() {
+        let row =
+            |width| row(Instant::now(), "warning", AnsiColor::Yellow, "TON: $83.16M to unlock", "BigCliffAhead, lead 1d", width);
+        let plain = |width| anstream::adapter::strip_str(&row(width)).to_string();
+        assert_eq!(plain(None), "  0.0s  warning   TON: $83.16M to unlock   BigCliffAhead, lead 1d");
+        assert_eq!(plain(Some(80)), plain(None));
+        assert_eq!(plain(Some(60)), "  0.0s  warning   TON: $83.16M to unlock\n                  BigCliffAhead, lead 1d");
+    }
+}

@@ -1,0 +1,81 @@
+//! What became of notifications: read from the database for `explain` and `outbox why`, which tell it in the same words.
+
+use std::collections::BTreeSet;
+
+use engine::{
+    explain::Records,
+    group::Prospect,
+    pipeline::{self, HourLimits},
+    route::RouteTree,
+};
+use model::{
+    alert::Alert,
+    rows::{AlertFilter, NotificationFilter, NotificationState, NotificationStatus, OutboxRow},
+    silence::{Ack, Silence},
+    supply::{AlertId, Timestamp},
+};
+use store::Store;
+
+/// Messages of one alert that are looked at.
+const MAX_STATUSES: u32 = 500;
+
+/// Reads what became of messages, with what that is explained by, whatever alert they are of.
+pub(super) struct StatusReader {
+    silences: Vec<Silence>,
+    acks: Vec<Ack>,
+    prospects: Vec<Prospect>,
+}
+
+/// What is read beside for some statuses.
+pub(super) struct StatusRecords {
+    inhibitors: Vec<Alert>,
+    deliveries: Vec<OutboxRow>,
+}
+
+impl StatusReader {
+    pub async fn read(store: &Store, routes: &RouteTree, max_per_hour: HourLimits, now: Timestamp) -> anyhow::Result<Self> {
+        let routes = routes.clone();
+        let prospects = store.pending(move |state| pipeline::prospects(state, &routes, &max_per_hour, now), now).await?;
+        Ok(Self { silences: store.silences(None).await?, acks: store.acks().await?, prospects: prospects.unwrap_or_default() })
+    }
+
+    /// What became of each message about an alert.
+    pub async fn of_alert(&self, store: &Store, alert: &AlertId) -> anyhow::Result<Vec<NotificationStatus>> {
+        Ok(store
+            .notification_statuses(NotificationFilter {
+                alert: Some(alert.clone()),
+                limit: MAX_STATUSES,
+                ..NotificationFilter::default()
+            })
+            .await?)
+    }
+
+    /// The deliveries of these messages, and the alerts that hold some of them back.
+    pub async fn records_of(&self, store: &Store, statuses: &[NotificationStatus]) -> anyhow::Result<StatusRecords> {
+        let alerts: BTreeSet<AlertId> =
+            statuses.iter().filter(|status| status.delivery.is_some()).map(|status| status.alert.clone()).collect();
+        let deliveries = if alerts.is_empty() { Vec::new() } else { store.deliveries_of(alerts.into_iter().collect()).await? };
+        let holders: BTreeSet<&str> = statuses
+            .iter()
+            .filter(|status| status.state == NotificationState::Inhibited)
+            .filter_map(|status| status.holder.as_deref())
+            .collect();
+        let mut inhibitors = Vec::new();
+        if !holders.is_empty() {
+            inhibitors = store.alerts(AlertFilter { limit: u32::MAX, ..AlertFilter::default() }).await?;
+            inhibitors.retain(|alert| holders.contains(alert.id.as_str()));
+        }
+        Ok(StatusRecords { inhibitors, deliveries })
+    }
+
+    /// All of it, as the engine wants it.
+    pub fn records<'a>(&'a self, read: &'a StatusRecords) -> Records<'a> {
+        Records {
+            silences: &self.silences,
+            inhibitors: &read.inhibitors,
+            acks: &self.acks,
+            prospects: &self.prospects,
+            deliveries: &read.deliveries,
+        }
+    }
+}

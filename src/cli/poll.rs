@@ -1,0 +1,104 @@
+//! `poll`: one cycle now, and what it saw.
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{Exit, Invocation, OutputFormat, print, run::drive};
+use daemon::{
+    app::{App, Drive},
+    cycle::CycleReport,
+};
+use model::{config::Config, text::harmless};
+use store::Access;
+
+/// `poll`.
+#[derive(Debug, Args)]
+pub(super) struct PollArgs {
+    /// Commit nothing and send nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (mut config, loaded) = invocation.load_file()?;
+    drive(async {
+        // A dry run works on a copy, so that it goes the same way to the end and leaves nothing behind.
+        let scratch = match args.dry_run {
+            true => Some(scratch_copy(&mut config, invocation).await?),
+            false => None,
+        };
+        let app = App::open(config, &loaded.base_dir, invocation.clock.clone(), Drive::Crank).await?;
+        let mut reports = Vec::new();
+        for job in app.jobs() {
+            let report = app.tick(job).await?;
+            if invocation.format == OutputFormat::Table {
+                print_report(&report)?;
+            }
+            reports.push(report);
+        }
+        let mut delivered = Vec::new();
+        if scratch.is_none() {
+            let report = app.deliver().await;
+            for (id, receiver, outcome, state) in report.attempts {
+                if invocation.format == OutputFormat::Table {
+                    print::out(&format!("outbox: delivery {id} to {receiver}: {outcome}, {}\n", state.as_str()))?;
+                }
+                delivered.push(json!({"id": id, "receiver": receiver, "outcome": outcome, "state": state}));
+            }
+        } else if invocation.format == OutputFormat::Table {
+            print::out("dry run: nothing was committed, nothing sent\n")?;
+        }
+        let failed = reports.iter().any(|report| !report.failed.is_empty());
+        if invocation.format != OutputFormat::Table {
+            let cycles: Vec<_> = reports.iter().map(as_json).collect();
+            print::out(&print::json(&json!({"dryRun": args.dry_run, "cycles": cycles, "deliveries": delivered}))?)?;
+        }
+        app.close().await?;
+        if let Some(folder) = scratch {
+            std::fs::remove_dir_all(folder).ok();
+        }
+        Ok(if failed { Exit::Failed } else { Exit::Done })
+    })
+}
+
+async fn scratch_copy(config: &mut Config, invocation: &Invocation) -> anyhow::Result<std::path::PathBuf> {
+    let folder = std::env::temp_dir().join(format!("cliffwatch-dry-run-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let copy = folder.join("copy.db");
+    if config.store.path.exists() {
+        let store = invocation.open(config, Access::Read).await?;
+        store.backup(copy.clone(), true).await.context("cannot copy the database for the dry run")?;
+        store.close().await?;
+    }
+    config.store.path = copy;
+    Ok(folder)
+}
+
+fn print_report(report: &CycleReport) -> anyhow::Result<()> {
+    let mut text = format!("{report}\n");
+    for (feed, failure) in &report.failed {
+        text.push_str(&format!("  failed  {feed}: {}\n", harmless(&failure.message)));
+    }
+    for feed in &report.held {
+        text.push_str(&format!(
+            "  held    {feed}: most of what lies ahead is missing from the answer; nothing is removed until it is confirmed\n"
+        ));
+    }
+    for change in &report.changes {
+        let token = change.token.as_ref().map_or("", |token| token.as_str());
+        text.push_str(&format!("  change  {token} {}: {}\n", change.kind, harmless(&change.summary)));
+    }
+    print::out(&text)
+}
+
+fn as_json(report: &CycleReport) -> Value {
+    let failed = report.failed.iter();
+    let failed =
+        failed.map(|(feed, failure)| json!({"feed": feed.to_string(), "kind": failure.kind.as_str(), "error": failure.message}));
+    json!({
+        "job": report.job.as_str(), "asked": report.asked, "fresh": report.fresh, "unchanged": report.unchanged,
+        "failed": failed.collect::<Vec<_>>(), "changes": report.changes, "alerts": report.alerts, "messages": report.deliveries,
+        "credits": report.credits,
+    })
+}

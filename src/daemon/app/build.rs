@@ -1,0 +1,156 @@
+//! Builds the app from a config that was checked.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock, atomic::AtomicBool},
+};
+
+use arc_swap::ArcSwap;
+
+use super::{App, AppError, DeadMansSwitch, Drive, SelfAlerts};
+use crate::{
+    cycle,
+    dispatch::Dispatcher,
+    live::LiveConfig,
+    metrics::Metrics,
+    outbox::{Outbox, OutboxDeps, ReceiverSender},
+    readiness::Readiness,
+    reload,
+};
+use model::{clock::Clock, config::Config, diagnostic::SourceText, supply::Timestamp, text::error_chain};
+use rules::RuleSet;
+use source::{Client, Tuning};
+use store::{Access, Opening, Store};
+
+impl App {
+    /// Builds everything from a config that was checked. `base_dir` is where its relative paths begin.
+    ///
+    /// # Errors
+    /// Where something of it cannot be had. Rule files with errors do so only where no good rules are remembered from before.
+    pub async fn open(config: Config, base_dir: &Path, clock: Clock, drive: Drive) -> Result<Self, AppError> {
+        Self::open_tuned(config, base_dir, clock, drive, Tuning::default()).await
+    }
+
+    /// As [`Self::open`], with the waits of the client made short.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    #[doc(hidden)]
+    pub async fn open_tuned(
+        config: Config,
+        base_dir: &Path,
+        clock: Clock,
+        drive: Drive,
+        tuning: Tuning,
+    ) -> Result<Self, AppError> {
+        let now = clock.now();
+        let store = Store::open(Opening { path: config.store.path.clone(), access: Access::Own, now })
+            .await
+            .map_err(|source| AppError::Store { doing: "open the database", source })?;
+        let source = config.source.clone();
+        let delivery = config.delivery.clone();
+        let api = Client::with_tuning(&source, clock.clone(), tuning)?;
+        let switch = DeadMansSwitch::of(&config.http)?;
+
+        let StartRules { config, rules, problem, fingerprint } = StartRules::read(config, base_dir, &store, now).await?;
+        let (readiness, metrics) = (Readiness::starting(now), Arc::new(Metrics::new()));
+        metrics.set_reload(problem.is_none());
+        match problem {
+            None => readiness.rules_loaded(now, rules.rules.len()),
+            Some(problem) => {
+                tracing::error!("the rule files have errors: the rules of the last good files go on working\n{problem}");
+                readiness.reload_failed(now, problem);
+            }
+        }
+        let live = LiveConfig::build(config, rules).await.map_err(|problems| AppError::Config(problems.join("; ")))?;
+        let receivers = live.receivers.clone();
+        let live = Arc::new(ArcSwap::from_pointee(live));
+        let outbox_deps = OutboxDeps {
+            store: Arc::new(store.clone()),
+            dispatcher: Some(Arc::new(Dispatcher::new(store.clone(), live.clone()))),
+            sender: Arc::new(ReceiverSender { receivers, store: store.clone() }),
+            announce: Arc::new(super::self_alerts::OutboxAnnouncer { live: live.clone() }),
+            metrics: Some(metrics.clone()),
+            clock: clock.clone(),
+            delivery,
+        };
+        let outbox = Arc::new(match drive {
+            Drive::Itself => Outbox::start(outbox_deps),
+            Drive::Crank => Outbox::idle(outbox_deps),
+        });
+        let deps = Arc::new(cycle::Deps {
+            live,
+            source,
+            store,
+            api,
+            outbox,
+            metrics,
+            reevaluate: AtomicBool::new(true),
+            totals: Mutex::default(),
+            turn: tokio::sync::Mutex::new(()),
+        });
+        Ok(Self {
+            alerts: SelfAlerts::new(deps.clone(), clock.clone(), readiness.clone()),
+            deps,
+            readiness,
+            clock,
+            base_dir: base_dir.to_owned(),
+            schedule: OnceLock::new(),
+            reach: OnceLock::new(),
+            origin: None,
+            files: tokio::sync::Mutex::new(fingerprint),
+            switch,
+        })
+    }
+}
+
+/// The rules to begin with.
+struct StartRules {
+    config: Config,
+    rules: RuleSet,
+    /// What is wrong with the files, where the rules are those of the last good ones.
+    problem: Option<String>,
+    fingerprint: u128,
+}
+
+impl StartRules {
+    /// The rules of the files; where those have errors, the rules of the last good files, with the problem.
+    async fn read(config: Config, base_dir: &Path, store: &Store, now: Timestamp) -> Result<Self, AppError> {
+        let base_dir = base_dir.to_owned();
+        let reading = tokio::task::spawn_blocking(move || {
+            // Before they are read: what changes meanwhile is read again.
+            let fingerprint = reload::fingerprint(&config, None, &base_dir);
+            let read = reload::read_files(&config, &base_dir, now);
+            (config, fingerprint, read)
+        });
+        let (config, fingerprint, read) =
+            reading.await.map_err(|error| AppError::Rules(format!("the files could not be read: {error}")))?;
+        let Some(problem) = read.problem else {
+            for diagnostic in &read.diagnostics {
+                tracing::warn!(file = %diagnostic.file.display(), "{}", diagnostic.message);
+            }
+            remember_good_rules(store, &read.texts).await;
+            return Ok(Self { config, rules: read.set, problem: None, fingerprint });
+        };
+        let problem = problem.full;
+        let remembered =
+            store.good_rules().await.map_err(|source| AppError::Store { doing: "read the last good rules", source })?;
+        let texts = remembered.and_then(|json| serde_json::from_str::<Vec<(PathBuf, String)>>(&json).ok());
+        let Some(texts) = texts else { return Err(AppError::Rules(problem)) };
+        let texts = texts.into_iter().map(|(file, text)| SourceText { file, text }).collect();
+        let before = reload::compile(&config, texts, Vec::new(), now);
+        if before.problem.is_some() {
+            return Err(AppError::Rules(problem));
+        }
+        Ok(Self { config, rules: before.set, problem: Some(problem), fingerprint })
+    }
+}
+
+/// Keeps the texts of rules that are good, for a start at which the files are not.
+pub(crate) async fn remember_good_rules(store: &Store, texts: &[SourceText]) {
+    let pairs: Vec<(&PathBuf, &str)> = texts.iter().map(|source| (&source.file, source.text.as_str())).collect();
+    let json = serde_json::to_string(&pairs).unwrap_or_default();
+    if let Err(error) = store.keep_good_rules(json).await {
+        tracing::warn!(error = error_chain(&error), "cannot remember the good rules for the next start");
+    }
+}

@@ -1,0 +1,88 @@
+//! What moves the app: its schedule, or a hand that turns it; and what is said of each run.
+
+use super::App;
+use crate::{
+    cycle::{CycleError, CycleReport, run_cycle},
+    outbox::DeliveryReport,
+    schedule::Job,
+    systemd,
+};
+use model::supply::Timestamp;
+
+/// Failures of a cycle that the log names each; the others are in the database.
+const LOGGED_FAILURES: usize = 3;
+
+/// How the app moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drive {
+    /// By its schedule, with a worker for each receiver.
+    Itself,
+    /// Only when [`App::tick`] and [`App::deliver`] turn it.
+    Crank,
+}
+
+impl App {
+    /// Runs a job now, as if its slot had come.
+    ///
+    /// # Errors
+    /// Where the database fails.
+    pub async fn tick(&self, job: Job) -> Result<CycleReport, CycleError> {
+        let now = self.clock.now();
+        run_cycle(&self.deps, job, now, now).await
+    }
+
+    /// Attempts every delivery that is due now, once.
+    pub async fn deliver(&self) -> DeliveryReport {
+        self.deps.outbox.deliver_due(self.clock.now()).await
+    }
+
+    /// The jobs that are on, in the order in which a single pass runs them.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<Job> {
+        self.deps.setup().slots.iter().map(|(job, _)| *job).collect()
+    }
+
+    /// Runs a job for its slot and says what came of it: log, readiness, metrics. True where all of it went well.
+    pub(super) async fn run_job(&self, job: Job, slot: Timestamp) -> bool {
+        let now = self.clock.now();
+        match run_cycle(&self.deps, job, slot, now).await {
+            Ok(report) => {
+                self.readiness.cycle_ended(now, report.to_string());
+                log(&report);
+                self.alerts.store_works().await;
+                report.failed.is_empty()
+            }
+            Err(error) => {
+                self.alerts.store_failed(&error).await;
+                false
+            }
+        }
+    }
+}
+
+fn log(report: &CycleReport) {
+    let job = report.job.as_str();
+    for (feed, failure) in report.failed.iter().take(LOGGED_FAILURES) {
+        tracing::warn!(job, %feed, kind = failure.kind.as_str(), "{failure}");
+    }
+    for change in &report.changes {
+        let token = change.token.as_ref().map_or("", |token| token.as_str());
+        tracing::info!(job, token, kind = change.kind.as_str(), "{}", change.summary);
+    }
+    if report.is_quiet() {
+        tracing::debug!(job, "{report}");
+    } else {
+        tracing::info!(
+            job,
+            asked = report.asked,
+            fresh = report.fresh,
+            failed = report.failed.len(),
+            changes = report.changes.len(),
+            alerts = report.alerts,
+            messages = report.deliveries,
+            credits = report.credits,
+            "{report}"
+        );
+        systemd::status(&report.to_string());
+    }
+}

@@ -1,0 +1,126 @@
+//! Maintenance: what is done beside the schedule. Gauges are read, what is old is pruned, the database is checked once, and the
+//! watchdog is fed for as long as schedule and cycles go on.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::TimeDelta;
+use tokio_util::sync::CancellationToken;
+
+use super::App;
+use crate::{
+    cycle::CycleError,
+    metrics::OutboxLevel,
+    schedule::Scheduler,
+    systemd::{self, ProgressMarker},
+};
+use engine::self_monitor;
+use model::{digest, rows::DeliveryState, supply::Timestamp, text::error_chain};
+use store::StoreError;
+
+/// How often the gauges are read from the database.
+const REFRESH: Duration = Duration::from_secs(10);
+/// How often what is old is pruned.
+const PRUNE: TimeDelta = TimeDelta::hours(6);
+/// How late a slot may be taken before the ticker counts as standing still.
+const SLOT_PATIENCE: TimeDelta = TimeDelta::seconds(60);
+/// How long a batch may take to be compared, evaluated and committed before it counts as hung.
+const TURN_PATIENCE: Duration = Duration::from_secs(10);
+
+impl App {
+    /// Maintains the daemon until `ending`.
+    pub(super) async fn maintain(self: Arc<Self>, schedule: Arc<Scheduler>, ending: CancellationToken) {
+        let alive = ProgressMarker::default();
+        let markers = {
+            let (alive, outbox) = (alive.clone(), self.deps.outbox.clone());
+            move || [alive.clone()].into_iter().chain(outbox.progress()).collect()
+        };
+        let watchdog = tokio::spawn(systemd::feed_watchdog(markers));
+        let checking = {
+            let store = self.deps.store.clone();
+            tokio::spawn(async move { store.integrity_check().await })
+        };
+        let mut checking = Some(checking);
+        let mut pruned_at: Option<Timestamp> = None;
+        loop {
+            match self.refresh_gauges().await {
+                Ok(()) => {
+                    if self.moves(&schedule).await {
+                        alive.mark();
+                    }
+                }
+                Err(error) => tracing::error!(error = error_chain(&error), "cannot read the gauges"),
+            }
+            if let Some(check) = checking.take_if(|check| check.is_finished())
+                && let Ok(Err(source)) = check.await
+            {
+                self.alerts.store_failed(&CycleError::Store { doing: "check the database", source }).await;
+            }
+            let now = self.clock.now();
+            if pruned_at.is_none_or(|at| now - at >= PRUNE) {
+                pruned_at = Some(now);
+                self.prune(now).await;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(REFRESH) => {}
+                () = ending.cancelled() => break,
+            }
+        }
+        watchdog.abort();
+    }
+
+    async fn prune(&self, now: Timestamp) {
+        let live = self.deps.setup();
+        let store = &live.config.store;
+        if let Err(error) = self.deps.store.prune(now, store.retention.0, store.poll_log_retention.0).await {
+            tracing::error!(error = error_chain(&error), "cannot clear away what is old");
+        }
+    }
+
+    /// Whether schedule and cycles go on: no slot was passed over, and the batch in hand makes room for the next.
+    async fn moves(&self, schedule: &Scheduler) -> bool {
+        if let Some((job, slot)) = schedule.overdue(SLOT_PATIENCE) {
+            tracing::error!(job = job.as_str(), %slot, "the ticker passed a slot over: the watchdog is not fed");
+            return false;
+        }
+        let has_turn = tokio::time::timeout(TURN_PATIENCE, self.deps.turn.lock()).await.is_ok();
+        if !has_turn {
+            tracing::error!("a batch has been under way for too long: the watchdog is not fed");
+        }
+        has_turn
+    }
+
+    /// Reads the gauges.
+    async fn refresh_gauges(&self) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let (store, metrics) = (&self.deps.store, &self.deps.metrics);
+        for _ in 0..self.deps.setup().receivers.take_template_failures() {
+            metrics.template_fallback();
+        }
+        let gauges = store.gauges().await?;
+        let credit = store.credit().await?;
+        let open = store.source_alerts().await?;
+        let notifications = store.notification_overview(now, now - digest::DAY).await?;
+        metrics.set_notifications(&notifications, now);
+        let levels: Vec<OutboxLevel> = gauges
+            .outbox
+            .iter()
+            .map(|receiver| OutboxLevel {
+                receiver: receiver.receiver.clone(),
+                pending: receiver.pending(),
+                oldest: receiver.oldest_pending.and_then(|at| (now - at).to_std().ok()),
+                dead: receiver.of(DeliveryState::Dead),
+            })
+            .collect();
+        metrics.set_outbox(&levels);
+        metrics.set_credits(&credit);
+        metrics.set_removals_held(gauges.removals_held);
+        for (state, count) in gauges.alerts {
+            metrics.set_alerts(state, count);
+        }
+        metrics.set_source_up(!open.iter().any(|alert| self_monitor::is_about_source(&alert.subject)));
+        for (endpoint, at) in gauges.last_success {
+            metrics.set_last_success(endpoint, at);
+        }
+        Ok(())
+    }
+}

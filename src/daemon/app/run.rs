@@ -1,0 +1,235 @@
+//! Runs the app: what listens begins first, the schedule after it; then everything stops in reverse order.
+
+use std::{net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{App, AppError};
+use crate::{
+    http::{self, HttpDeps},
+    live,
+    readiness::NotReady,
+    reload::ReloadProblem,
+    schedule::{RunJob, Scheduler},
+    systemd,
+};
+
+/// How long runs in hand may take once we are to stop.
+const STOP_RUNS: Duration = Duration::from_secs(60);
+/// How long deliveries under way may take once we are to stop.
+const STOP_DELIVERIES: Duration = Duration::from_secs(20);
+/// How long our own HTTP, the mirror and the maintenance may take to end.
+const STOP_TASKS: Duration = Duration::from_secs(10);
+
+impl App {
+    /// Runs until `stop`, then leaves in good order. `started` is told the address that was bound, once everything works.
+    ///
+    /// # Errors
+    /// Where the address or the ticker cannot be had, or the database cannot be closed.
+    pub async fn run(self, stop: impl Future<Output = ()>, started: impl FnOnce(Option<SocketAddr>)) -> Result<(), AppError> {
+        let app = Arc::new(self);
+        let tasks = TaskTracker::new();
+        let ending = CancellationToken::new();
+        let address = app.open_http(&tasks, &ending).await?;
+        app.open_mirror(&tasks, &ending)?;
+        let schedule = app.start_schedule().await?;
+        tasks.spawn(app.clone().maintain(schedule.clone(), ending.clone()));
+        app.readiness.set_ready();
+        let rules = app.deps.active().rules.rules.len();
+        systemd::ready(&format!("watching; {rules} rules at work"));
+        started(address);
+
+        let reloads = app.clone();
+        tokio::select! {
+            () = stop => {}
+            () = async { tokio::join!(reload_on_hangup(&reloads), reloads.watch_files()); } => {}
+        }
+        tracing::info!("stopping: the runs in hand are finished first");
+        systemd::stopping("finishing the runs in hand");
+        app.readiness.set_not_ready(NotReady::Stopping);
+        if !schedule.stop(STOP_RUNS).await {
+            tracing::warn!("a run was cut off; its last batch is asked for again after the next start");
+        }
+        let cut = app.deps.outbox.stop(STOP_DELIVERIES).await;
+        if cut > 0 {
+            tracing::warn!(
+                receivers = cut,
+                "deliveries were cut off; they are sent again after the next start, under the same ids"
+            );
+        }
+        ending.cancel();
+        tasks.close();
+        if tokio::time::timeout(STOP_TASKS, tasks.wait()).await.is_err() {
+            tracing::warn!("some tasks did not end in time");
+        }
+        app.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })?;
+        tracing::info!("stopped");
+        Ok(())
+    }
+
+    /// Closes the database of an app that was turned by hand.
+    ///
+    /// # Errors
+    /// Where it cannot be closed in good order.
+    pub async fn close(self) -> Result<(), AppError> {
+        self.deps.outbox.stop(STOP_DELIVERIES).await;
+        self.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })
+    }
+
+    /// The ticker, from the slots that jobs last ran for.
+    async fn start_schedule(self: &Arc<Self>) -> Result<Arc<Scheduler>, AppError> {
+        let last_runs =
+            self.deps.store.job_slots().await.map_err(|source| AppError::Store { doing: "read when jobs last ran", source })?;
+        let run: RunJob = {
+            let app = self.clone();
+            Arc::new(move |job, slot| {
+                let app = app.clone();
+                Box::pin(async move {
+                    if app.run_job(job, slot).await && app.switch.is_some() {
+                        // Beside the schedule, which does not wait until the outbox is drained.
+                        tokio::spawn(async move {
+                            if let Some(switch) = &app.switch {
+                                switch.ping(&app.deps, app.clock.now()).await;
+                            }
+                        });
+                    }
+                })
+            })
+        };
+        let schedule = Scheduler::start(self.deps.setup().slots.clone(), &last_runs, self.clock.clone(), run)
+            .await
+            .map_err(|error| AppError::Schedule(error.to_string()))?;
+        Ok(self.schedule.get_or_init(|| Arc::new(schedule)).clone())
+    }
+
+    /// Our own HTTP, where the config says so.
+    async fn open_http(
+        self: &Arc<Self>,
+        tasks: &TaskTracker,
+        ending: &CancellationToken,
+    ) -> Result<Option<SocketAddr>, AppError> {
+        let live = self.deps.setup();
+        let config = &live.config.http;
+        if config.listen.trim() == "off" {
+            return Ok(None);
+        }
+        let failed = |source| AppError::Listen { address: config.listen.clone(), source };
+        let listener = TcpListener::bind(config.listen.trim()).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let bearer = config.bearer();
+        if !address.ip().is_loopback() && !live::resolve(bearer.clone()).await.is_ok_and(|token| token.is_some()) {
+            return Err(AppError::Config(format!(
+                "http.listen = {:?} is not loopback, so it needs a bearer token: set http.token_file, or listen on 127.0.0.1",
+                config.listen
+            )));
+        }
+        let reloads = Arc::downgrade(self);
+        let deps = HttpDeps {
+            store: self.deps.store.clone(),
+            metrics: self.deps.metrics.clone(),
+            readiness: self.readiness.clone(),
+            clock: self.clock.clone(),
+            bearer,
+            address,
+            live: self.deps.live.clone(),
+            external_url: config.external_url.as_deref().and_then(|url| url::Url::parse(url).ok()),
+            reload: Arc::new(move || {
+                let app = reloads.upgrade();
+                Box::pin(async move {
+                    match app {
+                        Some(app) => told_to_systemd(app.reload()).await.map_err(|problem| problem.full),
+                        None => Err("stopping".to_owned()),
+                    }
+                })
+            }),
+        };
+        let (router, ending) = (http::router(deps), ending.clone());
+        tasks.spawn(async move {
+            if let Err(error) = http::serve(listener, router, ending).await {
+                tracing::error!(%error, "our own HTTP ended");
+            }
+        });
+        Ok(Some(address))
+    }
+
+    /// Serves the snapshot to others, where the config says so.
+    fn open_mirror(&self, tasks: &TaskTracker, ending: &CancellationToken) -> Result<(), AppError> {
+        let live = self.deps.setup();
+        let (config, store) = (&live.config.mirror, &live.config.store);
+        let address = config.listen.trim();
+        if address == "off" {
+            return Ok(());
+        }
+        let failed = |source| AppError::Listen { address: address.to_owned(), source };
+        let socket = address.parse().map_err(|_| {
+            AppError::Config(format!("mirror.listen = {address:?} is no address: write it like \"127.0.0.1:9798\""))
+        })?;
+        let listener = service::bind(socket).map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
+        if !bound.ip().is_loopback() && config.keys.is_none() {
+            return Err(AppError::Config(format!(
+                "mirror.listen = {address:?} is not loopback, so it needs keys: set mirror.keys, or listen on 127.0.0.1"
+            )));
+        }
+        let reach = self.reach.get_or_init(|| service::MirrorScope::of(live.endpoints(), live.watch.clone())).clone();
+        let options = service::Options {
+            requests_per_minute: config.requests_per_minute,
+            clock: self.clock.clone(),
+            ..service::Options::default()
+        };
+        let mirror = service::Service::mirror(&store.path, reach, config.keys.as_deref(), options)?;
+        tracing::info!(address = %bound, "the mirror listens at http://{bound}");
+        let stop = ending.clone().cancelled_owned();
+        tasks.spawn(async move {
+            // Both base addresses in one: their paths do not meet.
+            if let Err(error) = service::serve(listener, mirror.legacy_router(), stop).await {
+                tracing::error!(%error, "the mirror ended");
+            }
+        });
+        Ok(())
+    }
+}
+
+async fn reload_on_hangup(app: &App) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut hangups) = signal(SignalKind::hangup()) else { return std::future::pending().await };
+    while hangups.recv().await.is_some() {
+        // What came of it is in the log.
+        let _ = told_to_systemd(app.reload()).await;
+    }
+}
+
+/// A reload between the words that systemd waits for. What came of it is in log, status and metric, and where it failed in an alert.
+pub(crate) async fn told_to_systemd<F>(reload: F) -> Result<String, ReloadProblem>
+where
+    F: Future<Output = Result<String, ReloadProblem>>,
+{
+    systemd::reloading();
+    let result = reload.await;
+    match &result {
+        Ok(text) => systemd::ready(&format!("watching; {text}")),
+        Err(problem) => {
+            let first = problem.brief.lines().next().unwrap_or_default();
+            systemd::ready(&format!("watching; what was changed is not at work, what was before is: {first}"));
+        }
+    }
+    result
+}
+
+/// A future that ends when the process is asked to: SIGTERM or SIGINT. It listens from this call on, so that being asked while the
+/// database is still opened ends in good order too. Needs the runtime.
+pub fn asked_to_stop() -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    Box::pin(async {
+        let (Ok(mut term), Ok(mut int)) = signals else {
+            tracing::error!("cannot listen for signals: stop the process by force");
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+    })
+}

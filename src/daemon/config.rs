@@ -1,0 +1,371 @@
+//! From a file and the environment to a [`Config`], or to every reason why not.
+//!
+//! The text is read once into a tree that knows its places (`tree`), held against the table of keys (`keys`, `check`), and only
+//! what passed is put together by figment: environment over file over the built-in defaults. The promise: all problems at once, each
+//! with its place and what was probably meant, and no secret in any of them, nor in the lines shown around them (`mask`).
+
+mod check;
+mod keys;
+mod mask;
+mod schema;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use figment::{
+    Figment,
+    providers::{Format, Serialized},
+};
+use serde::de::DeserializeOwned;
+use toml::de::DeTable;
+
+use check::ConfigCheck;
+use engine::{
+    digest_schedule::Schedule,
+    route::{ConfigProblem, RouteTree, Sections},
+};
+use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals};
+use model::diagnostic::{Diagnostic, Severity, SourceText};
+use notify::{
+    KeyProblem,
+    format::{FormatKey, FormatSpec, format_keys},
+};
+pub use schema::config as schema;
+use tree::ConfigNode;
+
+pub use model::config::DEFAULTS;
+
+/// Largest config file, bytes.
+const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
+
+/// Where a config is looked for when none is named.
+pub const PLACES: [&str; 2] = ["cliffwatch.toml", "/etc/cliffwatch/cliffwatch.toml"];
+
+/// What the process was given beside the file. IngestResult apart from the process itself so that tests need not change it.
+#[derive(Clone, Default)]
+pub struct Environment {
+    /// Variables, by name. Those that begin with `CLIFFWATCH_` count.
+    pub variables: Vec<(String, String)>,
+    /// Where systemd put credentials.
+    pub credentials: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Environment {
+    /// Names only: a value may be a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.variables.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl Environment {
+    /// That of this process. Variables that are no text are left out.
+    #[must_use]
+    pub fn of_process() -> Self {
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name.starts_with(tree::PREFIX))
+            .collect();
+        Self { variables, credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from) }
+    }
+}
+
+/// What came of loading.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The config; none where there were errors.
+    pub config: Option<Config>,
+    /// What was found.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Texts to show the problems in, secrets masked.
+    pub sources: Vec<SourceText>,
+    /// What relative paths of the config are relative to.
+    pub base_dir: PathBuf,
+    /// The file, where there was one.
+    pub path: Option<PathBuf>,
+}
+
+impl Loaded {
+    /// Whether it cannot be used.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        has_errors(&self.diagnostics)
+    }
+}
+
+/// The config file to read: the one named, else `$CLIFFWATCH_CONFIG` (which clap has put into `explicit`), else the first of
+/// [`PLACES`] that is there. None where there is none.
+#[must_use]
+pub fn find(explicit: Option<&Path>) -> Option<PathBuf> {
+    match explicit {
+        Some(path) => Some(path.to_owned()),
+        None => PLACES.iter().map(PathBuf::from).find(|path| path.exists()),
+    }
+}
+
+/// Loads the config of `path`, with the environment over it; without a path, defaults and environment alone.
+#[must_use]
+pub fn load(path: Option<&Path>, environment: &Environment) -> Loaded {
+    match path {
+        None => load_text(None, "", environment),
+        Some(path) => match read_text(path) {
+            Ok(text) => load_text(Some(path), &text, environment),
+            Err(problem) => Loaded {
+                config: None,
+                diagnostics: vec![*problem],
+                sources: Vec::new(),
+                base_dir: base_of(Some(path)),
+                path: Some(path.to_owned()),
+            },
+        },
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, Box<Diagnostic>> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut bytes));
+    if let Err(error) = read {
+        let problem = Diagnostic::error(path, None, format!("the config cannot be read: {error}"));
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        return Err(Box::new(if is_missing { problem.help("`cliffwatch init` writes one") } else { problem }));
+    }
+    if bytes.len() as u64 > MAX_CONFIG_BYTES {
+        return Err(Box::new(Diagnostic::error(path, None, "the config is larger than 1 MiB")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count() + 1;
+        Box::new(Diagnostic::error(path, None, format!("the config is not UTF-8 text: line {line} holds other bytes")))
+    })
+}
+
+fn base_of(path: Option<&Path>) -> PathBuf {
+    let directory = path.and_then(Path::parent).filter(|directory| !directory.as_os_str().is_empty());
+    directory.map_or_else(|| PathBuf::from("."), Path::to_owned)
+}
+
+/// Loads a config from its text: what [`load`] does after reading.
+#[must_use]
+pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> Loaded {
+    let base_dir = base_of(path);
+    let file = path.unwrap_or(Path::new("(no config file)"));
+    let (parsed, syntax_errors) = DeTable::parse_recoverable(text);
+    let of_file = ConfigNode::of_file(&parsed);
+    let masked = mask::mask(text, &of_file, !syntax_errors.is_empty());
+    let sources = vec![SourceText { file: file.to_owned(), text: masked }];
+
+    let mut tree = of_file;
+    tree.overlay(tree::of_environment(&environment.variables));
+    let mut check = ConfigCheck { file, text, credentials: environment.credentials.as_deref(), problems: Vec::new() };
+    check.root(&tree);
+    let mut diagnostics = check.problems;
+
+    if let Some(first) = syntax_errors.iter().filter_map(toml::de::Error::span).map(|span| span.start).min() {
+        // What stands behind a broken line may have been read wrongly, and what a table seems to lack may stand there: only what
+        // is wrong in front of it is told with it.
+        let line = text.get(..text.floor_char_boundary(first)).and_then(|before| before.rfind('\n')).unwrap_or(0);
+        diagnostics.retain(|problem| {
+            problem.span.as_ref().is_some_and(|span| span.end <= line) && !problem.message.starts_with("this ")
+        });
+    }
+    diagnostics.extend(syntax_errors.iter().map(|error| syntax_problem(file, error)));
+
+    if syntax_errors.is_empty() {
+        let figment = assemble(text, &environment.variables);
+        diagnostics.extend(check_routes(&figment).into_iter().map(|problem| place_problem(file, &tree, problem)));
+        if !has_errors(&diagnostics) {
+            match figment.extract::<Config>() {
+                Ok(mut config) => {
+                    let inexact = resolve_paths(&mut config, &base_dir);
+                    diagnostics.extend(inexact.into_iter().map(|problem| place_problem(file, &tree, problem)));
+                    if !has_errors(&diagnostics) {
+                        diagnostics.extend(missing_files(file, &tree, &config));
+                        diagnostics.extend(bad_files(file, &tree, &config));
+                    }
+                    if !has_errors(&diagnostics) {
+                        return Loaded { config: Some(config), diagnostics, sources, base_dir, path: path.map(Path::to_owned) };
+                    }
+                }
+                Err(error) => diagnostics.extend(error.into_iter().map(|error| assembly_problem(file, &tree, &error))),
+            }
+        }
+    }
+    Loaded { config: None, diagnostics, sources, base_dir, path: path.map(Path::to_owned) }
+}
+
+fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+fn syntax_problem(file: &Path, error: &toml::de::Error) -> Diagnostic {
+    // The parser's message speaks of characters and keys, never of values; several lines become one.
+    let message = error.message().lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(", ");
+    Diagnostic::error(file, error.span(), message)
+}
+
+/// figment's [`Format`] over the TOML parser that keeps spans, so that one parser decides what TOML is.
+struct Toml;
+
+impl Format for Toml {
+    type Error = toml::de::Error;
+    const NAME: &'static str = "TOML";
+
+    fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Self::Error> {
+        toml::from_str(text)
+    }
+}
+
+/// Environment over file over defaults.
+fn assemble(text: &str, variables: &[(String, String)]) -> Figment {
+    let mut from_environment = tree::of_environment(variables);
+    if let tree::ConfigValue::Table(entries) = &mut from_environment.value {
+        // What names no key was told as a warning.
+        entries.retain(|entry| keys::section(&entry.key).is_some());
+    }
+    Figment::new().merge(Toml::string(DEFAULTS)).merge(Toml::string(text)).merge(Serialized::defaults(from_environment.to_json()))
+}
+
+/// A problem that only assembling found: the check above it should have, so it is told without the value.
+fn assembly_problem(file: &Path, tree: &ConfigNode, error: &figment::Error) -> Diagnostic {
+    let path = error.path.join(".");
+    let message = match &error.kind {
+        figment::error::Kind::UnknownField(name, _) => format!("unknown key `{name}`"),
+        figment::error::Kind::MissingField(name) => format!("`{path}` has no `{name}`"),
+        figment::error::Kind::InvalidType(_, wanted) | figment::error::Kind::InvalidValue(_, wanted) => {
+            format!("`{path}` must be {wanted}")
+        }
+        _ => format!("`{path}` cannot be used"),
+    };
+    place_problem(file, tree, ConfigProblem { path, message, help: None, is_of_keys: false })
+}
+
+fn place_problem(file: &Path, tree: &ConfigNode, problem: ConfigProblem) -> Diagnostic {
+    let mut check = ConfigCheck { file, text: "", credentials: None, problems: Vec::new() };
+    let place = tree.locate(&problem.path).clone();
+    let diagnostic = check.error(&place, problem.message);
+    diagnostic.help = problem.help;
+    diagnostic.clone()
+}
+
+/// What is wrong with the routes beyond keys, types and receivers: their matchers. Asked of the route alone, so that an error
+/// elsewhere hides none of it.
+fn check_routes(figment: &Figment) -> Vec<ConfigProblem> {
+    fn inner<T: DeserializeOwned + Default>(figment: &Figment, key: &str) -> Option<T> {
+        if figment.contains(key) { figment.extract_inner(key).ok() } else { Some(T::default()) }
+    }
+    let (Some(route), Some(receivers), Some(inhibit_rules), Some(time_intervals)) = (
+        inner::<Route>(figment, "route"),
+        inner::<Vec<ReceiverSettings>>(figment, "receiver"),
+        inner::<Vec<InhibitRule>>(figment, "inhibit_rules"),
+        inner::<Vec<TimeIntervals>>(figment, "time_intervals"),
+    ) else {
+        return Vec::new();
+    };
+    let sections =
+        Sections { route: &route, receivers: &receivers, inhibit_rules: &inhibit_rules, time_intervals: &time_intervals };
+    // What the tree of keys was checked for already is not told twice.
+    let routes = RouteTree::of(&sections).err().unwrap_or_default().into_iter().filter(|problem| !problem.is_of_keys);
+    let digests = receivers.iter().enumerate().filter_map(|(index, receiver)| {
+        let (key, message, help) = Schedule::of(receiver.digest.as_ref()?).err()?;
+        Some(ConfigProblem { path: format!("receiver[{index}].digest.{key}"), message, help: Some(help), is_of_keys: false })
+    });
+    routes.chain(digests).collect()
+}
+
+/// Makes every relative path of the config one from `base`. A path that is kept as text cannot lie below a directory whose name is
+/// none: that is a problem of its key.
+fn resolve_paths(config: &mut Config, base: &Path) -> Vec<ConfigProblem> {
+    if base == Path::new(".") {
+        return Vec::new();
+    }
+    let mut inexact = Vec::new();
+    let resolve = |path: &mut PathBuf| *path = base.join(&*path);
+    resolve(&mut config.store.path);
+    let source = &mut config.source;
+    for path in [
+        &mut source.api_key_file,
+        &mut source.tls_ca_file,
+        &mut config.http.token_file,
+        &mut config.http.dead_mans_switch_file,
+        &mut config.mirror.keys,
+    ] {
+        path.iter_mut().for_each(resolve);
+    }
+    for (index, receiver) in config.receivers.iter_mut().enumerate() {
+        for path in [&mut receiver.url_file, &mut receiver.password_file, &mut receiver.tls_ca_file] {
+            path.iter_mut().for_each(resolve);
+        }
+        for file in format_keys().filter_map(|key| key.file) {
+            if let Some(path) = receiver.format_keys.get_mut(file) {
+                match base.join(path.expose()).into_os_string().into_string() {
+                    Ok(joined) => *path = joined.into(),
+                    Err(_) => inexact.push(ConfigProblem {
+                        path: format!("receiver[{index}].{file}"),
+                        message: format!("`{file}` lies below a directory whose name is not UTF-8"),
+                        help: Some("write an absolute path, or move the config".to_owned()),
+                        is_of_keys: false,
+                    }),
+                }
+            }
+        }
+    }
+    for pattern in &mut config.rules.paths {
+        // A pattern is a text: only the directory in front of it needs joining, and its own wildcards must stay.
+        if !Path::new(pattern).is_absolute() {
+            *pattern = format!("{}/{pattern}", globset::escape(&base.to_string_lossy()));
+        }
+    }
+    inexact
+}
+
+/// Files that receivers read once, such as templates, which are not there or do not work: an error.
+fn bad_files(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic> {
+    let receivers = config.receivers.iter().enumerate();
+    receivers
+        .filter_map(|(index, receiver)| {
+            let format = FormatSpec::named(receiver.format.as_deref()?)?;
+            let is_read_once =
+                |key: &FormatKey| !key.value.is_secret() && key.file.is_some_and(|file| receiver.format_keys.contains_key(file));
+            format.keys.iter().find(|key| is_read_once(key))?;
+            let KeyProblem { key, message, .. } = format.read(receiver).err()?;
+            Some(place_problem(
+                file,
+                tree,
+                ConfigProblem { path: format!("receiver[{index}].{key}"), message, help: None, is_of_keys: false },
+            ))
+        })
+        .collect()
+}
+
+/// Files that are named but not there: a warning, since they are read at use and may come later.
+fn missing_files(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic> {
+    let (source, http) = (&config.source, &config.http);
+    let mut named = vec![
+        ("source.api_key_file".to_owned(), source.api_key_file.as_deref()),
+        ("source.tls_ca_file".to_owned(), source.tls_ca_file.as_deref()),
+        ("http.token_file".to_owned(), http.token_file.as_deref()),
+        ("http.dead_mans_switch_file".to_owned(), http.dead_mans_switch_file.as_deref()),
+    ];
+    for (index, receiver) in config.receivers.iter().enumerate() {
+        let of_format = format_keys().filter(|key| key.value.is_secret()).filter_map(|key| key.file);
+        let of_format = of_format.map(|file| (file, receiver.format_keys.get(file).map(|path| Path::new(path.expose()))));
+        let first = [("url_file", receiver.url_file.as_deref())];
+        let last = [("password_file", receiver.password_file.as_deref()), ("tls_ca_file", receiver.tls_ca_file.as_deref())];
+        let all = first.into_iter().chain(of_format).chain(last);
+        named.extend(all.map(|(key, path)| (format!("receiver[{index}].{key}"), path)));
+    }
+    named
+        .into_iter()
+        .filter_map(|(key, path)| Some((key, path?)))
+        .filter(|(_, path)| matches!(path.try_exists(), Ok(false)))
+        .map(|(key, path)| {
+            let message = format!("the file {} is not there", path.display());
+            let help = Some("it is read at each use: put it there before it is needed, or correct its path".to_owned());
+            let problem = place_problem(file, tree, ConfigProblem { path: key, message, help, is_of_keys: false });
+            Diagnostic { severity: Severity::Warning, ..problem }
+        })
+        .collect()
+}

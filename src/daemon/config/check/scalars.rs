@@ -1,0 +1,204 @@
+//! Texts that have a form of their own: patterns of time, zones, addresses, globs, networks.
+
+use std::net::SocketAddr;
+
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::tz::TimeZoneDatabase;
+
+use super::ConfigCheck;
+use crate::config::tree::{ConfigNode, ValuePlace};
+use model::diagnostic::closest;
+use notify::Network;
+
+impl ConfigCheck<'_> {
+    pub(super) fn glob(&mut self, text: &str, node: &ConfigNode) {
+        if let Some(group) = text.strip_prefix('@') {
+            self.error(&node.place, format!("{text:?} names a group; here slugs or globs are named")).help =
+                Some(format!("list the tokens of {group:?} here; in rules write `tokens = [{text:?}]`"));
+        } else if text.trim().is_empty() {
+            self.error(&node.place, "an empty text names no token");
+        } else if let Err(error) = globset::Glob::new(text) {
+            self.error(&node.place, format!("{text:?} is no glob: {}", error.kind()));
+        } else if text.chars().any(|c| c.is_uppercase() || c.is_whitespace()) {
+            let slug = text.trim().to_lowercase().replace(char::is_whitespace, "-");
+            self.warning(&node.place, format!("{text:?} matches no token: slugs are in lower case")).help =
+                Some(format!("did you mean {slug:?}?"));
+        }
+    }
+
+    pub(super) fn network(&mut self, text: &str, node: &ConfigNode) {
+        if text.parse::<Network>().is_err() {
+            self.error(&node.place, format!("{text:?} is no network")).help =
+                Some("write it like \"10.0.0.0/8\" or \"fd00::/8\"".into());
+        }
+    }
+
+    pub(super) fn version(&mut self, name: &str, offered: &[u8], text: &str, node: &ConfigNode) {
+        if text == "auto" || offered.iter().any(|version| text == format!("v{version}")) {
+            return;
+        }
+        let words: Vec<String> =
+            std::iter::once("auto".to_owned()).chain(offered.iter().map(|version| format!("v{version}"))).collect();
+        let bare = format!("v{}", text.trim_start_matches(['v', 'V']));
+        let help = match words.iter().find(|word| **word == bare) {
+            Some(word) => format!("did you mean {word:?}?"),
+            None => format!("it can be {}", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")),
+        };
+        self.error(&node.place, format!("`{name}` is not offered in version {text:?}")).help = Some(help);
+    }
+
+    pub(super) fn cron(&mut self, name: &str, text: &str, node: &ConfigNode) {
+        if text == "off" {
+            return;
+        }
+        let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Disallowed).build();
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        match parser.parse(text) {
+            Ok(cron) => {
+                // Any instant does: a pattern that finds nothing from here finds nothing from anywhere.
+                let start = jiff::civil::date(2026, 1, 1).at(0, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC);
+                if start.is_ok_and(|start| cron.find_next_occurrence(&start, false).is_err()) {
+                    let problem = self.warning(&node.place, format!("`{name}`: {text:?} never comes"));
+                    problem.label = Some("no date of the calendar fits".into());
+                    problem.help = Some("write \"off\" if that is meant".into());
+                }
+            }
+            Err(error) => {
+                let help = match fields.len() {
+                    1 => closest(text, ["off"])
+                        .map_or("write six fields: second minute hour day month weekday, or \"off\"".into(), |off| {
+                            format!("did you mean {off:?}?")
+                        }),
+                    5 => format!("put the second in front: \"0 {text}\""),
+                    6 => "the fields are second, minute, hour, day of month, month, day of week".to_owned(),
+                    _ => "write six fields: second minute hour day month weekday".to_owned(),
+                };
+                let bad = (fields.len() == 6).then(|| bad_field(&fields, &parser)).flatten();
+                let place = bad.and_then(|(index, _)| self.inside(node, text, index)).unwrap_or_else(|| node.place.clone());
+                let message = match (fields.len(), bad) {
+                    (6, Some((_, noun))) => format!("`{name}`: {}, in the {noun}", plain_cron_error(&error)),
+                    (6, None) => format!("`{name}`: {}", plain_cron_error(&error)),
+                    (count, _) => format!("`{name}`: {text:?} has {count} field{}, not six", if count == 1 { "" } else { "s" }),
+                };
+                self.error(&place, message).help = Some(help);
+            }
+        }
+    }
+
+    /// The place of the `index`-th word inside a text that stands in the file as it is.
+    pub(super) fn inside(&self, node: &ConfigNode, text: &str, index: usize) -> Option<ValuePlace> {
+        let ValuePlace::File(span) = &node.place else { return None };
+        let raw = self.text.get(span.clone())?;
+        let at = raw.find(text)?;
+        let word = text.split_whitespace().nth(index)?;
+        let offset = word.as_ptr() as usize - text.as_ptr() as usize;
+        let start = span.start + at + offset;
+        Some(ValuePlace::File(start..start + word.len()))
+    }
+
+    pub(super) fn zone(&mut self, text: &str, node: &ConfigNode) {
+        let zones = TimeZoneDatabase::bundled();
+        if zones.get(text).is_ok() {
+            return;
+        }
+        let names: Vec<String> = zones.available().map(|name| name.as_str().to_owned()).collect();
+        let wanted = text.trim().replace(' ', "_");
+        let city = names.iter().find(|name| name.rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(&wanted)));
+        let near = city.map(String::as_str).or_else(|| closest(&wanted, names.iter().map(String::as_str)));
+        let help = near.map_or("write an IANA name such as \"UTC\" or \"Europe/Paris\"".to_owned(), |near| {
+            format!("did you mean {near:?}?")
+        });
+        self.error(&node.place, format!("{text:?} is no time zone")).help = Some(help);
+    }
+
+    pub(super) fn listen(&mut self, name: &str, text: &str, node: &ConfigNode) {
+        let is_local = text.strip_prefix("localhost:").is_some_and(|port| port.parse::<u16>().is_ok());
+        if text == "off" || is_local || text.parse::<SocketAddr>().is_ok() {
+            return;
+        }
+        let help = match text.parse::<u16>().ok().or_else(|| text.strip_prefix(':')?.parse().ok()) {
+            Some(port) => format!("write the address too: \"127.0.0.1:{port}\""),
+            None => "write address and port, such as \"127.0.0.1:9797\" or \"[::1]:9797\", or \"off\"".to_owned(),
+        };
+        self.error(&node.place, format!("`{name}`: {text:?} is no address with a port")).help = Some(help);
+    }
+
+    pub(super) fn smtp(&mut self, name: &str, text: &str, node: &ConfigNode) {
+        let example = "write it like \"smtp://mail.example.com:587\" or \"smtps://mail.example.com:465\"";
+        let problem = match url::Url::parse(text) {
+            Err(_) => Some(("is no address of a mail server", example)),
+            Ok(url) if !matches!(url.scheme(), "smtp" | "smtps") => Some(("must begin with smtp:// or smtps://", example)),
+            Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+                Some(("holds a login", "put it into `username` and `password_file`"))
+            }
+            Ok(url) if url.host_str().is_none_or(str::is_empty) => Some(("names no host", example)),
+            Ok(url) if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() => {
+                Some(("holds more than host and port", example))
+            }
+            Ok(_) => None,
+        };
+        if let Some((problem, help)) = problem {
+            self.error(&node.place, format!("`{name}` {problem}")).help = Some(help.into());
+        }
+    }
+
+    pub(super) fn mailbox(&mut self, name: &str, text: &str, node: &ConfigNode) {
+        let example = "write it like \"desk@example.com\" or \"Desk <desk@example.com>\"";
+        let problem = if text.chars().any(char::is_control) {
+            Some("holds a line break or another control character".to_owned())
+        } else {
+            match text.parse::<lettre::message::Mailbox>() {
+                Err(_) => Some(format!("{text:?} is no mail address")),
+                Ok(mailbox) if !AsRef::<str>::as_ref(&mailbox.email).is_ascii() => {
+                    Some(format!("{text:?} has letters that few mail servers take in an address"))
+                }
+                Ok(_) => None,
+            }
+        };
+        if let Some(problem) = problem {
+            self.error(&node.place, format!("`{name}`: {problem}")).help = Some(example.into());
+        }
+    }
+}
+
+/// Whether an address can be used; what is wrong with it otherwise, without any part of it.
+pub(super) fn address(text: &str, needs_tls: bool, may_hold_login: bool) -> Result<(), &'static str> {
+    let url = url::Url::parse(text).map_err(|_| "is no address: write it like \"https://example.com\"")?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("must begin with https://");
+    }
+    if !may_hold_login && (!url.username().is_empty() || url.password().is_some()) {
+        return Err("holds a login: that belongs into a secret of its own");
+    }
+    let is_loopback = match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        None => return Err("names no host"),
+    };
+    if needs_tls && url.scheme() == "http" && !is_loopback {
+        return Err("must be https: only loopback may be plain http");
+    }
+    Ok(())
+}
+
+/// The first field that is wrong by itself, with its name.
+fn bad_field(fields: &[&str], parser: &CronParser) -> Option<(usize, &'static str)> {
+    let nouns = ["second", "minute", "hour", "day of month", "month", "day of week"];
+    (0..nouns.len()).find_map(|index| {
+        let alone: Vec<&str> =
+            (0..nouns.len()).map(|at| if at == index { fields.get(at).copied().unwrap_or("*") } else { "*" }).collect();
+        parser.parse(&alone.join(" ")).is_err().then(|| nouns.get(index).map(|noun| (index, *noun))).flatten()
+    })
+}
+
+fn plain_cron_error(error: &croner::errors::CronError) -> String {
+    use croner::errors::CronError;
+    let text = match error {
+        CronError::InvalidPattern(text) | CronError::IllegalCharacters(text) | CronError::ComponentError(text) => text.as_str(),
+        _ => "this is no cron pattern",
+    };
+    let text = text.trim().trim_end_matches('.').replace("CronPattern", "the pattern");
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}

@@ -1,0 +1,405 @@
+use super::*;
+use model::diagnostic;
+
+const RECEIVERS: &str = r#"
+[[receiver]]
+name = "desk"
+type = "email"
+smtp = "smtp://mail.example.com:587"
+from = "Cliffwatch <alerts@example.com>"
+to = ["desk@example.com"]
+
+[[receiver]]
+name = "ops"
+type = "webhook"
+url = "https://example.com/hook"
+
+[route]
+receivers = ["ops"]
+[[route.routes]]
+matchers = ['severity="critical"']
+receivers = ["ops", "desk"]
+"#;
+
+fn environment(variables: &[(&str, &str)]) -> Environment {
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Environment { variables, credentials: None }
+}
+
+fn load_plain(text: &str) -> Loaded {
+    load_text(Some(Path::new("cliffwatch.toml")), text, &Environment::default())
+}
+
+fn page(loaded: &Loaded) -> String {
+    diagnostic::render(&loaded.diagnostics, &loaded.sources, false)
+}
+
+#[test]
+fn the_defaults_alone_are_a_config() {
+    let loaded = load_text(None, "", &Environment::default());
+    assert_eq!(page(&loaded), "");
+    let config = loaded.config.expect("a config");
+    assert_eq!(config.delivery.retry.len(), 11);
+    assert_eq!(config.source.max_body.0, 16 << 20);
+    assert_eq!(config.store.path, Path::new("cliffwatch.db"));
+}
+
+#[test]
+fn the_table_of_keys_is_that_of_the_config() {
+    let names = |value: &serde_json::Value| -> Vec<String> {
+        let mut names: Vec<String> = value.as_object().expect("a table").keys().cloned().collect();
+        names.sort();
+        names
+    };
+    let known = |keys: &[keys::ConfigKey]| -> Vec<String> {
+        let mut names: Vec<String> = keys.iter().map(|key| key.name.to_owned()).collect();
+        names.sort();
+        names
+    };
+    let config = load_plain(RECEIVERS).config.expect("a config");
+    let json = serde_json::to_value(&config).expect("json");
+    for (section, keys) in keys::SECTIONS {
+        assert_eq!(names(&json[section]), known(keys), "[{section}]");
+    }
+    let mut of_receiver = names(&json["receiver"][0]);
+    let of_formats = format_keys().flat_map(|key| std::iter::once(key.name).chain(key.file));
+    of_receiver.extend(of_formats.map(str::to_owned));
+    of_receiver.sort();
+    assert_eq!(of_receiver, known(keys::receiver()));
+    assert_eq!(names(&json["route"]), known(keys::ROUTE));
+    let mut sections: Vec<&str> = keys::section_names().collect();
+    sections.sort_unstable();
+    assert_eq!(names(&json), sections);
+}
+
+#[test]
+fn environment_wins_over_file_and_file_over_defaults() {
+    let text = "[source]\ntimeout = \"20s\"\npage_size = 50\n[watch]\ntokens = [\"aptos\"]\n";
+    let variables = [
+        ("CLIFFWATCH_SOURCE__PAGE_SIZE", "25"),
+        ("CLIFFWATCH_SOURCE__API_KEY", "12345678"),
+        ("CLIFFWATCH_WATCH__TOKENS", "arbitrum, sui"),
+        ("CLIFFWATCH_WATCH__GROUPS__PORTFOLIO", "[\"aptos\"]"),
+        ("CLIFFWATCH_DELIVERY__RETRY", "0s,1m"),
+        ("CLIFFWATCH_ROUTE", "{ receivers = [\"ops\"] }"),
+        ("CLIFFWATCH_RECEIVER", "[{ name = \"ops\", type = \"webhook\", url = \"https://example.com/x\" }]"),
+        ("CLIFFWATCH_CONFIG", "/elsewhere"),
+        ("OTHER_SOURCE__PAGE_SIZE", "1"),
+    ];
+    let loaded = load_text(Some(Path::new("/etc/cliffwatch/cliffwatch.toml")), text, &environment(&variables));
+    assert_eq!(page(&loaded), "");
+    let config = loaded.config.expect("a config");
+    assert_eq!(config.source.page_size, 25);
+    assert_eq!(config.source.timeout.0.as_secs(), 20);
+    assert_eq!(config.source.connect_timeout.0.as_secs(), 10);
+    assert_eq!(config.source.api_key.as_ref().map(model::config::SecretText::expose), Some("12345678"));
+    assert_eq!(config.watch.tokens, ["arbitrum", "sui"]);
+    assert_eq!(config.watch.groups["portfolio"], ["aptos"]);
+    assert_eq!(config.delivery.retry.len(), 2);
+    assert_eq!(config.receivers[0].name, "ops");
+    assert_eq!(config.store.path, Path::new("/etc/cliffwatch/cliffwatch.db"));
+    assert_eq!(config.rules.paths, ["/etc/cliffwatch/rules/*.toml"]);
+}
+
+#[test]
+fn every_format_can_be_configured_with_what_it_needs_and_nothing_else() {
+    let text = r#"
+[[receiver]]
+name = "chat"
+type = "webhook"
+format = "telegram"
+token = "123456:AAbbCC"
+chat_id = -1001234567890
+thread_id = 7
+
+[[receiver]]
+name = "pager"
+type = "webhook"
+format = "pagerduty"
+routing_key_file = "pager-key"
+
+[[receiver]]
+name = "push"
+type = "webhook"
+format = "ntfy"
+url = "https://ntfy.example.com"
+topic = "desk-7f3a"
+token = "tk_x"
+
+[[receiver]]
+name = "own"
+type = "webhook"
+format = "template"
+url = "https://example.com/own"
+template = '{"text": {{ title }}}'
+
+[route]
+receivers = ["chat", "pager", "push", "own"]
+"#;
+    let loaded = load_text(Some(Path::new("/etc/cliffwatch/cliffwatch.toml")), text, &Environment::default());
+    let config = loaded.config.as_ref().unwrap_or_else(|| panic!("{}", page(&loaded)));
+    assert_eq!(config.receivers[0].format_text("chat_id"), Some("-1001234567890"));
+    assert_eq!(config.receivers[0].format_text("thread_id"), Some("7"));
+    assert_eq!(config.receivers[1].format_text("routing_key_file"), Some("/etc/cliffwatch/pager-key"));
+    let told = page(&loaded);
+    assert!(!told.contains("error") && told.contains("pager-key is not there"), "{told}");
+    for secret in ["AAbbCC", "desk-7f3a", "tk_x"] {
+        assert!(!format!("{config:?}").contains(secret) && !told.contains(secret), "{secret}");
+    }
+}
+
+#[test]
+fn a_template_in_a_file_is_tried_before_anything_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "[route]\nreceivers = [\"own\"]\n[[receiver]]\nname = \"own\"\ntype = \"webhook\"\nformat = \"template\"\n\
+                url = \"https://example.com/own\"\ntemplate_file = \"body.json\"\n";
+    let load = || load_text(Some(&folder.path().join("cliffwatch.toml")), text, &Environment::default());
+    assert!(load().config.is_none() && page(&load()).contains("cannot read"), "{}", page(&load()));
+    std::fs::write(folder.path().join("body.json"), "{\n  \"text\": {{ titel }}\n}\n").expect("written");
+    let told = page(&load());
+    assert!(load().config.is_none() && told.contains("line 2 of the template") && told.contains(":8:"), "{told}");
+    std::fs::write(folder.path().join("body.json"), "{\n  \"text\": {{ title }}\n}\n").expect("written");
+    assert!(load().config.is_some(), "{}", page(&load()));
+}
+
+/// Every kind of typo, with what an operator is told. Read the golden as a page: each answer must name the place and the cure.
+#[test]
+fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
+    let table: &[(&str, &str)] = &[
+        ("a key", "[source]\nbase_urll = \"https://api.example.com\"\n"),
+        ("a section", "[wacth]\ntokens = [\"*\"]\n"),
+        ("a key in the wrong section", "[source]\nlisten = \"127.0.0.1:1\"\n"),
+        ("a key at top level", "api_key_file = \"/run/key\"\n"),
+        (
+            "what formats need and do not take",
+            "[route]\nreceivers = [\"a\"]\n\
+             [[receiver]]\nname = \"a\"\ntype = \"webhook\"\nformat = \"telegram\"\nsecret = \"x\"\n\
+             [[receiver]]\nname = \"b\"\ntype = \"webhook\"\nformat = \"slak\"\nurl = \"https://hooks.example.com/1\"\n\
+             [[receiver]]\nname = \"c\"\ntype = \"webhook\"\nformat = \"slack\"\nchat_id = 5\n\
+             [[receiver]]\nname = \"d\"\ntype = \"webhook\"\nformat = \"pagerduty\"\nrouting_key = \"\"\n\
+             [[receiver]]\nname = \"e\"\ntype = \"email\"\ntopic = \"secret-topic\"\nsmtp = \"smtps://mail.example.com\"\n\
+             from = \"a@example.com\"\nto = [\"b@example.com\"]\n\
+             [[receiver]]\nname = \"f\"\ntype = \"webhook\"\nformat = \"template\"\nurl = \"https://example.com/f\"\n\
+             template = '{\"a\": \"{{ title }}\"}'\n",
+        ),
+        ("a type", "[source]\ntimeout = 30\nconcurrency = \"4\"\npage_size = [100]\n"),
+        ("a span", "[source]\ntimeout = \"30 secnds\"\nconnect_timeout = \"0s\"\n"),
+        ("a share and a size", "[budget]\nreserve = \"110%\"\n[source]\nmax_body = \"16 megs\"\n"),
+        ("a version", "[source]\nburn = \"v3\"\nupcoming = \"5\"\nunlock_events = \"latest\"\n"),
+        ("a cron of five fields", "[schedule]\nburn = \"*/5 * * * *\"\n"),
+        ("a cron hour", "[schedule]\nburn = \"0 0 25 * * *\"\n"),
+        ("a cron word", "[schedule]\nburn = \"0 0 0 * * FRY\"\nbuyback = \"of\"\n"),
+        ("a cron that never comes", "[schedule]\nburn = \"0 0 9 31 2 *\"\n"),
+        ("a cron that is false", "[schedule]\nburn = false\n"),
+        ("two emissions", "[schedule]\ndaily_emission = \"0 0 3 * * *\"\nweekly_emission = \"0 0 4 * * 1\"\n"),
+        ("patterns without a list", "[watch]\ntokens = [\"aptos\", \"arb*\"]\n[schedule]\ntoken_list = \"off\"\n"),
+        ("a zone", "[schedule]\ntimezone = \"Europe/Pariss\"\n"),
+        ("a city", "[schedule]\ntimezone = \"new york\"\n"),
+        ("plain http", "[source]\nbase_url = \"http://api.example.com\"\nlegacy_base_url = \"api.example.com\"\n"),
+        ("an address to listen on", "[http]\nlisten = \"9797\"\n"),
+        ("an open address", "[http]\nlisten = \"0.0.0.0:9797\"\n"),
+        ("a log level", "[log]\nlevel = \"inof\"\nformat = \"jsn\"\n"),
+        ("a group", "[watch]\ntokens = [\"@portfolio\", \"Aptos Labs\", \"a[\"]\ngroups = { \"my tokens\" = \"aptos\" }\n"),
+        ("a receiver without anything", "[[receiver]]\n"),
+        ("a receiver type", "[[receiver]]\nname = \"ops\"\ntype = \"webhok\"\n"),
+        (
+            "a receiver's key",
+            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://example.com\"\nsmpt = \"x\"\nsmtp = \"smtp://x\"\n",
+        ),
+        (
+            "an email receiver",
+            "[[receiver]]\nname = \"desk\"\ntype = \"email\"\nsmtp = \"mail.example.com\"\nfrom = \"alerts\"\nto = [\"a b@c\"]\nusername = \"x\"\n[route]\nreceivers = [\"desk\"]\n",
+        ),
+        ("single brackets", "[receiver]\nname = \"ops\"\n"),
+        (
+            "two receivers of one name",
+            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://b.example\"\n[route]\nreceivers = [\"opps\"]\n",
+        ),
+        ("a route", "[route]\nreceivers = \"ops\"\nmatchers = [\"a=b\"]\n[[route.routes]]\nmatcher = []\n"),
+        ("a matcher", "[[route.routes]]\nmatchers = [\"severity=~'a(\", \"severity\"]\n[source]\nburn = \"v3\"\n"),
+        (
+            "a group and a time",
+            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\ndigest = { att = \"08:00\", timezone = \"Paris\" }\n[route]\nreceivers = [\"ops\"]\ngroup_by = [\"token\", \"...\"]\ngroup_wait = 30\nmute_time_intervals = [\"nights\"]\n[[route.routes]]\nmatchers = [\"a=b\"]\nmute_time_intervals = [\"night\"]\n[[time_intervals]]\nname = \"nights\"\ntime_intervals = [{ times = [{ start_time = \"22:00\", end_time = \"07:00\" }], weekdys = [] }]\n",
+        ),
+        (
+            "an inhibition",
+            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n[route]\nreceivers = [\"ops\"]\n[inhibit_rules]\nequal = [\"token\"]\n",
+        ),
+        (
+            "an inhibition of everything",
+            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n[route]\nreceivers = [\"ops\"]\n[[inhibit_rules]]\nsource_matchers = [\"severity==critical\"]\nequal = [\"token\"]\n",
+        ),
+        ("a route to nobody", "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n"),
+        (
+            "a network",
+            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\nallow_networks = [\"10.0.0.0/33\"]\n[route]\nreceivers = [\"ops\"]\n",
+        ),
+        ("a count", "[store]\nremoval_confirmations = 0\ntolerance = 2\n[budget]\nmonthly_credits = -1\n"),
+        ("broken TOML", "[source]\ntimeout = \"30s\nburn = \"v3\"\n[watch\ntokens = [\n"),
+        ("a key twice", "[source]\nburn = \"v1\"\nburn = \"v5\"\n"),
+        ("a file that is not there", "[source]\napi_key_file = \"/nowhere/api-key\"\n"),
+        ("a secret in a shell variable", "[source]\napi_key = \"${KEY}\"\n"),
+        ("a secret twice", "[source]\napi_key = \"x\"\napi_key_file = \"/dev/null\"\n"),
+    ];
+    let mut golden = String::new();
+    for (what, text) in table {
+        let loaded = load_plain(text);
+        assert!(!loaded.diagnostics.is_empty(), "{what} passed");
+        golden.push_str(&format!("━━ {what}\n{}\n", page(&loaded)));
+    }
+    insta::assert_snapshot!(golden);
+}
+
+#[test]
+fn the_environment_is_held_to_the_same_table() {
+    let variables = [
+        ("CLIFFWATCH_SOURCE__TIMEOT", "30s"),
+        ("CLIFFWATCH_SOURCE__TIMEOUT", "thirty"),
+        ("CLIFFWATCH_SOURCE__CONCURRENCY", "many"),
+        ("CLIFFWATCH_API_KEY", "secret-in-the-wrong-place"),
+        ("CLIFFWATCH_HOME", "/opt"),
+        ("CLIFFWATCH_SCHEDULE__BURN", "0 0 25 * * *"),
+    ];
+    let loaded = load_text(Some(Path::new("cliffwatch.toml")), "", &environment(&variables));
+    assert!(loaded.config.is_none());
+    insta::assert_snapshot!(page(&loaded));
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let text = "[source]\nburn = \"v3\"\n[schedule]\nburn = \"x\"\n[http]\nlisten = \"x\"\n[[receiver]]\nname = 3\n[nope]\n";
+    let lines: Vec<usize> = load_plain(text)
+        .diagnostics
+        .iter()
+        .filter_map(|problem| problem.span.as_ref())
+        .map(|span| diagnostic::position(text, span).line)
+        .collect();
+    for line in [2, 4, 6, 8, 9] {
+        assert!(lines.contains(&line), "line {line} is missing in {lines:?}");
+    }
+}
+
+#[test]
+fn relative_paths_are_relative_to_the_config() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cliffwatch.toml");
+    std::fs::write(directory.path().join("key"), "k").unwrap();
+    std::fs::write(&path, "[source]\napi_key_file = \"key\"\n[store]\npath = \"state/db\"\n").unwrap();
+    let loaded = load(Some(&path), &Environment::default());
+    assert_eq!(page(&loaded), "");
+    let config = loaded.config.unwrap();
+    assert_eq!(config.store.path, directory.path().join("state/db"));
+    assert_eq!(config.source.api_key_file, Some(directory.path().join("key")));
+}
+
+#[test]
+fn a_credential_stands_for_a_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("ops-url"), "https://example.com/x").unwrap();
+    let text = "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\n[route]\nreceivers = [\"ops\"]\n";
+    let with = Environment { variables: Vec::new(), credentials: Some(directory.path().to_owned()) };
+    assert!(load_text(Some(Path::new("c.toml")), text, &with).config.is_some());
+    assert!(load_plain(text).config.is_none());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_with_what_to_do() {
+    let loaded = load(Some(Path::new("/nowhere/cliffwatch.toml")), &Environment::default());
+    assert!(loaded.config.is_none());
+    assert!(page(&loaded).contains("cliffwatch init"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    std::fs::write(&path, b"[source]\n\xff\xfe").unwrap();
+    assert!(page(&load(Some(&path), &Environment::default())).contains("not UTF-8 text: line 2"));
+}
+
+/// Configs with a hole for a secret: right, wrong, broken, misspelt, commented out.
+const HOLES: &[&str] = &[
+    "[source]\napi_key = \"@\"\nbase_url = 3\ntimeout = 3\n",
+    "[source]\napi_keyy = \"@\"\n",
+    "[source]\napikey = '@'\ntimeout = 3\n",
+    "[source]\napi_key = \"@\ntimeout = 3\n",
+    "[source]\ntimeout = 3\napi_key \"@\"\nburn = \"v3\"\n",
+    "[source]\napi_key = @\ntimeout = \"x\"\n",
+    "[source]\napi_key = [\"@\"]\n",
+    "[source]\napi_key = { x = \"@\" }\n",
+    "[source.api_key]\nx = \"@\"\n",
+    "[source]\ntimeout = 3 # api_key = \"@\"\n",
+    "# password: @\n[sourcee]\nx = 1\n",
+    "[source]\nbase_url = \"https://user:@@api.example.com\"\n",
+    "[source]\nbase_url = \"http://api.example.com/?key=@\"\n",
+    "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://hooks.example.com/@\"\nsecret = \"@\"\nfrmat = 1\n",
+    "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"@\"\n",
+    "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nur = \"https://hooks.example.com/@\"\n",
+    "[receiver]\nname = \"ops\"\nurl = \"https://hooks.example.com/@\"\n",
+    "receiver = [{ name = \"ops\", url = \"@\", x = 1 }]\n",
+    "[[receiver]]\nname = \"d\"\ntype = \"email\"\nsmtp = \"smtp://user:@@mail.example.com\"\npassword = \"@\"\n",
+    "[http]\ntoken = \"\"\"\n@\"\"\"\nlisten = 1\n",
+    "[http]\ntoken = \"\"\"\n@\nlisten = 1\n",
+    "[http]\ndead_mans_switch = \"@\"\ntoken = \"@\"\ntoken = \"@\"\n",
+    "api_key = \"@\"\n",
+    "[route]\nreceivers = [\"a\"]\npassword = \"@\"\n",
+    "[[route.routes]]\nsecret = \"@\"\n",
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_secret_is_ever_shown(secret in "[A-Za-z0-9_-]{12,40}", hole in 0..HOLES.len()) {
+        let secret = format!("zq{secret}");
+        let loaded = load_plain(&HOLES[hole].replace('@', &secret).replace(&format!("{secret}{secret}"), &format!("{secret}@")));
+        let shown = [
+            page(&loaded),
+            diagnostic::render(&loaded.diagnostics, &loaded.sources, true),
+            diagnostic::to_json(&loaded.diagnostics, &loaded.sources).to_string(),
+            format!("{loaded:?}"),
+        ];
+        for text in shown {
+            assert!(!text.contains(&secret), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_secret_of_the_environment_is_ever_shown(secret in "[A-Za-z0-9_-]{12,40}|[0-9]{12}", which in 0usize..8) {
+        let names = ["SOURCE__API_KEY", "HTTP__TOKEN", "HTTP__DEAD_MANS_SWITCH", "API_KEY", "SOURCE__APIKEY", "SOURCE", "RECEIVER", "HTTP__TOKEN__X"];
+        let variables = environment(&[(&format!("CLIFFWATCH_{}", names[which]), secret.as_str()), ("CLIFFWATCH_SOURCE__BURN", "v9")]);
+        let loaded = load_text(Some(Path::new("cliffwatch.toml")), "", &variables);
+        for text in [page(&loaded), format!("{loaded:?}"), format!("{variables:?}")] {
+            assert!(!text.contains(&secret), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "([a-z_]{1,8}( = |\\.)?|\\[{1,2}[a-z.]{0,12}\\]{0,2}|\"|'|\\n|#|[0-9]|=|\\PC|receiver|source|route|api_key|schedule){0,40}") {
+        let loaded = load_plain(&text);
+        let _ = page(&loaded);
+    }
+}
+
+#[test]
+fn one_emission_alone_and_named_tokens_without_a_list_are_fine() {
+    for text in [
+        "[schedule]\ndaily_emission = \"0 0 3 * * *\"\nweekly_emission = \"off\"\n",
+        "[schedule]\nweekly_emission = \"0 0 3 * * 1\"\n",
+        "[schedule]\ntoken_list = \"off\"\n[watch]\ntokens = [\"aptos\", \"sui\"]\ngroups = { mine = [\"apt*\"] }\n",
+    ] {
+        assert_eq!(page(&load_plain(text)), "", "{text}");
+    }
+    let both = environment(&[("CLIFFWATCH_SCHEDULE__DAILY_EMISSION", "0 0 3 * * *")]);
+    let loaded = load_text(None, "[schedule]\nweekly_emission = \"0 0 3 * * 1\"\n", &both);
+    assert!(loaded.has_errors(), "one of them may come from the environment");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_secret_file_below_a_directory_that_is_no_text_is_named_rather_than_bent() {
+    use std::os::unix::ffi::OsStrExt;
+    let path = Path::new(std::ffi::OsStr::from_bytes(b"/etc/caf\xe9/cliffwatch.toml"));
+    let with = |file: &str| RECEIVERS.replace("/hook\"\n", &format!("/hook\"\nsecret_file = \"{file}\"\n"));
+    let found = load_text(Some(path), &with("hook.secret"), &Environment::default());
+    assert!(found.config.is_none());
+    let messages: Vec<&str> = found.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(messages, ["`secret_file` lies below a directory whose name is not UTF-8"]);
+    let found = load_text(Some(path), &with("/run/secrets/hook"), &Environment::default());
+    assert!(found.config.is_some(), "an absolute path is exact: {}", page(&found));
+}

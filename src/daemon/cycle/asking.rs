@@ -1,0 +1,172 @@
+//! Asking what was planned, several at a time, and gathering the answers that come.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+    vec,
+};
+
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, timeout_at},
+};
+
+use engine::plan::PlannedPoll;
+use model::poll::{FetchedAnswer, PollOutcome};
+use source::Client;
+
+/// Answers with something to compare that are committed together at most: all that is known of their tokens is in memory at once.
+const BATCH: usize = 32;
+/// Answers of any kind that are committed together at most.
+const MOST_GATHERED: usize = 256;
+/// How long an answer waits for others to be committed with, since a commit costs one about what it costs many.
+const GATHERING: Duration = Duration::from_millis(20);
+
+/// Asks `in_flight` things at a time, in their order, and hands the answers over as they come.
+pub(super) fn ask(api: &Client, asks: Vec<PlannedPoll>, in_flight: usize) -> mpsc::Receiver<(PlannedPoll, FetchedAnswer)> {
+    let (answered, answers) = mpsc::channel(BATCH * 2);
+    let worker = AskWorker { api: api.clone(), asks: Arc::new(Mutex::new(asks.into_iter())), answered };
+    tokio::spawn(async move {
+        let mut workers = JoinSet::new();
+        for _ in 0..in_flight {
+            workers.spawn(worker.clone().run());
+        }
+        while let Some(ended) = workers.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a request ended without an answer");
+                workers.spawn(worker.clone().run());
+            }
+        }
+    });
+    answers
+}
+
+/// Hands over answers that are at hand, as if they had been asked for.
+pub(super) fn at_hand(given: Vec<(PlannedPoll, FetchedAnswer)>) -> mpsc::Receiver<(PlannedPoll, FetchedAnswer)> {
+    let (answered, answers) = mpsc::channel(given.len().max(1));
+    for answer in given {
+        // There is room for each.
+        let _ = answered.try_send(answer);
+    }
+    answers
+}
+
+/// Asks one thing after the other, beside others that take from the same plan.
+#[derive(Clone)]
+struct AskWorker {
+    api: Client,
+    asks: Arc<Mutex<vec::IntoIter<PlannedPoll>>>,
+    answered: mpsc::Sender<(PlannedPoll, FetchedAnswer)>,
+}
+
+impl AskWorker {
+    async fn run(self) {
+        loop {
+            let next = self.asks.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(ask) = next else { break };
+            // A walk may have grown since it was last paid for.
+            let most = u32::try_from(ask.cost.saturating_mul(2).saturating_add(8)).ok();
+            let fetched = self.api.fetch(&ask.request, ask.known, most).await;
+            if self.answered.send((ask, fetched)).await.is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// Waits for answers, and a moment longer for others to be committed with them. False once all have come.
+pub(super) async fn gather(
+    answers: &mut mpsc::Receiver<(PlannedPoll, FetchedAnswer)>,
+    batch: &mut Vec<(PlannedPoll, FetchedAnswer)>,
+) -> bool {
+    gather_for(GATHERING, answers, batch).await
+}
+
+async fn gather_for(
+    moment: Duration,
+    answers: &mut mpsc::Receiver<(PlannedPoll, FetchedAnswer)>,
+    batch: &mut Vec<(PlannedPoll, FetchedAnswer)>,
+) -> bool {
+    if answers.recv_many(batch, BATCH).await == 0 {
+        return false;
+    }
+    let until = Instant::now() + moment;
+    loop {
+        let fresh = batch.iter().filter(|answer| is_fresh(answer)).count();
+        let room = BATCH.saturating_sub(fresh).min(MOST_GATHERED.saturating_sub(batch.len()));
+        if room == 0 || !matches!(timeout_at(until, answers.recv_many(batch, room)).await, Ok(1..)) {
+            return true;
+        }
+    }
+}
+
+/// Whether an answer brings something to compare.
+pub(super) fn is_fresh((_, fetched): &(PlannedPoll, FetchedAnswer)) -> bool {
+    matches!(fetched.outcome, PollOutcome::Fresh(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::budget::PollReason;
+    use model::{
+        poll::{Payload, PollAnswer, PollRequest},
+        supply::ContentHash,
+    };
+
+    fn answer(outcome: PollOutcome) -> (PlannedPoll, FetchedAnswer) {
+        let request = PollRequest::TokenList;
+        let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::First, cost: 1, mark: None };
+        let (took, status, version) = (Duration::ZERO, Some(200), Some(5));
+        (ask, FetchedAnswer { request, outcome, credits: 1, requests: 1, credit: None, bytes: 0, took, status, version })
+    }
+
+    fn fresh() -> (PlannedPoll, FetchedAnswer) {
+        let (payload, hash) = (Payload::Tokens(Vec::new()), ContentHash(0));
+        answer(PollOutcome::Fresh(PollAnswer { payload, hash, oddities: Vec::new(), oddities_total: 0, dropped: 0 }))
+    }
+
+    /// Longer than any test may take: whoever waits for it is found out.
+    const FOR_EVER: Duration = Duration::from_secs(3_600);
+
+    /// How many of `sent` are gathered while more could come.
+    async fn gathered(moment: Duration, sent: impl IntoIterator<Item = (PlannedPoll, FetchedAnswer)>) -> usize {
+        let (sender, mut answers) = mpsc::channel(1_000);
+        for answer in sent {
+            sender.send(answer).await.expect("room");
+        }
+        let mut batch = Vec::new();
+        let gathering = gather_for(moment, &mut answers, &mut batch);
+        assert!(tokio::time::timeout(Duration::from_secs(30), gathering).await.expect("it waits no longer"));
+        batch.len()
+    }
+
+    #[tokio::test]
+    async fn an_answer_waits_for_others_no_longer_than_a_moment() {
+        let moment = Duration::from_millis(1);
+        assert_eq!(gathered(moment, [fresh()]).await, 1);
+        assert_eq!(gathered(moment, (0..10).map(|_| answer(PollOutcome::Unchanged))).await, 10);
+    }
+
+    #[tokio::test]
+    async fn no_more_is_gathered_than_may_be_in_memory_at_once() {
+        assert_eq!(gathered(FOR_EVER, (0..100).map(|_| fresh())).await, BATCH);
+        assert_eq!(gathered(FOR_EVER, (0..999).map(|_| answer(PollOutcome::Unchanged))).await, MOST_GATHERED);
+        let mixed = (0..300).map(|number| if number % 4 == 0 { fresh() } else { answer(PollOutcome::Unchanged) });
+        let count = gathered(FOR_EVER, mixed).await;
+        assert!((BATCH..=4 * BATCH).contains(&count), "{count}");
+    }
+
+    #[tokio::test]
+    async fn nothing_is_waited_for_once_all_have_come() {
+        let (sender, mut answers) = mpsc::channel(10);
+        sender.send(fresh()).await.expect("room");
+        drop(sender);
+        let mut batch = Vec::new();
+        let gathering = gather_for(FOR_EVER, &mut answers, &mut batch);
+        assert!(tokio::time::timeout(Duration::from_secs(30), gathering).await.expect("it does not wait"));
+        assert_eq!(batch.len(), 1);
+        assert!(!gather(&mut answers, &mut batch).await);
+    }
+}

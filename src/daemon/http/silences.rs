@@ -1,0 +1,162 @@
+//! Silences and acknowledgements by HTTP: `/api/silences`, `/api/acks`. The gate has posted for the token before anything is written.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{HttpDeps, HttpError};
+use model::{
+    config::Span,
+    matcher::{Matcher, MatcherError},
+    rows::AckResult,
+    silence::{Ack, SilenceError, SilencePreview, SilenceRequest, SilenceView, ack_words},
+    supply::{AlertId, Timestamp},
+};
+
+/// What is posted to make a silence. Matchers are texts (`token="arbitrum"`) or the objects that Alertmanager's own clients send.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct NewSilence {
+    matchers: Vec<NewMatcher>,
+    #[serde(alias = "createdBy")]
+    author: String,
+    comment: String,
+    #[serde(default)]
+    starts_at: Option<Timestamp>,
+    #[serde(default)]
+    ends_at: Option<Timestamp>,
+    /// Instead of `endsAt`: `2h`.
+    #[serde(default)]
+    duration: Option<String>,
+    /// Only say what it would hide.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum NewMatcher {
+    Text(String),
+    #[serde(rename_all = "camelCase")]
+    Parts {
+        name: String,
+        value: String,
+        #[serde(default)]
+        is_regex: bool,
+        #[serde(default = "yes")]
+        is_equal: bool,
+    },
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl NewMatcher {
+    fn read(self) -> Result<Matcher, SilenceError> {
+        let (text, read) = match self {
+            NewMatcher::Text(text) => (text.clone(), Matcher::parse(&text)),
+            NewMatcher::Parts { name, value, is_regex, is_equal } => {
+                (name.clone(), Matcher::of(&name, &value, is_regex, is_equal))
+            }
+        };
+        read.map_err(|MatcherError { message, help }| SilenceError::Matcher {
+            text,
+            why: help.map_or(message.clone(), |help| format!("{message}; {help}")),
+        })
+    }
+}
+
+fn refused(error: &SilenceError) -> HttpError {
+    HttpError::Bad(error.to_string())
+}
+
+type JsonBody<T> = Result<Json<T>, axum::extract::rejection::JsonRejection>;
+
+fn body<T>(posted: JsonBody<T>) -> Result<T, HttpError> {
+    posted.map(|Json(posted)| posted).map_err(|rejection| HttpError::Bad(rejection.body_text()))
+}
+
+/// `GET /api/silences`: those that are not over.
+pub(super) async fn list(State(deps): State<HttpDeps>) -> Result<Json<Vec<SilenceView>>, HttpError> {
+    let now = deps.clock.now();
+    let silences = deps.store.silences(Some(now)).await?;
+    Ok(Json(silences.into_iter().map(|silence| SilenceView::of(silence, now)).collect()))
+}
+
+/// `POST /api/silences`.
+pub(super) async fn add(State(deps): State<HttpDeps>, posted: JsonBody<NewSilence>) -> Result<Response, HttpError> {
+    let posted = body(posted)?;
+    let now = deps.clock.now();
+    let matchers = posted.matchers.into_iter().map(NewMatcher::read).collect::<Result<Vec<_>, _>>();
+    let matchers = matchers.map_err(|error| refused(&error))?;
+    let begin = posted.starts_at.unwrap_or(now);
+    let ends_at = match (posted.ends_at, posted.duration) {
+        (Some(_), Some(_)) => return Err(HttpError::Bad("give `endsAt` or `duration`, not both".to_owned())),
+        (Some(ends_at), None) => ends_at,
+        (None, Some(duration)) => {
+            let span: Span = duration.parse().map_err(|error| HttpError::Bad(format!("duration: {error}")))?;
+            begin.checked_add_signed(span.delta()).unwrap_or(begin)
+        }
+        (None, None) => return Err(HttpError::Bad("give `endsAt`, or `duration` such as \"2h\"".to_owned())),
+    };
+    let wish = SilenceRequest { matchers, author: posted.author, comment: posted.comment, starts_at: posted.starts_at, ends_at };
+    let silence = wish.grant(now).map_err(|error| refused(&error))?;
+    let hides = {
+        let matchers = silence.matchers.clone();
+        deps.store.preview(move |open, last_week| SilencePreview::of(&matchers, open, last_week), now).await?
+    };
+    if posted.dry_run {
+        return Ok(Json(json!({ "silence": SilenceView::of(silence, now), "hides": hides })).into_response());
+    }
+    deps.store.put_silence(silence.clone()).await?;
+    tracing::info!(silence = silence.id, author = silence.author, matchers = silence.matchers_line(), "a silence was made");
+    let answer = json!({ "id": silence.id, "silenceID": silence.id, "silence": SilenceView::of(silence, now), "hides": hides });
+    Ok((StatusCode::CREATED, Json(answer)).into_response())
+}
+
+/// `DELETE /api/silences/{id}`.
+pub(super) async fn expire(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, HttpError> {
+    if deps.store.expire_silence(id.clone(), deps.clock.now()).await? {
+        tracing::info!(silence = id, "a silence was ended");
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let problem = json!({ "error": "no silence of this id holds" });
+    Ok((StatusCode::NOT_FOUND, Json(problem)).into_response())
+}
+
+/// `GET /api/acks`.
+pub(super) async fn acks(State(deps): State<HttpDeps>) -> Result<Json<Vec<Ack>>, HttpError> {
+    Ok(Json(deps.store.acks().await?))
+}
+
+/// What is posted to acknowledge an alert.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewAck {
+    alert: String,
+    author: String,
+    #[serde(default)]
+    comment: String,
+}
+
+/// `POST /api/acks`.
+pub(super) async fn acknowledge(State(deps): State<HttpDeps>, posted: JsonBody<NewAck>) -> Result<Response, HttpError> {
+    let NewAck { alert, author, comment } = body(posted)?;
+    let (author, comment) = ack_words(&author, &comment).map_err(|error| refused(&error))?;
+    match deps.store.acknowledge(alert, author, comment, deps.clock.now()).await? {
+        AckResult::Done(alert) => Ok((StatusCode::CREATED, Json(json!({ "alert": alert.id }))).into_response()),
+        AckResult::Unknown => {
+            Ok((StatusCode::NOT_FOUND, Json(json!({ "error": "no alert of this id is pending or fires" }))).into_response())
+        }
+        AckResult::Several(ids) => {
+            let ids = ids.iter().map(AlertId::as_str).collect::<Vec<_>>().join(", ");
+            Err(HttpError::Bad(format!("several alerts have ids that begin like this: {ids}")))
+        }
+    }
+}

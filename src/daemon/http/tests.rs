@@ -1,0 +1,433 @@
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use notify::unsubscribe::Subscriber;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::{
+    config::{Environment, load_text},
+    cycle::ActiveRules,
+    live::LiveConfig,
+    readiness::NotReady,
+};
+use axum::http::HeaderMap;
+use gate::{Scheme, has_token};
+use model::{
+    config,
+    rows::{Commit, FeedUpdate, Put},
+    supply::{Endpoint, FeedId, FeedState, Record, Timestamp},
+    watch::Watch,
+};
+use store::{Access, Opening};
+
+fn now() -> Timestamp {
+    chrono::DateTime::from_timestamp(1_790_000_000, 0).expect("a time")
+}
+
+fn bearer(token: Option<&str>) -> Secret {
+    Secret { key: "http.token".into(), inline: token.map(|token| token.to_owned().into()), file: None, credentials: Vec::new() }
+}
+
+fn watch() -> Watch {
+    let groups = [("portfolio".to_owned(), vec!["arbitrum".to_owned()])].into();
+    Watch::build(&model::config::WatchSettings { tokens: vec!["*".to_owned()], groups }).expect("valid")
+}
+
+/// What is at work: two rules, one receiver, who gets digests by mail.
+fn live(database: std::path::PathBuf) -> LiveConfig {
+    let mut config = load_text(None, "", &Environment::default()).config.expect("the defaults");
+    config.store.path = database;
+    let live = LiveConfig::build_now(config.clone(), rules::RuleSet::default()).expect("builds");
+    config.receivers = vec![config::ReceiverSettings { name: "ops".into(), ..Default::default() }];
+    LiveConfig { config: Arc::new(config), watch: watch(), active: Arc::new(active()), subscribers: subscribers(), ..live }
+}
+
+fn active() -> ActiveRules {
+    let text = r#"
+        [[rule]]
+        alert = "BigCliff"
+        on = "unlock"
+        within = ["7d"]
+        when = "cliffValue >= 5000000"
+        [[rule]]
+        alert = "BigBurn"
+        on = "burn"
+        when = "value >= 1000000"
+    "#;
+    let source = model::diagnostic::SourceText { file: "rules/a.toml".into(), text: text.to_owned() };
+    let groups = std::collections::BTreeMap::new();
+    let around = rules::Surroundings { receivers: &["ops".to_owned()], groups: &groups, now: now() };
+    let loaded = rules::load(&[source], &around);
+    assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
+    ActiveRules { rules: loaded.set, routes: engine::route::RouteTree::default() }
+}
+
+fn subscribers() -> Vec<Subscriber> {
+    let one = |address: &str| Subscriber { receiver: "desk".into(), address: address.to_owned() };
+    vec![one("desk@example.com"), one("risk@example.com")]
+}
+
+struct Running {
+    address: SocketAddr,
+    store: Store,
+    readiness: Readiness,
+    stop: CancellationToken,
+    served: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+/// Serves on a free port of loopback; `pretend` is the address that the gate believes we listen on.
+async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let directory = tempfile::tempdir().expect("a directory").keep();
+    let path = directory.join("cliffwatch.db");
+    let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
+    let readiness = Readiness::starting(now());
+    let deps = HttpDeps {
+        store: store.clone(),
+        metrics: Arc::new(Metrics::new()),
+        readiness: readiness.clone(),
+        clock: Clock::manual(now()),
+        bearer: bearer(token),
+        address: pretend.map_or(address, |pretend| pretend.parse().expect("an address")),
+        live: Arc::new(Live::from_pointee(live(path))),
+        external_url: Url::parse("https://cliffwatch.example.com").ok(),
+        reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
+    };
+    let stop = CancellationToken::new();
+    let served = tokio::spawn(serve(listener, router(deps), stop.clone()));
+    Running { address, store, readiness, stop, served }
+}
+
+impl Running {
+    /// Status and text of a raw request.
+    async fn ask(&self, line: &str, headers: &str) -> (u16, String) {
+        self.ask_with(line, headers, "").await
+    }
+
+    async fn ask_with(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address).await.expect("a connection");
+        let request = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n{body}");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer))
+            .await
+            .expect("in time")
+            .expect("an answer");
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        (status, answer)
+    }
+}
+
+const LOCAL: &str = "Host: localhost:9797\r\n";
+
+#[tokio::test]
+async fn readiness_says_why_not() {
+    let app = run(None, None).await;
+    assert_eq!(app.ask("GET /-/healthy", LOCAL).await.0, 200);
+    let (status, text) = app.ask("GET /-/ready", LOCAL).await;
+    assert!(status == 503 && text.ends_with("not ready: starting\n"), "{text}");
+    app.readiness.set_ready();
+    assert_eq!(app.ask("GET /-/ready", LOCAL).await.0, 200);
+    app.readiness.set_not_ready(NotReady::StoreFails("the database is full".to_owned()));
+    assert!(app.ask("GET /-/ready", LOCAL).await.1.contains("the database is full"));
+}
+
+#[tokio::test]
+async fn on_loopback_the_host_must_be_ours() {
+    let app = run(None, None).await;
+    for good in ["localhost", "127.0.0.1:9797", "[::1]:9797", "CLIFFWATCH.example.com"] {
+        assert_eq!(app.ask("GET /api/status", &format!("Host: {good}\r\n")).await.0, 200, "{good}");
+    }
+    for bad in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:9797", "10.0.0.1"] {
+        assert_eq!(app.ask("GET /api/status", &format!("Host: {bad}\r\n")).await.0, 403, "{bad}");
+    }
+    assert_eq!(app.ask("GET http://evil.example/api/status", LOCAL).await.0, 403);
+}
+
+#[tokio::test]
+async fn off_loopback_everything_but_health_needs_the_token() {
+    let app = run(Some("right-token"), Some("0.0.0.0:9797")).await;
+    let host = "Host: anything\r\n";
+    assert_eq!(app.ask("GET /-/healthy", host).await.0, 200);
+    for path in [
+        "/",
+        "/-/ready",
+        "/metrics",
+        "/calendar.ics",
+        "/api/status",
+        "/api/upcoming",
+        "/api/changes",
+        "/api/alerts",
+        "/api/outbox",
+    ] {
+        assert_eq!(app.ask(&format!("GET {path}"), host).await.0, 401, "{path}");
+        let wrong = format!("{host}Authorization: Bearer right-tokeN\r\n");
+        assert_eq!(app.ask(&format!("GET {path}"), &wrong).await.0, 401, "{path}");
+    }
+    for path in ["/calendar.ics", "/"] {
+        // `anyone:right-token`, as browsers and calendars send a password
+        let basic = format!("{host}Authorization: Basic YW55b25lOnJpZ2h0LXRva2Vu\r\n");
+        assert_eq!(app.ask(&format!("GET {path}"), &basic).await.0, 200, "{path}");
+        assert_eq!(app.ask("POST /-/reload", &basic).await.0, 401, "what a browser sends by itself changes nothing");
+        let (status, text) = app.ask(&format!("GET {path}"), host).await;
+        assert!(status == 401 && text.contains("www-authenticate: Bearer") && text.contains("www-authenticate: Basic"), "{text}");
+    }
+    let right = format!("{host}authorization: bearer right-token\r\n");
+    assert_eq!(app.ask("GET /api/status", &right).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_reload_needs_the_token_always_and_tells_its_problems() {
+    let without = run(None, None).await;
+    let any = format!("{LOCAL}Authorization: Bearer \r\n");
+    assert_eq!(without.ask("POST /-/reload", &any).await.0, 401);
+    let app = run(Some("t0ken"), None).await;
+    assert_eq!(app.ask("POST /-/reload", LOCAL).await.0, 401);
+    let (status, text) = app.ask("POST /-/reload", &format!("{LOCAL}Authorization: Bearer t0ken\r\n")).await;
+    assert!(status == 422 && text.contains("rules/a.toml: bad"), "{text}");
+    assert_eq!(app.ask("GET /-/reload", &format!("{LOCAL}Authorization: Bearer t0ken\r\n")).await.0, 405);
+}
+
+#[tokio::test]
+async fn every_page_answers() {
+    let app = run(None, None).await;
+    let (status, text) = app.ask("GET /", LOCAL).await;
+    assert!(status == 200 && text.contains("<!doctype html>") && text.contains("content-security-policy"), "{text}");
+    let (_, text) = app.ask("GET /metrics", LOCAL).await;
+    assert!(text.contains("text/plain; version=0.0.4") && text.contains("# TYPE cliffwatch_build_info gauge"), "{text}");
+    let open = "Accept: application/openmetrics-text; version=1.0.0,text/plain;version=0.0.4;q=0.3\r\n";
+    let (_, text) = app.ask("GET /metrics", &format!("{LOCAL}{open}")).await;
+    assert!(text.contains("application/openmetrics-text") && text.contains("# TYPE cliffwatch_build info"), "{text}");
+    for list in [
+        "/api/upcoming?within=30d&token=arbitrum,sui&min_value=5",
+        "/api/changes?since=7d&kind=rescheduled",
+        "/api/alerts?state=firing,pending",
+        "/api/outbox?receiver=ops",
+    ] {
+        let (status, text) = app.ask(&format!("GET {list}"), LOCAL).await;
+        assert!(status == 200 && text.ends_with("[]"), "{list}: {text}");
+    }
+    assert_eq!(app.ask("GET /nothing", LOCAL).await.0, 404);
+}
+
+impl Running {
+    /// Status and JSON of a request with a body.
+    async fn post(&self, line: &str, token: &str, body: &str) -> (u16, serde_json::Value) {
+        let headers = format!(
+            "{LOCAL}Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(self.address).await.expect("a connection");
+        stream.write_all(format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n{body}").as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer))
+            .await
+            .expect("in time")
+            .expect("an answer");
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status, serde_json::from_str(body).unwrap_or_default())
+    }
+}
+
+#[tokio::test]
+async fn a_silence_is_made_listed_and_ended_with_the_token_alone() {
+    let app = run(Some("t0ken"), None).await;
+    let silence = r#"{"matchers": ["token=arbitrum"], "author": "ann", "comment": "known", "duration": "2h"}"#;
+    assert_eq!(app.post("POST /api/silences", "wrong", silence).await.0, 401);
+    let (status, made) = app.post("POST /api/silences", "t0ken", silence).await;
+    assert_eq!((status, &made["silence"]["state"]), (201, &"active".into()), "{made}");
+    let id = made["id"].as_str().expect("an id").to_owned();
+    // As Alertmanager's own clients send it.
+    let theirs = r#"{"matchers": [{"name": "severity", "value": "info|warning", "isRegex": true, "isEqual": true}],
+        "createdBy": "bob", "comment": "quiet", "startsAt": "2026-09-21T12:00:00Z", "endsAt": "2026-12-31T00:00:00Z"}"#;
+    let (status, made) = app.post("POST /api/silences", "t0ken", theirs).await;
+    assert_eq!((status, &made["silence"]["matchers"][0]), (201, &"severity=~\"info|warning\"".into()), "{made}");
+    let (_, listed) = app.post("GET /api/silences", "", "").await;
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    assert_eq!(app.post(&format!("DELETE /api/silences/{id}"), "", "").await.0, 401);
+    assert_eq!(app.post(&format!("DELETE /api/silences/{id}"), "t0ken", "").await.0, 204);
+    assert_eq!(app.post(&format!("DELETE /api/silences/{id}"), "t0ken", "").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_silence_that_cannot_be_is_refused_with_the_reason() {
+    let app = run(Some("t0ken"), None).await;
+    for (bad, said) in [
+        (r#"{"matchers": [], "author": "a", "comment": "c", "duration": "2h"}"#, "at least one matcher"),
+        (r#"{"matchers": ["token"], "author": "a", "comment": "c", "duration": "2h"}"#, "compares nothing"),
+        (r#"{"matchers": ["token!=x"], "author": "a", "comment": "c", "duration": "2h"}"#, "silence everything"),
+        (r#"{"matchers": ["token=x"], "author": "a", "comment": "", "duration": "2h"}"#, "comment"),
+        (r#"{"matchers": ["token=x"], "author": "a", "comment": "c"}"#, "endsAt"),
+        (r#"{"matchers": ["token=x"], "author": "a", "comment": "c", "duration": "soon"}"#, "duration"),
+        (r#"{"matchers": ["token=x"], "autor": "a", "comment": "c", "duration": "2h"}"#, "autor"),
+        (r#"{"alert": "al_nothing"}"#, "matchers"),
+    ] {
+        let (status, answer) = app.post("POST /api/silences", "t0ken", bad).await;
+        let error = answer["error"].as_str().unwrap_or_default();
+        assert!(status == 400 && (error.contains(said) || said == "matchers"), "{bad}: {status} {answer}");
+    }
+    let (status, _) = app.post("POST /api/acks", "t0ken", r#"{"alert": "al_nothing", "author": "ann"}"#).await;
+    assert_eq!(status, 404);
+}
+
+/// Two unlocks of a token of the group, one of another; the source was read an hour ago.
+async fn with_unlocks(app: &Running) {
+    let at = now() - chrono::TimeDelta::hours(1);
+    let feed = |token: &str, events: &[(&str, f64)]| FeedUpdate {
+        id: FeedId::of(Endpoint::UnlockEvents, &token.into()),
+        state: FeedState { baseline_at: Some(at), read_at: Some(at), tried_at: Some(at), cost: 1, ..FeedState::default() },
+        put: events
+            .iter()
+            .map(|(date, value)| {
+                let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1e6, "cliffValue": value}});
+                let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+                Put { key: (*date).into(), record, is_new_version: true }
+            })
+            .collect(),
+        removed: Vec::new(),
+        header: None,
+    };
+    // The tests' now is 21 Sep 2026.
+    let feeds = vec![
+        feed("arbitrum", &[("2026-10-16T13:00:00Z", 9e6), ("2028-10-16T13:00:00Z", 9e6)]),
+        feed("sui", &[("2026-10-01T00:00:00Z", 2e6)]),
+    ];
+    app.store.commit(Commit { at, feeds, ..Commit::default() }).await.expect("committed");
+}
+
+#[tokio::test]
+async fn the_calendar_holds_what_its_filters_let_in() {
+    let app = run(None, None).await;
+    with_unlocks(&app).await;
+    for (query, dates) in [
+        ("", &["20261001", "20261016T130000Z"][..]),
+        ("?within=1000d", &["20261001", "20261016T130000Z", "20281016T130000Z"]),
+        ("?token=sui", &["20261001"]),
+        ("?group=portfolio", &["20261016T130000Z"]),
+        ("?group=%40portfolio&token=sui", &[]),
+        ("?rule=BigCliff", &["20261016T130000Z"]),
+        ("?min_value=1000000&limit=1", &["20261001"]),
+    ] {
+        let (status, text) = app.ask(&format!("GET /calendar.ics{query}"), LOCAL).await;
+        assert!(status == 200 && text.contains("content-type: text/calendar; charset=utf-8"), "{query}: {text}");
+        let starts =
+            text.lines().filter_map(|line| line.strip_prefix("DTSTART")).map(|rest| rest.rsplit(':').next().unwrap_or(""));
+        assert_eq!(starts.collect::<Vec<_>>(), dates, "{query}");
+    }
+    let (_, list) = app.ask("GET /api/upcoming?rule=BigCliff&limit=1", LOCAL).await;
+    assert!(list.contains("\"tokenId\":\"arbitrum\"") && !list.contains("sui"), "{list}");
+}
+
+#[tokio::test]
+async fn a_calendar_that_did_not_change_is_not_sent_again() {
+    let app = run(None, None).await;
+    with_unlocks(&app).await;
+    let (_, text) = app.ask("GET /calendar.ics", LOCAL).await;
+    let tag = text.lines().find_map(|line| line.strip_prefix("etag: ")).expect("a tag").to_owned();
+    let again = format!("{LOCAL}If-None-Match: \"other\", {tag}\r\n");
+    assert_eq!(app.ask("GET /calendar.ics", &again).await.0, 304);
+    assert_eq!(app.ask("GET /calendar.ics?token=sui", &again).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_misspelt_parameter_is_refused() {
+    let app = run(None, None).await;
+    for (bad, said) in [
+        ("/api/upcoming?withn=30d", "withn"),
+        ("/api/upcoming?within=30x", "within"),
+        ("/api/upcoming?state=firing", "state"),
+        ("/api/changes?kind=moved", "moved"),
+        ("/api/changes?group=portfolio", "group"),
+        ("/calendar.ics?group=portfolioo", "portfolioo"),
+        ("/calendar.ics?rule=BigClif", "did you mean \\\"BigCliff\\\"?"),
+        ("/calendar.ics?rule=BigBurn", "not on unlocks"),
+        ("/api/alerts?state=fired", "fired"),
+        ("/api/alerts?limit=many", "limit"),
+    ] {
+        let (status, text) = app.ask(&format!("GET {bad}"), LOCAL).await;
+        assert!(status == 400 && text.contains(said), "{bad}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_half_sent_request_does_not_hold_the_door() {
+    let app = run(None, None).await;
+    let mut half = TcpStream::connect(app.address).await.expect("a connection");
+    half.write_all(b"GET / HTTP/1.1\r\nHost: local").await.expect("sent");
+    app.stop.cancel();
+    let ended = tokio::time::timeout(STOP_DEADLINE + Duration::from_secs(10), app.served).await;
+    assert!(matches!(ended, Ok(Ok(Ok(())))), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_token_is_compared_whole() {
+    let headers = |value: &str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, value.parse().expect("a header"));
+        headers
+    };
+    let expected = bearer(Some("abc"));
+    for (given, is_good) in [
+        ("Bearer abc", true),
+        ("Bearer ab", false),
+        ("Bearer abcd", false),
+        ("abc", false),
+        ("Basic abc", false),
+        ("Bearer ", false),
+    ] {
+        assert_eq!(has_token(expected.clone(), &headers(given), &[Scheme::Bearer]).await.expect("readable"), is_good, "{given}");
+    }
+    assert!(!has_token(bearer(None), &headers("Bearer "), &[Scheme::Bearer]).await.expect("readable"));
+    assert!(!has_token(bearer(Some("")), &headers("Bearer "), &[Scheme::Bearer]).await.expect("readable"));
+}
+
+/// The path of a subscriber's link.
+async fn link(app: &Running, subscriber: &Subscriber) -> String {
+    let key = app.store.keep_link_key(model::rows::LinkKey::new([3; 32])).await.expect("a key");
+    let link = notify::unsubscribe::link("https://cliffwatch.example.com", &key, subscriber).expect("a link");
+    link.strip_prefix("https://cliffwatch.example.com").expect("ours").to_owned()
+}
+
+#[tokio::test]
+async fn a_digest_is_stopped_by_a_post_to_its_link_alone() {
+    // As behind a proxy: no login, any name, and an address that is not loopback.
+    let app = run(Some("t0ken"), Some("0.0.0.0:9797")).await;
+    let host = "Host: cliffwatch.example.com\r\n";
+    assert_eq!(app.ask("GET /unsubscribe/AAAAAAAAAAAAAAAAAAAAAA", host).await.0, 404, "no key was ever made");
+    let (desk, risk) = (&subscribers()[0], &subscribers()[1]);
+    let path = link(&app, desk).await;
+    let stopped = async || {
+        let wishes = app.store.opt_outs(None).await.expect("read");
+        wishes.into_iter().map(|wish| (wish.address, wish.via.as_str())).collect::<Vec<_>>()
+    };
+
+    let (status, page) = app.ask(&format!("GET {path}"), host).await;
+    assert!(status == 200 && page.contains("desk@example.com") && page.contains("<form method=\"post\">"), "{page}");
+    assert!(page.contains("form-action 'self'") && page.contains("no-referrer"), "{page}");
+    assert_eq!(app.ask(&format!("HEAD {path}"), host).await.0, 200);
+    assert_eq!(stopped().await, [], "looking changes nothing");
+    for bad in [format!("{path}A"), "/unsubscribe/AAAAAAAAAAAAAAAAAAAAAA".to_owned(), "/unsubscribe/%00".to_owned()] {
+        assert_eq!(app.ask(&format!("POST {bad}"), host).await.0, 404, "{bad}");
+    }
+    assert_eq!(app.ask(&format!("DELETE {path}"), host).await.0, 405);
+    assert_eq!(stopped().await, []);
+
+    let body = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 26\r\n";
+    for _ in 0..2 {
+        let (status, page) = app.ask_with(&format!("POST {path}"), &format!("{host}{body}"), "List-Unsubscribe=One-Click").await;
+        assert!(status == 200 && page.contains("gets no more digests"), "{page}");
+        assert_eq!(stopped().await, [("desk@example.com".to_owned(), "link")]);
+    }
+    let (_, page) = app.ask(&format!("GET {path}"), host).await;
+    assert!(page.contains("The digest is stopped") && !page.contains("<form"), "{page}");
+    let (_, page) = app.ask(&format!("GET {}", link(&app, risk).await), host).await;
+    assert!(page.contains("risk@example.com") && page.contains("<form"), "the other goes on: {page}");
+    assert_eq!(app.ask("GET /api/status", host).await.0, 401, "the link opens nothing else");
+    app.stop.cancel();
+    app.served.await.expect("no panic").expect("served");
+}

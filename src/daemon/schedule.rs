@@ -1,0 +1,402 @@
+//! From the tick of a cron pattern to a run of its job: one run of a job at a time, missed slots made up for once.
+//!
+//! The ticker is `tokio-cron-scheduler`, used for single shots only: it would freeze a zone's offset when a job is made, and may fire
+//! up to a second early. So each slot is computed afresh by [`Slots`], the job waits for the rest of the second, and the next slot is
+//! armed when the run is over; a run that outlasts its interval skips the slots that it covers.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use chrono::TimeDelta;
+use tokio_cron_scheduler::{Job as Shot, JobScheduler, JobSchedulerError};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use engine::slot::{SlotError, Slots};
+use model::{
+    clock::Clock,
+    config,
+    supply::{Endpoint, Timestamp},
+};
+
+/// What a schedule runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Job {
+    /// Ask an endpoint.
+    Poll(Endpoint),
+    /// Evaluate what time alone changes.
+    Evaluate,
+}
+
+impl Job {
+    /// The key in `[schedule]`, and the name in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Job::Poll(endpoint) => endpoint.as_str(),
+            Job::Evaluate => "evaluate",
+        }
+    }
+
+    /// The endpoint that it asks, where it asks one.
+    #[must_use]
+    pub fn endpoint(self) -> Option<Endpoint> {
+        match self {
+            Job::Poll(endpoint) => Some(endpoint),
+            Job::Evaluate => None,
+        }
+    }
+}
+
+/// The jobs of a config with their slots; those that are off are left out.
+///
+/// # Errors
+/// The first pattern or zone that cannot be read, with its key. The check of the config finds all of them.
+pub fn jobs(schedule: &config::ScheduleSettings) -> Result<Vec<(Job, Slots)>, (&'static str, SlotError)> {
+    let pattern_of = |endpoint| match endpoint {
+        Endpoint::TokenList => &schedule.token_list,
+        Endpoint::Upcoming => &schedule.upcoming,
+        Endpoint::UnlockEvents => &schedule.unlock_events,
+        Endpoint::Burn => &schedule.burn,
+        Endpoint::Buyback => &schedule.buyback,
+        Endpoint::Allocations => &schedule.allocations,
+        Endpoint::DailyEmission => &schedule.daily_emission,
+        Endpoint::WeeklyEmission => &schedule.weekly_emission,
+        Endpoint::Investors => &schedule.investors,
+    };
+    let polls = Endpoint::ALL.into_iter().map(|endpoint| (Job::Poll(endpoint), pattern_of(endpoint)));
+    let mut jobs = Vec::new();
+    for (job, pattern) in polls.chain([(Job::Evaluate, &schedule.evaluate)]) {
+        match Slots::parse(pattern, &schedule.timezone) {
+            Ok(Some(slots)) => jobs.push((job, slots)),
+            Ok(None) => {}
+            Err(error) => return Err((job.as_str(), error)),
+        }
+    }
+    Ok(jobs)
+}
+
+/// The slot that a job missed while nobody ran it: the last one, once, however many there were. A job that never ran is due at once.
+#[must_use]
+pub fn missed(slots: &Slots, last_run: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    match (slots.last(now), last_run) {
+        (_, None) => Some(now),
+        (Some(slot), Some(last)) if slot > last => Some(slot),
+        _ => None,
+    }
+}
+
+/// What runs a job for a slot.
+pub type RunJob = Arc<dyn Fn(Job, Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// The ticker at work.
+pub struct Scheduler {
+    inner: Arc<Ticker>,
+}
+
+struct Ticker {
+    ticker: JobScheduler,
+    clock: Clock,
+    run: RunJob,
+    running: TaskTracker,
+    stop: CancellationToken,
+    jobs: Mutex<JobStates>,
+}
+
+#[derive(Default)]
+struct JobStates {
+    /// When each is due; replaced by a reload.
+    slots: BTreeMap<Job, Slots>,
+    /// Rises with each reload: a shot that was armed before it is void.
+    edition: u64,
+    /// The slot that each job waits for, so that a ticker that stands still can be told from one with nothing to do.
+    armed: BTreeMap<Job, Timestamp>,
+    /// JobStates that run, or are about to make up for a slot: they arm themselves once they have.
+    busy: BTreeSet<Job>,
+}
+
+impl Scheduler {
+    /// Starts the ticker. `last_runs` are the slots that jobs last ran for: what was missed since is made up for first.
+    ///
+    /// # Errors
+    /// Where the ticker does not start.
+    pub async fn start(
+        jobs: Vec<(Job, Slots)>,
+        last_runs: &[(String, Timestamp)],
+        clock: Clock,
+        run: RunJob,
+    ) -> Result<Self, JobSchedulerError> {
+        let ticker = JobScheduler::new().await?;
+        ticker.start().await?;
+        let inner = Arc::new(Ticker {
+            ticker,
+            clock,
+            run,
+            running: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            jobs: Mutex::default(),
+        });
+        let schedule = Self { inner };
+        schedule.replace(jobs, last_runs).await;
+        Ok(schedule)
+    }
+
+    /// Goes by these jobs from now on. Runs in hand end first; a job that was on before takes its next slot, one that was not makes
+    /// up for what it missed since `last_runs`.
+    pub async fn replace(&self, jobs: Vec<(Job, Slots)>, last_runs: &[(String, Timestamp)]) {
+        let now = self.inner.clock.now();
+        let (mut late, mut waiting) = (Vec::new(), Vec::new());
+        {
+            let mut known = self.inner.jobs();
+            let before = std::mem::replace(&mut known.slots, jobs.iter().cloned().collect());
+            known.edition += 1;
+            let armed = std::mem::take(&mut known.armed);
+            let untaken = |job: &Job| armed.get(job).copied().filter(|slot| *slot <= now);
+            for (job, slots) in jobs {
+                let last_run = last_runs.iter().find(|(name, _)| name == job.as_str()).map(|(_, slot)| *slot);
+                let due = if before.contains_key(&job) { untaken(&job) } else { missed(&slots, last_run, now) };
+                match due {
+                    _ if known.busy.contains(&job) => {}
+                    Some(slot) => {
+                        known.busy.insert(job);
+                        late.push((job, slot));
+                    }
+                    None => waiting.push(job),
+                }
+            }
+        }
+        for job in waiting {
+            self.inner.clone().arm(job, now).await;
+        }
+        // The lists say what the others ask, so they go first; a long first read must hold up nobody else.
+        let (first, rest): (Vec<_>, Vec<_>) =
+            late.into_iter().partition(|(job, ..)| matches!(job, Job::Poll(Endpoint::TokenList | Endpoint::Upcoming)));
+        let this = self.inner.clone();
+        self.inner.running.spawn(async move {
+            for (job, slot) in first {
+                this.clone().make_up(job, slot).await;
+            }
+            for (job, slot) in rest {
+                this.running.spawn(this.clone().make_up(job, slot));
+            }
+        });
+    }
+
+    /// A job whose slot came more than `patience` ago and was not taken, though it is not running: the ticker stands still.
+    #[must_use]
+    pub fn overdue(&self, patience: TimeDelta) -> Option<(Job, Timestamp)> {
+        let late = self.inner.clock.now() - patience;
+        self.inner.jobs().armed.iter().find(|(_, slot)| **slot < late).map(|(job, slot)| (*job, *slot))
+    }
+
+    /// Takes no new slot, and waits for the runs in hand, at most `deadline`. Whether they ended in time.
+    pub async fn stop(&self, deadline: Duration) -> bool {
+        self.inner.stop.cancel();
+        self.inner.running.close();
+        let ended = tokio::time::timeout(deadline, self.inner.running.wait()).await.is_ok();
+        if let Err(error) = self.inner.ticker.clone().shutdown().await {
+            tracing::debug!(%error, "the ticker was down already");
+        }
+        ended
+    }
+}
+
+impl Ticker {
+    fn jobs(&self) -> MutexGuard<'_, JobStates> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Arms the next slot of a job that is on.
+    fn arm(self: Arc<Self>, job: Job, after: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            let (slot, edition) = {
+                let mut jobs = self.jobs();
+                jobs.busy.remove(&job);
+                let Some(slots) = jobs.slots.get(&job) else { return };
+                let Some(slot) = slots.next(after) else {
+                    tracing::warn!(job = job.as_str(), "the pattern has no further slot: the job rests");
+                    return;
+                };
+                jobs.armed.insert(job, slot);
+                (slot, jobs.edition)
+            };
+            let wait = (slot - self.clock.now()).max(TimeDelta::zero()).to_std().unwrap_or_default();
+            let this = self.clone();
+            let shot = Shot::new_one_shot_async(wait, move |_, _| {
+                let this = this.clone();
+                Box::pin(async move { this.take(job, slot, edition) })
+            });
+            match shot {
+                Ok(shot) => {
+                    if let Err(error) = self.ticker.add(shot).await {
+                        tracing::error!(job = job.as_str(), %error, "cannot arm the next slot: the job stands still until a restart");
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(job = job.as_str(), %error, "cannot make the next slot: the job stands still until a restart")
+                }
+            }
+        })
+    }
+
+    /// Runs a job for a slot that was missed, then arms the next one.
+    async fn make_up(self: Arc<Self>, job: Job, slot: Timestamp) {
+        if self.stop.is_cancelled() {
+            return;
+        }
+        self.run_once(job, slot).await;
+        let after = self.clock.now().max(slot);
+        self.arm(job, after).await;
+    }
+
+    /// Runs the job in a task of its own: a run that panics must not end the job.
+    async fn run_once(&self, job: Job, slot: Timestamp) {
+        if let Err(error) = tokio::spawn((self.run)(job, slot)).await {
+            tracing::error!(job = job.as_str(), %error, "a run ended abnormally; the next slot is taken as usual");
+        }
+    }
+
+    /// Runs the job for its slot in a task of its own, so that stopping can wait for it, then arms the next slot.
+    fn take(self: Arc<Self>, job: Job, slot: Timestamp, edition: u64) {
+        if self.stop.is_cancelled() {
+            return;
+        }
+        let this = self.clone();
+        self.running.spawn(async move {
+            // Single shots count whole seconds and come early.
+            let rest = (slot - this.clock.now()).max(TimeDelta::zero()).to_std().unwrap_or_default();
+            tokio::select! {
+                () = tokio::time::sleep(rest) => {}
+                () = this.stop.cancelled() => return,
+            }
+            {
+                let mut jobs = this.jobs();
+                if jobs.edition != edition {
+                    return;
+                }
+                jobs.armed.remove(&job);
+                jobs.busy.insert(job);
+            }
+            this.run_once(job, slot).await;
+            let after = this.clock.now().max(slot);
+            this.clone().arm(job, after).await;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use model::wire::parse_timestamp;
+
+    fn time(text: &str) -> Timestamp {
+        parse_timestamp(text).expect("a timestamp")
+    }
+
+    #[test]
+    fn slots_missed_while_down_are_made_up_for_once() {
+        let slots = Slots::parse("0 0 */6 * * *", "UTC").expect("a pattern").expect("on");
+        let now = time("2026-11-21T13:00:00Z");
+        assert_eq!(missed(&slots, None, now), Some(now), "never ran");
+        assert_eq!(missed(&slots, Some(time("2026-11-19T06:00:00Z")), now), Some(time("2026-11-21T12:00:00Z")));
+        assert_eq!(missed(&slots, Some(time("2026-11-21T12:00:00Z")), now), None);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_run_that_outlasts_its_interval_never_overlaps_itself_and_no_slot_runs_twice() {
+        let seen: Arc<Mutex<Vec<Timestamp>>> = Arc::default();
+        let under_way = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let overlaps = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let (done, mut runs) = tokio::sync::mpsc::unbounded_channel();
+        let run: RunJob = {
+            let (seen, under_way, overlaps) = (seen.clone(), under_way.clone(), overlaps.clone());
+            Arc::new(move |_, slot| {
+                let (seen, under_way, overlaps, done) = (seen.clone(), under_way.clone(), overlaps.clone(), done.clone());
+                Box::pin(async move {
+                    use std::sync::atomic::Ordering::SeqCst;
+                    if under_way.fetch_add(1, SeqCst) > 0 {
+                        overlaps.fetch_add(1, SeqCst);
+                    }
+                    seen.lock().expect("unpoisoned").push(slot);
+                    tokio::time::sleep(Duration::from_millis(1200)).await;
+                    under_way.fetch_sub(1, SeqCst);
+                    done.send(()).ok();
+                })
+            })
+        };
+        let slots = Slots::parse("* * * * * *", "UTC").expect("a pattern").expect("on");
+        let clock = Clock::system();
+        let last = [("evaluate".to_owned(), clock.now())];
+        let schedule = Scheduler::start(vec![(Job::Evaluate, slots)], &last, clock, run).await.expect("starts");
+        for _ in 0..3 {
+            tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run");
+        }
+        assert_eq!(schedule.overdue(TimeDelta::seconds(30)), None, "a ticker that moves is not taken for one that stands still");
+        assert!(schedule.stop(Duration::from_secs(5)).await);
+        assert_eq!(overlaps.load(std::sync::atomic::Ordering::SeqCst), 0);
+        let seen = seen.lock().expect("unpoisoned").clone();
+        assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_slot_that_came_and_was_not_taken_is_overdue() {
+        let slots = Slots::parse("0 0 * * * *", "UTC").expect("a pattern").expect("on");
+        let clock = Clock::manual(time("2026-11-21T12:59:00Z"));
+        let last = [("evaluate".to_owned(), time("2026-11-21T12:00:00Z"))];
+        let run: RunJob = Arc::new(|_, _| Box::pin(std::future::ready(())));
+        let schedule = Scheduler::start(vec![(Job::Evaluate, slots)], &last, clock.clone(), run).await.expect("starts");
+        assert_eq!(schedule.overdue(TimeDelta::minutes(1)), None);
+        // The clock goes on and the ticker does not: its timer waits for a minute of real time.
+        clock.set(time("2026-11-21T13:01:01Z"));
+        assert_eq!(schedule.overdue(TimeDelta::minutes(1)), Some((Job::Evaluate, time("2026-11-21T13:00:00Z"))));
+        assert!(schedule.stop(Duration::from_secs(5)).await);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn other_times_take_effect_without_overlap_and_without_a_run_too_many() {
+        let (begun, mut runs) = tokio::sync::mpsc::unbounded_channel();
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let run: RunJob = {
+            let gate = gate.clone();
+            Arc::new(move |job, slot| {
+                let (begun, gate) = (begun.clone(), gate.clone());
+                Box::pin(async move {
+                    begun.send((job, slot)).ok();
+                    gate.acquire().await.expect("open").forget();
+                })
+            })
+        };
+        let slots = |pattern: &str| Slots::parse(pattern, "UTC").expect("a pattern").expect("on");
+        let (burn, buyback) = (Job::Poll(Endpoint::Burn), Job::Poll(Endpoint::Buyback));
+        let clock = Clock::system();
+        let now = clock.now();
+        let last = [burn, buyback, Job::Evaluate].map(|job| (job.as_str().to_owned(), now));
+        // Nothing of it falls due by itself before next January.
+        let rare = "0 0 0 1 1 *";
+        let jobs = vec![(Job::Evaluate, slots("* * * * * *")), (burn, slots(rare))];
+        let schedule = Scheduler::start(jobs, &last, clock.clone(), run).await.expect("starts");
+        let mut next =
+            async || tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run");
+        assert_eq!(next().await.0, Job::Evaluate);
+
+        // While it runs: it rests from now on, another one begins, and one that never ran is due at once.
+        let jobs = vec![(burn, slots("* * * * * *")), (buyback, slots(rare)), (Job::Poll(Endpoint::Upcoming), slots(rare))];
+        schedule.replace(jobs, &last).await;
+        let mut begun = vec![next().await.0, next().await.0];
+        begun.sort();
+        assert_eq!(begun, [Job::Poll(Endpoint::Upcoming), burn]);
+        gate.add_permits(3);
+        assert_eq!(next().await.0, burn, "and once more a second later, but nothing else");
+        gate.add_permits(1);
+        assert!(schedule.stop(Duration::from_secs(5)).await);
+        while let Ok((job, _)) = runs.try_recv() {
+            assert_eq!(job, burn);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Unlocks ahead as a calendar that other programs subscribe to (iCalendar, RFC 5545). Pure: views in, text out.
+//!
+//! An event keeps its UID while its unlock moves or grows, so that a subscriber sees it move. It claims no more than the source knows:
+//! an unlock of a month is an all-day event over that month, one of midnight has no hour, as in messages. Nothing in it depends on the
+//! time of the request, so that the text is the same until a source was read again.
+
+use chrono::NaiveDate;
+use icalendar::{Calendar, Component, Event, EventLike, EventStatus, Property};
+
+use super::view::UnlockView;
+use model::{
+    format,
+    supply::{Interval, Precision, Timestamp},
+};
+
+/// How often subscribers should ask again; the source changes a few times a day.
+const REFRESH: &str = "PT1H";
+
+/// An unlock with the key that it keeps while it moves.
+#[derive(Clone, Debug)]
+pub struct CalendarEntry {
+    /// Its key among the unlocks of its token.
+    pub key: String,
+    /// The time that it stands for.
+    pub interval: Interval,
+    /// What is shown of it.
+    pub view: UnlockView,
+}
+
+/// The calendar. `link` is where the status page is; `now` stands in for the time of the last read where that is not known.
+#[must_use]
+pub fn render(entries: &[CalendarEntry], link: Option<&str>, now: Timestamp) -> String {
+    // Made of our own words: the library's defaults name the library.
+    let mut calendar = Calendar::empty();
+    for (name, value) in [
+        ("VERSION", "2.0"),
+        ("PRODID", concat!("-//Cliffwatch//Cliffwatch ", env!("CARGO_PKG_VERSION"), "//EN")),
+        ("CALSCALE", "GREGORIAN"),
+        ("METHOD", "PUBLISH"),
+        ("X-PUBLISHED-TTL", REFRESH),
+    ] {
+        calendar.append_property((name, value));
+    }
+    calendar.append_property(Property::new("REFRESH-INTERVAL", REFRESH).add_parameter("VALUE", "DURATION"));
+    calendar.name("Token unlocks");
+    for entry in entries {
+        calendar.push(event(entry, link, now));
+    }
+    calendar.to_string()
+}
+
+fn event(entry: &CalendarEntry, link: Option<&str>, now: Timestamp) -> Event {
+    let CalendarEntry { key, interval, view } = entry;
+    let mut event = Event::new();
+    event
+        .uid(&one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id)))
+        .timestamp(view.polled_at.unwrap_or(now))
+        .summary(&summary(view))
+        .description(&description(view))
+        .categories([format::name(&view.symbol)])
+        // Nobody is busy because a token unlocks.
+        .add_property("TRANSP", "TRANSPARENT");
+    if let Some(link) = link {
+        event.url(&one_line(link));
+    }
+    let (start, end) = (interval.start, interval.end);
+    match interval.precision {
+        Precision::Second if start.time() != chrono::NaiveTime::MIN => _ = event.starts(start),
+        Precision::Hour => _ = event.starts(start).ends(end),
+        Precision::Second | Precision::ToBeDetermined => _ = event.starts(start.date_naive()),
+        Precision::Day | Precision::Week | Precision::Month => {
+            let (first, after): (NaiveDate, NaiveDate) = (start.date_naive(), end.date_naive());
+            event.starts(first).ends(after); // an all-day event ends before its DTEND
+        }
+    }
+    let is_exact = !matches!(interval.precision, Precision::Week | Precision::Month);
+    event.status(if is_exact { EventStatus::Confirmed } else { EventStatus::Tentative });
+    event.done()
+}
+
+/// `ARB unlock: $27.60M (1.90% of market cap)`; the date stands beside it anyway.
+fn summary(view: &UnlockView) -> String {
+    let symbol = format::name(&view.symbol);
+    let size = match (view.cliff_value, view.cliff_amount) {
+        (Some(value), _) => format::usd(value),
+        (None, Some(amount)) => format!("{} tokens", format::amount(amount)),
+        (None, None) => return format!("{symbol}: a linear unlock begins"),
+    };
+    let share = view.value_to_market_cap.map(|share| format!(" ({} of market cap)", format::percent(share))).unwrap_or_default();
+    format!("{symbol} unlock: {size}{share}")
+}
+
+fn description(view: &UnlockView) -> String {
+    let mut lines =
+        vec![format!("{} ({})", format::name(&view.name), format::name(&view.token_id)), format!("When: {}", view.when)];
+    lines.extend(view.cliff_amount.map(|amount| format!("Amount: {} tokens", format::amount(amount))));
+    lines.extend(view.cliff_value.map(|value| format!("Value: {}", format::usd(value))));
+    lines.extend(view.value_to_market_cap.map(|share| format!("Of market cap: {}", format::percent(share))));
+    if !view.allocations.is_empty() {
+        lines.push(format!("To: {}", format::names(view.allocations.iter().map(String::as_str))));
+    }
+    lines.extend(view.polled_at.map(|at| format!("Source read: {}", format::instant(at))));
+    lines.join("\n")
+}
+
+/// Without what would begin a line of its own: the library writes addresses as they are.
+fn one_line(text: &str) -> String {
+    text.chars().filter(|c| !model::text::is_hostile(*c)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::wire;
+
+    fn time(text: &str) -> Timestamp {
+        wire::parse_timestamp(text).expect("a timestamp")
+    }
+
+    fn entry(date: &str, precision: Precision) -> CalendarEntry {
+        let interval = Interval::of(time(date), precision).expect("dated");
+        CalendarEntry {
+            key: "2026-03-16".to_owned(),
+            interval,
+            view: UnlockView {
+                token_id: "arbitrum".into(),
+                symbol: "ARB".into(),
+                name: "Arbitrum".into(),
+                unlock_date: Some(time(date)),
+                precision,
+                when: format::when(&interval),
+                cliff_amount: Some(92_650_000.0),
+                cliff_value: Some(27_600_000.0),
+                value_to_market_cap: Some(1.9),
+                days_until: None,
+                allocations: vec!["Team; Advisors, Core".into(), "Investors".into()],
+                listed_method: None,
+                polled_at: Some(time("2026-03-01T06:10:00Z")),
+                record: serde_json::Value::Null,
+            },
+        }
+    }
+
+    /// The lines of the calendar, unfolded.
+    fn lines(entries: &[CalendarEntry]) -> Vec<String> {
+        let text = render(entries, Some("https://cliffwatch.example.com/"), time("2026-03-09"));
+        assert!(text.split("\r\n").all(|line| line.len() <= 75 && !line.contains(['\r', '\n'])), "{text}");
+        text.replace("\r\n ", "").split("\r\n").map(str::to_owned).collect()
+    }
+
+    fn has(entry: CalendarEntry, wanted: &[&str], unwanted: &str) {
+        let lines = lines(&[entry]);
+        for wanted in wanted {
+            assert!(lines.iter().any(|line| line == wanted), "{wanted} in {lines:#?}");
+        }
+        assert!(unwanted.is_empty() || lines.iter().all(|line| !line.starts_with(unwanted)), "{unwanted} in {lines:#?}");
+    }
+
+    #[test]
+    fn an_event_claims_no_more_than_the_source_knows() {
+        has(entry("2026-03-16T13:00:00Z", Precision::Second), &["DTSTART:20260316T130000Z", "STATUS:CONFIRMED"], "DTEND");
+        has(entry("2026-03-16T13:20:00Z", Precision::Hour), &["DTSTART:20260316T130000Z", "DTEND:20260316T140000Z"], "");
+        has(entry("2026-03-16T00:00:00Z", Precision::Second), &["DTSTART;VALUE=DATE:20260316"], "DTEND");
+        has(entry("2026-03-16", Precision::Day), &["DTSTART;VALUE=DATE:20260316", "DTEND;VALUE=DATE:20260317"], "");
+        let month = ["DTSTART;VALUE=DATE:20260301", "DTEND;VALUE=DATE:20260401", "STATUS:TENTATIVE"];
+        has(entry("2026-03-16", Precision::Month), &month, "");
+    }
+
+    #[test]
+    fn an_event_tells_token_size_share_and_when_and_keeps_its_uid() {
+        let lines = lines(&[entry("2026-03-20T00:00:00Z", Precision::Second)]);
+        for wanted in [
+            "UID:unlock/arbitrum/2026-03-16@cliffwatch",
+            "SUMMARY:ARB unlock: $27.60M (1.90% of market cap)",
+            "DTSTAMP:20260301T061000Z",
+            "URL:https://cliffwatch.example.com/",
+            "METHOD:PUBLISH",
+            "TRANSP:TRANSPARENT",
+        ] {
+            assert!(lines.iter().any(|line| line == wanted), "{wanted} in {lines:#?}");
+        }
+        let description = lines.iter().find(|line| line.starts_with("DESCRIPTION:")).expect("a description");
+        assert!(description.contains("\\nTo: Team\\; Advisors\\, Core\\, Investors\\n"), "{description}");
+    }
+
+    #[test]
+    fn names_from_the_source_cannot_add_lines() {
+        let mut hostile = entry("2026-03-16T13:00:00Z", Precision::Second);
+        hostile.view.symbol = "X\r\nATTACH:https://evil.example\u{202e}".into();
+        hostile.view.token_id = "x\r\nEND:VCALENDAR".into();
+        hostile.view.name = "n".repeat(10_000);
+        hostile.view.allocations = vec!["a\nBEGIN:VALARM".into()];
+        let lines = lines(&[hostile]);
+        for bad in ["ATTACH", "BEGIN:VALARM", "X\r"] {
+            assert!(lines.iter().all(|line| !line.starts_with(bad)), "{lines:#?}");
+        }
+        assert_eq!(lines.iter().filter(|line| *line == "END:VCALENDAR").count(), 1);
+        assert!(lines.iter().map(String::len).sum::<usize>() < 3_000);
+    }
+
+    #[test]
+    fn the_text_does_not_depend_on_the_time_of_the_request() {
+        let entries = [entry("2026-03-16T13:00:00Z", Precision::Second)];
+        assert_eq!(render(&entries, None, time("2026-03-09")), render(&entries, None, time("2026-03-10")));
+    }
+}

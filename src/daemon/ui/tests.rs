@@ -1,0 +1,221 @@
+use super::*;
+use model::{
+    alert::{Alert, AlertState},
+    matcher::Matcher,
+    rows::NotificationState,
+    rows::{CreditState, EndpointStat, NotificationOverview, ReceiverStatus, StoreCounts, SuppressedCount, UpcomingRow},
+    silence::SilenceRequest,
+    supply::{AlertId, Endpoint, Record, Resource, Timestamp, Token, TokenId, Tracked},
+    wire,
+};
+use view::{RulesView, StatusParts};
+
+fn time(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).expect("a timestamp")
+}
+
+const HOSTILE: &str = "<script>alert(1)</script>\u{202e}&\"'";
+
+fn row(name: &str) -> UpcomingRow {
+    let event = serde_json::json!({"unlockDate": "2026-03-16T13:00:00Z", "cliffUnlocks": {"cliffAmount": 92_650_000.0, "cliffValue": 33_150_000.0,
+        "valueToMarketCap": 2.77, "allocationBreakdown": [{"allocationName": "Investors", "cliffAmount": 1.0}, {"allocationName": "Team", "cliffAmount": 2.0}]}});
+    let mut token = Token::unknown(TokenId::from("arbitrum"));
+    token.item.symbol = name.to_owned().into();
+    let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+    UpcomingRow { token, tracked: Tracked { key: "2026-03-16".into(), record }, read_at: Some(time("2026-03-09T06:00:00Z")) }
+}
+
+fn alert(summary: &str) -> Alert {
+    let at = time("2026-03-09T06:00:00Z");
+    Alert {
+        id: AlertId::from("al_1"),
+        rule: "BigCliffAhead".into(),
+        name: "BigCliffAhead".into(),
+        subject: "unlock/arbitrum/1".into(),
+        episode: 1,
+        state: AlertState::Firing,
+        resolution: None,
+        token: Some("arbitrum".into()),
+        resource: Some(Resource::Unlock),
+        key: None,
+        level: None,
+        labels: [("severity".to_owned(), "critical".to_owned())].into(),
+        annotations: [("summary".to_owned(), summary.to_owned())].into(),
+        told: vec!["ops".into()],
+        leads: vec!["7d".into()],
+        former_labels: Vec::new(),
+        members: Vec::new(),
+        active_at: at,
+        starts_at: Some(at),
+        ends_at: None,
+        false_since: None,
+        due: None,
+        recheck_at: None,
+        updated_at: at,
+    }
+}
+
+fn standing(receiver: &str, was_told: bool, state: &str) -> ReceiverStatus {
+    ReceiverStatus { receiver: receiver.into(), was_told, state: NotificationState::parse(state).expect("a state") }
+}
+
+#[test]
+fn an_alert_names_as_told_only_who_took_it() {
+    let standings = [
+        standing("desk", false, "silenced"),
+        standing("mail", true, "retrying"),
+        standing("ops", true, "delivered"),
+        standing("wall", false, "dead"),
+    ];
+    let view = AlertView::of(&alert("x"), &standings);
+    assert_eq!(view.told, ["mail", "ops"]);
+    assert_eq!(view.told_words(), "ops, desk (silenced), mail (last: retrying), wall (dead)");
+}
+
+fn page(name: &str) -> StatusPage {
+    let now = time("2026-03-09T12:00:00Z");
+    let stat = EndpointStat {
+        endpoint: Endpoint::UnlockEvents,
+        feeds: 2,
+        failing: 1,
+        failing_since: Some(time("2026-03-09T06:00:00Z")),
+        last_success: Some(time("2026-03-09T11:00:00Z")),
+        last_try: Some(now),
+        last_error: Some((now, format!("404 {name}"))),
+    };
+    let counts =
+        StoreCounts { tokens: 2, alerts: vec![(AlertState::Firing, 1)], database_bytes: 5 << 20, ..StoreCounts::default() };
+    let credit = CreditState { used: Some(12), limit: Some(1000), reset_at: Some(time("2026-04-01")), ..CreditState::default() };
+    let held = SuppressedCount { receiver: "ops".into(), waiting: 2, silenced: 1, inhibited: 0, lately: 5 };
+    let wish = SilenceRequest {
+        matchers: vec![Matcher::of("token", name, false, true).expect("a matcher")],
+        author: name.to_owned(),
+        comment: name.to_owned(),
+        starts_at: None,
+        ends_at: time("2026-03-09T18:00:00Z"),
+    };
+    let notifications = NotificationOverview {
+        silences: vec![wish.grant(now).expect("a silence")],
+        held: vec![held],
+        ..NotificationOverview::default()
+    };
+    let status = StatusView::of(StatusParts {
+        now,
+        counts: &counts,
+        endpoints: &[stat],
+        credit: &credit,
+        incidents: &[],
+        receivers: vec!["ops".to_owned()],
+        notifications: &notifications,
+        digests: &[],
+        subscribers: &[],
+        database: "cliffwatch.db".into(),
+        rules: RulesView { count: Some(4), problem: None },
+        daemon: None,
+    });
+    StatusPage {
+        status,
+        upcoming: UnlockView::of(&row(name), now).into_iter().collect(),
+        alerts: vec![AlertView::of(&alert(name), &[standing("ops", true, "delivered"), standing(name, false, "silenced")])],
+        changes: vec![ChangeLine { at: "2026-03-09 06:00".to_owned(), text: name.to_owned() }],
+        deliveries: Vec::new(),
+    }
+}
+
+#[test]
+fn the_page_tells_what_there_is() {
+    let html = render(&page("ARB"));
+    insta::with_settings!({filters => vec![(r"(?s)<style>.*</style>", "<style>…</style>"), (env!("CARGO_PKG_VERSION"), "…")]}, {
+        insta::assert_snapshot!(html);
+    });
+}
+
+#[test]
+fn text_of_the_source_is_only_ever_text() {
+    let html = render(&page(HOSTILE));
+    assert!(!html.contains("<script>"), "{html}");
+    assert!(!html.contains('\u{202e}'));
+    assert!(html.contains("&lt;script&gt;"));
+}
+
+#[test]
+fn an_empty_page_says_that_nothing_was_asked() {
+    let status = StatusView::of(StatusParts {
+        now: time("2026-03-09T12:00:00Z"),
+        counts: &StoreCounts::default(),
+        endpoints: &[],
+        credit: &CreditState::default(),
+        incidents: &[],
+        receivers: Vec::new(),
+        notifications: &NotificationOverview::default(),
+        digests: &[],
+        subscribers: &[],
+        database: "cliffwatch.db".into(),
+        rules: RulesView::default(),
+        daemon: None,
+    });
+    assert!(status.was_never_asked());
+    let html =
+        render(&StatusPage { status, upcoming: Vec::new(), alerts: Vec::new(), changes: Vec::new(), deliveries: Vec::new() });
+    assert!(html.contains("Nothing was polled yet") && html.contains("not asked yet"), "{html}");
+}
+
+#[test]
+fn an_unlock_has_the_names_that_its_json_promises() {
+    let view = UnlockView::of(&row("ARB"), time("2026-03-09T13:00:00Z")).expect("an unlock");
+    let json = serde_json::to_value(&view).expect("json");
+    let names: Vec<&str> = json.as_object().expect("an object").keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "tokenId",
+            "symbol",
+            "name",
+            "unlockDate",
+            "precision",
+            "when",
+            "cliffAmount",
+            "cliffValue",
+            "valueToMarketCap",
+            "daysUntil",
+            "allocations",
+            "listedMethod",
+            "polledAt",
+            "record"
+        ]
+    );
+    assert_eq!(view.allocations, ["Team", "Investors"]);
+    assert_eq!(view.days_until, Some(7.0));
+    assert_eq!(json["unlockDate"], "2026-03-16T13:00:00Z");
+}
+
+#[test]
+fn the_source_is_down_when_an_alert_says_so() {
+    let mut incident = alert("the source does not answer");
+    incident.subject = "source".to_owned();
+    let stat = EndpointStat {
+        endpoint: Endpoint::Burn,
+        feeds: 1,
+        failing: 1,
+        failing_since: None,
+        last_success: None,
+        last_try: Some(time("2026-03-09")),
+        last_error: None,
+    };
+    let status = StatusView::of(StatusParts {
+        now: time("2026-03-09T12:00:00Z"),
+        counts: &StoreCounts::default(),
+        endpoints: &[stat],
+        credit: &CreditState::default(),
+        incidents: &[incident],
+        receivers: Vec::new(),
+        notifications: &NotificationOverview::default(),
+        digests: &[],
+        subscribers: &[],
+        database: "cliffwatch.db".into(),
+        rules: RulesView::default(),
+        daemon: None,
+    });
+    assert_eq!(status.source_up, Some(false));
+    assert_eq!(status.troubles, ["the source does not answer"]);
+}

@@ -1,0 +1,249 @@
+//! What the daemon shows, as plain values: made from rows of the store, shown by the commands, `/api/…` and the status page.
+//!
+//! The names of the fields are those of the JSON. Nothing here reads a clock or the store.
+
+mod alert;
+mod receiver;
+mod unlock;
+mod words;
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::Serialize;
+
+pub use alert::AlertView;
+use engine::{digest_schedule::DigestPlan, self_monitor};
+use model::{
+    alert::{Alert, AlertState},
+    rows::{CreditState, EndpointStat, NotificationOverview, StoreCounts},
+    silence::SilenceView,
+    supply::{Endpoint, Timestamp},
+};
+use notify::unsubscribe::Subscriber;
+pub use receiver::{DigestView, OutboxView, StoppedView};
+pub use unlock::UnlockView;
+pub use words::{age, ahead, bytes, change_line};
+
+/// How everything stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusView {
+    /// The time at which it was asked.
+    pub at: Timestamp,
+    /// Version of the program that was asked.
+    pub version: &'static str,
+    /// Whether the source answers; null where it was never asked.
+    pub source_up: Option<bool>,
+    /// What is wrong with the source, a receiver or this program.
+    pub troubles: Vec<String>,
+    /// Endpoints that were asked, in their order.
+    pub endpoints: Vec<EndpointView>,
+    /// The quota.
+    pub credits: CreditView,
+    /// Feeds whose answer is held because most of a token's records vanished at once.
+    pub removals_held: u64,
+    /// Records that complete answers left out, not often enough yet to be gone.
+    pub removals_awaiting_proof: u64,
+    /// Feeds that fail.
+    pub feeds_failing: u64,
+    /// Tokens known.
+    pub tokens: u64,
+    /// Tokens that the list names.
+    pub tokens_listed: u64,
+    /// Records by resource.
+    pub records: BTreeMap<&'static str, u64>,
+    /// Alerts by state.
+    pub alerts: BTreeMap<&'static str, u64>,
+    /// The outbox of each receiver of the config, and of those that left it with messages waiting.
+    pub outbox: Vec<OutboxView>,
+    /// Silences that hold or will.
+    pub silences: Vec<SilenceView>,
+    /// Alerts that somebody acknowledged.
+    pub acknowledged: usize,
+    /// Digests.
+    pub digests: Vec<DigestView>,
+    /// The database.
+    pub database: DatabaseView,
+    /// The rules.
+    pub rules: RulesView,
+    /// What the daemon says of itself; null when a command looks into the database beside it.
+    pub daemon: Option<DaemonView>,
+}
+
+/// How one endpoint fares.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndpointView {
+    /// Which.
+    pub endpoint: Endpoint,
+    /// Last complete, valid answer.
+    pub last_success: Option<Timestamp>,
+    /// Its age, seconds.
+    pub age_seconds: Option<i64>,
+    /// Last try.
+    pub last_try: Option<Timestamp>,
+    /// Feeds that were ever tried.
+    pub feeds: u64,
+    /// Of these, those that fail.
+    pub failing: u64,
+    /// Since when.
+    pub failing_since: Option<Timestamp>,
+    /// What failed last, where something fails now.
+    pub last_error: Option<String>,
+}
+
+/// The quota.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreditView {
+    /// Used in the period, as the API reports.
+    pub used: Option<u64>,
+    /// Allowance, as the API reports.
+    pub limit: Option<u64>,
+    /// When the period ends.
+    pub reset_at: Option<Timestamp>,
+    /// What this program spent in the period.
+    pub spent: u64,
+    /// What this program spent today (UTC).
+    pub spent_today: u64,
+    /// Whether the API said that nothing is left.
+    pub exhausted: bool,
+}
+
+/// The database.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DatabaseView {
+    /// Its file.
+    pub path: String,
+    /// Its size, bytes.
+    pub bytes: u64,
+}
+
+/// The rules.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RulesView {
+    /// Rules that are at work.
+    pub count: Option<u32>,
+    /// What is wrong with the files; the rules before them are at work.
+    pub problem: Option<String>,
+}
+
+/// What the daemon says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonView {
+    /// Whether it works.
+    pub ready: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// Since when it runs.
+    pub started_at: Timestamp,
+    /// When its last cycle ended.
+    pub last_cycle_at: Option<Timestamp>,
+    /// What that cycle did, in a line.
+    pub last_cycle: Option<String>,
+    /// When the files were last reloaded.
+    pub last_reload_at: Option<Timestamp>,
+}
+
+/// What a [`StatusView`] is made from.
+#[derive(Clone, Debug)]
+pub struct StatusParts<'a> {
+    /// The time at which it is asked.
+    pub now: Timestamp,
+    /// From the store.
+    pub counts: &'a StoreCounts,
+    /// From the store.
+    pub endpoints: &'a [EndpointStat],
+    /// From the store.
+    pub credit: &'a CreditState,
+    /// Open alerts about the source, a receiver or this program.
+    pub incidents: &'a [Alert],
+    /// Receivers of the config.
+    pub receivers: Vec<String>,
+    /// From the store.
+    pub notifications: &'a NotificationOverview,
+    /// Digests of the config.
+    pub digests: &'a [DigestPlan],
+    /// Who gets them by mail.
+    pub subscribers: &'a [Subscriber],
+    /// The database file.
+    pub database: PathBuf,
+    /// The rules.
+    pub rules: RulesView,
+    /// The daemon.
+    pub daemon: Option<DaemonView>,
+}
+
+impl StatusView {
+    /// The view of these parts.
+    #[must_use]
+    pub fn of(parts: StatusParts<'_>) -> Self {
+        let StatusParts { now, counts, credit, .. } = parts;
+        let asked: Vec<&EndpointStat> = parts.endpoints.iter().filter(|stat| stat.last_try.is_some()).collect();
+        // Alerts about single feeds leave the source up.
+        let is_down = parts.incidents.iter().any(|alert| self_monitor::is_source_down(&alert.subject));
+        let notifications = parts.notifications;
+        Self {
+            at: now,
+            version: env!("CARGO_PKG_VERSION"),
+            source_up: (!asked.is_empty()).then_some(!is_down),
+            troubles: parts
+                .incidents
+                .iter()
+                .filter(|alert| alert.state == AlertState::Firing)
+                .map(|alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone()))
+                .collect(),
+            endpoints: asked.into_iter().map(|stat| EndpointView::of(stat, now)).collect(),
+            credits: CreditView {
+                used: credit.used,
+                limit: credit.limit,
+                reset_at: credit.reset_at,
+                spent: credit.spent,
+                spent_today: if credit.day.is_some_and(|day| day.date_naive() == now.date_naive()) {
+                    credit.spent_today
+                } else {
+                    0
+                },
+                exhausted: credit.exhausted,
+            },
+            removals_held: counts.removals_held,
+            removals_awaiting_proof: counts.removals_awaiting_proof,
+            feeds_failing: counts.feeds_failing,
+            tokens: counts.tokens,
+            tokens_listed: counts.tokens_listed,
+            records: counts.records.iter().map(|(resource, count)| (resource.as_str(), *count)).collect(),
+            alerts: counts.alerts.iter().map(|(state, count)| (state.as_str(), *count)).collect(),
+            outbox: OutboxView::all(&parts.receivers, counts, notifications, now),
+            silences: notifications.silences.iter().map(|silence| SilenceView::of(silence.clone(), now)).collect(),
+            acknowledged: notifications.acks.len(),
+            digests: DigestView::all(parts.digests, parts.subscribers, notifications, now),
+            database: DatabaseView { path: parts.database.display().to_string(), bytes: counts.database_bytes },
+            rules: parts.rules,
+            daemon: parts.daemon,
+        }
+    }
+
+    /// Whether nothing was ever asked: an empty list then says nothing.
+    #[must_use]
+    pub fn was_never_asked(&self) -> bool {
+        self.source_up.is_none()
+    }
+}
+
+impl EndpointView {
+    fn of(stat: &EndpointStat, now: Timestamp) -> Self {
+        Self {
+            endpoint: stat.endpoint,
+            last_success: stat.last_success,
+            age_seconds: stat.last_success.map(|at| (now - at).num_seconds().max(0)),
+            last_try: stat.last_try,
+            feeds: stat.feeds,
+            failing: stat.failing,
+            failing_since: stat.failing_since,
+            last_error: stat.last_error.as_ref().filter(|_| stat.failing > 0).map(|(_, message)| message.clone()),
+        }
+    }
+}

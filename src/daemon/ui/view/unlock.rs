@@ -1,0 +1,78 @@
+//! An unlock ahead.
+
+use serde::Serialize;
+
+use model::{
+    format,
+    rows::UpcomingRow,
+    supply::{Precision, Record, Timestamp},
+};
+
+/// An unlock ahead.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnlockView {
+    /// Slug.
+    pub token_id: String,
+    /// Ticker.
+    pub symbol: String,
+    /// Name.
+    pub name: String,
+    /// The date as the source has it; what it means depends on `precision`.
+    pub unlock_date: Option<Timestamp>,
+    /// How exact it is.
+    pub precision: Precision,
+    /// The date in words: `in March 2026`.
+    pub when: String,
+    /// Tokens that unlock at once.
+    pub cliff_amount: Option<f64>,
+    /// USD.
+    pub cliff_value: Option<f64>,
+    /// Percent of the market cap.
+    pub value_to_market_cap: Option<f64>,
+    /// Days until its time begins.
+    pub days_until: Option<f64>,
+    /// Who receives: allocation names, the largest first.
+    pub allocations: Vec<String>,
+    /// How the token is listed.
+    pub listed_method: Option<String>,
+    /// When the source last said so.
+    pub polled_at: Option<Timestamp>,
+    /// The record in the API's shape.
+    pub record: serde_json::Value,
+}
+
+impl UnlockView {
+    /// The view of a row; none where the record is no unlock.
+    #[must_use]
+    pub fn of(row: &UpcomingRow, now: Timestamp) -> Option<Self> {
+        let Record::Unlock(event) = &row.tracked.record else {
+            return None;
+        };
+        let interval = event.interval();
+        let mut parts: Vec<(f64, &str)> = event
+            .cliff_unlocks
+            .get()
+            .map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items())
+            .iter()
+            .filter_map(|part| Some((part.cliff_amount.copied().unwrap_or_default(), part.allocation_name.as_str()?)))
+            .collect();
+        parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+        Some(Self {
+            token_id: row.token.id.as_str().to_owned(),
+            symbol: row.token.symbol().to_owned(),
+            name: row.token.name().to_owned(),
+            unlock_date: event.unlock_date.copied(),
+            precision: event.precision(),
+            when: interval.as_ref().map_or_else(|| "not decided".to_owned(), format::when),
+            cliff_amount: event.cliff_amount(),
+            cliff_value: event.cliff_value(),
+            value_to_market_cap: event.value_to_market_cap(),
+            days_until: interval.map(|interval| interval.days_until(now)),
+            allocations: parts.into_iter().map(|(_, name)| name.to_owned()).collect(),
+            listed_method: event.listed_method.as_str().or(row.token.item.listed_method.as_str()).map(str::to_owned),
+            polled_at: row.read_at,
+            record: serde_json::to_value(&row.tracked.record).unwrap_or_default(),
+        })
+    }
+}

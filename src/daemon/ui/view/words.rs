@@ -1,0 +1,48 @@
+//! Sizes, ages and changes in words.
+
+use model::rows::ChangeRow;
+
+/// A change in a line: token, what happened.
+#[must_use]
+pub fn change_line(row: &ChangeRow) -> String {
+    let token = row.symbol.as_deref().unwrap_or(row.token.as_str());
+    format!("{token}: {} {}", row.resource, row.change.summary)
+}
+
+/// A length of time in short, for ages: `12 s`, `5 min`, `3 h`, `12 d`.
+#[must_use]
+pub fn age(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// How far ahead something is, for people: `in 3 days`, `now`.
+#[must_use]
+pub fn ahead(days_until: f64) -> String {
+    if days_until <= 0.0 {
+        "now".to_owned()
+    } else if days_until < 1.0 {
+        format!("in {:.0} h", (days_until * 24.0).ceil())
+    } else {
+        let whole = days_until.round();
+        format!("in {whole:.0} day{}", if whole < 1.5 { "" } else { "s" })
+    }
+}
+
+/// A size for people: `12.3 MiB`.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+pub fn bytes(count: u64) -> String {
+    let mut size = count as f64;
+    for unit in ["B", "KiB", "MiB"] {
+        if size < 1024.0 {
+            return if unit == "B" { format!("{count} B") } else { format!("{size:.1} {unit}") };
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1} GiB")
+}

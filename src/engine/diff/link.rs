@@ -1,0 +1,131 @@
+//! Links old and new tranches: series by series, under the names that allocations have now.
+
+use std::collections::BTreeMap;
+
+use super::{
+    align::{Alignment, TrancheGroup, TranchePair, align},
+    close,
+    rename::find_renames,
+    tranche::{Tranche, TrancheForm},
+};
+
+/// What became of which tranche: indices into the slices of old and new tranches.
+#[derive(Debug, Default)]
+pub(super) struct TrancheLinks {
+    /// The same tranche before and after.
+    pub(super) pairs: Vec<TranchePair>,
+    /// Cut or joined tranches, or a cliff that became linear: same allocation, same sum, other form.
+    pub(super) groups: Vec<TrancheGroup>,
+    /// Allocations that have another name now: old name, new name.
+    pub(super) renames: Vec<(String, String)>,
+    /// Gone.
+    pub(super) gone: Vec<usize>,
+    /// New.
+    pub(super) come: Vec<usize>,
+}
+
+/// Links the old and the new tranches of a token.
+pub(super) fn link<'a>(old: &mut [Tranche<'a>], new: &[Tranche<'a>], tolerance: f64) -> TrancheLinks {
+    let mut links = TrancheLinks::default();
+    let renames = find_renames(old, new, tolerance);
+    for tranche in old.iter_mut() {
+        if let Some(to) = renames.get(tranche.name) {
+            tranche.series = to;
+        }
+    }
+    links.renames = renames.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
+
+    let mut series: BTreeMap<(&str, TrancheForm), TrancheGroup> = BTreeMap::new();
+    for (i, tranche) in old.iter().enumerate() {
+        series.entry((tranche.series, tranche.form)).or_default().0.push(i);
+    }
+    for (j, tranche) in new.iter().enumerate() {
+        series.entry((tranche.series, tranche.form)).or_default().1.push(j);
+    }
+    for (from, to) in series.values_mut() {
+        sort_by_date(old, from);
+        sort_by_date(new, to);
+    }
+    let align_all = |hints: &[i64]| -> Vec<Alignment> {
+        let tranches = |(from, to): &TrancheGroup| -> (Vec<&Tranche<'_>>, Vec<&Tranche<'_>>) {
+            (from.iter().map(|i| &old[*i]).collect(), to.iter().map(|j| &new[*j]).collect())
+        };
+        series.values().map(tranches).map(|(old, new)| align(&old, &new, hints, tolerance)).collect()
+    };
+    // Twice: what a long series says of its shift helps to read the short ones.
+    let mut aligned = align_all(&[]);
+    let hints = common_shifts(&aligned);
+    if !hints.is_empty() {
+        aligned = align_all(&hints);
+    }
+    let (mut old_linked, mut new_linked) = (vec![false; old.len()], vec![false; new.len()]);
+    for ((from, to), alignment) in series.values().zip(aligned) {
+        for (a, b) in alignment.pairs {
+            old_linked[from[a]] = true;
+            new_linked[to[b]] = true;
+            links.pairs.push((from[a], to[b]));
+        }
+        for (a, b) in alignment.groups {
+            let group: TrancheGroup = (a.iter().map(|a| from[*a]).collect(), b.iter().map(|b| to[*b]).collect());
+            group.0.iter().for_each(|i| old_linked[*i] = true);
+            group.1.iter().for_each(|j| new_linked[*j] = true);
+            links.groups.push(group);
+        }
+    }
+    links.add_rest(old, new, (&old_linked, &new_linked), tolerance);
+    links.pairs.sort_unstable();
+    links.gone.sort_by_key(|i| (old[*i].at, *i));
+    links.come.sort_by_key(|j| (new[*j].at, *j));
+    links
+}
+
+impl TrancheLinks {
+    /// What was not aligned. The rest of an allocation may have changed its form: cliffs that became a segment, or a segment that
+    /// became cliffs. Else it is gone, or came.
+    fn add_rest(
+        &mut self,
+        old: &[Tranche<'_>],
+        new: &[Tranche<'_>],
+        (old_linked, new_linked): (&[bool], &[bool]),
+        tolerance: f64,
+    ) {
+        let mut rest: BTreeMap<&str, TrancheGroup> = BTreeMap::new();
+        for (i, tranche) in old.iter().enumerate().filter(|(i, _)| !old_linked[*i]) {
+            rest.entry(tranche.series).or_default().0.push(i);
+        }
+        for (j, tranche) in new.iter().enumerate().filter(|(j, _)| !new_linked[*j]) {
+            rest.entry(tranche.series).or_default().1.push(j);
+        }
+        let sum = |all: &[Tranche<'_>], of: &[usize]| of.iter().map(|i| all[*i].amount).sum::<Option<f64>>();
+        for (mut from, mut to) in rest.into_values() {
+            sort_by_date(old, &mut from);
+            sort_by_date(new, &mut to);
+            let conserved = !from.is_empty()
+                && !to.is_empty()
+                && matches!((sum(old, &from), sum(new, &to)), (Some(a), Some(b)) if a > 0.0 && close(a, b, tolerance.max(1e-6)));
+            if conserved {
+                self.groups.push((from, to));
+            } else {
+                self.gone.extend(from);
+                self.come.extend(to);
+            }
+        }
+    }
+}
+
+/// Sorts tranches by begin, end and amount.
+fn sort_by_date(all: &[Tranche<'_>], indices: &mut [usize]) {
+    let amount = |i: usize| all[i].amount.unwrap_or(f64::NEG_INFINITY);
+    indices.sort_by(|a, b| (all[*a].at, all[*a].end).cmp(&(all[*b].at, all[*b].end)).then(amount(*a).total_cmp(&amount(*b))));
+}
+
+/// The three shifts that explain most pairs.
+fn common_shifts(aligned: &[Alignment]) -> Vec<i64> {
+    let mut votes: BTreeMap<i64, usize> = BTreeMap::new();
+    for one in aligned.iter().filter(|one| one.shift != 0) {
+        *votes.entry(one.shift).or_default() += one.pairs.len();
+    }
+    let mut votes: Vec<(i64, usize)> = votes.into_iter().collect();
+    votes.sort_by_key(|(shift, pairs)| (std::cmp::Reverse(*pairs), *shift));
+    votes.into_iter().take(3).map(|(shift, _)| shift).collect()
+}

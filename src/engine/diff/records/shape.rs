@@ -1,0 +1,211 @@
+//! What identifies the rows of each resource, and which of their facts count.
+
+use std::borrow::Cow;
+
+use crate::diff::date_key;
+use model::{
+    supply::{Record, Resource, Timestamp},
+    wire::{Allocation, Burn, Buyback, Emission, FundingRound, Maybe, NamedOr},
+};
+
+/// Burns, buybacks and rounds of one answer that are a change each; more are one change.
+const MAX_ALONE: usize = 5;
+
+/// Fields that are numbers.
+pub(super) type NumberFields = Vec<(Cow<'static, str>, Option<f64>)>;
+/// Fields that are texts.
+pub(super) type TextFields = Vec<(&'static str, Option<String>)>;
+/// Texts that identify a row beside its date.
+pub(super) type RowIdentity<'a> = Vec<Cow<'a, str>>;
+
+/// What a resource's rows are made of.
+pub(super) struct RecordShape<T> {
+    pub(super) resource: Resource,
+    /// What one row is called in a sentence.
+    pub(super) noun: &'static str,
+    /// Up to how many rows each is a change of its own; more are one change.
+    pub(super) alone: usize,
+    pub(super) date: fn(&T) -> Option<Timestamp>,
+    /// The field of `date`.
+    pub(super) date_field: &'static str,
+    /// The texts that identify a row beside its date.
+    pub(super) identity: fn(&T) -> RowIdentity<'_>,
+    /// The fields of `identity`, in its order, whose change is a fact of the row.
+    pub(super) identity_fields: &'static [&'static str],
+    /// Stem of a key.
+    pub(super) key: fn(&T) -> String,
+    /// Facts that are numbers; the first is the amount of the row.
+    pub(super) numbers: fn(&T) -> NumberFields,
+    /// Numbers that follow a price where most change at once.
+    pub(super) drifting: &'static [&'static str],
+    /// Facts that are texts.
+    pub(super) texts: fn(&T) -> TextFields,
+    pub(super) record: fn(&T) -> Record,
+    pub(super) row: fn(&Record) -> Option<&T>,
+}
+
+fn text(field: &Maybe<String>) -> Cow<'_, str> {
+    field.as_str().unwrap_or_default().into()
+}
+
+fn owned(field: &Maybe<String>) -> Option<String> {
+    field.as_str().map(str::to_owned)
+}
+
+fn joined(list: &Maybe<Vec<String>>) -> Option<String> {
+    let mut items = list.get()?.clone();
+    items.sort_unstable();
+    Some(items.join(", "))
+}
+
+pub(super) const BURN: RecordShape<Burn> = RecordShape {
+    resource: Resource::Burn,
+    noun: "burn",
+    alone: MAX_ALONE,
+    date: |burn| burn.burn_date.copied(),
+    date_field: "burnDate",
+    identity: |burn| vec![text(&burn.burn_event_label), text(&burn.burn_type)],
+    identity_fields: &["burnEventLabel", "burnType"],
+    key: |burn| date_key(burn.burn_date.copied()),
+    numbers: |burn| vec![("amount".into(), burn.amount.copied()), ("value".into(), burn.value.copied())],
+    drifting: &["value"],
+    texts: |burn| {
+        let metadata = burn.metadata.get();
+        vec![
+            ("metadata.burners", metadata.and_then(|m| joined(&m.burners))),
+            ("metadata.burnReasons", metadata.and_then(|m| joined(&m.burn_reasons))),
+        ]
+    },
+    record: |burn| Record::Burn(Box::new(burn.clone())),
+    row: |record| if let Record::Burn(burn) = record { Some(burn) } else { None },
+};
+
+pub(super) const BUYBACK: RecordShape<Buyback> = RecordShape {
+    resource: Resource::Buyback,
+    noun: "buyback",
+    alone: MAX_ALONE,
+    date: |buyback| buyback.buyback_date.copied(),
+    date_field: "buybackDate",
+    identity: |buyback| {
+        vec![
+            text(&buyback.buyback_event_label),
+            text(&buyback.buyback_type),
+            text(&buyback.target_address),
+            text(&buyback.buyer_address),
+        ]
+    },
+    identity_fields: &["buybackEventLabel", "buybackType", "targetAddress", "buyerAddress"],
+    key: |buyback| date_key(buyback.buyback_date.copied()),
+    numbers: |buyback| {
+        vec![
+            ("tokenAmount".into(), buyback.token_amount.copied()),
+            ("value".into(), buyback.value.copied()),
+            ("spentAmount".into(), buyback.spent_amount.copied()),
+        ]
+    },
+    drifting: &["value"],
+    texts: |buyback| {
+        vec![
+            ("spentUnit", owned(&buyback.spent_unit)),
+            ("resolution", owned(&buyback.resolution)),
+            ("basis", owned(&buyback.basis)),
+        ]
+    },
+    record: |buyback| Record::Buyback(Box::new(buyback.clone())),
+    row: |record| {
+        if let Record::Buyback(buyback) = record { Some(buyback) } else { None }
+    },
+};
+
+pub(super) const EMISSION: RecordShape<Emission> = RecordShape {
+    resource: Resource::Emission,
+    noun: "emission",
+    alone: 1,
+    date: |emission| emission.start_date.copied(),
+    date_field: "startDate",
+    identity: |emission| vec![span(emission).to_string().into()],
+    identity_fields: &[],
+    key: |emission| match span(emission) {
+        0 | 1 => date_key(emission.start_date.copied()),
+        days => format!("{}/{days}d", date_key(emission.start_date.copied())),
+    },
+    numbers: |emission| {
+        let mut numbers = vec![("unlockAmount".into(), emission.unlock_amount.copied())];
+        for item in emission.allocations.items() {
+            if let NamedOr::Item(item) = item {
+                let name = item.allocation_name.as_str().unwrap_or_default();
+                numbers.push((format!("allocations.{name}.unlockAmount").into(), item.unlock_amount.copied()));
+            }
+        }
+        numbers
+    },
+    drifting: &[],
+    texts: |emission| vec![("listedMethod", owned(&emission.listed_method))],
+    record: |emission| Record::Emission(Box::new(emission.clone())),
+    row: |record| {
+        if let Record::Emission(emission) = record { Some(emission) } else { None }
+    },
+};
+
+/// Days that an emission covers: daily and weekly ones of a token stand side by side.
+pub(super) fn span(emission: &Emission) -> i64 {
+    match (emission.start_date.copied(), emission.end_date.copied()) {
+        (Some(start), Some(end)) => (end - start).num_days(),
+        _ => 1,
+    }
+}
+
+pub(super) const ALLOCATION: RecordShape<Allocation> = RecordShape {
+    resource: Resource::Allocation,
+    noun: "allocation",
+    alone: 1,
+    date: |_| None,
+    date_field: "startDate",
+    identity: |allocation| vec![text(&allocation.allocation_name)],
+    identity_fields: &["allocationName"],
+    key: |allocation| text(&allocation.allocation_name).into_owned(),
+    numbers: |allocation| vec![("allocationAmount".into(), allocation.allocation_amount.copied())],
+    drifting: &[],
+    texts: |allocation| {
+        vec![
+            ("standardAllocationName", owned(&allocation.standard_allocation_name)),
+            ("allocationType", owned(&allocation.allocation_type)),
+        ]
+    },
+    record: |allocation| Record::Allocation(Box::new(allocation.clone())),
+    row: |record| {
+        if let Record::Allocation(allocation) = record { Some(allocation) } else { None }
+    },
+};
+
+pub(super) const FUNDING: RecordShape<FundingRound> = RecordShape {
+    resource: Resource::Funding,
+    noun: "funding round",
+    alone: MAX_ALONE,
+    date: |round| round.funding_date.copied(),
+    date_field: "fundingDate",
+    identity: |round| vec![text(&round.investor_id), text(&round.token_id), text(&round.round_name)],
+    identity_fields: &["investorId", "tokenId", "roundName"],
+    key: |round| {
+        format!(
+            "{}/{}/{}/{}",
+            text(&round.investor_id),
+            text(&round.token_id),
+            text(&round.round_name),
+            date_key(round.funding_date.copied())
+        )
+    },
+    numbers: |round| {
+        vec![
+            ("totalAmountRaisedinThatRound".into(), round.total_amount_raised.copied()),
+            ("valuation".into(), round.valuation.copied()),
+            ("pricePerToken".into(), round.price_per_token.copied()),
+        ]
+    },
+    drifting: &[],
+    texts: |round| vec![("isLeadInvestor", round.is_lead_investor.copied().map(|lead| lead.to_string()))],
+    record: |round| Record::Funding(Box::new(round.clone())),
+    row: |record| {
+        if let Record::Funding(round) = record { Some(round) } else { None }
+    },
+};

@@ -1,0 +1,166 @@
+//! What the diff promises, by example and by property, and over the real corrections of `data/revisions`.
+
+use chrono::{Days, Months};
+use proptest::prelude::*;
+
+use super::*;
+use model::{
+    change::{ChangeKind, Fact},
+    supply::{Precision, Resource, TokenId},
+    wire::{
+        self, Allocation, AllocationsData, Burn, Buyback, CliffAllocation, CliffUnlocks, CommittedClaim, Emission,
+        LinearAllocation, LinearUnlocks, Maybe, UnlockEvent,
+    },
+};
+
+mod events;
+mod proof;
+mod properties;
+mod records;
+mod series;
+
+fn time(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).expect("a timestamp")
+}
+
+fn now() -> Timestamp {
+    time("2026-03-09")
+}
+
+fn token() -> TokenId {
+    "arbitrum".into()
+}
+
+fn cliff(name: &str, amount: f64) -> CliffAllocation {
+    CliffAllocation {
+        allocation_name: name.to_owned().into(),
+        standard_allocation_name: "Founder / Team".to_owned().into(),
+        cliff_amount: amount.into(),
+        cliff_value: (amount * 0.5).into(),
+        reference_price: 0.5.into(),
+        unlock_precision: "second".to_owned().into(),
+        ..CliffAllocation::default()
+    }
+}
+
+fn event_at(at: Timestamp, cliffs: Vec<CliffAllocation>, linears: Vec<LinearAllocation>) -> UnlockEvent {
+    let total: f64 = cliffs.iter().filter_map(|part| part.cliff_amount.copied()).sum();
+    UnlockEvent {
+        unlock_date: at.into(),
+        token_name: "Arbitrum".to_owned().into(),
+        listed_method: "INTERNAL".to_owned().into(),
+        data_source: "https://docs.example.com".to_owned().into(),
+        linear_unlocks: if linears.is_empty() {
+            Maybe::Null
+        } else {
+            LinearUnlocks { allocation_breakdown: linears.into(), ..LinearUnlocks::default() }.into()
+        },
+        cliff_unlocks: if cliffs.is_empty() {
+            Maybe::Null
+        } else {
+            CliffUnlocks { cliff_amount: total.into(), allocation_breakdown: cliffs.into(), ..CliffUnlocks::default() }.into()
+        },
+        latest_update_date: time("2026-01-01").into(),
+        ..UnlockEvent::default()
+    }
+}
+
+fn event(at: &str, parts: &[(&str, f64)]) -> UnlockEvent {
+    event_at(time(at), parts.iter().map(|(name, amount)| cliff(name, *amount)).collect(), Vec::new())
+}
+
+fn linear(name: &str, begin: &str, end: &str, amount: f64) -> LinearAllocation {
+    LinearAllocation {
+        allocation_name: name.to_owned().into(),
+        linear_amount: amount.into(),
+        begin_date: time(begin).into(),
+        end_date: time(end).into(),
+        ..LinearAllocation::default()
+    }
+}
+
+fn segment(name: &str, begin: &str, end: &str, amount: f64) -> UnlockEvent {
+    event_at(time(begin), Vec::new(), vec![linear(name, begin, end, amount)])
+}
+
+/// `count` events, a calendar month apart.
+fn monthly(from: &str, count: u32, parts: &[(&str, f64)]) -> Vec<UnlockEvent> {
+    (0..count)
+        .map(|k| {
+            event_at(time(from) + Months::new(k), parts.iter().map(|(name, amount)| cliff(name, *amount)).collect(), Vec::new())
+        })
+        .collect()
+}
+
+fn known(events: &[UnlockEvent]) -> Vec<Tracked> {
+    apply(&[], &Diff { put: baseline_unlocks(&[], events, Timestamp::default()), ..Diff::default() })
+}
+
+fn diff(before: &[Tracked], after: &[UnlockEvent]) -> Diff {
+    diff_unlocks(&token(), before, &[], after, &Settings::default(), &DateWindow::ALL, now())
+}
+
+/// Polls until nothing awaits proof: the snapshot and all that was told.
+fn settle(mut snapshot: Vec<Tracked>, after: &[UnlockEvent], settings: &Settings) -> (Vec<Tracked>, Vec<Change>) {
+    let mut missing = Vec::new();
+    let mut told = Vec::new();
+    for _ in 0..8 {
+        let diff = diff_unlocks(&token(), &snapshot, &missing, after, settings, &DateWindow::ALL, now());
+        snapshot = apply(&snapshot, &diff);
+        told.extend(diff.changes);
+        missing = diff.missing;
+        if missing.is_empty() {
+            return (snapshot, told);
+        }
+    }
+    panic!("never settles: {missing:?}");
+}
+
+/// What is told of a correction, and that the snapshot afterwards has the facts of the answer.
+#[track_caller]
+fn told(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+    let (snapshot, changes) = settle(known(before), after, &Settings::default());
+    assert_same_facts(&snapshot, after);
+    let again = diff(&snapshot, after);
+    assert!(again.is_empty(), "told twice: {:?}", again.changes);
+    for change in &changes {
+        assert!(change.kind.can_happen_to(Resource::Unlock));
+        assert!(!change.summary.is_empty());
+    }
+    changes
+}
+
+#[track_caller]
+fn only(changes: Vec<Change>, kind: ChangeKind) -> Change {
+    let kinds: Vec<(ChangeKind, &str)> = changes.iter().map(|change| (change.kind, change.summary.as_str())).collect();
+    assert_eq!(kinds.len(), 1, "{kinds:?}");
+    let change = changes.into_iter().next().expect("one");
+    assert_eq!(change.kind, kind, "{}", change.summary);
+    change
+}
+
+#[track_caller]
+fn assert_same_facts(snapshot: &[Tracked], after: &[UnlockEvent]) {
+    let keys: HashSet<&RecordKey> = snapshot.iter().map(|tracked| &tracked.key).collect();
+    assert_eq!(keys.len(), snapshot.len(), "keys are unique");
+    let mut kept: Vec<&UnlockEvent> = snapshot
+        .iter()
+        .map(|tracked| match &tracked.record {
+            Record::Unlock(event) => &**event,
+            other => panic!("not an unlock: {other:?}"),
+        })
+        .collect();
+    let mut wanted: Vec<&UnlockEvent> = after.iter().collect();
+    kept.sort_by_key(|event| event.unlock_date.copied());
+    wanted.sort_by_key(|event| event.unlock_date.copied());
+    assert_eq!(kept.len(), wanted.len());
+    for (a, b) in kept.iter().zip(&wanted) {
+        assert!(unlock::same_schedule(a, b, 1e-9), "{a:#?}\n{b:#?}");
+    }
+}
+
+fn days(change: &Change) -> f64 {
+    change.shift_days.expect("a shift")
+}
+
+// One event.

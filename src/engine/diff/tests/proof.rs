@@ -1,0 +1,183 @@
+//! What is no change, what keeps its key, and what needs proof.
+
+use super::*;
+
+#[test]
+fn nulls_duplicates_order_and_update_dates_are_no_changes() {
+    let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
+    let snapshot = known(&before);
+    let mut after = before.clone();
+    after.reverse();
+    after.push(before[3].clone());
+    let seen = diff(&snapshot, &after);
+    assert!(seen.is_empty(), "{:?}", seen.changes);
+    assert_eq!((seen.odd.duplicates, seen.odd.reordered), (1, 11));
+
+    let mut touched = before.clone();
+    for event in &mut touched {
+        event.latest_update_date = time("2026-03-01").into();
+    }
+    let seen = diff(&snapshot, &touched);
+    assert!(seen.changes.is_empty());
+    assert!(seen.put.len() == 12 && seen.put.iter().all(|put| !put.is_new_version));
+
+    let mut nulls = before.clone();
+    let parts = nulls[2].cliff_unlocks.get_mut().expect("cliffs").allocation_breakdown.get_mut().expect("parts");
+    parts[0].cliff_amount = Maybe::Null;
+    parts[0].unlock_precision = Maybe::Absent;
+    assert!(diff(&snapshot, &nulls).changes.is_empty(), "missing is neither zero nor removed");
+}
+
+#[test]
+fn an_amount_that_appears_is_revised() {
+    let after = [event("2026-04-16", &[("Team", 30.0)])];
+    let mut before = after.clone();
+    let cliffs = before[0].cliff_unlocks.get_mut().expect("cliffs");
+    cliffs.cliff_amount = Maybe::Null;
+    cliffs.allocation_breakdown.get_mut().expect("parts")[0].cliff_amount = Maybe::Null;
+    let change = only(told(&before, &after), ChangeKind::Revised);
+    assert_eq!(change.summary, "cliffAmount is now 30");
+}
+
+#[test]
+fn an_answer_of_a_version_without_linear_unlocks_keeps_the_segments() {
+    let mut before = monthly("2026-01-16", 6, &[("Team", 10.0)]);
+    before.push(segment("Farm", "2026-02-01", "2028-02-01", 100.0));
+    before[0].linear_unlocks = LinearUnlocks {
+        allocation_breakdown: vec![linear("Ops", "2026-01-16", "2027-01-16", 5.0)].into(),
+        ..LinearUnlocks::default()
+    }
+    .into();
+    let snapshot = known(&before);
+    let after = monthly("2026-01-16", 6, &[("Team", 10.0)]);
+    let seen = diff(&snapshot, &after);
+    assert!(seen.changes.is_empty() && seen.missing.is_empty() && seen.removed.is_empty(), "{seen:?}");
+    assert_same_facts(&apply(&snapshot, &seen), &before);
+    // And back: nothing was lost, so nothing is new.
+    assert!(diff(&apply(&snapshot, &seen), &before).changes.is_empty());
+    // A version that begins to tell segments adds nothing either.
+    let mut cliffs_only = after;
+    cliffs_only.iter_mut().for_each(|event| event.linear_unlocks = Maybe::Absent);
+    let (snapshot, changes) = settle(known(&cliffs_only), &before, &Settings::default());
+    assert!(changes.is_empty(), "{changes:?}");
+    assert_same_facts(&snapshot, &before);
+}
+
+#[test]
+fn two_events_of_one_instant_keep_two_keys() {
+    let twins = [event("2026-04-16", &[("Team", 30.0)]), event("2026-04-16", &[("Farm", 30.0)])];
+    let keys: Vec<String> = known(&twins).iter().map(|tracked| tracked.key.to_string()).collect();
+    assert_eq!(keys, ["2026-04-16", "2026-04-16#2"]);
+    assert!(diff(&known(&twins), &[twins[1].clone(), twins[0].clone()]).is_empty());
+}
+
+#[test]
+fn a_new_event_never_takes_the_key_of_one_that_moved_away() {
+    let before = [event("2026-04-16", &[("Team", 30.0)])];
+    let after = [event("2026-04-20", &[("Team", 30.0)]), event("2026-04-16", &[("Airdrop", 1.0)])];
+    let (snapshot, changes) = settle(known(&before), &after, &Settings::default());
+    assert_eq!(changes.iter().map(|change| change.kind).collect::<Vec<_>>(), [ChangeKind::Rescheduled, ChangeKind::Added]);
+    assert_eq!(changes[1].key, Some("2026-04-16#2".into()));
+    assert_same_facts(&snapshot, &after);
+}
+
+// Removal.
+
+#[test]
+fn a_removal_is_told_after_proof_and_only_then() {
+    let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
+    let snapshot = known(&before);
+    let mut after = before.clone();
+    after.remove(7);
+    let first = diff(&snapshot, &after);
+    assert!(first.changes.is_empty() && first.removed.is_empty() && !first.held);
+    assert_eq!(first.missing, [("2026-08-16".into(), 1)]);
+    let snapshot = apply(&snapshot, &first);
+    let second = diff_unlocks(&token(), &snapshot, &first.missing, &after, &Settings::default(), &DateWindow::ALL, now());
+    let change = only(second.changes.clone(), ChangeKind::Removed);
+    assert_eq!(change.key, Some("2026-08-16".into()));
+    assert_eq!(change.summary, "removed: Team, 10, on 16 Aug 2026");
+    assert!(second.missing.is_empty());
+    assert_same_facts(&apply(&snapshot, &second), &after);
+}
+
+#[test]
+fn a_record_that_comes_back_was_never_gone() {
+    let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
+    let snapshot = known(&before);
+    let missing = [("2026-08-16".into(), 1)];
+    let seen = diff_unlocks(&token(), &snapshot, &missing, &before, &Settings::default(), &DateWindow::ALL, now());
+    assert!(seen.is_empty(), "{seen:?}");
+}
+
+#[test]
+fn what_a_removal_does_not_touch_is_told_at_once() {
+    let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
+    let mut after = before.clone();
+    after[2].unlock_date = time("2026-03-20").into();
+    after.remove(7);
+    let first = diff(&known(&before), &after);
+    only(first.changes, ChangeKind::Rescheduled);
+    assert_eq!(first.missing.len(), 1);
+}
+
+#[test]
+fn an_allocation_gone_from_shared_and_own_events_is_told_once() {
+    let mut before = monthly("2026-01-16", 12, &[("Team", 10.0), ("Farm", 3.0)]);
+    before.extend(monthly("2027-01-16", 4, &[("Farm", 3.0)]));
+    let after = monthly("2026-01-16", 12, &[("Team", 10.0)]);
+    let first = diff(&known(&before), &after);
+    assert!(first.changes.is_empty(), "all of it waits for the proof: {:?}", first.changes);
+    let change = only(told(&before, &after), ChangeKind::Removed);
+    assert_eq!((change.count, change.from), (16, Some(Fact::Amount(48.0))));
+}
+
+#[test]
+fn a_mass_removal_is_held_until_confirmed_once_more() {
+    let before = monthly("2026-01-16", 24, &[("Team", 10.0)]);
+    let snapshot = known(&before);
+    let after = before[..6].to_vec();
+    let mut missing = Vec::new();
+    for poll in 0..2 {
+        let seen = diff_unlocks(&token(), &snapshot, &missing, &after, &Settings::default(), &DateWindow::ALL, now());
+        assert!(seen.held, "poll {poll}");
+        assert!(seen.changes.is_empty() && seen.put.is_empty() && seen.removed.is_empty());
+        missing = seen.missing;
+    }
+    let seen = diff_unlocks(&token(), &snapshot, &missing, &after, &Settings::default(), &DateWindow::ALL, now());
+    assert!(!seen.held);
+    let change = only(seen.changes, ChangeKind::Removed);
+    assert_eq!((change.count, seen.removed.len()), (18, 18));
+}
+
+#[test]
+fn an_empty_answer_empties_nothing() {
+    let snapshot = known(&monthly("2026-01-16", 2, &[("Team", 10.0)]));
+    let missing = [("2026-01-16".into(), 99), ("2026-02-16".into(), 99)];
+    let seen = diff_unlocks(&token(), &snapshot, &missing, &[], &Settings::default(), &DateWindow::ALL, now());
+    assert!(seen.held && seen.removed.is_empty() && seen.changes.is_empty());
+}
+
+#[test]
+fn rows_of_days_that_were_not_asked_for_are_known_the_next_time() {
+    let events = monthly("2026-01-01T00:00:00Z", 12, &[("Team", 5.0)]);
+    let window = DateWindow::of(time("2026-03-01").date_naive(), time("2026-09-30").date_naive());
+    let again = |after: &[UnlockEvent]| diff_unlocks(&token(), &known(&events), &[], after, &Settings::default(), &window, now());
+    assert!(again(&events).is_empty(), "the source answers more than it was asked for, each time");
+    assert!(again(&events[2..9]).is_empty(), "and then no more than that");
+    let mut longer = events.clone();
+    longer.push(event("2027-05-05T00:00:00Z", &[("Team", 5.0)]));
+    assert_eq!(again(&longer).changes.len(), 1);
+}
+
+#[test]
+fn a_record_outside_the_window_proves_nothing() {
+    let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
+    let window = DateWindow::of(time("2026-03-01").date_naive(), time("2026-09-30").date_naive());
+    let missing = [("2026-01-16".into(), 1)];
+    let seen = diff_unlocks(&token(), &known(&before), &missing, &before[2..9], &Settings::default(), &window, now());
+    assert!(seen.changes.is_empty() && seen.put.is_empty() && !seen.held);
+    assert_eq!(seen.missing, missing, "its count stays as it was");
+}
+
+// The others.

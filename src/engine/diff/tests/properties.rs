@@ -1,0 +1,205 @@
+//! What holds for every schedule, and for the real corrections of `data/revisions`.
+
+use super::*;
+
+#[test]
+fn a_schedule_of_ten_thousand_tranches_is_compared_in_order_of_its_length() {
+    let at = |k: u64| time("2000-01-01") + Days::new(k);
+    let make = |offset: u64, amount: f64| -> Vec<UnlockEvent> {
+        (0..10_000).map(|k| event_at(at(k + offset), vec![cliff("Farm", amount)], Vec::new())).collect()
+    };
+    let before = make(0, 10.0);
+    only(told(&before, &make(90, 10.0)), ChangeKind::SeriesShifted);
+    // Nothing fits: neither dates nor amounts, nor their number.
+    let other: Vec<UnlockEvent> = (0..7_000_u32)
+        .map(|k| {
+            event_at(
+                at(u64::from(k) + 3) + chrono::TimeDelta::hours(i64::from(k % 23)),
+                vec![cliff("Farm", f64::from(k) + 0.5)],
+                Vec::new(),
+            )
+        })
+        .collect();
+    assert!(told(&before, &other).len() <= 2);
+}
+
+// Properties.
+
+#[derive(Clone, Debug)]
+struct Part {
+    name: usize,
+    day: u16,
+    amount: u8,
+}
+
+const NAMES: [&str; 4] = ["Team", "Investors", "Community Fund", "Airdrop"];
+
+fn build(parts: &[Part]) -> Vec<UnlockEvent> {
+    let mut days: std::collections::BTreeMap<u16, Vec<CliffAllocation>> = std::collections::BTreeMap::new();
+    for part in parts {
+        days.entry(part.day).or_default().push(cliff(NAMES[part.name], f64::from(part.amount) * 1.5e6));
+    }
+    let mut events: Vec<UnlockEvent> = days
+        .into_iter()
+        .map(|(day, mut cliffs)| {
+            cliffs.sort_by(|a, b| a.allocation_name.as_str().cmp(&b.allocation_name.as_str()));
+            event_at(time("2025-06-01") + Days::new(u64::from(day)), cliffs, Vec::new())
+        })
+        .collect();
+    // A segment in every schedule, so that no answer reads as one of a version without segments.
+    events.push(segment("Ops", "2025-05-01T12:00:00Z", "2029-05-01", 1.0e6));
+    events.sort_by_key(|event| event.unlock_date.copied());
+    events
+}
+
+fn parts() -> impl Strategy<Value = Vec<Part>> {
+    let one = (0..NAMES.len(), 0_u16..700, 1_u8..6).prop_map(|(name, day, amount)| vec![Part { name, day, amount }]);
+    let series = (0..NAMES.len(), 0_u16..200, 1_u8..6, 1_u16..20, 7_u16..40)
+        .prop_map(|(name, day, amount, count, step)| (0..count).map(|k| Part { name, day: day + k * step, amount }).collect());
+    prop::collection::vec(prop_oneof![one, series], 1..6).prop_map(|all: Vec<Vec<Part>>| all.concat())
+}
+
+/// A schedule and a correction of it: some parts moved, resized, renamed, dropped, added; or another schedule.
+fn corrected() -> impl Strategy<Value = (Vec<Part>, Vec<Part>)> {
+    let edit = (0..6_u8, any::<prop::sample::Index>(), 1_u16..60, 1_u8..6);
+    prop_oneof![
+        3 => (parts(), prop::collection::vec(edit, 0..4)).prop_map(|(before, edits)| {
+            let mut after = before.clone();
+            for (what, index, days, amount) in edits {
+                let k = index.index(after.len().max(1));
+                let Some(part) = after.get(k).cloned() else { continue };
+                match what {
+                    0 => after[k].day += days,
+                    1 => after[k].amount = amount,
+                    2 => after.iter_mut().filter(|other| other.name == part.name).for_each(|other| other.day += days),
+                    3 => after.iter_mut().filter(|other| other.name == part.name).for_each(|other| other.amount *= 2),
+                    4 if after.len() > 1 => { after.remove(k); }
+                    _ => after.push(Part { day: part.day + days, ..part }),
+                }
+            }
+            (before, after)
+        }),
+        1 => (parts(), parts()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_schedule_does_not_differ_from_itself(schedule in parts(), seed in any::<u64>()) {
+        let events = build(&schedule);
+        let snapshot = known(&events);
+        prop_assert!(diff(&snapshot, &events).is_empty());
+        // Nor from itself in another order.
+        let mut shuffled = events;
+        let mut state = seed;
+        for k in (1..shuffled.len()).rev() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            shuffled.swap(k, usize::try_from(state >> 33).unwrap() % (k + 1));
+        }
+        let mut seen = diff(&snapshot, &shuffled);
+        seen.odd = RowAnomalies::default();
+        prop_assert!(seen.is_empty());
+    }
+
+    #[test]
+    fn a_price_is_never_a_change_of_the_schedule(schedule in parts(), price in 0.001_f64..1e4) {
+        let before = build(&schedule);
+        let mut after = before.clone();
+        for event in &mut after {
+            if let Maybe::Value(cliffs) = &mut event.cliff_unlocks {
+                cliffs.cliff_value = price.into();
+                cliffs.value_to_market_cap = price.into();
+                if let Maybe::Value(parts) = &mut cliffs.allocation_breakdown {
+                    for part in parts {
+                        part.cliff_value = price.into();
+                        part.reference_price = Maybe::Null;
+                    }
+                }
+            }
+        }
+        let seen = diff(&known(&before), &after);
+        prop_assert!(seen.changes.is_empty());
+        prop_assert!(seen.put.iter().all(|put| !put.is_new_version));
+        prop_assert_eq!(seen.put.len(), after.iter().filter(|event| event.cliff_unlocks.get().is_some()).count());
+    }
+
+    #[test]
+    fn a_diff_leads_from_one_schedule_to_the_other((before, after) in corrected()) {
+        let (before, after) = (build(&before), build(&after));
+        let settings = Settings { removal_confirmations: 1, ..Settings::default() };
+        let (snapshot, changes) = settle(known(&before), &after, &settings);
+        assert_same_facts(&snapshot, &after);
+        // Whatever differs is told, and told once.
+        let differs = before.len() != after.len()
+            || before.iter().zip(&after).any(|(a, b)| !unlock::same_schedule(a, b, 1e-9));
+        prop_assert_eq!(differs, !changes.is_empty(), "{:?}", changes.iter().map(|change| &change.summary).collect::<Vec<_>>());
+        prop_assert!(changes.len() <= 5);
+        prop_assert!(diff(&snapshot, &after).is_empty());
+        // With more proof asked for, the same end is reached.
+        let (snapshot, _) = settle(known(&before), &after, &Settings::default());
+        assert_same_facts(&snapshot, &after);
+    }
+
+    #[test]
+    fn the_order_of_an_answer_changes_nothing_that_is_told((before, after) in corrected()) {
+        let (snapshot, after) = (known(&build(&before)), build(&after));
+        let mut reversed = after.clone();
+        reversed.reverse();
+        let (mut one, mut other) = (diff(&snapshot, &after), diff(&snapshot, &reversed));
+        one.odd = RowAnomalies::default();
+        other.odd = RowAnomalies::default();
+        prop_assert_eq!(one, other);
+    }
+
+    #[test]
+    fn what_an_answer_leaves_out_is_not_gone_yet(schedule in parts(), left_out in prop::collection::vec(any::<prop::sample::Index>(), 1..30)) {
+        let before = build(&schedule);
+        let mut after = before.clone();
+        for index in left_out {
+            let k = index.index(after.len());
+            // The segment stays: without any, the answer would say nothing of segments.
+            if after[k].cliff_unlocks.get().is_some() {
+                after.remove(k);
+            }
+        }
+        let snapshot = known(&before);
+        let gone = before.len() - after.len();
+        let first = diff(&snapshot, &after);
+        prop_assert!(first.changes.is_empty() && first.put.is_empty() && first.removed.is_empty(), "{:?}", first.changes);
+        prop_assert_eq!(first.missing.len(), gone);
+        prop_assert!(first.missing.iter().all(|(_, count)| *count == 1));
+        // Proven, it is told once.
+        let (_, changes) = settle(snapshot, &after, &Settings::default());
+        prop_assert_eq!(changes.len(), usize::from(gone > 0), "{:?}", changes.iter().map(|change| &change.summary).collect::<Vec<_>>());
+    }
+}
+
+// Real corrections.
+
+#[derive(serde::Deserialize)]
+struct Version {
+    data: Vec<UnlockEvent>,
+}
+
+#[test]
+fn each_real_correction_is_told_in_at_most_two_changes_and_none_is_missed() {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("data/revisions");
+    let mut corrections = 0;
+    for entry in std::fs::read_dir(folder).expect("the bundled revisions") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "jsonl") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("text");
+        let versions: Vec<Version> = text.lines().map(|line| serde_json::from_str(line).expect("a version")).collect();
+        for two in versions.windows(2) {
+            let changes = told(&two[0].data, &two[1].data);
+            let said: Vec<&str> = changes.iter().map(|change| change.summary.as_str()).collect();
+            assert!((1..=2).contains(&changes.len()), "{}: {said:?}", path.display());
+            corrections += 1;
+        }
+    }
+    assert_eq!(corrections, 71);
+}

@@ -1,0 +1,311 @@
+//! Unlock events: which event is which, what is proven, what is written.
+//!
+//! Tranches are linked by `link`; `matching` turns the links into events that keep their keys. A record that no tranche leads away
+//! from has vanished and needs proof. Each change of `changes` knows the events that it touches: what touches an unproven removal
+//! waits with it, and so does what shares an event with that, since an event is written whole or not at all.
+
+mod matching;
+mod same;
+
+use std::collections::{HashMap, HashSet};
+
+use self::{
+    matching::{EventMatches, WaitingEvents, match_events, wait_with},
+    same::{event_put, has_linear, linear_is_covered},
+};
+use super::{
+    Absence, DateWindow, Diff, KeyAllocator, RowAnomalies, Settings,
+    changes::{ChangeSubject, ExplainedChange, ScheduleComparison, explain_changes},
+    date_key,
+    link::{TrancheLinks, link},
+    tranche::{Tranche, take_apart},
+};
+use model::{
+    change::{Change, ChangeKind},
+    format,
+    rows::Put,
+    supply::{Record, RecordKey, Resource, Timestamp, TokenId, Tracked},
+    wire::UnlockEvent,
+};
+
+#[cfg(test)]
+pub(super) use same::same_schedule;
+
+/// Coming records that must vanish at once, and be more than half of all coming ones, before the answer is doubted.
+const HOLD_AT_LEAST: usize = 3;
+
+/// What a complete answer changes in the unlock events of a token.
+///
+/// `before` is the snapshot (records of other resources in it are ignored), `missing` what earlier answers left out, `after` the
+/// whole answer for `window`, `now` the time of the poll. An empty answer never empties a snapshot: it is held.
+#[must_use]
+pub fn diff_unlocks(
+    token: &TokenId,
+    before: &[Tracked],
+    missing: &[(RecordKey, u32)],
+    after: &[UnlockEvent],
+    settings: &Settings,
+    window: &DateWindow,
+    now: Timestamp,
+) -> Diff {
+    let (new_rows, odd) = tidy(after);
+    let known = known_events(before, after, window);
+    let old_rows: Vec<&UnlockEvent> = known.iter().map(|(_, event)| *event).collect();
+    let absence = Absence::new(missing, settings);
+    if new_rows.is_empty() {
+        let missing: Vec<(RecordKey, u32)> = known.iter().map(|(key, _)| absence.counted(key)).collect();
+        return Diff { held: !missing.is_empty(), missing, odd, ..Diff::default() };
+    }
+
+    let covered = linear_is_covered(&old_rows, &new_rows, settings.tolerance);
+    let newly_covered = covered && !old_rows.is_empty() && old_rows.iter().all(|event| event.linear_unlocks.is_absent());
+    let with_linear = covered && !newly_covered;
+    let mut old = take_apart(&old_rows, with_linear);
+    let new = take_apart(&new_rows, with_linear);
+    let links = link(&mut old, &new, settings.tolerance);
+    let matches = match_events(&old_rows, &new_rows, &old, &new, &links);
+    let vanished = VanishedEvents::of(&old_rows, &old, &links, &matches, with_linear);
+    if vanished.must_be_held(&known, &absence, now) {
+        let missing = vanished.doubtful.iter().map(|row| absence.counted(known[*row].0)).collect();
+        return Diff { held: true, missing, odd, ..Diff::default() };
+    }
+
+    let unproven: HashSet<usize> = vanished.doubtful.iter().copied().filter(|row| !absence.is_proven(known[*row].0)).collect();
+    let explained = explain_changes(&ScheduleComparison {
+        token,
+        old_rows: &old_rows,
+        new_rows: &new_rows,
+        old: &old,
+        new: &new,
+        links: &links,
+        new_of_old: &matches.new_of_old,
+        old_of_new: &matches.old_of_new,
+        vanished: &vanished.all,
+        unproven: &unproven,
+        tolerance: settings.tolerance,
+        now,
+    });
+    let waiting = wait_with(&explained, &unproven, &matches);
+
+    let mut diff = Diff { odd, ..Diff::default() };
+    let mut new_keys: HashMap<usize, RecordKey> = HashMap::new();
+    let mut keys = KeyAllocator::taken(before.iter().filter(|t| t.record.resource() == Resource::Unlock).map(|t| &t.key));
+    for (row, event) in new_rows.iter().enumerate().filter(|(row, _)| !waiting.new.contains(row)) {
+        let (key, put) = match matches.old_of_new[row] {
+            Some(old_row) => {
+                let (key, before) = known[old_row];
+                (key.clone(), event_put(key, before, event, with_linear || newly_covered, settings.tolerance))
+            }
+            None => {
+                let key = keys.fresh(&key_text(event));
+                (key.clone(), Some(new_put(key, event)))
+            }
+        };
+        new_keys.insert(row, key);
+        diff.put.extend(put);
+    }
+    vanished.remove_or_count(&mut diff, &known, &absence, &unproven, &waiting);
+    // What this answer does not speak of keeps the count that it had.
+    let spoken_of: HashSet<&RecordKey> =
+        known.iter().zip(&vanished.uncovered).filter(|(_, uncovered)| !**uncovered).map(|((key, _), _)| *key).collect();
+    let exists: HashSet<&RecordKey> = before.iter().map(|tracked| &tracked.key).collect();
+    diff.missing.extend(missing.iter().filter(|(key, _)| exists.contains(key) && !spoken_of.contains(key)).cloned());
+
+    diff.changes.extend(explained.into_iter().filter(|found| !waiting.touches(found)).map(|found| {
+        let ExplainedChange { mut change, subject, .. } = found;
+        change.key = subject.and_then(|subject| match subject {
+            ChangeSubject::New(row) => new_keys.get(&row).cloned(),
+            ChangeSubject::Old(row) => Some(known[row].0.clone()),
+        });
+        change
+    }));
+    // A record without tranches that is proven gone belongs to no series; it is a change by itself.
+    let without_tranches = vanished.doubtful.iter().filter(|row| vanished.parts[**row] == 0 && !unproven.contains(row));
+    diff.changes.extend(without_tranches.map(|row| removed_event(token, known[*row])));
+    diff
+}
+
+/// The events before that the answer speaks of.
+fn known_events<'a>(before: &'a [Tracked], after: &[UnlockEvent], window: &DateWindow) -> Vec<(&'a RecordKey, &'a UnlockEvent)> {
+    // A source may answer more than it was asked for: what it says of other days is compared, what it leaves out of them is not.
+    let beyond: HashSet<Timestamp> =
+        after.iter().filter_map(|event| event.unlock_date.copied()).filter(|at| !window.contains(Some(*at))).collect();
+    let is_asked = |at: Option<Timestamp>| window.contains(at) || at.is_some_and(|at| beyond.contains(&at));
+    before
+        .iter()
+        .filter_map(|tracked| match &tracked.record {
+            Record::Unlock(event) if is_asked(event.unlock_date.copied()) => Some((&tracked.key, &**event)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Events that the answer leaves out, by index.
+struct VanishedEvents {
+    /// All of them.
+    all: Vec<usize>,
+    /// Those that need proof. The others are accounted for by tranches that live on elsewhere in this very answer.
+    doubtful: Vec<usize>,
+    /// Of each event before, how many tranches it had.
+    parts: Vec<usize>,
+    /// Of each event before, whether the answer does not speak of it: it has only linear segments, and the answer has none.
+    uncovered: Vec<bool>,
+}
+
+impl VanishedEvents {
+    fn of(
+        old_rows: &[&UnlockEvent],
+        old: &[Tranche<'_>],
+        links: &TrancheLinks,
+        matches: &EventMatches,
+        with_linear: bool,
+    ) -> Self {
+        let mut parts = vec![0_usize; old_rows.len()];
+        for tranche in old {
+            parts[tranche.row] += 1;
+        }
+        let mut has_gone_part = vec![false; old_rows.len()];
+        for i in &links.gone {
+            has_gone_part[old[*i].row] = true;
+        }
+        let uncovered: Vec<bool> =
+            old_rows.iter().zip(&parts).map(|(event, parts)| !with_linear && *parts == 0 && has_linear(event)).collect();
+        let all: Vec<usize> = (0..old_rows.len()).filter(|row| matches.new_of_old[*row].is_none() && !uncovered[*row]).collect();
+        let doubtful = all.iter().copied().filter(|row| parts[*row] == 0 || has_gone_part[*row]).collect();
+        Self { all, doubtful, parts, uncovered }
+    }
+
+    /// Whether most of what is to come vanished, and was not yet confirmed once more than a removal needs.
+    fn must_be_held(&self, known: &[(&RecordKey, &UnlockEvent)], absence: &Absence<'_>, now: Timestamp) -> bool {
+        let is_coming = |row: usize| known[row].1.interval().is_none_or(|interval| !interval.has_passed(now));
+        let coming = (0..known.len()).filter(|row| is_coming(*row) && !self.uncovered[*row]).count();
+        let gone: Vec<usize> = self.doubtful.iter().copied().filter(|row| is_coming(*row)).collect();
+        gone.len() >= HOLD_AT_LEAST
+            && gone.len() * 2 > coming
+            && gone.iter().any(|row| absence.count(known[*row].0) <= absence.needed)
+    }
+
+    /// Removes what is proven gone, and counts the absence of what is not or has to wait.
+    fn remove_or_count(
+        &self,
+        diff: &mut Diff,
+        known: &[(&RecordKey, &UnlockEvent)],
+        absence: &Absence<'_>,
+        unproven: &HashSet<usize>,
+        waiting: &WaitingEvents,
+    ) {
+        for row in &self.all {
+            let key = known[*row].0;
+            if unproven.contains(row) {
+                diff.missing.push(absence.counted(key));
+            } else if !waiting.old.contains(row) {
+                diff.removed.push(key.clone());
+            } else if self.doubtful.binary_search(row).is_ok() {
+                diff.missing.push(absence.counted(key));
+            }
+        }
+    }
+}
+
+/// The change that says that an event without tranches is gone.
+fn removed_event(token: &TokenId, (key, event): (&RecordKey, &UnlockEvent)) -> Change {
+    let mut change = Change::of(ChangeKind::Removed, Resource::Unlock, token);
+    change.key = Some(key.clone());
+    change.old = Some(Record::Unlock(Box::new(event.clone())));
+    change.summary = match event.unlock_date.copied() {
+        Some(at) => format!("removed: the event of {}", format::day(at)),
+        None => "removed: an event without a date".to_owned(),
+    };
+    change
+}
+
+/// Keys for the events of a token whose schedule is read for the first time. This is no change.
+///
+/// `before` holds what stood in for the schedule until now: the token's next event, as another endpoint had it. That event keeps its
+/// key, so that an alert about it goes on: it is the event at the same instant, else the first one that has not passed at `now`.
+#[must_use]
+pub fn baseline_unlocks(before: &[Tracked], after: &[UnlockEvent], now: Timestamp) -> Vec<Put> {
+    let (rows, _) = tidy(after);
+    let mut stand_ins: Vec<(&RecordKey, Option<Timestamp>, bool)> = before
+        .iter()
+        .filter_map(|tracked| match &tracked.record {
+            Record::Unlock(event) => {
+                let has_passed = event.interval().is_some_and(|interval| interval.has_passed(now));
+                Some((&tracked.key, event.unlock_date.copied(), has_passed))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut kept: Vec<Option<&RecordKey>> = rows
+        .iter()
+        .map(|event| {
+            let same = stand_ins.iter().position(|(_, date, _)| date.is_some() && *date == event.unlock_date.copied())?;
+            Some(stand_ins.remove(same).0)
+        })
+        .collect();
+    if let Some((key, ..)) = stand_ins.into_iter().find(|(_, _, has_passed)| !has_passed)
+        && let Some(next) = rows.iter().position(|event| event.interval().is_some_and(|interval| !interval.has_passed(now)))
+        && let Some(place @ None) = kept.get_mut(next)
+    {
+        *place = Some(key);
+    }
+    let mut keys = KeyAllocator::taken(before.iter().map(|tracked| &tracked.key));
+    rows.into_iter()
+        .zip(kept)
+        .map(|(event, kept)| new_put(kept.cloned().unwrap_or_else(|| keys.fresh(&key_text(event))), event))
+        .collect()
+}
+
+/// Keys for events that came into sight because more days were asked for than before. Nothing was added, so there is no change.
+#[must_use]
+pub fn newly_visible(before: &[Tracked], seen: &[UnlockEvent]) -> Vec<Put> {
+    let (rows, _) = tidy(seen);
+    let mut keys = KeyAllocator::taken(before.iter().map(|tracked| &tracked.key));
+    rows.into_iter().map(|event| new_put(keys.fresh(&key_text(event)), event)).collect()
+}
+
+fn new_put(key: RecordKey, event: &UnlockEvent) -> Put {
+    Put { key, record: Record::Unlock(Box::new(event.clone())), is_new_version: true }
+}
+
+/// The rows without repeats, in the order of time; rows of one instant in an order that does not depend on that of the answer.
+fn tidy(after: &[UnlockEvent]) -> (Vec<&UnlockEvent>, RowAnomalies) {
+    let mut odd = RowAnomalies::default();
+    for two in after.windows(2) {
+        if let (Some(a), Some(b)) = (two[0].unlock_date.copied(), two[1].unlock_date.copied())
+            && a > b
+        {
+            odd.reordered += 1;
+        }
+    }
+    let mut rows: Vec<&UnlockEvent> = after.iter().collect();
+    rows.sort_by_key(|event| (event.unlock_date.is_absent(), event.unlock_date.copied()));
+    let mut tidy: Vec<&UnlockEvent> = Vec::with_capacity(rows.len());
+    for group in rows.chunk_by(|a, b| a.unlock_date.copied() == b.unlock_date.copied()) {
+        if let [event] = group {
+            tidy.push(event);
+            continue;
+        }
+        let mut texts: Vec<(String, &UnlockEvent)> =
+            group.iter().map(|event| (serde_json::to_string(event).unwrap_or_default(), *event)).collect();
+        texts.sort_by(|a, b| a.0.cmp(&b.0));
+        for (k, (text, event)) in texts.iter().enumerate() {
+            if k > 0 && texts[k - 1].0 == *text {
+                odd.duplicates += 1;
+            } else {
+                tidy.push(event);
+            }
+        }
+    }
+    (tidy, odd)
+}
+
+/// The key of an event that is new and has its date for itself.
+#[must_use]
+pub fn event_key(event: &UnlockEvent) -> RecordKey {
+    key_text(event).into()
+}
+
+fn key_text(event: &UnlockEvent) -> String {
+    date_key(event.unlock_date.copied())
+}

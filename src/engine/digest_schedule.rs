@@ -1,0 +1,198 @@
+//! When a digest is due: a wall-clock time of a zone, on all days or some. Pure.
+
+use chrono::TimeDelta;
+use jiff::{ToSpan, civil::Weekday, tz::TimeZone};
+
+use crate::{
+    route::interval::{days_of_week, time_of_day},
+    slot,
+};
+use model::{
+    config,
+    supply::{ReceiverName, Timestamp},
+};
+
+/// How far a digest looks ahead unless its receiver says otherwise.
+pub const AHEAD: TimeDelta = TimeDelta::days(7);
+
+/// The longest from one slot of a digest to the next.
+pub const LOOK_BACK: TimeDelta = TimeDelta::days(LOOK_BACK_DAYS);
+
+/// Days that are looked back for the last slot: a week and a day hold one of each.
+const LOOK_BACK_DAYS: i64 = 8;
+
+/// When a receiver gets its digest, and how far it looks ahead.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    minute: u16,
+    days: Vec<Weekday>,
+    zone: TimeZone,
+    /// How far it looks ahead.
+    pub ahead: TimeDelta,
+}
+
+/// What is wrong with a `digest`: its key, the message, the advice.
+pub type Wrong = (&'static str, String, String);
+
+impl Schedule {
+    /// Reads `digest` of a receiver.
+    ///
+    /// # Errors
+    /// The first thing that is wrong in it.
+    pub fn of(config: &config::DigestSettings) -> Result<Self, Wrong> {
+        let minute = time_of_day(&config.at).filter(|minute| *minute < 24 * 60).ok_or_else(|| {
+            let message = if config.at.is_empty() {
+                "a digest needs the time of day `at` which it is sent".to_owned()
+            } else {
+                format!("{:?} is no time of day", config.at)
+            };
+            ("at", message, "write it like at = \"08:00\"".to_owned())
+        })?;
+        let days = days_of_week(&config.days).map_err(|index| {
+            let text = config.days.get(index).map_or("", String::as_str);
+            (
+                "days",
+                format!("{text:?} names no days of the week"),
+                "write it like days = [\"mon:fri\"] or [\"mon\", \"thu\"]".to_owned(),
+            )
+        })?;
+        let name = config.timezone.as_deref().unwrap_or("UTC");
+        let zone = slot::zone(name).map_err(|_| {
+            let advice = "write an IANA name such as \"UTC\" or \"Europe/Paris\"".to_owned();
+            ("timezone", format!("{name:?} is no time zone"), advice)
+        })?;
+        Ok(Self { minute, days, zone, ahead: config.ahead.map_or(AHEAD, config::Span::delta) })
+    }
+
+    /// The last slot at or before `now`: one on each of its days, whatever daylight saving does to that day. A time that the clock
+    /// skips is the time after the gap; one that it shows twice is the first.
+    #[must_use]
+    pub fn last(&self, now: Timestamp) -> Option<Timestamp> {
+        (0..=LOOK_BACK_DAYS).find_map(|back| self.slot(now, -back).filter(|slot| *slot <= now))
+    }
+
+    /// The first slot after `now`.
+    #[must_use]
+    pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
+        (-1..=LOOK_BACK_DAYS).find_map(|ahead| self.slot(now, ahead).filter(|slot| *slot > now))
+    }
+
+    /// The slot on the day so many days from that of `now`; none where that is none of its days.
+    fn slot(&self, now: Timestamp, days: i64) -> Option<Timestamp> {
+        let there = jiff::Timestamp::from_millisecond(now.timestamp_millis()).ok()?.to_zoned(self.zone.clone());
+        let date = there.date().checked_add(days.days()).ok()?;
+        if !self.days.contains(&date.weekday()) {
+            return None;
+        }
+        let (hour, minute) = (i8::try_from(self.minute / 60).ok()?, i8::try_from(self.minute % 60).ok()?);
+        let slot = date.at(hour, minute, 0, 0).to_zoned(self.zone.clone()).ok()?;
+        Timestamp::from_timestamp_millis(slot.timestamp().as_millisecond())
+    }
+}
+
+/// The digest of one receiver.
+#[derive(Clone, Debug)]
+pub struct DigestPlan {
+    /// Whose.
+    pub receiver: ReceiverName,
+    /// When.
+    pub schedule: Schedule,
+    /// When, in words: `08:00 Europe/Paris, mon:fri`.
+    pub words: String,
+}
+
+/// The digests of a config, in the order of its receivers.
+///
+/// # Errors
+/// What is wrong with the first that is wrong; the check of the config finds it with its place.
+pub fn plans(receivers: &[config::ReceiverSettings]) -> Result<Vec<DigestPlan>, String> {
+    let with_digest = receivers.iter().filter_map(|receiver| Some((receiver, receiver.digest.as_ref()?)));
+    with_digest
+        .map(|(receiver, digest)| {
+            let schedule = Schedule::of(digest)
+                .map_err(|(key, message, _)| format!("the digest of receiver {:?}: {key}: {message}", receiver.name))?;
+            let days = if digest.days.is_empty() { String::new() } else { format!(", {}", digest.days.join(" ")) };
+            let words = format!("{} {}{days}", digest.at, digest.timezone.as_deref().unwrap_or("UTC"));
+            Ok(DigestPlan { receiver: ReceiverName::from(receiver.name.as_str()), schedule, words })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> Timestamp {
+        model::wire::parse_timestamp(text).expect("a time")
+    }
+
+    fn schedule(at: &str, days: &[&str], timezone: &str) -> Schedule {
+        let days = days.iter().map(|day| (*day).to_owned()).collect();
+        let config = config::DigestSettings { at: at.into(), days, timezone: Some(timezone.into()), ahead: None };
+        Schedule::of(&config).expect("a schedule")
+    }
+
+    /// The slots that a look every five minutes finds.
+    fn slots(schedule: &Schedule, from: &str, to: &str) -> Vec<String> {
+        let mut slots: Vec<Timestamp> = Vec::new();
+        let mut now = time(from);
+        let mut last = schedule.last(now);
+        while now < time(to) {
+            now += TimeDelta::minutes(5);
+            let slot = schedule.last(now);
+            if slot > last {
+                slots.extend(slot);
+                last = slot;
+            }
+        }
+        slots.iter().map(|slot| slot.format("%d %H:%M").to_string()).collect()
+    }
+
+    #[test]
+    fn a_digest_comes_once_a_day_at_its_wall_clock_time_also_when_clocks_change() {
+        let morning = schedule("08:00", &[], "Europe/Paris");
+        assert_eq!(slots(&morning, "2026-03-27T12:00:00Z", "2026-03-30T12:00:00Z"), ["28 07:00", "29 06:00", "30 06:00"]);
+        let skipped = schedule("02:30", &[], "Europe/Paris");
+        assert_eq!(slots(&skipped, "2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z"), ["29 01:30", "30 00:30"]);
+        let twice = schedule("02:30", &[], "Europe/Paris");
+        assert_eq!(slots(&twice, "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z"), ["25 00:30", "26 01:30"]);
+    }
+
+    #[test]
+    fn the_next_digest_is_the_one_that_comes() {
+        for (of, from) in [
+            (schedule("08:00", &[], "Europe/Paris"), "2026-03-27T12:00:00Z"),
+            (schedule("02:30", &[], "Europe/Paris"), "2026-10-24T12:00:00Z"),
+            (schedule("23:45", &["sun"], "America/New_York"), "2026-03-06T00:00:00Z"),
+            (schedule("00:10", &["mon"], "Pacific/Auckland"), "2026-09-25T00:00:00Z"),
+        ] {
+            let mut now = time(from);
+            for _ in 0..6 {
+                let next = of.next(now).expect("a slot");
+                assert!(next > now && next - now <= TimeDelta::days(8));
+                assert_eq!(of.last(next - TimeDelta::seconds(1)), of.last(now), "nothing lies between");
+                assert_eq!(of.last(next), Some(next));
+                now = next;
+            }
+        }
+    }
+
+    #[test]
+    fn a_digest_keeps_to_its_days() {
+        let weekly = schedule("18:00", &["mon", "thu:fri"], "UTC");
+        assert_eq!(
+            slots(&weekly, "2026-03-08T00:00:00Z", "2026-03-16T23:00:00Z"),
+            ["09 18:00", "12 18:00", "13 18:00", "16 18:00"]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_digest_is_told_by_key() {
+        let key = |config: config::DigestSettings| Schedule::of(&config).expect_err("wrong").0;
+        let good = config::DigestSettings { at: "08:00".into(), ..config::DigestSettings::default() };
+        assert_eq!(key(config::DigestSettings::default()), "at");
+        assert_eq!(key(config::DigestSettings { at: "24:00".into(), ..good.clone() }), "at");
+        assert_eq!(key(config::DigestSettings { days: vec!["someday".into()], ..good.clone() }), "days");
+        assert_eq!(key(config::DigestSettings { timezone: Some("Paris".into()), ..good }), "timezone");
+    }
+}

@@ -1,0 +1,75 @@
+//! Alerts and bodies of notifications before anything is known of them but what they are about.
+
+use std::collections::BTreeMap;
+
+use chrono::SecondsFormat;
+
+use model::{
+    alert::{Alert, AlertBody, AlertState, AlertStatus, Labels, SourceBody, TokenBody},
+    supply::{AlertId, RuleId, Timestamp, Token},
+};
+
+/// An alert of which nothing but its identity is known yet.
+pub fn blank(rule: RuleId, name: &str, subject: String, state: AlertState, now: Timestamp) -> Alert {
+    Alert {
+        id: AlertId::from(""),
+        rule,
+        name: name.to_owned(),
+        subject,
+        episode: 0,
+        state,
+        resolution: None,
+        token: None,
+        resource: None,
+        key: None,
+        level: None,
+        labels: Labels::new(),
+        former_labels: Vec::new(),
+        annotations: BTreeMap::new(),
+        told: Vec::new(),
+        leads: Vec::new(),
+        members: Vec::new(),
+        active_at: now,
+        starts_at: None,
+        ends_at: None,
+        false_since: None,
+        due: None,
+        recheck_at: None,
+        updated_at: now,
+    }
+}
+
+/// What is told of an alert that is about no record.
+pub fn plain_body(alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody {
+    AlertBody {
+        id: alert.id.clone(),
+        rule: alert.name.clone(),
+        status,
+        reason: reason.to_owned(),
+        labels: alert.labels.clone(),
+        former_labels: alert.former_labels.clone(),
+        annotations: alert.annotations.clone(),
+        starts_at: alert.starts_at.unwrap_or(now),
+        ends_at: alert.ends_at,
+        token: None,
+        resource: None,
+        record: None,
+        change: None,
+        days_until: None,
+        when: None,
+        lead: None,
+        event: None,
+        series: Vec::new(),
+        source: SourceBody::default(),
+    }
+}
+
+/// A token as messages show it.
+pub fn token_body(token: &Token) -> TokenBody {
+    TokenBody { id: token.id.as_str().to_owned(), name: token.name().to_owned(), symbol: token.symbol().to_owned() }
+}
+
+/// An instant in subjects and transitions: `2026-03-16T01:00:00Z`.
+pub(super) fn iso(at: Timestamp) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}

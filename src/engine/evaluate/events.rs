@@ -1,0 +1,96 @@
+//! Rules on what happens once: a burn, a buyback or a round that is new, and changes. Such an alert has no end.
+
+use std::collections::HashMap;
+
+use super::{
+    RuleEval, TokenFacts, blank, iso,
+    lifecycle::{AlertLifecycle, AlertSubject as _},
+    subject::RecordSubject,
+};
+use model::{
+    alert::{Alert, AlertState, NotificationKind, alert_id},
+    change::{Change, ChangeKind},
+    supply::{RecordKey, Resource, Tracked},
+};
+use rules::Truth;
+
+impl AlertLifecycle<'_> {
+    /// Burns, buybacks and rounds that are new, by one rule.
+    pub(super) fn arrivals<R: RuleEval>(&mut self, rule: &R, facts: &TokenFacts<'_>, resource: Resource) {
+        let since = rule.terms().since;
+        for tracked in facts.added.iter().filter(|tracked| tracked.record.resource() == resource) {
+            // What has no date cannot be said to be old.
+            let is_old = |start| self.now.signed_duration_since(start) > since;
+            if tracked.record.interval().is_some_and(|interval| is_old(interval.start)) {
+                continue;
+            }
+            let subject = RecordSubject::of(facts, Some(tracked));
+            let name = format!("{resource}/{}/{}", facts.token.id, tracked.key);
+            self.event(rule, subject, name, resource, Some(tracked.key.clone()), "added");
+        }
+    }
+
+    /// The changes of one resource, by one rule.
+    pub(super) fn changes<R: RuleEval>(
+        &mut self,
+        rule: &R,
+        facts: &TokenFacts<'_>,
+        resource: Resource,
+        kind: Option<ChangeKind>,
+    ) {
+        let polled_at = iso(facts.polled_at(resource).unwrap_or(self.now));
+        let mut ordinals: HashMap<_, u32> = HashMap::new();
+        for change in facts.changes.iter().filter(|change| change.resource == Some(resource)) {
+            // Counted over all changes, not only over those that match, so that the subject depends on the poll alone.
+            let ordinal = ordinals.entry((change.kind, change.key.as_ref())).or_default();
+            *ordinal += 1;
+            if kind.is_some_and(|kind| kind != change.kind) {
+                continue;
+            }
+            let key = change.key.as_ref().map_or("series", RecordKey::as_str);
+            let record = record_of(change);
+            let subject = RecordSubject { change: Some(change), ..RecordSubject::of(facts, record.as_ref()) };
+            let name = format!("change/{}/{resource}/{}/{key}/{polled_at}#{ordinal}", facts.token.id, change.kind);
+            self.event(rule, subject, name, resource, change.key.clone(), change.kind.as_str());
+        }
+    }
+
+    /// Something that happens once.
+    fn event<R: RuleEval>(
+        &mut self,
+        rule: &R,
+        subject: RecordSubject<'_>,
+        name: String,
+        resource: Resource,
+        key: Option<RecordKey>,
+        reason: &str,
+    ) {
+        let terms = rule.terms();
+        let scope = subject.scope(self.now);
+        if !rule.covers(&scope) || rule.holds(&scope) != Truth::True {
+            return;
+        }
+        self.transitions.matched(terms.id, self.now);
+        let mut alert = Alert {
+            // Its subject happens once, so there is no second episode to ask for.
+            id: alert_id(terms.id, &name, 1),
+            episode: 1,
+            token: Some(subject.facts.token.id.clone()),
+            resource: Some(resource),
+            key,
+            starts_at: Some(self.now),
+            level: rule.level(&scope),
+            due: subject.record.and_then(|tracked| tracked.record.interval()),
+            ..blank(terms.id.clone(), terms.name, name, AlertState::Event, self.now)
+        };
+        self.render(rule, subject, &mut alert);
+        self.notify(&terms, subject, alert, false, NotificationKind::Event, "event".to_owned(), reason);
+    }
+}
+
+/// What a change is about: the record after it; before it, where it is gone.
+pub(crate) fn record_of(change: &Change) -> Option<Tracked> {
+    let record = change.new.as_ref().or(change.old.as_ref())?;
+    let key = change.key.clone().unwrap_or_else(|| "series".into());
+    Some(Tracked { key, record: record.clone() })
+}

@@ -1,0 +1,117 @@
+//! A rule's `limit`: what one cycle tells of it, over all of its batches, and the one summary of what was left out.
+
+use std::collections::BTreeMap;
+
+use super::{
+    RuleTerms, blank, iso, plain_body,
+    transition::{AlertTransition, QueuedNotification, Transitions, Urgency, add_receivers},
+};
+use model::{
+    alert::{AlertState, AlertStatus, Labels, NotificationKind, alert_id},
+    supply::{ReceiverName, RuleId, Timestamp},
+};
+
+/// Tokens that a summary names.
+const TOKENS_IN_SUMMARY: usize = 20;
+
+/// What the rules with a `limit` told and left out so far in one cycle.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    rules: BTreeMap<RuleId, LimitCount>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct LimitCount {
+    name: String,
+    limit: u32,
+    told: usize,
+    left_out: u32,
+    /// What all that was left out has in common.
+    labels: Option<Labels>,
+    receivers: Vec<ReceiverName>,
+    tokens: Vec<String>,
+}
+
+impl Limits {
+    /// Keeps what a rule tells within its `limit`: the most urgent stay, the others are recorded, told to nobody, and counted. Ends
+    /// are always told.
+    pub(super) fn keep(&mut self, terms: &RuleTerms<'_>, transitions: &mut Transitions) {
+        let Some(limit) = terms.limit else { return };
+        let alerts = &transitions.alerts;
+        let alert_of = |queued: &QueuedNotification| alerts.get(queued.alert).map(|transition| &transition.alert);
+        let is_counted = |queued: &QueuedNotification| {
+            queued.kind != NotificationKind::Resolved && alert_of(queued).is_some_and(|alert| alert.rule == *terms.id)
+        };
+        let all = std::mem::take(&mut transitions.notifications);
+        let (mut counted, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_counted);
+        let subject = |queued: &QueuedNotification| alert_of(queued).map(|alert| alert.subject.as_str());
+        counted.sort_by(|a, b| a.urgency.cmp(&b.urgency).then_with(|| subject(a).cmp(&subject(b))));
+        let count = self.rules.entry(terms.id.clone()).or_default();
+        (count.name, count.limit) = (terms.name.to_owned(), limit);
+        let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(count.told);
+        let left_out = counted.split_off(room.min(counted.len()));
+        count.told += counted.len();
+        for queued in &left_out {
+            count.add(queued);
+        }
+        transitions.left_out = transitions.left_out.saturating_add(u32::try_from(left_out.len()).unwrap_or(u32::MAX));
+        transitions.notifications = others;
+        transitions.notifications.extend(counted);
+    }
+
+    /// Ends the cycle of `now`: for each rule that left something out, one alert with the labels that all of it has in common, to all
+    /// who would have been told.
+    pub fn summaries(self, now: Timestamp) -> Transitions {
+        let mut transitions = Transitions::default();
+        for (rule, count) in self.rules.into_iter().filter(|(_, count)| count.left_out > 0) {
+            let subject = format!("limit/{rule}/{}", iso(now));
+            let mut alert = blank(rule, &count.name, subject, AlertState::Event, now);
+            let LimitCount { name, limit, left_out, labels, mut receivers, mut tokens, .. } = count;
+            alert.labels = labels.unwrap_or_default();
+            alert.labels.insert("alertname".to_owned(), name.clone());
+            let alerts = if left_out == 1 { "alert" } else { "alerts" };
+            alert.annotations.insert(
+                "summary".to_owned(),
+                format!("{name}: {left_out} more {alerts} left out by limit = {limit}; see `cliffwatch alerts --rule {name}`"),
+            );
+            let more = if tokens.len() > TOKENS_IN_SUMMARY { ", …" } else { "" };
+            tokens.truncate(TOKENS_IN_SUMMARY);
+            if !tokens.is_empty() {
+                alert.annotations.insert("description".to_owned(), format!("Left out: {}{more}.", tokens.join(", ")));
+            }
+            alert.starts_at = Some(now);
+            alert.episode = 1;
+            alert.id = alert_id(&alert.rule, &alert.subject, 1);
+            add_receivers(&mut alert.told, &receivers);
+            let body = plain_body(&alert, AlertStatus::Firing, "limit", now);
+            transitions.notifications.push(QueuedNotification {
+                alert: transitions.alerts.len(),
+                kind: NotificationKind::Event,
+                transition: "event".to_owned(),
+                receivers: std::mem::take(&mut receivers),
+                body,
+                urgency: Urgency::UNDATED,
+            });
+            transitions.alerts.push(AlertTransition { alert, is_opening: false });
+        }
+        transitions
+    }
+}
+
+impl LimitCount {
+    fn add(&mut self, queued: &QueuedNotification) {
+        let labels = &queued.body.labels;
+        match &mut self.labels {
+            None => self.labels = Some(labels.clone()),
+            Some(common) => common.retain(|name, value| labels.get(name) == Some(value)),
+        }
+        self.left_out = self.left_out.saturating_add(1);
+        add_receivers(&mut self.receivers, &queued.receivers);
+        if let Some(token) = &queued.body.token
+            && self.tokens.len() <= TOKENS_IN_SUMMARY
+            && !self.tokens.contains(&token.symbol)
+        {
+            self.tokens.push(token.symbol.clone());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A rule as the evaluation sees it: its plain terms, and what it says of a scope.
+
+use chrono::TimeDelta;
+
+use crate::route::RouteTree;
+use model::{
+    alert::Labels,
+    supply::{Interval, ReceiverName, RuleId, Timestamp, Token},
+};
+use rules::{Lead, On, Rendered, Rule, Scope, Truth};
+
+/// What the evaluation asks a rule. Tests have a rule of their own.
+pub trait RuleEval {
+    fn terms(&self) -> RuleTerms<'_>;
+    fn covers(&self, scope: &Scope<'_>) -> bool;
+    fn holds(&self, scope: &Scope<'_>) -> Truth;
+    fn clears(&self, scope: &Scope<'_>) -> bool;
+    fn level(&self, scope: &Scope<'_>) -> Option<u32>;
+    fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered;
+    /// Whether it may let in anything of this token at all.
+    fn lets_in(&self, _token: &Token) -> bool {
+        true
+    }
+}
+
+/// The plain terms of a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleTerms<'a> {
+    pub id: &'a RuleId,
+    pub name: &'a str,
+    pub on: On,
+    pub within: &'a [Lead],
+    pub since: TimeDelta,
+    pub hold: TimeDelta,
+    pub keep_firing_for: TimeDelta,
+    pub limit: Option<u32>,
+    pub receivers: &'a [ReceiverName],
+    pub expires: Option<Timestamp>,
+    pub is_clock_dependent: bool,
+    /// Days before a record's time at which its truth may turn.
+    pub edges: &'a [f64],
+}
+
+impl RuleTerms<'_> {
+    /// Whether the rule is at work: not past its `expires`.
+    pub fn is_awake(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|at| now < at)
+    }
+
+    /// Who is notified: those whom the rule names, as far as they exist, else those whom the labels lead to.
+    pub fn audience(&self, routes: &RouteTree, labels: &Labels) -> Vec<ReceiverName> {
+        let mut named = Vec::new();
+        for receiver in self.receivers.iter().filter(|receiver| routes.knows(receiver)) {
+            if !named.contains(receiver) {
+                named.push(receiver.clone());
+            }
+        }
+        if named.is_empty() { routes.route(labels) } else { named }
+    }
+
+    /// All lead times that hold, as the rule writes them.
+    pub(super) fn leads(&self, interval: Option<Interval>, now: Timestamp) -> Vec<String> {
+        let Some(interval) = interval else { return Vec::new() };
+        self.within.iter().filter(|lead| interval.is_within(now, lead.span)).map(|lead| lead.text.clone()).collect()
+    }
+}
+
+impl RuleEval for Rule {
+    fn terms(&self) -> RuleTerms<'_> {
+        RuleTerms {
+            id: &self.id,
+            name: &self.name,
+            on: self.on,
+            within: &self.within,
+            since: self.since,
+            hold: self.hold,
+            keep_firing_for: self.keep_firing_for,
+            limit: self.limit,
+            receivers: &self.receivers,
+            expires: self.expires,
+            is_clock_dependent: self.is_clock_dependent,
+            edges: &self.edges,
+        }
+    }
+    fn lets_in(&self, token: &Token) -> bool {
+        Rule::lets_in(self, token)
+    }
+    fn covers(&self, scope: &Scope<'_>) -> bool {
+        Rule::covers(self, scope)
+    }
+    fn holds(&self, scope: &Scope<'_>) -> Truth {
+        Rule::holds(self, scope)
+    }
+    fn clears(&self, scope: &Scope<'_>) -> bool {
+        Rule::clears(self, scope)
+    }
+    fn level(&self, scope: &Scope<'_>) -> Option<u32> {
+        Rule::level(self, scope)
+    }
+    fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered {
+        Rule::render(self, scope, level)
+    }
+}

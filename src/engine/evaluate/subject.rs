@@ -1,0 +1,98 @@
+//! What an alert on a record is about: the record of a token, with the change or the lead time that matters.
+
+use super::{
+    TokenFacts,
+    body::{plain_body, token_body},
+    lifecycle::AlertSubject,
+    series,
+    transition::Urgency,
+};
+use model::{
+    alert::{Alert, AlertBody, AlertStatus, NotificationKind, SourceBody},
+    change::Change,
+    format,
+    supply::{Record, Resource, Timestamp, Tracked},
+};
+use rules::{Lead, Scope};
+
+/// The record of a token, with the change or the lead time that matters.
+#[derive(Clone, Copy)]
+pub(super) struct RecordSubject<'a> {
+    pub facts: &'a TokenFacts<'a>,
+    pub record: Option<&'a Tracked>,
+    pub change: Option<&'a Change>,
+    pub lead: Option<&'a Lead>,
+}
+
+impl<'a> RecordSubject<'a> {
+    pub fn of(facts: &'a TokenFacts<'a>, record: Option<&'a Tracked>) -> Self {
+        Self { facts, record, change: None, lead: None }
+    }
+
+    fn record(&self) -> Option<&'a Record> {
+        self.record.map(|tracked| &tracked.record)
+    }
+
+    /// Where the facts come from: the record's own words, else the token's.
+    fn source(&self, resource: Option<Resource>) -> SourceBody {
+        let item = &self.facts.token.item;
+        let mut source = SourceBody {
+            polled_at: resource.and_then(|resource| self.facts.polled_at(resource)),
+            listed_method: item.listed_method.as_str().map(str::to_owned),
+            data_source: None,
+            latest_update_date: item.last_updated_date.copied(),
+        };
+        match self.record() {
+            Some(Record::Unlock(event)) => {
+                source.listed_method = event.listed_method.as_str().map(str::to_owned).or(source.listed_method);
+                source.data_source = event.data_source.as_str().map(str::to_owned);
+                source.latest_update_date = event.latest_update_date.copied().or(source.latest_update_date);
+            }
+            Some(Record::Emission(emission)) => {
+                source.listed_method = emission.listed_method.as_str().map(str::to_owned).or(source.listed_method);
+            }
+            _ => {}
+        }
+        source
+    }
+}
+
+impl AlertSubject for RecordSubject<'_> {
+    fn scope(&self, now: Timestamp) -> Scope<'_> {
+        Scope {
+            token: Some(self.facts.token),
+            record: self.record,
+            change: self.change,
+            source: None,
+            totals: None,
+            lead: self.lead,
+            now,
+        }
+    }
+
+    fn body(&self, alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody {
+        let interval = self.record().map_or(alert.due, Record::interval);
+        let token = self.facts.token;
+        AlertBody {
+            token: Some(token_body(token)),
+            resource: alert.resource,
+            record: self.record().and_then(|record| serde_json::to_value(record).ok()),
+            change: self.change.cloned(),
+            days_until: interval.map(|interval| interval.days_until(now)),
+            when: interval.as_ref().map(format::when),
+            lead: self.lead.map(|lead| lead.text.clone()),
+            event: self.record.map(|tracked| format!("{}/{}/{}", tracked.record.resource().as_str(), token.id, tracked.key)),
+            series: self.record.map(|tracked| series::around(tracked, self.facts.records)).unwrap_or_default(),
+            source: self.source(alert.resource),
+            ..plain_body(alert, status, reason, now)
+        }
+    }
+
+    fn at_its_end(self) -> Self {
+        Self { change: None, lead: None, ..self }
+    }
+
+    fn urgency(&self, _kind: NotificationKind, now: Timestamp) -> Urgency {
+        Urgency::of(self.record(), now)
+    }
+}

@@ -1,0 +1,421 @@
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use super::*;
+use model::{
+    alert::{Alert, AlertState, Labels, NotificationKind, Resolution},
+    config,
+    diagnostic::SourceText,
+    rows::{DeliveryState, NotificationRole, NotificationState, OutboxRow},
+    supply::{AlertId, DeliveryId, Endpoint, FeedState, NotificationId, Record, Token, TokenId, Tracked},
+    wire,
+};
+use rules::{self, RuleSet, Surroundings, aggregate::Totals};
+
+const RULE: &str = r#"
+[[rule]]
+alert  = "Big"
+on     = "unlock"
+within = ["30d", "7d"]
+when   = "(cliffValue >= 5000000 || valueToMarketCap >= 2) && !(tokenSymbol == \"XX\")"
+"#;
+
+fn at(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).unwrap()
+}
+
+fn set(text: &str) -> RuleSet {
+    let source = SourceText { file: "rules.toml".into(), text: text.into() };
+    let loaded =
+        rules::load(&[source], &Surroundings { receivers: &["ops".to_owned()], groups: &BTreeMap::new(), now: at("2026-01-01") });
+    assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
+    loaded.set
+}
+
+fn record(json: serde_json::Value) -> Tracked {
+    Tracked { key: "k".into(), record: Record::Unlock(serde_json::from_value(json).unwrap()) }
+}
+
+fn event() -> serde_json::Value {
+    serde_json::json!({"unlockDate": "2026-03-16T00:00:00Z", "tokenSymbol": "ARB",
+        "cliffUnlocks": {"cliffAmount": 1e6, "cliffValue": 1.5e6, "valueToMarketCap": 2.5, "allocationBreakdown": []}})
+}
+
+/// What a question is asked with beside rule, record and time.
+#[derive(Default)]
+struct World<'a> {
+    alerts: &'a [Alert],
+    statuses: &'a [NotificationStatus],
+    records: Records<'a>,
+    firing: &'a [FiringAlert],
+    totals: Option<&'a Totals>,
+    feeds: Vec<(Endpoint, FeedState)>,
+    /// Begins with `[route]`; none: everything to `ops`.
+    config: &'a str,
+}
+
+fn ask(rule: &str, record: &Tracked, now: &str, alerts: &[Alert]) -> (bool, String) {
+    let read = FeedState { read_at: Some(at("2026-02-01")), ..FeedState::default() };
+    let world = World { alerts, feeds: vec![(Endpoint::UnlockEvents, read)], ..World::default() };
+    ask_in(rule, Some(record), now, &world)
+}
+
+/// Asks, and gives the steps as lines with the sentence at the end.
+fn ask_in(rule: &str, record: Option<&Tracked>, now: &str, world: &World<'_>) -> (bool, String) {
+    let set = set(rule);
+    let text = format!(
+        "{}[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n{}",
+        config::DEFAULTS,
+        world.config
+    );
+    let config = toml::from_str::<config::Config>(&text).unwrap();
+    let routes = RouteTree::of(&crate::route::Sections::from(&config)).unwrap();
+    let policy = crate::pipeline::DispatchPolicy::of(&config.receivers, &config.delivery).unwrap();
+    let token = Token::unknown(TokenId::from("arbitrum"));
+    let case = ExplainCase {
+        token: world.totals.is_none_or(|totals| totals.group.is_none()).then_some(&token),
+        feeds: &world.feeds,
+        record: record.map(Cow::Borrowed),
+        totals: world.totals.cloned().map(Arc::new),
+        alerts: world.alerts.iter().collect(),
+        ..ExplainCase::default()
+    };
+    let watch = everything();
+    let around = ExplainWorld { watch: &watch, routes: &routes, digests: &policy.digests, firing: world.firing, now: at(now) };
+    let (statuses, records) = (world.statuses, world.records);
+    let answer = explain(&ExplainQuery { rule: &set.rules[0], case: &case, statuses, records, world: &around });
+    fn lines(steps: &[ExplainStep], depth: usize, text: &mut String) {
+        for step in steps {
+            text.push_str(&format!("{}{} {}\n", "  ".repeat(depth), step.mark.sign(), step.text));
+            lines(&step.parts, depth + 1, text);
+        }
+    }
+    let mut text = String::new();
+    lines(&answer.steps, 0, &mut text);
+    (answer.fired, format!("{text}so: {}", answer.so))
+}
+
+fn everything() -> Watch {
+    Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap()
+}
+
+/// Explains a case that nobody was told of, while nothing else fires.
+fn explain_alone(rule: &Rule, case: &ExplainCase<'_>, routes: &RouteTree, now: Timestamp) -> Explanation {
+    let world = ExplainWorld { watch: &everything(), routes, digests: &[], firing: &[], now };
+    explain(&ExplainQuery { rule, case, statuses: &[], records: Records::default(), world: &world })
+}
+
+fn says(rule: &str, event: serde_json::Value, now: &str, expected: &[&str]) {
+    let (_, text) = ask(rule, &record(event), now, &[]);
+    for line in expected {
+        assert!(text.contains(line), "{line:?} is not said in:\n{text}");
+    }
+}
+
+#[test]
+fn each_clause_is_told_with_its_value_and_its_truth() {
+    says(
+        RULE,
+        event(),
+        "2026-03-01",
+        &[
+            "✓ when: all of these must hold\n  ✓ one of these must hold\n    ✗ cliffValue >= 5000000  [cliffValue = 1,500,000]\n    ✓ valueToMarketCap >= 2  [valueToMarketCap = 2.5]\n  ✓ this must not hold\n    ✗ tokenSymbol == \"XX\"  [tokenSymbol = \"ARB\"]",
+            "✓ it is due on 16 Mar 2026, in 15 days: within 30d\n  ✓ 30d: since 14 Feb 2026, 00:00 UTC\n  ✗ 7d: from 9 Mar 2026",
+            "so: not fired yet, although all holds",
+        ],
+    );
+}
+
+#[test]
+fn what_keeps_an_alert_back_is_the_reason() {
+    let mut small = event();
+    small["cliffUnlocks"]["valueToMarketCap"] = 1.0.into();
+    says(
+        RULE,
+        small,
+        "2026-03-01",
+        &[
+            "so: not fired, because none of these is true: cliffValue >= 5000000  [cliffValue = 1,500,000], valueToMarketCap >= 2  [valueToMarketCap = 1]",
+        ],
+    );
+    says(
+        RULE,
+        event(),
+        "2026-01-01",
+        &["so: not fired, because it is due on 16 Mar 2026, beyond the longest lead time, which begins 14 Feb 2026"],
+    );
+    says(RULE, event(), "2026-04-01", &["so: not fired, because it is over since 16 Mar 2026"]);
+    says(
+        &format!("{RULE}\ntokens = [\"sui\"]"),
+        event(),
+        "2026-03-01",
+        &["so: not fired, because a filter of the rule leaves it out"],
+    );
+    says(
+        &format!("{RULE}\nexpires = \"2026-02-01\""),
+        event(),
+        "2026-03-01",
+        &["so: not fired, because the rule expired on 1 Feb 2026"],
+    );
+    let mut undated = event();
+    undated["unlockDate"] = serde_json::Value::Null;
+    says(RULE, undated, "2026-03-01", &["so: not fired, because it has no date yet"]);
+}
+
+#[test]
+fn a_missing_field_is_named_and_is_neither_true_nor_false() {
+    let mut bare = event();
+    bare["cliffUnlocks"] = serde_json::json!({"cliffAmount": 1e6});
+    says(
+        RULE,
+        bare.clone(),
+        "2026-03-01",
+        &[
+            "? cliffValue >= 5000000  [cliffValue is missing]",
+            "so: not fired, because `cliffValue`, `valueToMarketCap` are missing",
+        ],
+    );
+    says(
+        &format!("{RULE}\nmissing = \"fire\""),
+        bare,
+        "2026-03-01",
+        &["(cliffValue, valueToMarketCap missing, and `missing = \"fire\"`)", "so: not fired yet"],
+    );
+}
+
+fn alert(state: AlertState) -> Alert {
+    Alert {
+        id: AlertId::from("al_1"),
+        rule: "Big".into(),
+        name: "Big".into(),
+        subject: "unlock/arbitrum/k".into(),
+        episode: 1,
+        state,
+        resolution: None,
+        token: Some("arbitrum".into()),
+        resource: Some(Resource::Unlock),
+        key: Some("k".into()),
+        level: None,
+        labels: Labels::new(),
+        annotations: BTreeMap::new(),
+        told: vec!["ops".into()],
+        leads: vec!["30d".into()],
+        former_labels: Vec::new(),
+        members: Vec::new(),
+        active_at: at("2026-02-14"),
+        starts_at: Some(at("2026-02-14")),
+        ends_at: None,
+        false_since: None,
+        due: None,
+        recheck_at: None,
+        updated_at: at("2026-02-14"),
+    }
+}
+
+fn delivery(state: DeliveryState) -> OutboxRow {
+    OutboxRow {
+        id: DeliveryId(7),
+        webhook_id: "msg_1".into(),
+        receiver: "ops".into(),
+        state,
+        attempts: 3,
+        next_attempt_at: None,
+        last_answer: Some("503 try\nlater".into()),
+        created_at: at("2026-02-14"),
+        delivered_at: (state == DeliveryState::Delivered).then(|| at("2026-02-14T00:00:05Z")),
+        alerts: Vec::new(),
+        shape: Default::default(),
+        truncated_alerts: 0,
+    }
+}
+
+fn status(state: &str) -> NotificationStatus {
+    NotificationStatus {
+        notice: NotificationId::from("no_1"),
+        alert: AlertId::from("al_1"),
+        rule: "Big".into(),
+        kind: NotificationKind::Firing,
+        at: at("2026-02-14"),
+        summary: "ARB".into(),
+        receiver: Some("ops".into()),
+        state: NotificationState::parse(state).expect("a state"),
+        role: DeliveryState::parse(state).map(|_| NotificationRole::Told),
+        delivery: DeliveryState::parse(state).map(|_| DeliveryId(7)),
+        holder: match state {
+            "silenced" => Some("si_1".into()),
+            "inhibited" => Some("al_9".into()),
+            _ => None,
+        },
+    }
+}
+
+#[test]
+fn the_end_says_when_it_fired_and_what_became_of_each_message() {
+    let silences = [model::silence::Silence {
+        id: "si_1".into(),
+        matchers: model::silence::read_matchers(["token=arbitrum"]).unwrap(),
+        author: "ann".into(),
+        comment: "known".into(),
+        starts_at: at("2026-02-10"),
+        ends_at: at("2026-03-04"),
+        created_at: at("2026-02-10"),
+    }];
+    let inhibitors = [Alert { id: "al_9".into(), name: "Worse".into(), ..alert(AlertState::Firing) }];
+    let prospects = [crate::group::Prospect {
+        notice: NotificationId::from("no_1"),
+        receiver: "ops".into(),
+        key: "{}:{token=\"arbitrum\"}".into(),
+        wait: crate::group::Wait::Muted("nights".into()),
+        until: Some(at("2026-03-01T07:00:00Z")),
+    }];
+    for (state, so) in [
+        ("delivered", "and is firing, delivered to ops at 14 Feb 2026, 00:00 UTC"),
+        ("retrying", "not yet delivered to ops (3 attempts failed)"),
+        ("dead", "dead letter: ops (given up after 3 attempts: 503 try later)"),
+        ("dropped", "never delivered to ops (dropped by hand)"),
+        (
+            "silenced",
+            "held back by silence si_1 until 4 Mar 2026, 00:00 UTC, then told where it still fires (token=\"arbitrum\" by ann: known)",
+        ),
+        ("inhibited", "held back by alert al_9 of Worse, while that fires"),
+        ("waiting", "waiting in group {}:{token=\"arbitrum\"} until 1 Mar 2026, 07:00 UTC: muted by nights (for ops)"),
+        ("nobody", "told to nobody: no route takes it"),
+    ] {
+        let deliveries: Vec<OutboxRow> = DeliveryState::parse(state).map(delivery).into_iter().collect();
+        let statuses = [status(state)];
+        let alerts = [alert(AlertState::Firing)];
+        let records =
+            Records { silences: &silences, inhibitors: &inhibitors, acks: &[], prospects: &prospects, deliveries: &deliveries };
+        let world = World { alerts: &alerts, statuses: &statuses, records, ..World::default() };
+        let (fired, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
+        assert!(fired && text.ends_with(so), "{so}\n{text}");
+        assert!(text.contains("lead times told: 30d") && text.contains("so: fired at 14 Feb 2026, 00:00 UTC"), "{text}");
+    }
+    let ended =
+        Alert { resolution: Some(Resolution::Passed), ends_at: Some(at("2026-03-16T06:00:00Z")), ..alert(AlertState::Resolved) };
+    let (_, text) = ask(RULE, &record(event()), "2026-04-01", &[ended]);
+    assert!(
+        text.ends_with("and ended at 16 Mar 2026, 06:00 UTC (passed), told to nobody: no receiver was named for it"),
+        "{text}"
+    );
+}
+
+#[test]
+fn of_several_messages_to_one_receiver_the_last_is_in_the_sentence() {
+    let silences: [model::silence::Silence; 0] = [];
+    let rows = [delivery(DeliveryState::Delivered)];
+    let statuses = [
+        status("delivered"),
+        NotificationStatus { at: at("2026-02-20"), kind: NotificationKind::Reminder, ..status("silenced") },
+    ];
+    let records = Records { silences: &silences, deliveries: &rows, ..Records::default() };
+    let alerts = [alert(AlertState::Firing)];
+    let world = World { alerts: &alerts, statuses: &statuses, records, ..World::default() };
+    let (_, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
+    assert!(text.ends_with("and is firing, held back by silence si_1"), "{text}");
+    assert!(text.contains("✓ delivered to ops") && text.contains("✗ held back from ops: silence si_1"), "{text}");
+}
+
+#[test]
+fn what_would_hold_it_back_now_is_told_before_it_fires() {
+    let config = "digest = { at = \"08:00\" }\n[route]\nreceivers = [\"ops\"]\n[[route.routes]]\ngroup_by = [\"token\"]\n\
+        mute_time_intervals = [\"nights\"]\nmatchers = ['alertname=Big']\n\
+        [[time_intervals]]\nname = \"nights\"\ntime_intervals = [{ times = [{ start_time = \"00:00\", end_time = \"07:00\" }] }]\n\
+        [[inhibit_rules]]\nsource_matchers = ['severity=critical']\ntarget_matchers = ['alertname=Big']\nequal = [\"token\"]\n";
+    let silences = [model::silence::Silence {
+        id: "si_1".into(),
+        matchers: model::silence::read_matchers(["alertname=Big"]).unwrap(),
+        author: "ann".into(),
+        comment: "known".into(),
+        starts_at: at("2026-02-10"),
+        ends_at: at("2026-03-04"),
+        created_at: at("2026-02-10"),
+    }];
+    let labels = [("alertname", "Worse"), ("severity", "critical"), ("token", "arbitrum")];
+    let labels: Labels = labels.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let firing = [FiringAlert { id: "al_9".into(), labels }];
+    let records = Records { silences: &silences, ..Records::default() };
+    let world = World { config, records, firing: &firing, ..World::default() };
+    let (_, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
+    for part in [
+        "ops: route {}/{alertname=\"Big\"}, grouped by token, told after 30s and then at most every 5m",
+        "✗ muted by nights until 1 Mar 2026, 07:00 UTC",
+        "the next digest is due 1 Mar 2026, 08:00 UTC",
+        "✗ silence si_1 hides it until 4 Mar 2026",
+        "✗ alert al_9 (Worse) fires and inhibits it",
+    ] {
+        assert!(text.contains(part), "{part:?} is not said in:\n{text}");
+    }
+}
+
+const PRESSURE: &str = r#"
+[[rule]]
+alert = "Pressure"
+on    = "portfolio"
+tokens = ["@desk"]
+when  = 'ahead("30d").value > burned("30d").value'
+"#;
+
+#[test]
+fn a_rule_on_a_group_shows_what_its_windows_hold_and_who_is_not_known() {
+    let source = SourceText { file: "rules.toml".into(), text: PRESSURE.into() };
+    let groups = BTreeMap::from([("desk".to_owned(), vec!["x".to_owned(), "y".to_owned()])]);
+    let around = Surroundings { receivers: &["ops".to_owned()], groups: &groups, now: at("2026-01-01") };
+    let loaded = rules::load(&[source], &around);
+    assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
+    let set = loaded.set;
+    let now = at("2026-03-01");
+    let mut cache = rules::aggregate::AggregateCache::default();
+    cache.reset(set.windows.clone(), set.since.clone(), false);
+    for (id, knows_burns) in [("x", true), ("y", false)] {
+        let groups: std::sync::Arc<[String]> = vec!["desk".to_owned()].into();
+        let token = Token { groups, ..Token::unknown(TokenId::from(id)) };
+        let entries =
+            rules::aggregate::FlowEntries::of([&record(event())], |resource| resource == Resource::Unlock || knows_burns);
+        let computed = cache.compute(&token, &entries, rules::aggregate::Recheck::Longest, now);
+        cache.keep(computed);
+    }
+    cache.complete(now);
+    let totals = cache.group("@desk", Some("desk"), |_, _| false).unwrap();
+    let receivers = [config::ReceiverSettings { name: "ops".into(), ..config::ReceiverSettings::default() }];
+    let routes = RouteTree::build(&config::Route::default(), &receivers).unwrap();
+    let case = ExplainCase { totals: Some(totals), ..ExplainCase::default() };
+    let answer = explain_alone(&set.rules[0], &case, &routes, now);
+    let text: String = answer.steps.iter().map(|step| format!("{step:?}\n")).collect();
+    assert_eq!(answer.about, "Pressure for the group desk");
+    assert!(text.contains("2 tokens in the group desk: x, y"), "{text}");
+    assert!(text.contains("ahead(\\\"30d\\\"): 2.00M tokens, $3.00M, 2 entries"), "{text}");
+    assert!(text.contains("never read, so the sum is missing: y"), "{text}");
+    assert!(text.contains("= 3,000,000"), "the clause shows the sum it read: {text}");
+    assert!(!answer.fired && answer.so.starts_with("not fired, because") && answer.so.contains("missing"), "{}", answer.so);
+}
+
+#[test]
+fn a_pending_alert_says_when_it_will_fire() {
+    let pending = Alert { starts_at: None, active_at: at("2026-03-01"), told: Vec::new(), ..alert(AlertState::Pending) };
+    let (fired, text) = ask(&format!("{RULE}\nfor = \"2h\""), &record(event()), "2026-03-01T01:00:00Z", &[pending]);
+    assert!(!fired && text.contains("`for` asks for 2 h: it fires at 1 Mar 2026, 02:00 UTC, if it still holds"), "{text}");
+}
+
+#[test]
+fn burns_that_the_token_list_denies_are_none_and_others_were_never_read() {
+    let now = at("2026-03-01");
+    let set = set("[[rule]]\nalert = \"Quiet\"\non = \"token\"\nwhen = 'burned(\"30d\").amount < 1'\n");
+    let mut cache = rules::aggregate::AggregateCache::default();
+    cache.reset(set.windows.clone(), set.since.clone(), false);
+    for (has_burn, said) in [
+        (Some(false), "the token list says that it has no burn records: they add up to zero"),
+        (None, "burn records were never read: what they would add up to is missing, not zero"),
+    ] {
+        let mut token = Token::unknown(TokenId::from("x"));
+        token.item.has_burn = has_burn.map(Into::into).unwrap_or_default();
+        let is_known = |resource| rules::aggregate::is_known(resource, &[], &token.item);
+        let entries = rules::aggregate::FlowEntries::of(std::iter::empty(), is_known);
+        let computed = cache.compute(&token, &entries, rules::aggregate::Recheck::Longest, now);
+        let totals = Arc::new(computed.totals().clone());
+        let case = ExplainCase { token: Some(&token), totals: Some(totals), ..ExplainCase::default() };
+        let answer = explain_alone(&set.rules[0], &case, &RouteTree::default(), now);
+        let text: Vec<_> = answer.steps.iter().map(|step| step.text.as_str()).collect();
+        assert!(text.contains(&said), "{text:#?}");
+        assert_eq!(answer.so.contains("missing"), has_burn.is_none(), "{}", answer.so);
+    }
+}

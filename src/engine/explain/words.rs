@@ -1,0 +1,33 @@
+//! Times and texts as explanations write them.
+
+use chrono::TimeDelta;
+
+use model::{
+    config::Span,
+    supply::{Interval, Timestamp, days},
+};
+
+/// A length of time as rules and configs write it.
+pub(super) fn span(span: TimeDelta) -> Span {
+    Span(span.to_std().unwrap_or_default())
+}
+
+/// A length of time in its greatest unit.
+pub(super) fn ago(span: TimeDelta) -> String {
+    let all = days(span.abs());
+    match all {
+        days if days >= 2.0 => format!("{days:.0} days"),
+        days if days * 24.0 >= 2.0 => format!("{:.0} h", days * 24.0),
+        days => format!("{:.0} min", (days * 1440.0).ceil()),
+    }
+}
+
+/// How far away something is.
+pub(super) fn ahead(interval: &Interval, now: Timestamp) -> String {
+    if now < interval.start { format!("in {}", ago(interval.start - now)) } else { "now".to_owned() }
+}
+
+/// A text on one line.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

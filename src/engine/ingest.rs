@@ -1,0 +1,313 @@
+//! What an answer makes of a feed: its new state, what is written, what changed, or why it is trouble. Pure.
+//!
+//! Three answers never look alike here either. A failure touches nothing but the feed's own state. An unchanged answer freshens it.
+//! A fresh one is compared; the first is the baseline, which tells no change; one that is empty where there were records is taken
+//! for a failure, since no source that we know of loses everything on purpose.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use chrono::TimeDelta;
+
+use crate::{
+    diff::{self, DateWindow, Diff, Settings},
+    plan::PlannedPoll,
+};
+use model::{
+    change::{Change, ChangeKind},
+    poll::{FailureKind, FetchedAnswer, Payload, PollAnswer, PollFailure, PollOutcome, PollRequest},
+    rows::{FeedUpdate, PollEntry, PollEntryOutcome, Put, TokenSnapshot},
+    supply::{Endpoint, FeedState, RecordKey, Resource, Timestamp, Tracked},
+    wire,
+};
+
+/// Kept with the feed of unlock events: how many days ahead were asked for.
+const HORIZON_DAYS: &str = "horizonDays";
+
+/// What came of one feed of a token.
+#[derive(Clone, Debug)]
+pub struct IngestResult {
+    /// State and records to write.
+    pub update: FeedUpdate,
+    /// What to tell.
+    pub changes: Vec<Change>,
+    /// Burns, buybacks and rounds that are new and no baseline.
+    pub added: Vec<Tracked>,
+    /// The records of the feed's resource from now on.
+    pub after: Vec<Tracked>,
+    /// Name and ticker that the answer told, for tokens that no list names.
+    pub named: Option<(String, String)>,
+    /// Why it is trouble, if it is.
+    pub failure: Option<PollFailure>,
+    /// Most of the token's coming records vanished at once: the answer is held.
+    pub is_held: bool,
+}
+
+/// Takes an answer in.
+#[must_use]
+pub fn ingest(
+    before: &TokenSnapshot,
+    ask: &PlannedPoll,
+    fetched: &FetchedAnswer,
+    settings: &Settings,
+    now: Timestamp,
+) -> IngestResult {
+    let id = fetched.request.feed();
+    let known = before.feed(id.endpoint).cloned().unwrap_or_default();
+    let resource = id.endpoint.resource();
+    // Mostly nothing else was read.
+    let records: Cow<'_, [Tracked]> = if before.records.iter().all(|tracked| Some(tracked.record.resource()) == resource) {
+        Cow::Borrowed(&before.records)
+    } else {
+        before.records.iter().filter(|tracked| Some(tracked.record.resource()) == resource).cloned().collect()
+    };
+    let unapplied = |state: FeedState, failure: Option<PollFailure>| IngestResult {
+        update: FeedUpdate { id: id.clone(), state, put: Vec::new(), removed: Vec::new(), header: None },
+        changes: Vec::new(),
+        added: Vec::new(),
+        after: records.to_vec(),
+        named: None,
+        failure,
+        is_held: false,
+    };
+    let answer = match &fetched.outcome {
+        PollOutcome::Failed(failure) => return unapplied(failed(known, now), Some(failure.clone())),
+        PollOutcome::Unchanged => return unapplied(read(known, ask, fetched, now), None),
+        PollOutcome::Fresh(answer) => answer,
+    };
+    if rows(&answer.payload) == 0 && !records.is_empty() {
+        let failure = PollFailure {
+            kind: FailureKind::Emptied,
+            message: format!("{id}: the answer is complete but empty, where there were {} records; they are kept", records.len()),
+            retry_at: None,
+        };
+        return unapplied(failed(known, now), Some(failure));
+    }
+    let window = window(&fetched.request);
+    let header_before = before.headers.iter().find(|(endpoint, _)| *endpoint == id.endpoint).map(|(_, header)| header);
+    let is_baseline = known.baseline_at.is_none();
+    let mut diff = if is_baseline {
+        baseline(&answer.payload, &records, now)
+    } else {
+        // A record that could not be read may be any of those that seem to be missing, so this answer proves no absence.
+        let settings = match answer.dropped {
+            0 => *settings,
+            _ => Settings { removal_confirmations: u32::MAX, ..*settings },
+        };
+        compare(before, &known, &answer.payload, header_before, &settings, &window, now)
+    };
+    if answer.dropped > 0 && !is_baseline {
+        diff.missing.clone_from(&known.missing);
+    }
+
+    let mut state = read(known, ask, fetched, now);
+    state.hash = Some(answer.hash);
+    state.baseline_at.get_or_insert(now);
+    state.missing = diff.missing.clone();
+    state.held_since = diff.held.then(|| state.held_since.unwrap_or(now));
+    let added = if is_baseline { Vec::new() } else { arrivals(&records, &diff) };
+    let after = diff::apply(&records, &diff);
+    IngestResult {
+        update: FeedUpdate {
+            id,
+            state,
+            put: diff.put,
+            removed: diff.removed,
+            header: if diff.held { None } else { header(&answer.payload, &fetched.request, now) },
+        },
+        changes: diff.changes,
+        added,
+        after,
+        named: names(&answer.payload),
+        failure: None,
+        is_held: diff.held,
+    }
+}
+
+/// What the poll log says of a fetch.
+#[must_use]
+pub fn entry_outcome(fetched: &FetchedAnswer, failure: Option<&PollFailure>) -> PollEntryOutcome {
+    match (&fetched.outcome, failure) {
+        (_, Some(failure)) | (PollOutcome::Failed(failure), None) => PollEntryOutcome::Failed(failure.kind),
+        (PollOutcome::Fresh(_), None) => PollEntryOutcome::Fresh,
+        (PollOutcome::Unchanged, None) => PollEntryOutcome::Unchanged,
+    }
+}
+
+/// The row of the poll log for a fetch; `failure` is what the ingest made of it.
+#[must_use]
+pub fn poll_entry(fetched: &FetchedAnswer, failure: Option<&PollFailure>, now: Timestamp) -> PollEntry {
+    let (records, answer) = match (&fetched.outcome, failure) {
+        (PollOutcome::Fresh(answer), None) => (rows(&answer.payload), Some(answer)),
+        _ => (0, None),
+    };
+    PollEntry {
+        endpoint: fetched.request.endpoint(),
+        token: fetched.request.token().cloned(),
+        at: now,
+        took_ms: u64::try_from(fetched.took.as_millis()).unwrap_or(u64::MAX),
+        outcome: entry_outcome(fetched, failure),
+        status: fetched.status,
+        requests: fetched.requests,
+        credits: fetched.credits,
+        bytes: fetched.bytes,
+        version: fetched.version,
+        records: u32::try_from(records).unwrap_or(u32::MAX),
+        error: failure.map(|failure| failure.message.clone()),
+        oddities: answer.map(|answer: &PollAnswer| answer.oddities.clone()).unwrap_or_default(),
+        oddities_total: answer.map_or(0, |answer| u32::try_from(answer.oddities_total).unwrap_or(u32::MAX)),
+    }
+}
+
+/// The state of a feed that could not be read.
+#[must_use]
+pub fn failed(known: FeedState, now: Timestamp) -> FeedState {
+    FeedState { tried_at: Some(now), failing_since: known.failing_since.or(Some(now)), ..known }
+}
+
+/// The state of a feed that was read.
+#[must_use]
+pub fn read(known: FeedState, ask: &PlannedPoll, fetched: &FetchedAnswer, now: Timestamp) -> FeedState {
+    FeedState {
+        read_at: Some(now),
+        tried_at: Some(now),
+        mark: ask.mark.or(known.mark),
+        stale: false,
+        failing_since: None,
+        // A walk that was repeated cost more than the next one will.
+        cost: if fetched.credits > 0 { fetched.credits } else { known.cost },
+        ..known
+    }
+}
+
+/// Records in an answer.
+#[must_use]
+pub fn rows(payload: &Payload) -> usize {
+    match payload {
+        Payload::Tokens(tokens) => tokens.len(),
+        Payload::Upcoming(rows) => rows.len(),
+        Payload::UnlockEvents(events) => events.len(),
+        Payload::Burns(data) => data.burns.items().len(),
+        Payload::Buybacks(data) => data.buybacks.items().len(),
+        Payload::Allocations(data) => data.allocations.items().len(),
+        Payload::Emissions(days) => days.len(),
+        Payload::Investors(investors) => investors.len(),
+        Payload::Investor(detail) => detail.funding_rounds.items().len(),
+    }
+}
+
+fn window(request: &PollRequest) -> DateWindow {
+    match request {
+        // The allocation table takes no dates.
+        PollRequest::Token { endpoint: Endpoint::Allocations, .. } => DateWindow::ALL,
+        PollRequest::Token { start, end, .. } | PollRequest::Upcoming { start, end } => DateWindow::of(*start, *end),
+        PollRequest::TokenList | PollRequest::Investors | PollRequest::Investor { .. } => DateWindow::ALL,
+    }
+}
+
+fn baseline(payload: &Payload, before: &[Tracked], now: Timestamp) -> Diff {
+    let put: Vec<Put> = match payload {
+        Payload::UnlockEvents(events) => diff::baseline_unlocks(before, events, now),
+        Payload::Burns(data) => diff::baseline_burns(data.burns.items()),
+        Payload::Buybacks(data) => diff::baseline_buybacks(data.buybacks.items()),
+        Payload::Allocations(data) => diff::baseline_allocations(data.allocations.items()),
+        Payload::Emissions(days) => diff::baseline_emissions(days),
+        Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => Vec::new(),
+    };
+    // What stood in for the schedule until now (rows of `upcoming`) gives way to it. Records of other resources come from another feed
+    // of the resource (days and weeks of emission) and stay.
+    let removed = match payload {
+        Payload::UnlockEvents(_) => {
+            let kept: HashSet<&RecordKey> = put.iter().map(|put| &put.key).collect();
+            before.iter().map(|tracked| &tracked.key).filter(|key| !kept.contains(key)).cloned().collect()
+        }
+        _ => Vec::new(),
+    };
+    Diff { put, removed, ..Diff::default() }
+}
+
+fn compare(
+    before: &TokenSnapshot,
+    known: &FeedState,
+    payload: &Payload,
+    header_before: Option<&serde_json::Value>,
+    settings: &Settings,
+    window: &DateWindow,
+    now: Timestamp,
+) -> Diff {
+    let (token, records, missing) = (&before.token.id, &before.records, &known.missing);
+    match payload {
+        Payload::UnlockEvents(events) => {
+            let sight = known.read_at.zip(header_before.and_then(|header| header.get(HORIZON_DAYS)?.as_i64()));
+            let last = sight.and_then(|(read_at, days)| read_at.checked_add_signed(TimeDelta::try_days(days)?));
+            let beyond = |at: Option<Timestamp>| last.zip(at).is_some_and(|(last, at)| at.date_naive() > last.date_naive());
+            let knows_beyond = records.iter().any(|tracked| beyond(tracked.record.interval().map(|interval| interval.start)));
+            if knows_beyond || !events.iter().any(|event| beyond(event.unlock_date.copied())) {
+                return diff::diff_unlocks(token, records, missing, events, settings, window, now);
+            }
+            // The window slides: what lies in the days that were not asked for before came into sight, and is no news.
+            let (new, old): (Vec<_>, Vec<_>) = events.iter().cloned().partition(|event| beyond(event.unlock_date.copied()));
+            let mut diff = diff::diff_unlocks(token, records, missing, &old, settings, window, now);
+            if !diff.held {
+                let written: Vec<Tracked> = diff::apply(records, &diff);
+                diff.put.extend(diff::newly_visible(&written, &new));
+            }
+            diff
+        }
+        Payload::Burns(data) => diff::diff_burns(token, records, missing, data.burns.items(), settings, window),
+        Payload::Buybacks(data) => diff::diff_buybacks(token, records, missing, data.buybacks.items(), settings, window),
+        Payload::Emissions(days) => diff::diff_emissions(token, records, missing, days, settings, window),
+        Payload::Allocations(data) => {
+            let mut diff = diff::diff_allocations(token, records, missing, data, header_before, settings);
+            // The token list tells the maximum supply too: what it told is not told again from here.
+            if let (Some(told), Some(is)) = (before.token.item.max_supply.copied(), data.max_supply.copied())
+                && diff::max_supply_change(token, Some(told), Some(is), settings).is_none()
+            {
+                diff.changes.retain(|change| change.kind != ChangeKind::SupplyChanged);
+            }
+            diff
+        }
+        Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => Diff::default(),
+    }
+}
+
+/// Burns, buybacks and rounds under keys that were not there before.
+fn arrivals(before: &[Tracked], diff: &Diff) -> Vec<Tracked> {
+    let known: HashSet<&RecordKey> = before.iter().map(|tracked| &tracked.key).collect();
+    diff.put
+        .iter()
+        .filter(|put| matches!(put.record.resource(), Resource::Burn | Resource::Buyback | Resource::Funding))
+        .filter(|put| !known.contains(&put.key))
+        .map(|put| Tracked { key: put.key.clone(), record: put.record.clone() })
+        .collect()
+}
+
+fn header(payload: &Payload, request: &PollRequest, now: Timestamp) -> Option<serde_json::Value> {
+    let without_rows = |mut value: serde_json::Value, rows: &str| {
+        value.as_object_mut().map(|object| object.remove(rows));
+        value
+    };
+    match payload {
+        Payload::Burns(data) => serde_json::to_value(wire::BurnData { burns: wire::Maybe::Absent, ..data.clone() }).ok(),
+        Payload::Buybacks(data) => serde_json::to_value(wire::BuybackData { buybacks: wire::Maybe::Absent, ..data.clone() }).ok(),
+        Payload::Allocations(data) => serde_json::to_value(data).ok().map(|value| without_rows(value, "allocations")),
+        Payload::UnlockEvents(_) => match request {
+            PollRequest::Token { end, .. } => Some(serde_json::json!({ HORIZON_DAYS: (*end - now.date_naive()).num_days() })),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn names(payload: &Payload) -> Option<(String, String)> {
+    let pair = |name: &wire::Maybe<String>, symbol: &wire::Maybe<String>| {
+        Some((name.as_str().filter(|name| !name.is_empty())?.to_owned(), symbol.as_str().filter(|s| !s.is_empty())?.to_owned()))
+    };
+    match payload {
+        Payload::UnlockEvents(events) => events.iter().find_map(|event| pair(&event.token_name, &event.token_symbol)),
+        Payload::Burns(data) => pair(&data.token_name, &data.token_symbol),
+        Payload::Buybacks(data) => pair(&data.token_name, &data.token_symbol),
+        Payload::Allocations(data) => pair(&data.name, &data.symbol),
+        Payload::Emissions(days) => days.iter().find_map(|day| pair(&day.token_name, &day.token_symbol)),
+        Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => None,
+    }
+}

@@ -1,0 +1,260 @@
+//! What an answer, or a row of one, makes of a token: what is written, and what the rules are to look at.
+
+use std::borrow::Cow;
+
+use crate::{
+    diff, ingest,
+    plan::PlannedPoll,
+    self_monitor::{FeedNews, FeedResult},
+    upcoming::{self, Reconciled},
+};
+use model::{
+    alert::Alert,
+    poll::{FailureKind, FetchedAnswer, PollFailure, PollOutcome},
+    rows::{Commit, FeedUpdate, TokenSnapshot},
+    supply::{Endpoint, FeedId, FeedState, Record, Resource, Timestamp, Token, Tracked},
+    watch::Watch,
+    wire,
+};
+
+use super::{TIMED, TokenNews, polled_at};
+
+/// By what answers are ingested.
+#[derive(Clone, Copy, Debug)]
+pub struct Ingest<'a> {
+    /// Which tokens, and which groups hold them.
+    pub watch: &'a Watch,
+    /// Comparison of amounts, and proof of removals.
+    pub settings: diff::Settings,
+    /// The time of the cycle.
+    pub now: Timestamp,
+}
+
+/// What answers come to: what to write of them, and the tokens to evaluate.
+#[derive(Debug, Default)]
+pub struct Work<'a> {
+    /// What is written, so far.
+    pub commit: Commit,
+    /// Tokens with something new.
+    pub tokens: Vec<TokenNews<'a>>,
+}
+
+/// How an answer fared.
+#[derive(Clone, Debug, Default)]
+pub struct Ingested {
+    /// Why nothing of it was taken.
+    pub failure: Option<PollFailure>,
+    /// Most of what was known is missing from it: it is held until that is confirmed.
+    pub is_held: bool,
+}
+
+/// What a list says of a token's funding rounds.
+#[derive(Clone, Copy)]
+pub struct RoundsPage<'a> {
+    /// The rounds.
+    pub rounds: &'a [wire::FundingRound],
+    /// Whether a round that is known is one that the page speaks of.
+    pub speaks_of: &'a dyn Fn(&wire::FundingRound) -> bool,
+    /// Whether a round is told, rather than history.
+    pub is_news: &'a dyn Fn(&Record) -> bool,
+}
+
+impl Ingest<'_> {
+    /// A complete answer about a token, or why there is none. The first one of a feed is the baseline and tells no change.
+    pub fn answer<'k>(
+        &self,
+        work: &mut Work<'k>,
+        known: &'k TokenSnapshot,
+        ask: &PlannedPoll,
+        fetched: &FetchedAnswer,
+    ) -> Ingested {
+        let Self { watch, settings, now } = self;
+        let taken = ingest::ingest(known, ask, fetched, settings, *now);
+        work.commit.polls.push(ingest::poll_entry(fetched, taken.failure.as_ref(), *now));
+        work.commit.changes.extend(taken.changes.iter().cloned());
+        if taken.failure.is_none() && !matches!(fetched.outcome, PollOutcome::Unchanged) {
+            let mut token = watch.placed(known.token.clone());
+            if let (Some((name, symbol)), true) = (taken.named, token.item.name.is_absent()) {
+                token.item.name = name.into();
+                token.item.symbol = symbol.into();
+                work.commit.tokens.push(token.item.clone());
+            }
+            let feed = &taken.update.id;
+            work.tokens.push(TokenNews {
+                // Not any more, where a reload came between the question and the answer.
+                is_watched: watch.covers(&token.id),
+                token: Cow::Owned(token),
+                records: Cow::Owned(taken.after),
+                resources: feed.endpoint.resource().into_iter().collect(),
+                changes: taken.changes,
+                added: taken.added,
+                alerts: &known.alerts,
+                polled_at: polled_at(&with_feed(known, feed.endpoint, &taken.update.state)),
+            });
+        }
+        work.commit.feeds.push(taken.update);
+        Ingested { failure: taken.failure, is_held: taken.is_held }
+    }
+
+    /// A row of the token list: only the supply is a fact that changes are told of.
+    pub fn token_row<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, item: &wire::TokenItem, is_baseline: bool) {
+        if known.token.item != *item {
+            work.commit.tokens.push(item.clone());
+        }
+        if is_baseline || !self.watch.covers(&known.token.id) {
+            return;
+        }
+        let told = known.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::Allocations);
+        let told = told.and_then(|(_, header)| header.get("maxSupply")).and_then(serde_json::Value::as_f64);
+        let (from, to) = (known.token.item.max_supply.copied(), item.max_supply.copied());
+        let change = diff::max_supply_change(&known.token.id, from, to, &self.settings);
+        if let Some(change) = change.filter(|_| told != to) {
+            work.commit.changes.push(change.clone());
+            let token = self.watch.placed(Token { item: item.clone(), ..known.token.clone() });
+            work.tokens.push(TokenNews {
+                changes: vec![change],
+                polled_at: vec![(Resource::Allocation, self.now)],
+                ..news(token, &known.alerts, Vec::new(), None)
+            });
+        }
+    }
+
+    /// The row that tells a token's next unlock: fresh valuations, and whether its schedule should be read again.
+    pub fn upcoming_row<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, row: &wire::UpcomingItem) {
+        let reconciled = upcoming::reconcile(known, row, self.settings.tolerance, self.now);
+        if reconciled == Reconciled::default() {
+            return;
+        }
+        let mut token = self.watch.placed(known.token.clone());
+        if token.item.name.is_absent() {
+            token.item.name = row.token_name.clone();
+            token.item.symbol = row.token_symbol.clone();
+            token.item.market_cap = row.market_cap;
+            work.commit.tokens.push(token.item.clone());
+        }
+        let id = FeedId::of(Endpoint::UnlockEvents, &token.id);
+        let mut state = known.feed(Endpoint::UnlockEvents).cloned().unwrap_or_default();
+        state.stale |= reconciled.is_stale;
+        let diff = diff::Diff { put: reconciled.put, ..Default::default() };
+        if !diff.put.is_empty() {
+            let records = diff::apply(&known.records, &diff);
+            work.tokens.push(TokenNews {
+                polled_at: vec![(Resource::Unlock, self.now)],
+                ..news(token, &known.alerts, records, Some(Resource::Unlock))
+            });
+        }
+        work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: None });
+    }
+
+    /// Rounds of a token. What is not news is kept, and told to nobody.
+    pub fn rounds<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, page: &RoundsPage<'_>) {
+        let is_meant = |tracked: &&Tracked| matches!(&tracked.record, Record::Funding(round) if (page.speaks_of)(round));
+        let before: Vec<Tracked> = known.records.iter().filter(is_meant).cloned().collect();
+        let token = self.watch.placed(known.token.clone());
+        let mut diff = diff::diff_funding(&token.id, &before, &[], page.rounds, &self.settings, &diff::DateWindow::ALL);
+        // Absence is no proof here: one investor's page speaks for itself alone.
+        diff.removed.clear();
+        diff.changes.retain(|change| change.new.as_ref().is_none_or(page.is_news));
+        let is_new = |put: &&model::rows::Put| before.iter().all(|tracked| tracked.key != put.key) && (page.is_news)(&put.record);
+        let added =
+            diff.put.iter().filter(is_new).map(|put| Tracked { key: put.key.clone(), record: put.record.clone() }).collect();
+        let rounds: Vec<Tracked> = known.records_of(Resource::Funding).cloned().collect();
+        let records = diff::apply(&rounds, &diff);
+        work.commit.changes.extend(diff.changes.iter().cloned());
+        let id = FeedId::of(Endpoint::Investors, &token.id);
+        let mut state = known.feed(Endpoint::Investors).cloned().unwrap_or_default();
+        state.baseline_at.get_or_insert(self.now);
+        (state.read_at, state.tried_at) = (Some(self.now), Some(self.now));
+        work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: None });
+        work.tokens.push(TokenNews {
+            changes: diff.changes,
+            added,
+            polled_at: vec![(Resource::Funding, self.now)],
+            ..news(token, &known.alerts, records, Some(Resource::Funding))
+        });
+    }
+
+    /// A token as it is known, where only time, its place or the rules may have changed.
+    #[must_use]
+    pub fn as_known<'k>(&self, known: &'k TokenSnapshot) -> TokenNews<'k> {
+        let token = self.watch.placed(known.token.clone());
+        TokenNews {
+            is_watched: self.watch.covers(&token.id),
+            records: Cow::Borrowed(&known.records),
+            resources: Cow::Borrowed(&TIMED),
+            polled_at: polled_at(&known.feeds),
+            ..news(token, &known.alerts, Vec::new(), None)
+        }
+    }
+}
+
+fn news(token: Token, alerts: &[Alert], records: Vec<Tracked>, resource: Option<Resource>) -> TokenNews<'_> {
+    TokenNews {
+        token: Cow::Owned(token),
+        is_watched: true,
+        records: Cow::Owned(records),
+        resources: resource.into_iter().collect(),
+        changes: Vec::new(),
+        added: Vec::new(),
+        alerts,
+        polled_at: Vec::new(),
+    }
+}
+
+/// The feeds of a token, one of them as it is from now on.
+fn with_feed(known: &TokenSnapshot, endpoint: Endpoint, state: &FeedState) -> Vec<(Endpoint, FeedState)> {
+    let others = known.feeds.iter().filter(|(of, _)| *of != endpoint).cloned();
+    others.chain([(endpoint, state.clone())]).collect()
+}
+
+/// What came of a feed that is asked once for everything.
+#[derive(Debug)]
+pub struct WholeAnswer {
+    /// Its state and the row of the poll log: written last, once everything else of the answer is.
+    pub commit: Commit,
+    /// How it fared.
+    pub ingested: Ingested,
+    /// It is the first one: what it names is known from now on, and no news.
+    pub is_baseline: bool,
+}
+
+/// An answer of a feed that is asked once for everything. One that is empty where there was a list is taken for a failure.
+#[must_use]
+pub fn whole_answer(ask: &PlannedPoll, fetched: &FetchedAnswer, known: FeedState, now: Timestamp) -> WholeAnswer {
+    let id = fetched.request.feed();
+    let is_baseline = known.baseline_at.is_none();
+    let failure = match &fetched.outcome {
+        PollOutcome::Failed(failure) => Some(failure.clone()),
+        PollOutcome::Fresh(answer) if ingest::rows(&answer.payload) == 0 && id.endpoint != Endpoint::Upcoming && !is_baseline => {
+            Some(PollFailure {
+                kind: FailureKind::Emptied,
+                message: format!(
+                    "{id}: the answer is complete but empty, where there was a list before; nothing of it is believed"
+                ),
+                retry_at: None,
+            })
+        }
+        _ => None,
+    };
+    let entry = ingest::poll_entry(fetched, failure.as_ref(), now);
+    let mut state = if failure.is_some() { ingest::failed(known, now) } else { ingest::read(known, ask, fetched, now) };
+    if let (PollOutcome::Fresh(answer), None) = (&fetched.outcome, &failure) {
+        state.hash = Some(answer.hash);
+        state.baseline_at.get_or_insert(now);
+    }
+    let feed = FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: None };
+    let commit = Commit { polls: vec![entry], feeds: vec![feed], ..Commit::default() };
+    WholeAnswer { commit, ingested: Ingested { failure, is_held: false }, is_baseline }
+}
+
+/// What incidents of the source go by: how a feed fared.
+#[must_use]
+pub fn feed_news(feed: FeedId, ingested: &Ingested) -> FeedNews {
+    let held = "more than half of what lies ahead is missing from a complete answer; nothing is taken out until it is confirmed";
+    let result = match ingested {
+        Ingested { failure: Some(failure), .. } => FeedResult::Failed(failure.clone()),
+        Ingested { is_held: true, .. } => FeedResult::Held(held.to_owned()),
+        _ => FeedResult::Fine,
+    };
+    FeedNews { feed, result }
+}

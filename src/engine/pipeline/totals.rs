@@ -1,0 +1,109 @@
+//! What the windows of tokens and groups hold, for rules that look at them as a whole.
+
+use chrono::TimeDelta;
+
+use crate::evaluate::{self, EvaluationContext, Limits, Transitions};
+use model::{
+    alert::Alert,
+    rows::{FeedUpdate, RecordRange},
+    supply::{Endpoint, FeedState, Resource, Timestamp, Token, TokenId, Tracked},
+};
+use rules::{
+    On, Pool, Rule, RuleSet,
+    aggregate::{self, AggregateCache, ComputedTotals, Flow, FlowEntries, LONGEST_REST, Recheck},
+};
+
+use super::TokenNews;
+
+/// Which records are read for the windows of tokens, of resources that are not at hand.
+#[must_use]
+pub fn reaches(rules: &RuleSet, is_at_hand: impl Fn(Resource) -> bool, now: Timestamp) -> Vec<RecordRange> {
+    let longest = |flow: Flow| {
+        let asked = rules.windows.iter().filter(|window| window.flow == flow).map(|window| window.span);
+        asked.chain(rules.since.iter().filter(|(of, _)| *of == flow).map(|(_, span)| *span)).max()
+    };
+    let reach = |flow: Flow| {
+        // The latest burn and buyback are asked for without any window.
+        let is_last = matches!(flow, Flow::Burned | Flow::BoughtBack);
+        let span = longest(flow).or(is_last.then(TimeDelta::zero))? + LONGEST_REST + TimeDelta::days(1);
+        let (before, after) = (now.checked_sub_signed(span), now.checked_add_signed(span));
+        Some(match flow {
+            Flow::Ahead => RecordRange { resource: Resource::Unlock, since: now, until: after.unwrap_or(now) },
+            _ => RecordRange { resource: flow.resource(), since: before.unwrap_or(now), until: after.unwrap_or(now) },
+        })
+    };
+    Flow::ALL.into_iter().filter(|flow| !is_at_hand(flow.resource())).filter_map(reach).collect()
+}
+
+/// The dated entries of a token: its news, the records that were known beside them, and its feeds as they are from now on.
+#[must_use]
+pub fn flow_entries(
+    news: &TokenNews<'_>,
+    feeds: &[(Endpoint, FeedState)],
+    records: &[Tracked],
+    updates: &[FeedUpdate],
+) -> FlowEntries {
+    let mut feeds = feeds.to_vec();
+    for update in updates.iter().filter(|update| update.id.token.as_ref() == Some(&news.token.id)) {
+        feeds.retain(|(endpoint, _)| *endpoint != update.id.endpoint);
+        feeds.push((update.id.endpoint, update.state.clone()));
+    }
+    // A simulation has all that is known at hand, of which the news are only those of their resources.
+    let is_news = |tracked: &&Tracked| news.resources.contains(&tracked.record.resource());
+    let records = records.iter().filter(|tracked| !is_news(tracked)).chain(news.records.iter().filter(is_news));
+    FlowEntries::of(records, |resource| aggregate::is_known(resource, &feeds, &news.token.item))
+}
+
+/// What the windows of a token hold at `now`. Where a rule may turn at any instant, it is looked at again at `look_at`.
+#[must_use]
+pub fn compute_totals(
+    cache: &AggregateCache,
+    rules: &RuleSet,
+    token: &Token,
+    entries: &FlowEntries,
+    look_at: Timestamp,
+    now: Timestamp,
+) -> ComputedTotals {
+    let mut concerned = rules.on(On::Token).chain(rules.on(On::Portfolio)).filter(|rule| rule.lets_in(token)).peekable();
+    let recheck = match (concerned.peek().is_some(), concerned.any(|rule| rule.is_clock_dependent)) {
+        (false, _) => Recheck::Longest,
+        (true, false) => Recheck::UntilChange,
+        (true, true) => Recheck::Until(look_at),
+    };
+    cache.compute(token, entries, recheck, now)
+}
+
+/// Tokens whose feeds begin or cease to be trusted without being evaluated: an answer that failed, or one that is the same as before after
+/// a failure.
+#[must_use]
+pub fn moved_feeds(cache: &AggregateCache, updates: &[FeedUpdate], is_evaluated: impl Fn(&TokenId) -> bool) -> Vec<TokenId> {
+    let moved = updates.iter().filter_map(|update| {
+        let id = update.id.token.as_ref().filter(|id| !is_evaluated(id))?;
+        let flow = Flow::ALL.into_iter().find(|flow| Some(flow.resource()) == update.id.endpoint.resource())?;
+        let is_trusted = update.state.baseline_at.is_some() && (flow == Flow::Ahead || update.state.failing_since.is_none());
+        (cache.knew(id, flow)? != is_trusted).then(|| id.clone())
+    });
+    moved.collect()
+}
+
+/// Remembers what was worked out, once the step that it belongs to is written.
+pub fn keep_totals(
+    cache: &mut AggregateCache,
+    computed: Vec<ComputedTotals>,
+    moved: &[TokenId],
+    unwatched: &[TokenId],
+    now: Timestamp,
+) {
+    computed.into_iter().for_each(|computed| cache.keep(computed));
+    moved.iter().for_each(|id| cache.wake(id, now));
+    unwatched.iter().for_each(|id| cache.forget(id));
+}
+
+/// Lets the rules look at groups as a whole, from what is remembered of their tokens.
+pub fn groups(cache: &mut AggregateCache, open: &[Alert], context: &EvaluationContext<'_>, limits: &mut Limits) -> Transitions {
+    let mut of = |rule: &Rule, pool: &Pool| match pool {
+        Pool::Group(name) => cache.group(&format!("@{name}"), Some(name), |_, _| false),
+        Pool::Watched => cache.group(rule.id.as_str(), None, |id, groups| rule.lets_in_named(id, groups)),
+    };
+    evaluate::portfolios(&mut of, open, &[], context, limits)
+}

@@ -1,0 +1,346 @@
+//! What to ask in one tick of an endpoint's schedule. Pure: what is known, the allowance and `now` in, a list of asks out.
+//!
+//! The token list says which tokens there are and when each last changed; `upcoming` and earlier answers say which schedules are to
+//! be read again. What was never read comes first, then proof and retries, then events that are near, then what changed; what no
+//! mark speaks of is looked at again with the credits that would otherwise expire, the longest unread first.
+
+pub mod month;
+
+use std::collections::HashSet;
+
+use chrono::{NaiveDate, TimeDelta};
+
+use crate::budget::{Allowance, PollReason};
+use model::{
+    config,
+    poll::PollRequest,
+    rows::PlanToken,
+    supply::{ContentHash, Endpoint, FeedState, Timestamp, TokenId},
+    watch::Watch,
+};
+
+/// One thing to ask.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedPoll {
+    /// What.
+    pub request: PollRequest,
+    /// Hash of the last answer; none where it must be parsed again, since it may prove a removal.
+    pub known: Option<ContentHash>,
+    /// Why.
+    pub why: PollReason,
+    /// Credits that it cost last time; one where it was never read.
+    pub cost: u64,
+    /// The token's mark of change, to be kept with the feed once it is read.
+    pub mark: Option<Timestamp>,
+}
+
+/// What one tick asks, and what it leaves for later.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PollPlan {
+    /// In the order in which they are asked.
+    pub asks: Vec<PlannedPoll>,
+    /// Feeds that wait for more credits, for people to see: how many of each kind.
+    pub deferred: Vec<(PollReason, u32)>,
+    /// Feeds that need no look now.
+    pub resting: u32,
+    /// Nothing was asked because the credits are spent until this instant.
+    pub spent_until: Option<Timestamp>,
+}
+
+impl PollPlan {
+    /// Credits that it will cost if every answer is as long as the last one.
+    #[must_use]
+    pub fn cost(&self) -> u64 {
+        self.asks.iter().map(|ask| ask.cost).sum()
+    }
+}
+
+/// What planning goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanBasis<'a> {
+    /// What may be spent.
+    pub allowance: Allowance,
+    /// Credits that regular list walks will want during the rest of today.
+    pub backbone_today: u64,
+    /// Ticks of per-token endpoints left today, this one included.
+    pub ticks_today: u32,
+    /// Windows that are asked for.
+    pub source: &'a config::SourceSettings,
+    /// How near an event must be to come first.
+    pub near: TimeDelta,
+    /// The time of the tick.
+    pub now: Timestamp,
+}
+
+impl PlanBasis<'_> {
+    fn first_day(&self) -> NaiveDate {
+        self.now.checked_sub_signed(self.source.history.delta()).unwrap_or(self.now).date_naive()
+    }
+
+    fn last_day(&self) -> NaiveDate {
+        self.now.checked_add_signed(self.source.horizon.delta()).unwrap_or(self.now).date_naive()
+    }
+}
+
+/// Tokens to plan for: those known that are watched, and those that the config names, whether the list has them or not.
+#[must_use]
+pub fn watched(mut known: Vec<PlanToken>, watch: &Watch) -> Vec<PlanToken> {
+    known.retain(|token| watch.covers(&token.id));
+    let there: HashSet<TokenId> = known.iter().map(|token| token.id.clone()).collect();
+    known.extend(watch.named().iter().filter(|id| !there.contains(*id)).map(|id| PlanToken::unknown(id.clone())));
+    known
+}
+
+/// Plans an endpoint that is asked once for everything.
+#[must_use]
+pub fn plan_whole(endpoint: Endpoint, feed: &FeedState, basis: &PlanBasis<'_>) -> PollPlan {
+    let request = match endpoint {
+        Endpoint::Upcoming => PollRequest::Upcoming {
+            start: basis.now.date_naive(),
+            end: basis.now.checked_add_signed(basis.source.upcoming_horizon.delta()).unwrap_or(basis.now).date_naive(),
+        },
+        Endpoint::Investors => PollRequest::Investors,
+        _ => PollRequest::TokenList,
+    };
+    let why = match feed {
+        FeedState { baseline_at: None, .. } => PollReason::First,
+        FeedState { failing_since: Some(_), .. } => PollReason::Retry,
+        _ => PollReason::Backbone,
+    };
+    let ask = PlannedPoll { request, known: feed.hash, why, cost: u64::from(feed.cost.max(1)), mark: None };
+    grant(vec![ask], 0, basis)
+}
+
+/// Plans an endpoint that is asked once for each token. `tokens` are those that are watched.
+#[must_use]
+pub fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'_>) -> PollPlan {
+    let mut resting = 0;
+    let mut asks: Vec<(PlannedPoll, Option<Timestamp>, Option<Timestamp>)> = Vec::new();
+    for token in tokens {
+        let absent = match endpoint {
+            Endpoint::Burn => token.has_burn == Some(false),
+            Endpoint::Buyback => token.has_buyback == Some(false),
+            _ => false,
+        };
+        let fallback = FeedState::default();
+        let feed = token.feed.as_ref().unwrap_or(&fallback);
+        // The list says that there is nothing to read: believed, unless something was read before.
+        if absent && feed.baseline_at.is_none() {
+            resting += 1;
+            continue;
+        }
+        let ask = PlannedPoll {
+            request: PollRequest::Token { endpoint, token: token.id.clone(), start: basis.first_day(), end: basis.last_day() },
+            known: feed.hash.filter(|_| feed.missing.is_empty() && feed.held_since.is_none()),
+            why: reason(token, feed, basis),
+            cost: u64::from(feed.cost.max(1)),
+            mark: token.last_updated,
+        };
+        asks.push((ask, token.next_event, feed.read_at));
+    }
+    asks.sort_by(|(a, a_next, a_read), (b, b_next, b_read)| {
+        let far = basis.now + TimeDelta::days(36_500);
+        let soonest = |ask: &PlannedPoll, next: &Option<Timestamp>| match ask.why {
+            PollReason::Verify => far,
+            _ => next.unwrap_or(far),
+        };
+        (a.why, soonest(a, a_next), a_read).cmp(&(b.why, soonest(b, b_next), b_read))
+    });
+    grant(asks.into_iter().map(|(ask, ..)| ask).collect(), resting, basis)
+}
+
+/// Plans the details of investors whose latest round is new.
+#[must_use]
+pub fn plan_investors(ids: impl IntoIterator<Item = String>, basis: &PlanBasis<'_>) -> PollPlan {
+    let asks = ids
+        .into_iter()
+        .map(|id| PlannedPoll {
+            request: PollRequest::Investor { id },
+            known: None,
+            why: PollReason::Changed,
+            cost: 1,
+            mark: None,
+        })
+        .collect();
+    grant(asks, 0, basis)
+}
+
+fn reason(token: &PlanToken, feed: &FeedState, basis: &PlanBasis<'_>) -> PollReason {
+    if feed.baseline_at.is_none() {
+        return if feed.failing_since.is_some() { PollReason::Retry } else { PollReason::First };
+    }
+    if !feed.missing.is_empty() || feed.held_since.is_some() {
+        return PollReason::Confirm;
+    }
+    if feed.failing_since.is_some() {
+        return PollReason::Retry;
+    }
+    let has_changed = feed.stale || token.last_updated.is_none() || token.last_updated != feed.mark;
+    let is_near = token.next_event.is_some_and(|at| at >= basis.now && at <= basis.now + basis.near);
+    match (has_changed, is_near) {
+        (true, true) => PollReason::Near,
+        (true, false) => PollReason::Changed,
+        (false, _) => PollReason::Verify,
+    }
+}
+
+/// Takes asks in their order for as long as the allowance of each one's kind lasts.
+fn grant(asks: Vec<PlannedPoll>, resting: u32, basis: &PlanBasis<'_>) -> PollPlan {
+    let mut plan = PollPlan { resting, ..PollPlan::default() };
+    if basis.allowance.is_spent() && !asks.is_empty() {
+        plan.spent_until = Some(basis.allowance.reset_at);
+    }
+    let mut allowance = basis.allowance;
+    // What is merely looked at again shares the rest of the day with the lists and with the later ticks.
+    let mut spare = allowance.today.map(|today| today.saturating_sub(basis.backbone_today) / u64::from(basis.ticks_today.max(1)));
+    for ask in asks {
+        let most = match ask.why {
+            PollReason::Verify => allowance.of(PollReason::Verify).zip(spare).map(|(today, spare)| today.min(spare)),
+            why => allowance.of(why),
+        };
+        if most.is_none_or(|most| ask.cost <= most) {
+            allowance = allowance.after(ask.cost);
+            if ask.why == PollReason::Verify {
+                spare = spare.map(|spare| spare.saturating_sub(ask.cost));
+            }
+            plan.asks.push(ask);
+        } else {
+            match plan.deferred.iter_mut().find(|(why, _)| *why == ask.why) {
+                Some((_, count)) => *count += 1,
+                None => plan.deferred.push((ask.why, 1)),
+            }
+        }
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::wire;
+
+    fn time(text: &str) -> Timestamp {
+        wire::parse_timestamp(text).expect("a timestamp")
+    }
+
+    fn source() -> config::SourceSettings {
+        let text = config::DEFAULTS;
+        let config: config::Config = toml::from_str(text).expect("the defaults");
+        config.source
+    }
+
+    fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
+        PlanToken {
+            id: TokenId::from(id),
+            listed: true,
+            last_updated: Some(time("2026-11-01")),
+            has_burn: None,
+            has_buyback: None,
+            next_event: None,
+            feed,
+        }
+    }
+
+    fn read(mark: &str, read_at: &str) -> FeedState {
+        FeedState {
+            baseline_at: Some(time("2026-10-01")),
+            read_at: Some(time(read_at)),
+            mark: Some(time(mark)),
+            hash: Some(ContentHash(7)),
+            cost: 1,
+            ..Default::default()
+        }
+    }
+
+    fn basis<'a>(source: &'a config::SourceSettings, left: Option<u64>, today: Option<u64>) -> PlanBasis<'a> {
+        let now = time("2026-11-21");
+        PlanBasis {
+            allowance: Allowance { left, reserve: 10, today, reset_at: time("2026-12-01") },
+            backbone_today: 2,
+            ticks_today: 2,
+            source,
+            near: TimeDelta::days(7),
+            now,
+        }
+    }
+
+    fn order(plan: &PollPlan) -> Vec<(&str, PollReason)> {
+        plan.asks.iter().map(|ask| (ask.request.token().map_or("", TokenId::as_str), ask.why)).collect()
+    }
+
+    #[test]
+    fn first_reads_come_first_then_proof_then_what_is_near_then_what_changed() {
+        let source = source();
+        let mut near = token("near", Some(read("2026-10-30", "2026-11-20")));
+        near.next_event = Some(time("2026-11-24"));
+        let mut proof = token("proof", Some(read("2026-11-01", "2026-11-20")));
+        if let Some(feed) = &mut proof.feed {
+            feed.missing = vec![("2026-12-01".into(), 1)];
+        }
+        let tokens = [
+            token("same", Some(read("2026-11-01", "2026-11-20"))),
+            token("changed", Some(read("2026-10-30", "2026-11-20"))),
+            near,
+            proof,
+            token("new", None),
+        ];
+        let plan = plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, None, None));
+        let expected = [
+            ("new", PollReason::First),
+            ("proof", PollReason::Confirm),
+            ("near", PollReason::Near),
+            ("changed", PollReason::Changed),
+            ("same", PollReason::Verify),
+        ];
+        assert_eq!(order(&plan), expected);
+        assert_eq!(plan.asks[1].known, None, "an unchanged answer must count as proof, so it is parsed");
+        assert_eq!(plan.asks[4].known, Some(ContentHash(7)));
+    }
+
+    #[test]
+    fn pacing_defers_what_did_not_change_but_never_a_first_read() {
+        let source = source();
+        let tokens = [
+            token("new", None),
+            token("changed", Some(read("2026-10-30", "2026-11-20"))),
+            token("same", Some(read("2026-11-01", "2026-11-20"))),
+        ];
+        let plan = plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, Some(20), Some(0)));
+        assert_eq!(order(&plan), [("new", PollReason::First)]);
+        assert_eq!(plan.deferred, [(PollReason::Changed, 1), (PollReason::Verify, 1)]);
+    }
+
+    #[test]
+    fn looking_again_leaves_the_lists_their_share_of_the_day() {
+        let source = source();
+        let tokens: Vec<_> =
+            (0..9).map(|n| token(&format!("t{n}"), Some(read("2026-11-01", &format!("2026-11-1{n}"))))).collect();
+        let plan = plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, Some(500), Some(8)));
+        assert_eq!(
+            order(&plan),
+            [("t0", PollReason::Verify), ("t1", PollReason::Verify), ("t2", PollReason::Verify)],
+            "(8 - 2) over 2 ticks, longest unread first"
+        );
+    }
+
+    #[test]
+    fn nothing_is_asked_once_the_credits_are_spent() {
+        let source = source();
+        let plan = plan_tokens(Endpoint::UnlockEvents, &[token("new", None)], &basis(&source, Some(0), Some(0)));
+        assert_eq!(plan.asks, []);
+        assert_eq!(plan.spent_until, Some(time("2026-12-01")));
+    }
+
+    #[test]
+    fn a_token_without_burns_is_not_asked_for_them() {
+        let source = source();
+        let mut none = token("none", None);
+        none.has_burn = Some(false);
+        let plan = plan_tokens(Endpoint::Burn, &[none.clone(), token("some", None)], &basis(&source, None, None));
+        assert_eq!(order(&plan), [("some", PollReason::First)]);
+        assert_eq!(plan.resting, 1);
+        none.feed = Some(read("2026-10-01", "2026-11-20"));
+        let plan = plan_tokens(Endpoint::Burn, &[none], &basis(&source, None, None));
+        assert_eq!(plan.asks.len(), 1, "a flag that was withdrawn does not end what was followed");
+    }
+}

@@ -1,0 +1,181 @@
+//! What a row of `upcoming` says about a token whose schedule is known, or not yet. Pure.
+//!
+//! The row holds the token's next event only, so it proves nothing about the others: it may freshen the valuation of an event, or
+//! say that the schedule should be read again; it never tells a change. A token whose schedule was never read is known by this one
+//! event until it is.
+
+use crate::diff;
+use model::{
+    rows::{Put, TokenSnapshot},
+    supply::{Endpoint, Record, Resource, Timestamp},
+    wire,
+};
+
+/// What follows from a row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reconciled {
+    /// Records to write: the freshened event, or the only one known.
+    pub put: Vec<Put>,
+    /// The schedule should be read again.
+    pub is_stale: bool,
+}
+
+/// Whether the source marked the token after its schedule was last read.
+const fn newer(mark: Option<Timestamp>, known: Option<Timestamp>) -> bool {
+    match (mark, known) {
+        (Some(mark), Some(known)) => mark.timestamp() > known.timestamp(),
+        _ => false,
+    }
+}
+
+/// Compares the row with the snapshot. `tolerance` is relative, for amounts; `now` the time of the poll.
+#[must_use]
+pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f64, now: Timestamp) -> Reconciled {
+    let Some(mut event) = item.upcoming_event.get().cloned() else { return Reconciled::default() };
+    // The row says these once for the token; the event's own row has them itself.
+    event.token_name = item.token_name.clone();
+    event.token_symbol = item.token_symbol.clone();
+    event.listed_method = item.listed_method.clone();
+    event.data_source = item.data_source.clone();
+    let Some(date) = event.unlock_date.copied() else { return Reconciled::default() };
+
+    let has_schedule = before.feed(Endpoint::UnlockEvents).is_some_and(|feed| feed.baseline_at.is_some());
+    let mut known = before.records_of(Resource::Unlock).filter_map(|tracked| match &tracked.record {
+        Record::Unlock(known) => Some((&tracked.key, known)),
+        _ => None,
+    });
+    if !has_schedule {
+        // The next event stays the same record when its date moves; one that has passed stays as it was, and another is next.
+        let (mut same, mut coming) = (None, None);
+        for (key, known) in known {
+            if known.unlock_date.copied() == Some(date) {
+                same = Some((key, known));
+            } else if known.interval().is_none_or(|interval| !interval.has_passed(now)) {
+                coming = Some((key, known));
+            }
+        }
+        let (key, is_new_version) = match same.or(coming) {
+            Some((key, known)) => {
+                let (is, was) = (event.cliff_amount(), known.cliff_amount());
+                (key.clone(), same.is_none() || !is_close(is, was, tolerance))
+            }
+            None => (diff::event_key(&event), true),
+        };
+        let put = Put { key, record: Record::Unlock(Box::new(event)), is_new_version };
+        return Reconciled { put: vec![put], is_stale: false };
+    }
+
+    let same_date = known.find(|(_, known)| known.unlock_date.copied() == Some(date) && known.cliff_unlocks.get().is_some());
+    let Some((key, known)) = same_date else { return Reconciled { is_stale: true, ..Reconciled::default() } };
+    let is_stale = !is_close(event.cliff_amount(), known.cliff_amount(), tolerance)
+        || newer(event.latest_update_date.copied(), known.latest_update_date.copied());
+    if is_stale {
+        return Reconciled { is_stale, ..Reconciled::default() };
+    }
+    let freshened = freshened(known, &event);
+    if freshened == **known {
+        return Reconciled::default();
+    }
+    let put = Put { key: key.clone(), record: Record::Unlock(Box::new(freshened)), is_new_version: false };
+    Reconciled { put: vec![put], ..Reconciled::default() }
+}
+
+/// Whether two amounts agree, as far as both are known.
+fn is_close(a: Option<f64>, b: Option<f64>, tolerance: f64) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return true };
+    (a - b).abs() <= tolerance.max(1e-9) * a.abs().max(b.abs())
+}
+
+/// The known event with the valuation of `event`: prices, values, share of market cap. Schedule facts stay.
+fn freshened(known: &wire::UnlockEvent, event: &wire::UnlockEvent) -> wire::UnlockEvent {
+    let mut fresh = known.clone();
+    let (Some(to), Some(from)) = (fresh.cliff_unlocks.get_mut(), event.cliff_unlocks.get()) else { return fresh };
+    if let Some(value) = event.cliff_value() {
+        to.cliff_value = value.into();
+    }
+    if let Some(share) = from.value_to_market_cap.copied() {
+        to.value_to_market_cap = share.into();
+    }
+    let Some(items) = to.allocation_breakdown.get_mut() else { return fresh };
+    for item in items {
+        let mut same = from.allocation_breakdown.items().iter().filter(|other| other.allocation_name == item.allocation_name);
+        if let (Some(other), None) = (same.next(), same.next()) {
+            item.cliff_value = other.cliff_value;
+            item.reference_price = other.reference_price;
+            item.reference_price_updated_time = other.reference_price_updated_time;
+        }
+    }
+    fresh
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use model::supply::{FeedState, Token, Tracked};
+
+    fn snapshot(events: &[serde_json::Value], has_schedule: bool) -> TokenSnapshot {
+        let feed = FeedState { baseline_at: has_schedule.then(Timestamp::default), ..Default::default() };
+        TokenSnapshot {
+            token: Token::unknown("arbitrum".into()),
+            feeds: vec![(Endpoint::UnlockEvents, feed)],
+            headers: Vec::new(),
+            records: events
+                .iter()
+                .map(|event| Tracked {
+                    key: event["unlockDate"].as_str().expect("dated").into(),
+                    record: Record::Unlock(serde_json::from_value(event.clone()).expect("an event")),
+                })
+                .collect(),
+            alerts: Vec::new(),
+        }
+    }
+
+    fn event(date: &str, amount: f64, value: f64) -> serde_json::Value {
+        json!({"unlockDate": date, "latestUpdateDate": "2026-01-01T00:00:00Z",
+               "cliffUnlocks": {"cliffAmount": amount, "cliffValue": value, "valueToMarketCap": 1.5}})
+    }
+
+    fn row(event: serde_json::Value) -> wire::UpcomingItem {
+        serde_json::from_value(json!({"tokenId": "arbitrum", "upcomingEvent": event})).expect("a row")
+    }
+
+    fn now() -> Timestamp {
+        wire::parse_timestamp("2026-12-01T00:00:00Z").expect("a timestamp")
+    }
+
+    #[test]
+    fn a_token_never_read_is_known_by_its_next_event_and_what_passed_stays() {
+        let before = snapshot(&[event("2026-11-16T00:00:00Z", 1.0, 1.0)], false);
+        let reconciled = reconcile(&before, &row(event("2026-12-16T00:00:00Z", 2.0, 2.0)), 1e-9, now());
+        assert!(matches!(&reconciled.put[..], [put] if put.key.as_str() == "2026-12-16"));
+        assert!(!reconciled.is_stale);
+    }
+
+    #[test]
+    fn the_next_event_of_a_token_never_read_stays_itself_when_it_moves() {
+        let before = snapshot(&[event("2026-12-16T00:00:00Z", 1.0, 1.0)], false);
+        let reconciled = reconcile(&before, &row(event("2026-12-20T00:00:00Z", 1.0, 1.0)), 1e-9, now());
+        assert!(matches!(&reconciled.put[..], [put] if put.key.as_str() == "2026-12-16T00:00:00Z" && put.is_new_version));
+    }
+
+    #[test]
+    fn a_new_price_freshens_the_event_and_is_no_new_version() {
+        let before = snapshot(&[event("2026-12-16T00:00:00Z", 2.0, 2.0)], true);
+        let reconciled = reconcile(&before, &row(event("2026-12-16T00:00:00Z", 2.0, 3.0)), 1e-9, now());
+        assert!(matches!(&reconciled.put[..], [put] if !put.is_new_version));
+        assert!(!reconciled.is_stale);
+    }
+
+    #[test]
+    fn another_date_another_amount_or_a_newer_mark_asks_for_the_schedule_and_changes_nothing() {
+        let before = snapshot(&[event("2026-12-16T00:00:00Z", 2.0, 2.0)], true);
+        let mut marked = event("2026-12-16T00:00:00Z", 2.0, 2.0);
+        marked["latestUpdateDate"] = json!("2026-02-01T00:00:00Z");
+        for said in [event("2026-12-17T00:00:00Z", 2.0, 2.0), event("2026-12-16T00:00:00Z", 2.5, 2.5), marked] {
+            let reconciled = reconcile(&before, &row(said), 1e-9, now());
+            assert_eq!(reconciled, Reconciled { is_stale: true, ..Default::default() });
+        }
+    }
+}

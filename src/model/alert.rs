@@ -1,0 +1,285 @@
+//! What an alert is: its key, states and reasons, and its notifications.
+//!
+//! An alert is a rule that holds for a subject, once for each episode. A [`Notification`] is news of it: that it fires, a
+//! reminder, its end, or an event that happened once. The ids are derived from what they stand for, so that writing the same
+//! evaluation twice leaves one row. The transitions are in `engine::evaluate`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    change::Change,
+    supply::{AlertId, Interval, NotificationId, Precision, ReceiverName, RecordKey, Resource, RuleId, Timestamp, TokenId},
+    text::fingerprint,
+};
+
+/// Labels of an alert, by name.
+pub type Labels = BTreeMap<String, String>;
+
+/// The rule of all alerts about the source, receivers and this program itself, and their name unless a rule `on = "source"` gives them its own.
+pub const SOURCE_TROUBLE: &str = "SourceTrouble";
+
+words! {
+    /// Where an alert stands.
+    AlertState {
+        /// Its condition holds, but not yet for as long as `for` asks.
+        Pending = "pending",
+        /// It was notified and has not ended.
+        Firing = "firing",
+        /// It ended.
+        Resolved = "resolved",
+        /// It happened once and has no end: a change, a burn, a buyback, a round.
+        Event = "event",
+    }
+}
+
+words! {
+    /// Why an alert ended.
+    Resolution {
+        /// The unlock is over.
+        Passed = "passed",
+        /// The condition no longer holds.
+        Cleared = "cleared",
+        /// The unlock moved out of the window.
+        RescheduledOut = "rescheduled out",
+        /// The record is gone.
+        Removed = "removed",
+        /// The rule was deleted, disabled, or no longer covers the token.
+        RuleGone = "rule gone",
+    }
+}
+
+/// An alert as the database keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alert {
+    /// Derived from rule, subject and episode: [`alert_id`].
+    pub id: AlertId,
+    /// The rule's identity; survives a renamed `alert` where the rule has an `id`.
+    pub rule: RuleId,
+    /// The rule's `alert` name, as messages show it (`SourceTrouble` for alerts about the source).
+    pub name: String,
+    /// What it is about, such as `unlock/arbitrum/2024-03-16T01:00:00Z`, unique within its rule.
+    pub subject: String,
+    /// 1 for the first time this rule held for this subject.
+    pub episode: u32,
+    /// Where it stands.
+    pub state: AlertState,
+    /// Why it ended.
+    pub resolution: Option<Resolution>,
+    /// The token, where it is about one.
+    pub token: Option<TokenId>,
+    /// The kind of record, where it is about one.
+    pub resource: Option<Resource>,
+    /// The record, where it is about one.
+    pub key: Option<RecordKey>,
+    /// Index of the rule's level that set the labels.
+    pub level: Option<u32>,
+    /// Labels as last rendered, `alertname` and `token` included.
+    pub labels: Labels,
+    /// Labels that it had before while it fired, the present ones not among them: others know an alert by its labels.
+    pub former_labels: Vec<Labels>,
+    /// Annotations as last rendered.
+    pub annotations: BTreeMap<String, String>,
+    /// Receivers that were notified that it fires: the same are notified of its end.
+    pub told: Vec<ReceiverName>,
+    /// Lead times already notified, as the rule writes them.
+    pub leads: Vec<String>,
+    /// For trouble with the source: the feeds that fail, as `endpoint/token`, sorted. It ends when each has answered since.
+    pub members: Vec<String>,
+    /// When the condition first held.
+    pub active_at: Timestamp,
+    /// When it began to fire, or happened.
+    pub starts_at: Option<Timestamp>,
+    /// When it ended.
+    pub ends_at: Option<Timestamp>,
+    /// Since when the condition no longer holds while `keep_firing_for` still counts.
+    pub false_since: Option<Timestamp>,
+    /// The record's time when it was last evaluated: a move shows against it.
+    pub due: Option<Interval>,
+    /// Next instant at which time alone may change it.
+    pub recheck_at: Option<Timestamp>,
+    /// Last transition or rendering.
+    pub updated_at: Timestamp,
+}
+
+/// Most label sets that are remembered of one alert; the oldest go first.
+pub const MAX_FORMER_LABELS: usize = 8;
+
+impl Alert {
+    /// Gives it the labels as they are rendered now, and remembers those that it had while it fired.
+    pub fn relabel(&mut self, labels: Labels) {
+        let before = std::mem::replace(&mut self.labels, labels);
+        if self.state == AlertState::Firing && !before.is_empty() && before != self.labels {
+            self.former_labels.push(before);
+        }
+        let labels = &self.labels;
+        self.former_labels.retain(|former| former != labels);
+        self.former_labels.drain(..self.former_labels.len().saturating_sub(MAX_FORMER_LABELS));
+    }
+}
+
+words! {
+    /// What kind of message a notification makes: `type` of the webhook body.
+    NotificationKind {
+        /// It began to fire.
+        Firing = "alert.firing",
+        /// It still fires: the next lead time, a higher level.
+        Reminder = "alert.reminder",
+        /// It ended.
+        Resolved = "alert.resolved",
+        /// It happened, once.
+        Event = "alert.event",
+        /// What is ahead and what changed, at a wall-clock time.
+        Digest = "digest",
+        /// About the source, a receiver or this program rather than a token.
+        Source = "source",
+        /// A test by hand.
+        Test = "test",
+    }
+}
+
+words! {
+    /// What a message says of an alert: that it goes on, or that it is over.
+    AlertStatus {
+        /// It fires, or happened once.
+        Firing = "firing",
+        /// It ended.
+        Resolved = "resolved",
+    }
+}
+
+/// The token in a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TokenBody {
+    /// Slug.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// Ticker.
+    pub symbol: String,
+}
+
+/// Where the facts of a message come from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SourceBody {
+    /// When the source last said so.
+    pub polled_at: Option<Timestamp>,
+    /// `INTERNAL`, `AI`, `EXTERNAL`, or what came.
+    pub listed_method: Option<String>,
+    /// Origin of the schedule.
+    pub data_source: Option<String>,
+    /// The source's own mark of change.
+    pub latest_update_date: Option<Timestamp>,
+}
+
+/// One alert in a message: an item of `alerts` in the webhook body, and what mail and the look commands are made from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AlertBody {
+    /// Id of the alert.
+    pub id: AlertId,
+    /// Name of the rule.
+    pub rule: String,
+    /// Whether it goes on. An unknown word counts as `firing`, so that a message of another version still goes out.
+    #[serde(deserialize_with = "status_or_firing")]
+    pub status: AlertStatus,
+    /// Why it is sent now: `lead 7d`, `level 2`, `passed`, `rescheduled`, …
+    pub reason: String,
+    /// Labels.
+    pub labels: Labels,
+    /// Labels that it had before while it fired, such as those of a lower level; left out of JSON where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_labels: Vec<Labels>,
+    /// Annotations, rendered.
+    pub annotations: BTreeMap<String, String>,
+    /// When it began.
+    pub starts_at: Timestamp,
+    /// When it ended.
+    pub ends_at: Option<Timestamp>,
+    /// The token; null where it is about the source.
+    pub token: Option<TokenBody>,
+    /// `unlock`, `burn`, …; null where it is about the source.
+    pub resource: Option<Resource>,
+    /// The record in the API's shape.
+    pub record: Option<serde_json::Value>,
+    /// The change, where it is about one.
+    pub change: Option<Change>,
+    /// Days until the record's time, negative after it.
+    pub days_until: Option<f64>,
+    /// The record's time in words: `in March 2026`, `on 12 Mar 2026, 09:00 UTC`.
+    #[serde(default)]
+    pub when: Option<String>,
+    /// The lead time that it is about.
+    pub lead: Option<String>,
+    /// What it is about, the same for every rule and while the record moves or grows: `unlock/arbitrum/…`. None where it is about
+    /// no record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// For an unlock: the schedule around it, by date; at most [`MAX_SERIES`] points, its own among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<SeriesPoint>,
+    /// Where the facts come from.
+    pub source: SourceBody,
+}
+
+fn status_or_firing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<AlertStatus, D::Error> {
+    Ok(AlertStatus::parse(&String::deserialize(deserializer)?).unwrap_or(AlertStatus::Firing))
+}
+
+/// Most points of [`AlertBody::series`].
+pub const MAX_SERIES: usize = 36;
+
+/// One unlock of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeriesPoint {
+    /// Its date.
+    pub at: Timestamp,
+    /// Tokens that unlock at once.
+    pub amount: f64,
+    /// How exact its date is; left out of JSON where it is an instant.
+    #[serde(default = "exact", skip_serializing_if = "is_exact")]
+    pub precision: Precision,
+}
+
+fn exact() -> Precision {
+    Precision::Second
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_exact(precision: &Precision) -> bool {
+    *precision == Precision::Second
+}
+
+/// News of an alert, with its receivers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notification {
+    /// Derived from the alert and the transition: [`notification_id`].
+    pub id: NotificationId,
+    /// Of which alert.
+    pub alert: AlertId,
+    /// What kind of message.
+    pub kind: NotificationKind,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// Each gets one delivery. Empty: recorded, sent to nobody.
+    pub receivers: Vec<ReceiverName>,
+    /// What it says.
+    pub body: AlertBody,
+}
+
+/// Bytes of a derived id.
+const ID_BYTES: usize = 10;
+
+/// Id of the alert that `rule` raises for `subject` for the `episode`-th time.
+#[must_use]
+pub fn alert_id(rule: &RuleId, subject: &str, episode: u32) -> AlertId {
+    AlertId::from(format!("al_{}", fingerprint([rule.as_str(), subject, &episode.to_string()], ID_BYTES)))
+}
+
+/// Id of the notification of `alert` at `transition`, a word that no other transition of the alert has: `firing`, `lead 7d`, `resolved`.
+#[must_use]
+pub fn notification_id(alert: &AlertId, transition: &str) -> NotificationId {
+    NotificationId::from(format!("no_{}", fingerprint([alert.as_str(), transition], ID_BYTES)))
+}

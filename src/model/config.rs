@@ -1,0 +1,69 @@
+//! The configuration as plain data: sections, keys, units. Reading and checking it is in `daemon::config`; the built-in defaults, with a
+//! comment for each key, are in `config/default.toml`.
+
+mod delivery;
+mod http;
+mod receiver;
+mod route;
+mod secret;
+mod source;
+mod store;
+mod watch;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    delivery::{DeliverySettings, LogFormat, LogSettings},
+    http::{HttpSettings, MirrorSettings},
+    receiver::{DigestSettings, ReceiverKind, ReceiverSettings},
+    route::{InhibitRule, Route, TimeInterval, TimeIntervals, TimeRange},
+    secret::{Secret, SecretError, SecretText},
+    source::{EndpointVersion, SourceSettings},
+    store::{RulesSettings, StoreSettings},
+    watch::{BudgetSettings, ScheduleSettings, WatchSettings},
+};
+pub use crate::{
+    amount::{ByteSize, Percent},
+    time::Span,
+};
+
+/// The defaults, commented.
+pub const DEFAULTS: &str = include_str!("config/default.toml");
+
+/// Everything that an operator can set.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The API.
+    pub source: SourceSettings,
+    /// Which tokens.
+    pub watch: WatchSettings,
+    /// When to ask.
+    pub schedule: ScheduleSettings,
+    /// How much to ask.
+    pub budget: BudgetSettings,
+    /// The database.
+    pub store: StoreSettings,
+    /// The rule files.
+    pub rules: RulesSettings,
+    /// Our own HTTP.
+    pub http: HttpSettings,
+    /// The snapshot for others.
+    pub mirror: MirrorSettings,
+    /// How deliveries are tried.
+    pub delivery: DeliverySettings,
+    /// The log.
+    pub log: LogSettings,
+    /// Who is notified.
+    #[serde(default, rename = "receiver")]
+    pub receivers: Vec<ReceiverSettings>,
+    /// Who is notified of what.
+    #[serde(default)]
+    pub route: Route,
+    /// What goes without saying while something else fires.
+    #[serde(default)]
+    pub inhibit_rules: Vec<InhibitRule>,
+    /// Named times of day and week that routes refer to.
+    #[serde(default)]
+    pub time_intervals: Vec<TimeIntervals>,
+}

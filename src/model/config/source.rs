@@ -1,0 +1,116 @@
+//! The API: addresses, versions, pace and bounds.
+
+use std::{fmt, path::PathBuf};
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{ByteSize, Secret, SecretText, Span};
+
+/// `[source]`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSettings {
+    /// Base address; https unless loopback.
+    pub base_url: String,
+    /// Older base address, for weekly emission.
+    pub legacy_base_url: String,
+    /// The key. Better a file or a credential.
+    #[serde(default)]
+    pub api_key: Option<SecretText>,
+    /// File with the key, read at use. Else the systemd credential `api-key` or `api_key`.
+    #[serde(default)]
+    pub api_key_file: Option<PathBuf>,
+    /// `auto` or `v1` … `v5`.
+    pub unlock_events: EndpointVersion,
+    /// `auto`, `v1` or `v5`.
+    pub upcoming: EndpointVersion,
+    /// `auto` or `v1` … `v5`.
+    pub token_list: EndpointVersion,
+    /// `auto`, `v1` or `v5`.
+    pub burn: EndpointVersion,
+    /// `auto`, `v1` or `v5`.
+    pub buyback: EndpointVersion,
+    /// `auto`, `v1`, `v2` or `v5`.
+    pub daily_emission: EndpointVersion,
+    /// `auto`, `v1`, `v2` or `v3`.
+    pub weekly_emission: EndpointVersion,
+    /// `auto`, `v1`, `v2` or `v5`.
+    pub allocations: EndpointVersion,
+    /// `auto`, `v1` or `v5`.
+    pub investors: EndpointVersion,
+    /// For one whole request.
+    pub timeout: Span,
+    /// For connecting.
+    pub connect_timeout: Span,
+    /// For the longest silence while reading.
+    pub read_timeout: Span,
+    /// Our own pace.
+    pub requests_per_minute: u32,
+    /// Requests under way at once.
+    pub concurrency: u32,
+    /// Rows asked for on a page.
+    pub page_size: u32,
+    /// Largest answer, decoded.
+    pub max_body: ByteSize,
+    /// How far back `start` reaches.
+    pub history: Span,
+    /// How far ahead `end` reaches.
+    pub horizon: Span,
+    /// How far ahead the `upcoming` walk looks.
+    pub upcoming_horizon: Span,
+    /// A PEM file with a private certificate authority to trust beside the system's.
+    #[serde(default)]
+    pub tls_ca_file: Option<PathBuf>,
+}
+
+impl SourceSettings {
+    /// The API key.
+    #[must_use]
+    pub fn key(&self) -> Secret {
+        Secret {
+            key: "source.api_key".into(),
+            inline: self.api_key.clone(),
+            file: self.api_key_file.clone(),
+            credentials: vec!["api_key".into(), "api-key".into()],
+        }
+    }
+}
+
+/// Which version of an endpoint to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EndpointVersion {
+    /// The newest that the server has.
+    Auto,
+    /// This one.
+    V(u8),
+}
+
+impl<'de> Deserialize<'de> for EndpointVersion {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.as_str() {
+            "auto" => Ok(EndpointVersion::Auto),
+            "v1" => Ok(EndpointVersion::V(1)),
+            "v2" => Ok(EndpointVersion::V(2)),
+            "v3" => Ok(EndpointVersion::V(3)),
+            "v4" => Ok(EndpointVersion::V(4)),
+            "v5" => Ok(EndpointVersion::V(5)),
+            other => Err(serde::de::Error::custom(format!("{other:?} is no version: write \"auto\", or \"v1\" to \"v5\""))),
+        }
+    }
+}
+
+impl fmt::Display for EndpointVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EndpointVersion::Auto => f.write_str("auto"),
+            EndpointVersion::V(version) => write!(f, "v{version}"),
+        }
+    }
+}
+
+impl Serialize for EndpointVersion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,286 @@
+//! Numbers and dates as people read them, for summaries and messages. Plain text; whoever shows it escapes it for its place.
+
+use chrono::Datelike;
+
+use crate::{
+    supply::{Interval, Precision, Timestamp},
+    text::is_hostile,
+};
+
+/// Characters of a name from the source that a sentence shows; the rest is cut.
+pub const MAX_NAME_CHARS: usize = 60;
+
+/// Longest sentence shown.
+pub const MAX_SENTENCE_CHARS: usize = 300;
+
+/// Names that a sentence lists before it says how many more there are.
+const MAX_NAMES: usize = 3;
+
+/// US dollars in short: `$5.25M`, `$950`, `-$1.20K`.
+#[must_use]
+pub fn usd(value: f64) -> String {
+    if value < 0.0 { format!("-${}", short(-value)) } else { format!("${}", short(value)) }
+}
+
+/// An amount of tokens in short: `1.00B`, `92.65M`, `0.35`.
+#[must_use]
+pub fn amount(value: f64) -> String {
+    if value < 0.0 { format!("-{}", short(-value)) } else { short(value) }
+}
+
+/// A number that is a percentage already: `2.77%`.
+#[must_use]
+pub fn percent(value: f64) -> String {
+    if value != 0.0 && value.abs() < 0.005 {
+        return format!("{}%", significant(value));
+    }
+    format!("{value:.2}%")
+}
+
+/// A factor: `×20`, `×0.1`, `×1.0022`.
+#[must_use]
+pub fn ratio(value: f64) -> String {
+    if value >= 1e6 {
+        return format!("×{}", short(value));
+    }
+    // Near one, what matters is the distance from one.
+    let text = if (value - 1.0).abs() < 0.1 { format!("{value:.6}") } else { significant(value) };
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("×{text}")
+}
+
+/// The day of an instant in UTC: `12 Mar 2026`.
+#[must_use]
+pub fn day(at: Timestamp) -> String {
+    at.format("%-d %b %Y").to_string()
+}
+
+/// An instant in UTC to the minute: `12 Mar 2026, 09:00 UTC`.
+#[must_use]
+pub fn instant(at: Timestamp) -> String {
+    at.format("%-d %b %Y, %H:%M UTC").to_string()
+}
+
+/// The month of an instant: `March 2026`.
+#[must_use]
+pub fn month(at: Timestamp) -> String {
+    at.format("%B %Y").to_string()
+}
+
+/// When something is due, as exactly as the source knows: `in March 2026`, `on 12 Mar 2026`, `on 12 Mar 2026, 09:00 UTC`.
+#[must_use]
+pub fn when(interval: &Interval) -> String {
+    match interval.precision {
+        Precision::Month => format!("in {}", month(interval.start)),
+        Precision::Week => format!("in the week of {}", day(interval.start)),
+        Precision::Day => format!("on {}", day(interval.start)),
+        Precision::Second | Precision::Hour => {
+            if interval.start.time() == chrono::NaiveTime::MIN {
+                format!("on {}", day(interval.start))
+            } else {
+                format!("on {}", instant(interval.start))
+            }
+        }
+        Precision::ToBeDetermined => "on a date to be determined".to_owned(),
+    }
+}
+
+/// A shift in days, signed: `+4 days`, `-1 day`, `+1.5 days`, `-3 h`, `+30 min`.
+#[must_use]
+pub fn shift(days: f64) -> String {
+    let sign = if days < 0.0 { '-' } else { '+' };
+    let size = days.abs();
+    let minutes = (size * 1440.0).round();
+    if minutes < 1.0 {
+        return format!("{sign}{} s", whole(size * 86_400.0));
+    }
+    if minutes < 60.0 {
+        return format!("{sign}{} min", whole(minutes));
+    }
+    if minutes < 1440.0 {
+        return format!("{sign}{} h", tenths(size * 24.0));
+    }
+    // An hour more or less (daylight saving, a corrected time of day) is noise beside weeks.
+    let text = if size >= 14.0 { whole(size) } else { tenths(size) };
+    if text == "1" { format!("{sign}1 day") } else { format!("{sign}{text} days") }
+}
+
+/// A range of shifts in days, signed: `+30 to +33 days`; one shift where both read alike.
+#[must_use]
+pub fn shifts(least: f64, most: f64) -> String {
+    let (from, to) = (shift(least), shift(most));
+    if from == to {
+        return to;
+    }
+    // The unit once, where it is the same.
+    let from = from.strip_suffix(" days").filter(|_| to.ends_with(" days")).unwrap_or(&from);
+    format!("{from} to {to}")
+}
+
+/// A count with its noun: `1 tranche`, `12 tranches`.
+#[must_use]
+pub fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// A name from the source, fit for one line: control and formatting characters become spaces, and it is cut at
+/// [`MAX_NAME_CHARS`]. A missing name is said to be missing.
+#[must_use]
+pub fn name(text: &str) -> String {
+    one_line(text, MAX_NAME_CHARS)
+}
+
+/// A sentence that may hold names from the source, fit for one line as [`name`] makes it, cut at [`MAX_SENTENCE_CHARS`].
+#[must_use]
+pub fn sentence(text: &str) -> String {
+    one_line(text, MAX_SENTENCE_CHARS)
+}
+
+fn one_line(text: &str, max_chars: usize) -> String {
+    let mut line = String::with_capacity(text.len().min(max_chars * 4));
+    for (length, c) in text.trim().chars().enumerate() {
+        if length == max_chars {
+            line.push('…');
+            break;
+        }
+        line.push(if is_hostile(c) { ' ' } else { c });
+    }
+    if line.trim().is_empty() { "(unnamed)".to_owned() } else { line }
+}
+
+/// A list of names from the source: `Team, Investors and 3 more`.
+#[must_use]
+pub fn names<'a>(all: impl IntoIterator<Item = &'a str>) -> String {
+    let all: Vec<&str> = all.into_iter().collect();
+    let shown = if all.len() > MAX_NAMES + 1 { MAX_NAMES } else { all.len() };
+    let mut text = all.iter().take(shown).map(|text| name(text)).collect::<Vec<_>>().join(", ");
+    if all.len() > shown {
+        text.push_str(&format!(" and {} more", all.len() - shown));
+    }
+    text
+}
+
+/// Whether two instants lie in one calendar month.
+#[must_use]
+pub fn same_month(a: Timestamp, b: Timestamp) -> bool {
+    (a.year(), a.month()) == (b.year(), b.month())
+}
+
+/// A number that is not negative, with a unit of thousands.
+fn short(value: f64) -> String {
+    const UNITS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")];
+    if !value.is_finite() {
+        return "unknown".to_owned();
+    }
+    for (scale, unit) in UNITS {
+        // What would be shown as 1000.00K is 1.00M.
+        if value >= scale * 0.999_995 && value >= 999.995 {
+            let scaled = value / scale;
+            return if scaled >= 1e6 { format!("{scaled:.2e}{unit}") } else { format!("{scaled:.2}{unit}") };
+        }
+    }
+    if value == 0.0 || value >= 1.0 {
+        let text = format!("{value:.2}");
+        text.strip_suffix(".00").map_or_else(|| text.clone(), str::to_owned)
+    } else {
+        significant(value)
+    }
+}
+
+/// Three significant digits, without trailing zeros.
+fn significant(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return "0".to_owned();
+    }
+    let magnitude = value.abs().log10().floor();
+    if magnitude >= 2.0 {
+        return format!("{value:.0}");
+    }
+    if magnitude < -9.0 {
+        return format!("{value:.2e}");
+    }
+    let decimals = (0_u8..=12).find(|d| f64::from(*d) >= 2.0 - magnitude).unwrap_or(12);
+    let text = format!("{value:.*}", usize::from(decimals));
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+fn tenths(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::parse_timestamp;
+
+    fn time(text: &str) -> Timestamp {
+        parse_timestamp(text).expect("a timestamp")
+    }
+
+    #[test]
+    fn numbers_read_short() {
+        for (value, text) in [
+            (5_250_000.0, "$5.25M"),
+            (999.0, "$999"),
+            (999_999.0, "$1.00M"),
+            (1_000.0, "$1.00K"),
+            (0.0, "$0"),
+            (0.034_56, "$0.0346"),
+            (12.5, "$12.50"),
+            (-5_250_000.0, "-$5.25M"),
+        ] {
+            assert_eq!(usd(value), text);
+        }
+        assert_eq!(amount(1.0e9), "1.00B");
+        assert_eq!(amount(9.0e13), "90.00T");
+        assert_eq!(amount(1.0e60), "1.00e48T");
+        assert_eq!(amount(f64::NAN), "unknown");
+        assert_eq!(percent(2.77), "2.77%");
+        assert_eq!(percent(0.000_12), "0.00012%");
+        assert_eq!(ratio(20.0), "×20");
+        assert_eq!(ratio(100.0), "×100");
+        assert_eq!(ratio(0.1), "×0.1");
+        assert_eq!(ratio(1.002_182), "×1.002182");
+        assert_eq!(ratio(1.0e-7), "×0.0000001");
+    }
+
+    #[test]
+    fn shifts_read_in_the_unit_that_fits() {
+        for (days, text) in [
+            (4.0, "+4 days"),
+            (-0.125, "-3 h"),
+            (1.0, "+1 day"),
+            (364.04, "+364 days"),
+            (1.5, "+1.5 days"),
+            (1.0 / 48.0, "+30 min"),
+        ] {
+            assert_eq!(shift(days), text);
+        }
+        assert_eq!(shifts(30.0, 33.0), "+30 to +33 days");
+        assert_eq!(shifts(-0.125, 2.0), "-3 h to +2 days");
+        assert_eq!(shifts(31.0, 31.02), "+31 days");
+    }
+
+    #[test]
+    fn a_date_is_said_as_exactly_as_it_is_known() {
+        let at = time("2026-03-12T09:00:00Z");
+        let said = |precision| when(&Interval::of(at, precision).expect("dated"));
+        assert_eq!(said(Precision::Month), "in March 2026");
+        assert_eq!(said(Precision::Day), "on 12 Mar 2026");
+        assert_eq!(said(Precision::Second), "on 12 Mar 2026, 09:00 UTC");
+    }
+
+    #[test]
+    fn a_hostile_name_stays_on_its_line() {
+        assert_eq!(name("Team\r\nBcc: x"), "Team  Bcc: x");
+        assert_eq!(name("\u{202e}evil"), " evil");
+        assert_eq!(name(" \u{200b} "), "(unnamed)");
+        assert_eq!(name(&"x".repeat(500)).chars().count(), MAX_NAME_CHARS + 1);
+        assert_eq!(names(["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+    }
+}

@@ -1,0 +1,25 @@
+//! Dates as HTTP headers have them (RFC 9110): `Mon, 09 Mar 2026 00:01:30 GMT`, and the two older forms.
+
+use crate::supply::Timestamp;
+
+/// Reads the date of a header; none where it is none.
+#[must_use]
+pub fn parse_http_date(text: &str) -> Option<Timestamp> {
+    httpdate::parse_http_date(text.trim()).ok().map(Timestamp::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_the_protocol_is_read() {
+        let expected = crate::wire::parse_timestamp("1994-11-06T08:49:37Z");
+        for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
+            assert_eq!(parse_http_date(text), expected, "{text}");
+        }
+        for text in ["", "soon", "1994-11-06", "Sun, 06 Nov 1994 08:49:37 +0200"] {
+            assert_eq!(parse_http_date(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Conditions on labels, as routes, silences and inhibitions write them.
+
+use std::fmt;
+
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+
+use crate::alert::Labels;
+
+/// Bytes of one matcher.
+pub const MAX_MATCHER_BYTES: usize = 1_024;
+
+/// Memory for one compiled pattern, bytes.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// A condition on one label: `severity="critical"`, `team!="ops"`, `token=~"arb.*"`, `kind!~"timeout|held"`.
+///
+/// As text (`Display`, JSON) it is written so that [`Matcher::parse`] reads the same again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Matcher {
+    label: String,
+    test: MatchTest,
+}
+
+#[derive(Clone, Debug)]
+enum MatchTest {
+    Is(String),
+    IsNot(String),
+    Like(String, Regex),
+    Unlike(String, Regex),
+}
+
+/// Why a text is no matcher.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct MatcherError {
+    /// What is wrong, in lower case, without a full stop.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+fn wrong(message: impl Into<String>, help: impl Into<String>) -> MatcherError {
+    MatcherError { message: message.into(), help: Some(help.into()) }
+}
+
+impl Matcher {
+    /// Reads a matcher: a label, one of `=` `!=` `=~` `!~`, and a value, in double quotes unless it is a plain word. Patterns are
+    /// anchored at both ends.
+    ///
+    /// # Errors
+    /// Where it cannot be read, with what to write instead.
+    pub fn parse(text: &str) -> Result<Self, MatcherError> {
+        const FORM: &str = "write it like severity=\"critical\", with =, !=, =~ or !~";
+        if text.len() > MAX_MATCHER_BYTES {
+            return Err(wrong(format!("this matcher is longer than {MAX_MATCHER_BYTES} bytes"), "split it into several"));
+        }
+        let text = text.trim();
+        if text.starts_with('{') {
+            return Err(wrong(
+                "a matcher stands without braces",
+                "write each condition as an item of its own: [\"a=\\\"b\\\"\", \"c=\\\"d\\\"\"]",
+            ));
+        }
+        let Some(at) = text.find(['=', '!']) else {
+            return Err(wrong("this matcher compares nothing", FORM));
+        };
+        let (label, rest) = text.split_at(at);
+        let label = label.trim();
+        if label.is_empty() {
+            return Err(wrong("this matcher names no label", FORM));
+        }
+        if !is_label(label) {
+            return Err(wrong(
+                format!("{label:?} cannot be the name of a label"),
+                "names have letters, digits, _, - and . and do not begin with a digit",
+            ));
+        }
+        // The longer operators come first: `=~` begins like `=`.
+        let Some((operator, value)) = ["=~", "!~", "!=", "="].into_iter().find_map(|op| Some((op, rest.strip_prefix(op)?)))
+        else {
+            return Err(wrong("after ! comes = or ~", FORM));
+        };
+        if value.starts_with('=') {
+            return Err(wrong("matchers compare with a single =", FORM));
+        }
+        let value = value_of(value.trim())?;
+        let test = match operator {
+            "=" => MatchTest::Is(value),
+            "!=" => MatchTest::IsNot(value),
+            "=~" => MatchTest::like(value)?,
+            _ => MatchTest::unlike(value)?,
+        };
+        Ok(Self { label: label.to_owned(), test })
+    }
+
+    /// Whether it holds for an alert with these labels.
+    #[must_use]
+    pub fn matches(&self, labels: &Labels) -> bool {
+        let value = labels.get(&self.label).map_or("", String::as_str);
+        match &self.test {
+            MatchTest::Is(wanted) => value == wanted,
+            MatchTest::IsNot(unwanted) => value != unwanted,
+            MatchTest::Like(_, pattern) => pattern.is_match(value),
+            MatchTest::Unlike(_, pattern) => !pattern.is_match(value),
+        }
+    }
+
+    /// A matcher from its parts, as the API takes them: `=~` and `!~` where `is_regex`, `=` and `=~` where `is_equal`.
+    ///
+    /// # Errors
+    /// Where the label cannot be one, or the pattern cannot be read.
+    pub fn of(label: &str, value: &str, is_regex: bool, is_equal: bool) -> Result<Self, MatcherError> {
+        if label.is_empty() || !is_label(label) || label.len() + value.len() > MAX_MATCHER_BYTES {
+            return Err(wrong(format!("{label:?} cannot be the name of a label"), "names have letters, digits, _, - and ."));
+        }
+        let value = value.to_owned();
+        let test = match (is_regex, is_equal) {
+            (false, true) => MatchTest::Is(value),
+            (false, false) => MatchTest::IsNot(value),
+            (true, true) => MatchTest::like(value)?,
+            (true, false) => MatchTest::unlike(value)?,
+        };
+        Ok(Self { label: label.to_owned(), test })
+    }
+
+    /// Whether it holds also for an alert that has no such label.
+    #[must_use]
+    pub fn takes_empty(&self) -> bool {
+        self.matches(&Labels::new())
+    }
+
+    /// The label that it looks at.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+}
+
+impl MatchTest {
+    fn like(text: String) -> Result<Self, MatcherError> {
+        let pattern = pattern(&text)?;
+        Ok(MatchTest::Like(text, pattern))
+    }
+
+    fn unlike(text: String) -> Result<Self, MatcherError> {
+        let pattern = pattern(&text)?;
+        Ok(MatchTest::Unlike(text, pattern))
+    }
+}
+
+impl fmt::Display for Matcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (operator, value) = match &self.test {
+            MatchTest::Is(value) => ("=", value),
+            MatchTest::IsNot(value) => ("!=", value),
+            MatchTest::Like(value, _) => ("=~", value),
+            MatchTest::Unlike(value, _) => ("!~", value),
+        };
+        write!(f, "{}{operator}\"", self.label)?;
+        for c in value.chars() {
+            match c {
+                '"' => f.write_str("\\\"")?,
+                '\\' => f.write_str("\\\\")?,
+                '\n' => f.write_str("\\n")?,
+                c => write!(f, "{c}")?,
+            }
+        }
+        f.write_str("\"")
+    }
+}
+
+impl PartialEq for Matcher {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl TryFrom<String> for Matcher {
+    type Error = MatcherError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Matcher> for String {
+    fn from(matcher: Matcher) -> Self {
+        matcher.to_string()
+    }
+}
+
+/// Whether all of `matchers` hold.
+#[must_use]
+pub fn all_match(matchers: &[Matcher], labels: &Labels) -> bool {
+    matchers.iter().all(|matcher| matcher.matches(labels))
+}
+
+pub fn is_label(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The value of a matcher: a plain word, or a text in double quotes with the escapes `\"`, `\\` and `\n`. Other escapes stay as
+/// they are, so that a pattern may say `\d`.
+fn value_of(text: &str) -> Result<String, MatcherError> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        return match text.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '{' | '}')) {
+            None => Ok(text.to_owned()),
+            Some(_) => Err(wrong(format!("the value {text:?} needs double quotes"), "write it like team=\"market makers\"")),
+        };
+    };
+    let mut value = String::new();
+    let mut chars = quoted.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => {
+                let after = chars.as_str().trim();
+                return match after {
+                    "" => Ok(value),
+                    _ => Err(wrong(format!("{after:?} follows the value"), "write each condition as an item of its own")),
+                };
+            }
+            '\\' => match chars.next() {
+                Some('n') => value.push('\n'),
+                Some(escaped @ ('"' | '\\')) => value.push(escaped),
+                Some(other) => value.extend(['\\', other]),
+                None => break,
+            },
+            c => value.push(c),
+        }
+    }
+    Err(wrong("the value's closing quote is missing", "end it with a double quote"))
+}
+
+fn pattern(text: &str) -> Result<Regex, MatcherError> {
+    let compile = |text: &str| RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).build();
+    // By itself first, so that a stray bracket cannot end the group that anchors it.
+    compile(text).and_then(|_| compile(&format!("^(?:{text})$"))).map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => wrong("this pattern is too large", "make it shorter"),
+        error => {
+            // The last line of the library's message is the reason; the lines before it draw the pattern.
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            wrong(format!("this is no pattern: {reason}"), "patterns are regular expressions, such as token=~\"arb.*|optimism\"")
+        }
+    })
+}

@@ -1,0 +1,205 @@
+//! A poll in words: what is asked of the source, and the three answers that never look alike.
+//!
+//! A [`PollRequest`] asks one thing to its end, all pages included. [`FetchedAnswer`] says what came of it: [`PollOutcome::Fresh`] and
+//! [`PollOutcome::Unchanged`] are complete, valid answers, and only such answers may prove that something is gone; whatever else came is
+//! [`PollOutcome::Failed`], with its [`FailureKind`].
+
+use std::time::Duration;
+
+use crate::{
+    supply::{ContentHash, Endpoint, FeedId, Timestamp, TokenId},
+    wire,
+};
+
+/// One thing to ask.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PollRequest {
+    /// All tokens.
+    TokenList,
+    /// Next event of each token between two dates.
+    Upcoming {
+        /// First day.
+        start: chrono::NaiveDate,
+        /// Last day, inclusive.
+        end: chrono::NaiveDate,
+    },
+    /// One token's records of an endpoint, between two dates where the endpoint takes dates.
+    Token {
+        /// A per-token endpoint.
+        endpoint: Endpoint,
+        /// Which token.
+        token: TokenId,
+        /// First day.
+        start: chrono::NaiveDate,
+        /// Last day, inclusive.
+        end: chrono::NaiveDate,
+    },
+    /// The investor list.
+    Investors,
+    /// One investor with its rounds.
+    Investor {
+        /// Slug.
+        id: String,
+    },
+}
+
+impl PollRequest {
+    /// Whose metrics and schedule it counts towards.
+    #[must_use]
+    pub fn endpoint(&self) -> Endpoint {
+        match self {
+            PollRequest::TokenList => Endpoint::TokenList,
+            PollRequest::Upcoming { .. } => Endpoint::Upcoming,
+            PollRequest::Token { endpoint, .. } => *endpoint,
+            PollRequest::Investors | PollRequest::Investor { .. } => Endpoint::Investors,
+        }
+    }
+
+    /// About which token, if one.
+    #[must_use]
+    pub fn token(&self) -> Option<&TokenId> {
+        if let PollRequest::Token { token, .. } = self { Some(token) } else { None }
+    }
+
+    /// The feed that the answer belongs to.
+    #[must_use]
+    pub fn feed(&self) -> FeedId {
+        FeedId { endpoint: self.endpoint(), token: self.token().cloned() }
+    }
+}
+
+/// What came of a request, with what it cost.
+#[derive(Clone, Debug)]
+pub struct FetchedAnswer {
+    /// What was asked.
+    pub request: PollRequest,
+    /// What came back.
+    pub outcome: PollOutcome,
+    /// Credits that it cost: successful requests, pages included, also those of a walk that failed later.
+    pub credits: u32,
+    /// Requests that were sent.
+    pub requests: u32,
+    /// Quota as the last answer reported it.
+    pub credit: Option<wire::Credit>,
+    /// Decoded bytes of all answers.
+    pub bytes: u64,
+    /// How long it all took.
+    pub took: Duration,
+    /// Last HTTP status.
+    pub status: Option<u16>,
+    /// Version that answered.
+    pub version: Option<u8>,
+}
+
+/// Three answers that never look alike.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one to a fetch, and a fetch costs a round trip")]
+pub enum PollOutcome {
+    /// Complete and valid; the bytes differ from the last ones.
+    Fresh(PollAnswer),
+    /// Complete and valid; the bytes of `data` are those of the last answer.
+    Unchanged,
+    /// Not an answer.
+    Failed(PollFailure),
+}
+
+/// A complete, valid answer.
+#[derive(Clone, Debug)]
+pub struct PollAnswer {
+    /// The payload of all pages together.
+    pub payload: Payload,
+    /// Hash over the raw spans of `data`, page by page, and what the server counts.
+    pub hash: ContentHash,
+    /// Parse warnings, the first hundred.
+    pub oddities: Vec<wire::ParseWarning>,
+    /// How many parse warnings in all.
+    pub oddities_total: usize,
+    /// Records, or lists of them, that could not be used and were left out. While there are any, nothing that is missing is
+    /// proven gone.
+    pub dropped: usize,
+}
+
+/// What an answer holds. Records without a usable key have been dropped, with a parse warning.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// Token list.
+    Tokens(Vec<wire::TokenItem>),
+    /// Next events.
+    Upcoming(Vec<wire::UpcomingItem>),
+    /// A token's schedule.
+    UnlockEvents(Vec<wire::UnlockEvent>),
+    /// Burns.
+    Burns(wire::BurnData),
+    /// Buybacks.
+    Buybacks(wire::BuybackData),
+    /// Allocation table.
+    Allocations(wire::AllocationsData),
+    /// Daily or weekly emission.
+    Emissions(Vec<wire::Emission>),
+    /// Investor list.
+    Investors(Vec<wire::InvestorItem>),
+    /// One investor.
+    Investor(wire::InvestorDetail),
+}
+
+words! {
+    /// What kind of trouble: the label `outcome` of the metrics and `kind` of source alerts.
+    #[derive(PartialOrd, Ord)]
+    FailureKind {
+        /// No connection, a broken one, a cut body.
+        Unreachable = "unreachable",
+        /// A time limit ran out.
+        Timeout = "timeout",
+        /// 5xx.
+        ServerError = "server_error",
+        /// 401 or 403.
+        Unauthorized = "unauthorized",
+        /// 429 while credits are left.
+        RateLimited = "rate_limited",
+        /// 429, or no request at all, because the credits are spent.
+        QuotaExhausted = "quota_exhausted",
+        /// 404.
+        NotFound = "not_found",
+        /// Any other status, or a redirect.
+        UnexpectedStatus = "unexpected_status",
+        /// 200 that is not the envelope: HTML, cut JSON, `status: false`, a bare payload.
+        BadAnswer = "bad_answer",
+        /// More bytes than `max_body`.
+        TooLarge = "too_large",
+        /// Pages that do not fit together: a number missing, `total` not reached, a list that kept changing under the walk.
+        Incomplete = "incomplete",
+        /// Complete, but empty where there were records: decided by the cycle, which knows what there was.
+        Emptied = "emptied",
+        /// Not asked: the breaker is open after repeated failures.
+        Suspended = "suspended",
+    }
+}
+
+impl FailureKind {
+    /// Whether it says something of the source as a whole rather than of the one thing asked.
+    #[must_use]
+    pub fn is_source_wide(self) -> bool {
+        matches!(
+            self,
+            FailureKind::Unreachable
+                | FailureKind::Timeout
+                | FailureKind::ServerError
+                | FailureKind::Unauthorized
+                | FailureKind::RateLimited
+                | FailureKind::QuotaExhausted
+                | FailureKind::Suspended
+        )
+    }
+}
+
+/// A request without an answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct PollFailure {
+    /// What kind.
+    pub kind: FailureKind,
+    /// What was attempted and what came of it, for people: names the path, never the key, at most 500 characters.
+    pub message: String,
+    /// When the server asked to come back.
+    pub retry_at: Option<Timestamp>,
+}

@@ -1,0 +1,87 @@
+//! How much there is of everything.
+
+use super::outbox::DeliveryState;
+use crate::{
+    alert::AlertState,
+    supply::{Endpoint, ReceiverName, Resource, Timestamp},
+};
+
+/// How much there is of everything, for `status`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoreCounts {
+    /// Tokens known.
+    pub tokens: u64,
+    /// Of these, named by the last complete token list.
+    pub tokens_listed: u64,
+    /// Records in the snapshot, for each resource, in the order of [`Resource::ALL`].
+    pub records: Vec<(Resource, u64)>,
+    /// Alerts in each state, in the order of [`AlertState::ALL`].
+    pub alerts: Vec<(AlertState, u64)>,
+    /// Deliveries of each receiver that has any, by name.
+    pub outbox: Vec<ReceiverCounts>,
+    /// Feeds whose answer is held, because most of a token's records vanished at once.
+    pub removals_held: u64,
+    /// Records that complete answers left out, not often enough yet to be gone.
+    pub removals_awaiting_proof: u64,
+    /// Feeds that fail.
+    pub feeds_failing: u64,
+    /// Size of the database on disk, its WAL included, bytes.
+    pub database_bytes: u64,
+}
+
+/// What the metrics show of the database: only what can be read every few seconds, however much there is of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoreGauges {
+    /// Alerts in each state, in the order of [`AlertState::ALL`].
+    pub alerts: Vec<(AlertState, u64)>,
+    /// Deliveries of each receiver that has any, by name.
+    pub outbox: Vec<ReceiverCounts>,
+    /// Feeds whose answer is held, because most of a token's records vanished at once.
+    pub removals_held: u64,
+    /// When each endpoint last gave a complete answer; those that never did are left out.
+    pub last_success: Vec<(Endpoint, Timestamp)>,
+}
+
+/// Deliveries to one receiver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReceiverCounts {
+    /// Which receiver.
+    pub receiver: ReceiverName,
+    /// Deliveries in each state, in the order of [`DeliveryState::ALL`].
+    pub states: Vec<(DeliveryState, u64)>,
+    /// When the oldest one that is due or retrying was put into the outbox.
+    pub oldest_pending: Option<Timestamp>,
+}
+
+impl ReceiverCounts {
+    /// How many are in `state`.
+    #[must_use]
+    pub fn of(&self, state: DeliveryState) -> u64 {
+        self.states.iter().find(|(of, _)| *of == state).map_or(0, |(_, count)| *count)
+    }
+
+    /// How many are due or retrying.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.of(DeliveryState::Due) + self.of(DeliveryState::Retrying)
+    }
+}
+
+/// How an endpoint fares over all its feeds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndpointStat {
+    /// Which endpoint.
+    pub endpoint: Endpoint,
+    /// Feeds of it that were ever tried.
+    pub feeds: u64,
+    /// Of these, those that fail.
+    pub failing: u64,
+    /// Since when the first of them fails.
+    pub failing_since: Option<Timestamp>,
+    /// Last complete, valid answer of any of them.
+    pub last_success: Option<Timestamp>,
+    /// Last try of any of them.
+    pub last_try: Option<Timestamp>,
+    /// Last row of the poll log that has a failure, while it is kept: when, and what failed.
+    pub last_error: Option<(Timestamp, String)>,
+}

@@ -1,0 +1,135 @@
+//! What is known of tokens and their records.
+
+use serde::Serialize;
+
+use crate::{
+    alert::Alert,
+    change::Change,
+    supply::{Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
+};
+
+/// A token with all that is known of it: what a diff compares and rules see.
+#[derive(Clone, Debug)]
+pub struct TokenSnapshot {
+    /// The token; its groups are filled by the caller, who has the config.
+    pub token: Token,
+    /// State of its feeds.
+    pub feeds: Vec<(Endpoint, FeedState)>,
+    /// `header` of its feeds.
+    pub headers: Vec<(Endpoint, serde_json::Value)>,
+    /// Its records of the resources that were asked for, in the order of time and key.
+    pub records: Vec<Tracked>,
+    /// Its alerts that are pending or firing.
+    pub alerts: Vec<Alert>,
+}
+
+impl TokenSnapshot {
+    /// A token of which nothing else is known.
+    #[must_use]
+    pub fn of(token: Token) -> Self {
+        Self { token, feeds: Vec::new(), headers: Vec::new(), records: Vec::new(), alerts: Vec::new() }
+    }
+
+    /// State of one of its feeds.
+    #[must_use]
+    pub fn feed(&self, endpoint: Endpoint) -> Option<&FeedState> {
+        self.feeds.iter().find(|(of, _)| *of == endpoint).map(|(_, state)| state)
+    }
+
+    /// Its records of one resource.
+    pub fn records_of(&self, resource: Resource) -> impl Iterator<Item = &Tracked> {
+        self.records.iter().filter(move |tracked| tracked.record.resource() == resource)
+    }
+}
+
+/// Which records of a resource a look at windows wants: those that begin in a span of time, and beside them the latest one, and
+/// unlocks with a linear segment, which may have begun long ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordRange {
+    /// Of what.
+    pub resource: Resource,
+    /// From then on.
+    pub since: Timestamp,
+    /// Up to then.
+    pub until: Timestamp,
+}
+
+/// What the windows of one token are summed over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowRecords {
+    /// State of its feeds.
+    pub feeds: Vec<(Endpoint, FeedState)>,
+    /// Its records, as far as they were asked for.
+    pub records: Vec<Tracked>,
+}
+
+/// What planning a cycle needs to know of a token: small, since there may be ten thousand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanToken {
+    /// Slug.
+    pub id: TokenId,
+    /// Whether the last complete token list names it.
+    pub listed: bool,
+    /// Its mark of change in the token list.
+    pub last_updated: Option<Timestamp>,
+    /// Flag of the token list; none where unknown.
+    pub has_burn: Option<bool>,
+    /// Flag of the token list; none where unknown.
+    pub has_buyback: Option<bool>,
+    /// Start of its next unlock event after now, if one is known.
+    pub next_event: Option<Timestamp>,
+    /// State of the feed that is planned.
+    pub feed: Option<FeedState>,
+}
+
+impl PlanToken {
+    /// A token of which nothing is known but its slug.
+    #[must_use]
+    pub fn unknown(id: TokenId) -> Self {
+        Self { id, listed: false, last_updated: None, has_burn: None, has_buyback: None, next_event: None, feed: None }
+    }
+}
+
+/// A version of any record of a token, for replaying what was seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VersionRow {
+    /// What it is.
+    pub resource: Resource,
+    /// Under which key.
+    pub key: RecordKey,
+    /// When it was seen.
+    pub at: Timestamp,
+    /// The record; none where this version is its removal.
+    pub record: Option<Record>,
+}
+
+/// An unlock ahead.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpcomingRow {
+    /// Of which token; its groups are filled by the caller, who has the config.
+    pub token: Token,
+    /// The unlock.
+    pub tracked: Tracked,
+    /// When the token's schedule was last read whole.
+    pub read_at: Option<Timestamp>,
+}
+
+/// A change with the time of the poll that brought it, for `changes`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeRow {
+    /// Row.
+    pub id: i64,
+    /// When it was seen.
+    pub at: Timestamp,
+    /// Of which token.
+    pub token: TokenId,
+    /// Its ticker, where known.
+    pub symbol: Option<String>,
+    /// To what.
+    pub resource: Resource,
+    /// The record, where it is about one.
+    pub key: Option<RecordKey>,
+    /// What happened.
+    pub change: Change,
+}

@@ -1,0 +1,447 @@
+//! Silences and acknowledgements: what a person does not want to hear, and for how long. Pure.
+//!
+//! A [`Silence`] holds back every message about alerts whose labels its matchers take, from a begin to an end. What it held back is
+//! recorded, and told after its end where the alert still fires. An [`Ack`] says that somebody knows of one alert: it is not reminded
+//! of until its fact changes ([`SilenceFact`]): the record moves, is resized, or reaches the next level. Its end is told.
+
+use std::fmt;
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    alert::{Alert, AlertBody, AlertState, Labels},
+    matcher::{Matcher, MatcherError, all_match},
+    supply::{AlertId, Timestamp},
+    text::{fingerprint, replaced},
+};
+
+/// Matchers of one silence.
+pub const MAX_MATCHERS: usize = 32;
+
+/// Characters of an author.
+pub const MAX_AUTHOR: usize = 200;
+
+/// Characters of a comment.
+pub const MAX_COMMENT: usize = 2_000;
+
+/// Longest time from begin to end.
+pub const MAX_SPAN: TimeDelta = TimeDelta::days(366);
+
+/// A silence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Silence {
+    /// `si_…`.
+    pub id: String,
+    /// All must hold.
+    pub matchers: Vec<Matcher>,
+    /// Who made it.
+    pub author: String,
+    /// Why.
+    pub comment: String,
+    /// Its begin.
+    pub starts_at: Timestamp,
+    /// Its end, not part of it; the time at which it was ended by hand, where it was.
+    pub ends_at: Timestamp,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+words! {
+    /// Where a silence stands.
+    SilenceState {
+        /// It has not begun.
+        Pending = "pending",
+        /// It holds back.
+        Active = "active",
+        /// It is over.
+        Expired = "expired",
+    }
+}
+
+/// What somebody asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SilenceRequest {
+    /// As written: `token="arbitrum"`.
+    pub matchers: Vec<Matcher>,
+    /// Who asks.
+    pub author: String,
+    /// Why.
+    pub comment: String,
+    /// Its begin; none: now.
+    pub starts_at: Option<Timestamp>,
+    /// Its end.
+    pub ends_at: Timestamp,
+}
+
+/// Why a silence cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SilenceError {
+    /// No matchers.
+    #[error("a silence needs at least one matcher, such as token=\"arbitrum\"")]
+    NoMatchers,
+    /// Too many.
+    #[error("a silence has at most {MAX_MATCHERS} matchers")]
+    TooManyMatchers,
+    /// One cannot be read.
+    #[error("{text:?}: {why}")]
+    Matcher {
+        /// As written.
+        text: String,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// It would hold back everything.
+    #[error("every matcher holds for an alert without labels: this would silence everything; name a label that must be there")]
+    Everything,
+    /// The end is not after the begin.
+    #[error("the silence would end ({ends_at}) before it begins ({starts_at})")]
+    EndsFirst {
+        /// Its begin.
+        starts_at: Timestamp,
+        /// Its end.
+        ends_at: Timestamp,
+    },
+    /// The end is past.
+    #[error("the silence would be over already: it ends at {0}")]
+    Past(Timestamp),
+    /// Too long.
+    #[error("a silence lasts at most {} days: make a new one when it ends, or a route without the receiver", MAX_SPAN.num_days())]
+    TooLong,
+    /// The author is missing or too long.
+    #[error("a silence needs an author of at most {MAX_AUTHOR} characters")]
+    Author,
+    /// The comment is missing or too long.
+    #[error("a silence needs a comment of at most {MAX_COMMENT} characters, so that others know why")]
+    Comment,
+}
+
+/// Reads the matchers of a silence.
+///
+/// # Errors
+/// The first text that is none.
+pub fn read_matchers<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec<Matcher>, SilenceError> {
+    texts
+        .into_iter()
+        .map(|text| {
+            Matcher::parse(text).map_err(|MatcherError { message, help }| {
+                let why = help.map_or(message.clone(), |help| format!("{message}; {help}"));
+                SilenceError::Matcher { text: text.to_owned(), why }
+            })
+        })
+        .collect()
+}
+
+impl SilenceRequest {
+    /// The silence that is wished for, made at `now`.
+    ///
+    /// # Errors
+    /// Where it would hold back everything or nothing, or does not say who and why.
+    pub fn grant(self, now: Timestamp) -> Result<Silence, SilenceError> {
+        let SilenceRequest { matchers, author, comment, starts_at, ends_at } = self;
+        let starts_at = starts_at.unwrap_or(now).max(now);
+        let (author, comment) = (line(&author), line(&comment));
+        if matchers.is_empty() {
+            return Err(SilenceError::NoMatchers);
+        }
+        if matchers.len() > MAX_MATCHERS {
+            return Err(SilenceError::TooManyMatchers);
+        }
+        if matchers.iter().all(Matcher::takes_empty) {
+            return Err(SilenceError::Everything);
+        }
+        if ends_at <= now {
+            return Err(SilenceError::Past(ends_at));
+        }
+        if ends_at <= starts_at {
+            return Err(SilenceError::EndsFirst { starts_at, ends_at });
+        }
+        if ends_at - starts_at > MAX_SPAN {
+            return Err(SilenceError::TooLong);
+        }
+        if author.is_empty() || author.chars().count() > MAX_AUTHOR {
+            return Err(SilenceError::Author);
+        }
+        if comment.is_empty() || comment.chars().count() > MAX_COMMENT {
+            return Err(SilenceError::Comment);
+        }
+        let id = silence_id(&matchers, &author, &comment, starts_at, ends_at, now);
+        Ok(Silence { id, matchers, author, comment, starts_at, ends_at, created_at: now })
+    }
+}
+
+/// A text as one line: hostile characters become spaces.
+fn line(text: &str) -> String {
+    replaced(text, ' ', usize::MAX).trim().to_owned()
+}
+
+/// The same wish at the same instant makes the same silence, so that it can be asked for twice.
+fn silence_id(
+    matchers: &[Matcher],
+    author: &str,
+    comment: &str,
+    starts_at: Timestamp,
+    ends_at: Timestamp,
+    now: Timestamp,
+) -> String {
+    let mut texts: Vec<String> = matchers.iter().map(ToString::to_string).collect();
+    texts.extend([author.to_owned(), comment.to_owned()]);
+    texts.extend([starts_at, ends_at, now].map(|at| at.timestamp_millis().to_string()));
+    format!("si_{}", fingerprint(texts.iter().map(String::as_str), 6))
+}
+
+impl Silence {
+    /// Where it stands.
+    #[must_use]
+    pub fn state(&self, now: Timestamp) -> SilenceState {
+        if now < self.starts_at {
+            SilenceState::Pending
+        } else if now < self.ends_at {
+            SilenceState::Active
+        } else {
+            SilenceState::Expired
+        }
+    }
+
+    /// Whether its matchers take an alert with these labels.
+    #[must_use]
+    pub fn takes(&self, labels: &Labels) -> bool {
+        all_match(&self.matchers, labels)
+    }
+
+    /// Whether it holds back what is said of an alert with these labels now.
+    #[must_use]
+    pub fn hides(&self, labels: &Labels, now: Timestamp) -> bool {
+        self.state(now) == SilenceState::Active && self.takes(labels)
+    }
+
+    /// Its matchers in one line.
+    #[must_use]
+    pub fn matchers_line(&self) -> String {
+        self.matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A silence as tables, JSON and the API show it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SilenceView {
+    /// Where it stands.
+    pub state: SilenceState,
+    /// The silence.
+    #[serde(flatten)]
+    pub silence: Silence,
+}
+
+impl SilenceView {
+    /// As it stands at `now`.
+    #[must_use]
+    pub fn of(silence: Silence, now: Timestamp) -> Self {
+        Self { state: silence.state(now), silence }
+    }
+}
+
+/// What a silence will suppress, known before it is made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SilencePreview {
+    /// Alerts that are pending or fire now, and that its matchers take.
+    pub alerts: Vec<SilencedAlert>,
+    /// Of how many that are pending or fire.
+    pub open: usize,
+    /// Of the messages of the last seven days, those that it would have hidden.
+    pub last_week: usize,
+    /// Of how many.
+    pub last_week_all: usize,
+}
+
+/// An alert that a silence hides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SilencedAlert {
+    /// Its id.
+    pub id: AlertId,
+    /// Name of the rule.
+    pub rule: String,
+    /// `pending` or `firing`.
+    pub state: AlertState,
+    /// First line of its message.
+    pub summary: String,
+}
+
+impl SilencePreview {
+    /// What `matchers` take of the alerts that are open and of the labels of last week's messages.
+    #[must_use]
+    pub fn of(matchers: &[Matcher], open: &[Alert], last_week: &[Labels]) -> Self {
+        let alerts = open.iter().filter(|alert| all_match(matchers, &alert.labels)).map(|alert| SilencedAlert {
+            id: alert.id.clone(),
+            rule: alert.name.clone(),
+            state: alert.state,
+            summary: alert.annotations.get("summary").and_then(|text| text.lines().next()).unwrap_or(&alert.subject).to_owned(),
+        });
+        Self {
+            alerts: alerts.collect(),
+            open: open.len(),
+            last_week: last_week.iter().filter(|labels| all_match(matchers, labels)).count(),
+            last_week_all: last_week.len(),
+        }
+    }
+
+    /// In a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        format!(
+            "it hides {} of {} that are open now; of the last seven days' {} it would have hidden {}",
+            self.alerts.len(),
+            crate::format::count(self.open, "alert"),
+            crate::format::count(self.last_week_all, "message"),
+            self.last_week
+        )
+    }
+}
+
+/// Somebody knows of an alert.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ack {
+    /// Of which.
+    pub alert: AlertId,
+    /// Who.
+    pub author: String,
+    /// What they said.
+    pub comment: String,
+    /// When.
+    pub at: Timestamp,
+    /// What they knew: once that changes, they are notified again.
+    pub fact: SilenceFact,
+}
+
+/// What an acknowledgement is about: when the record is due, its amounts, the level. Prices are not part of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SilenceFact(pub serde_json::Value);
+
+/// Where amounts and dates stand in the API's records.
+const FACT_FIELDS: [&str; 12] = [
+    "/unlockDate",
+    "/cliffUnlocks/cliffAmount",
+    "/linearUnlocks/linearAmount",
+    "/linearUnlocks/dailyAmount",
+    "/burnDate",
+    "/buybackDate",
+    "/amount",
+    "/tokenAmount",
+    "/unlockAmount",
+    "/allocationAmount",
+    "/startDate",
+    "/fundingDate",
+];
+
+impl SilenceFact {
+    /// The fact of an alert at a `level` whose record is `record`.
+    #[must_use]
+    pub fn of(level: Option<u32>, record: Option<&serde_json::Value>) -> Self {
+        let mut fact = serde_json::Map::new();
+        fact.insert("level".to_owned(), level.into());
+        for field in FACT_FIELDS {
+            if let Some(value) = record.and_then(|record| record.pointer(field)).filter(|value| !value.is_null()) {
+                fact.insert(field.to_owned(), value.clone());
+            }
+        }
+        Self(fact.into())
+    }
+
+    /// The fact that a notification is about.
+    #[must_use]
+    pub fn told(level: Option<u32>, body: &AlertBody) -> Self {
+        Self::of(level, body.record.as_ref())
+    }
+}
+
+impl fmt::Display for Ack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} acknowledged by {} at {}", self.alert, self.author, crate::format::instant(self.at))?;
+        if self.comment.is_empty() { Ok(()) } else { write!(f, ": {}", self.comment) }
+    }
+}
+
+/// Reads an author and a comment of an acknowledgement.
+///
+/// # Errors
+/// Where the author is missing, or one of them is too long.
+pub fn ack_words(author: &str, comment: &str) -> Result<(String, String), SilenceError> {
+    let (author, comment) = (line(author), line(comment));
+    if author.is_empty() || author.chars().count() > MAX_AUTHOR {
+        return Err(SilenceError::Author);
+    }
+    if comment.chars().count() > MAX_COMMENT {
+        return Err(SilenceError::Comment);
+    }
+    Ok((author, comment))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn time(text: &str) -> Timestamp {
+        crate::wire::parse_timestamp(text).expect("a time")
+    }
+
+    const NOW: &str = "2026-03-09T12:00:00Z";
+
+    fn wish(matchers: &[&str]) -> SilenceRequest {
+        SilenceRequest {
+            matchers: read_matchers(matchers.iter().copied()).expect("matchers"),
+            author: "ann".into(),
+            comment: "the exchange\r\nis told".into(),
+            starts_at: None,
+            ends_at: time("2026-03-09T14:00:00Z"),
+        }
+    }
+
+    #[test]
+    fn a_silence_hides_what_all_its_matchers_take_between_begin_and_end() {
+        let silence = wish(&["token=arbitrum", "severity!=critical"]).grant(time(NOW)).expect("granted");
+        let labels = |token: &str, severity: &str| {
+            Labels::from([("token".to_owned(), token.to_owned()), ("severity".to_owned(), severity.to_owned())])
+        };
+        assert!(silence.hides(&labels("arbitrum", "warning"), time(NOW)));
+        assert!(!silence.hides(&labels("arbitrum", "critical"), time(NOW)));
+        assert!(!silence.hides(&labels("aptos", "warning"), time(NOW)));
+        assert!(silence.hides(&labels("arbitrum", "warning"), time("2026-03-09T13:59:59Z")));
+        assert!(!silence.hides(&labels("arbitrum", "warning"), time("2026-03-09T14:00:00Z")));
+        assert_eq!(silence.comment, "the exchange  is told");
+    }
+
+    #[test]
+    fn what_would_hide_everything_or_nothing_or_says_too_little_is_refused() {
+        let at = time(NOW);
+        assert_eq!(wish(&[]).grant(at), Err(SilenceError::NoMatchers));
+        assert_eq!(wish(&["token=~\".*\"", "a!=b"]).grant(at), Err(SilenceError::Everything));
+        let one = || wish(&["token=arbitrum"]);
+        assert_eq!(SilenceRequest { ends_at: at, ..one() }.grant(at), Err(SilenceError::Past(at)));
+        let later = time("2026-03-09T15:00:00Z");
+        let ends_at = time("2026-03-09T14:00:00Z");
+        assert_eq!(
+            SilenceRequest { starts_at: Some(later), ..one() }.grant(at),
+            Err(SilenceError::EndsFirst { starts_at: later, ends_at })
+        );
+        assert_eq!(SilenceRequest { ends_at: at + TimeDelta::days(400), ..one() }.grant(at), Err(SilenceError::TooLong));
+        assert_eq!(SilenceRequest { author: " ".into(), ..one() }.grant(at), Err(SilenceError::Author));
+        assert_eq!(SilenceRequest { comment: String::new(), ..one() }.grant(at), Err(SilenceError::Comment));
+        assert!(matches!(read_matchers(["token"]), Err(SilenceError::Matcher { .. })));
+    }
+
+    #[test]
+    fn a_fact_changes_with_date_amount_and_level_and_not_with_the_price() {
+        let record = |date: &str, amount: f64, value: f64| json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": amount, "cliffValue": value, "allocationBreakdown": []}});
+        let known = SilenceFact::of(Some(1), Some(&record("2026-03-20T00:00:00Z", 5.0, 10.0)));
+        assert_eq!(SilenceFact::of(Some(1), Some(&record("2026-03-20T00:00:00Z", 5.0, 99.0))), known);
+        assert_ne!(SilenceFact::of(Some(1), Some(&record("2026-03-21T00:00:00Z", 5.0, 10.0))), known);
+        assert_ne!(SilenceFact::of(Some(1), Some(&record("2026-03-20T00:00:00Z", 6.0, 10.0))), known);
+        assert_ne!(SilenceFact::of(Some(2), Some(&record("2026-03-20T00:00:00Z", 5.0, 10.0))), known);
+    }
+}

@@ -1,0 +1,72 @@
+//! Feeds: what one endpoint says of one token, and what is remembered of it between reads.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    endpoint::Endpoint,
+    id::{RecordKey, TokenId},
+};
+use crate::time::Timestamp;
+
+/// What one endpoint says of one token, or of everything where it is not asked per token: the unit that is read, compared, held.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FeedId {
+    /// Who is asked.
+    pub endpoint: Endpoint,
+    /// About whom; none for the token list, `upcoming` and the investor list.
+    pub token: Option<TokenId>,
+}
+
+impl FeedId {
+    /// The feed of one token.
+    #[must_use]
+    pub fn of(endpoint: Endpoint, token: &TokenId) -> Self {
+        Self { endpoint, token: Some(token.clone()) }
+    }
+
+    /// The feed of an endpoint that is not asked per token.
+    #[must_use]
+    pub fn whole(endpoint: Endpoint) -> Self {
+        Self { endpoint, token: None }
+    }
+}
+
+impl fmt::Display for FeedId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.token {
+            Some(token) => write!(f, "{}/{token}", self.endpoint),
+            None => write!(f, "{}", self.endpoint),
+        }
+    }
+}
+
+/// Hash of the payload's bytes: equal hashes need no parsing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ContentHash(pub u128);
+
+/// What is remembered of a feed between reads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FeedState {
+    /// When it was first read whole: the baseline. None before.
+    pub baseline_at: Option<Timestamp>,
+    /// Last complete, valid answer.
+    pub read_at: Option<Timestamp>,
+    /// Last try, whatever came of it.
+    pub tried_at: Option<Timestamp>,
+    /// Hash of the last answer.
+    pub hash: Option<ContentHash>,
+    /// The token's `lastUpdatedDate` when it was last read.
+    pub mark: Option<Timestamp>,
+    /// Something said that it should be read again, whatever its mark: `upcoming` disagrees, a removal awaits proof.
+    pub stale: bool,
+    /// Since when it fails; none while it does not.
+    pub failing_since: Option<Timestamp>,
+    /// Records that complete answers left out, with how many times: not yet proven gone.
+    pub missing: Vec<(RecordKey, u32)>,
+    /// Since when an answer is held because most of the token's records vanished at once.
+    pub held_since: Option<Timestamp>,
+    /// Credits that the last complete read cost (one a page); zero before the first.
+    pub cost: u32,
+}

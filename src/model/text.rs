@@ -1,0 +1,194 @@
+//! Text from outside made fit to be shown: **the one** table of hostile characters, and what is made of it.
+//!
+//! What is dangerous is the same everywhere: control characters, and characters that reorder, join or hide text. What else has to be
+//! escaped depends on where a text goes, and is done there.
+
+use std::{error::Error, fmt::Write as _};
+
+use ring::digest;
+
+/// Characters that show nothing themselves but change how their neighbours look or are read: soft hyphens, bidirectional marks, zero
+/// widths, fillers, variation selectors, private use, specials, tags, line and paragraph separators. Sorted.
+const HIDDEN: [(char, char); 16] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{e000}', '\u{f8ff}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffc}'), // U+FFFD, the replacement character, is visible
+    ('\u{fffe}', '\u{ffff}'),
+    ('\u{e0000}', '\u{10ffff}'),
+];
+
+/// Whether a character shows nothing itself but changes how its neighbours look: a row of the table.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    let row = HIDDEN.partition_point(|(_, last)| *last < c);
+    HIDDEN.get(row).is_some_and(|(first, _)| *first <= c)
+}
+
+/// Whether showing a character could steer a terminal, begin a new line, hide text or turn its direction.
+#[must_use]
+pub fn is_hostile(c: char) -> bool {
+    c.is_control() || is_hidden(c)
+}
+
+/// One line that a terminal can show: line breaks and tabs become spaces, other hostile characters become their code.
+#[must_use]
+pub fn harmless(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => safe.push(' '),
+            c if is_hostile(c) => {
+                let _ = write!(safe, "{}", c.escape_unicode());
+            }
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// The first characters on one line, each hostile one replaced: for texts whose length must stay readable.
+#[must_use]
+pub fn replaced(text: &str, replacement: char, max_chars: usize) -> String {
+    text.chars().map(|c| if is_hostile(c) { replacement } else { c }).take(max_chars).collect()
+}
+
+/// One line for people: control characters become spaces, hidden characters are left out.
+pub fn plain_chars(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c })
+}
+
+/// What an error and its causes say, the outermost first; a cause that an outer text already says is left out.
+#[must_use]
+pub fn error_causes(error: &dyn Error) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
+        }
+        next = cause.source();
+    }
+    texts
+}
+
+/// An error with its causes in one line.
+#[must_use]
+pub fn error_chain(error: &dyn Error) -> String {
+    error_causes(error).join(": ")
+}
+
+/// The first bytes of SHA-256 over the parts, each with its length before it, as hex digits: the stem of ids that are derived.
+#[must_use]
+pub fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a str>, bytes: usize) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part.as_bytes());
+    }
+    hex(context.finish().as_ref().get(..bytes).unwrap_or_default())
+}
+
+/// Bytes as lower-case hex digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_has_no_overlap() {
+        assert!(HIDDEN.iter().all(|(first, last)| first <= last));
+        assert!(HIDDEN.windows(2).all(|two| two[0].1 < two[1].0));
+    }
+
+    #[test]
+    fn what_reorders_hides_or_steers_is_hostile() {
+        for c in [
+            '\0',
+            '\n',
+            '\u{7}',
+            '\u{1b}',
+            '\u{7f}',
+            '\u{85}',
+            '\u{9b}',
+            '\u{ad}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{17b4}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{200e}',
+            '\u{200f}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{202a}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{2066}',
+            '\u{2069}',
+            '\u{206f}',
+            '\u{3164}',
+            '\u{e000}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{fff9}',
+            '\u{ffff}',
+            '\u{e0001}',
+            '\u{e007f}',
+            '\u{e0fff}',
+            '\u{10ffff}',
+        ] {
+            assert!(is_hostile(c), "{c:?}");
+        }
+        for c in "Az09 äé–…→×•€漢ก\u{301}\u{fffd}😀𝒜".chars() {
+            assert!(!is_hostile(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_text_becomes_one_visible_line() {
+        let text = "a\u{1b}[31m\r\nb\u{202e}\u{e0001}é";
+        assert_eq!(harmless(text), r"a\u{1b}[31m  b\u{202e}\u{e0001}é");
+        assert_eq!(replaced(text, '?', 100), "a?[31m??b??é");
+        assert_eq!(plain_chars(text).collect::<String>(), "a [31m  bé");
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot read it: {0}")]
+        struct Outer(#[source] std::io::Error);
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot start")]
+        struct Outermost(#[source] Outer);
+        let error = Outermost(Outer(std::io::Error::other("no such file")));
+        assert_eq!(error_chain(&error), "cannot start: cannot read it: no such file");
+    }
+
+    #[test]
+    fn bytes_are_two_digits_each() {
+        assert_eq!(hex(&[0, 10, 255]), "000aff");
+    }
+}

@@ -1,0 +1,223 @@
+//! Time: instants, how exact a date is, the interval that it stands for, and lengths of time.
+
+use std::{fmt, time::Duration};
+
+use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// An instant, UTC.
+pub type Timestamp = DateTime<Utc>;
+
+/// Reads an ISO 8601 instant, or a bare date as its midnight UTC. Years before 1900 and after 2999 are taken for nonsense.
+#[must_use]
+pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    DateTime::parse_from_rfc3339(text)
+        .map(|at| at.with_timezone(&Utc))
+        .ok()
+        .or_else(|| {
+            let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+            Some(date.and_time(NaiveTime::MIN).and_utc())
+        })
+        .filter(|at| (1900..3000).contains(&at.year()))
+}
+
+/// How exact a date is. The source may send words that nobody has seen: those stand for a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// An instant (`second`, `block`, `minute`).
+    Second,
+    /// Any time in that hour.
+    Hour,
+    /// Any time on that day.
+    Day,
+    /// Any time in that week, which begins on Sunday as the weeks of the source do.
+    Week,
+    /// Any time in that month.
+    Month,
+    /// Not decided: the date means nothing.
+    ToBeDetermined,
+}
+
+impl Precision {
+    /// Reads the source's word. Absent means what most of the source's dates mean: an instant. An unknown word never claims an hour.
+    #[must_use]
+    pub fn of(word: Option<&str>) -> Self {
+        const WORDS: [(&str, Precision); 8] = [
+            ("second", Precision::Second),
+            ("block", Precision::Second),
+            ("minute", Precision::Second),
+            ("hour", Precision::Hour),
+            ("week", Precision::Week),
+            ("month", Precision::Month),
+            ("tobedetermined", Precision::ToBeDetermined),
+            ("tbd", Precision::ToBeDetermined),
+        ];
+        let Some(word) = word else { return Precision::Second };
+        // Asked of every part of every record that is judged, so nothing is allocated here.
+        let plain = || word.bytes().filter(u8::is_ascii_alphanumeric).map(|byte| byte.to_ascii_lowercase());
+        WORDS.iter().find(|(known, _)| plain().eq(known.bytes())).map_or(Precision::Day, |(_, precision)| *precision)
+    }
+}
+
+/// The time that a date of limited precision stands for: from `start` to `end`, which is exclusive unless both are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interval {
+    /// First instant.
+    pub start: Timestamp,
+    /// First instant after it; equal to `start` for a date exact to the second.
+    pub end: Timestamp,
+    /// How exact it is; never [`Precision::ToBeDetermined`].
+    pub precision: Precision,
+}
+
+impl Interval {
+    /// The interval of `date`; none where it is to be determined.
+    #[must_use]
+    pub fn of(date: Timestamp, precision: Precision) -> Option<Self> {
+        let day = date.date_naive();
+        let midnight = |date: chrono::NaiveDate| date.and_time(NaiveTime::MIN).and_utc();
+        let (start, end) = match precision {
+            Precision::ToBeDetermined => return None,
+            Precision::Second => (date, date),
+            Precision::Hour => {
+                let start = date - TimeDelta::seconds(date.timestamp().rem_euclid(3600));
+                (start, start.checked_add_signed(TimeDelta::hours(1))?)
+            }
+            Precision::Day => (midnight(day), midnight(day.checked_add_days(Days::new(1))?)),
+            Precision::Week => {
+                let sunday = day.checked_sub_days(Days::new(u64::from(day.weekday().num_days_from_sunday())))?;
+                (midnight(sunday), midnight(sunday.checked_add_days(Days::new(7))?))
+            }
+            Precision::Month => {
+                let first = day.with_day(1)?;
+                (midnight(first), midnight(first.checked_add_months(Months::new(1))?))
+            }
+        };
+        Some(Self { start, end, precision })
+    }
+
+    /// Whether it lies wholly in the past.
+    #[must_use]
+    pub fn has_passed(&self, now: Timestamp) -> bool {
+        now >= self.end
+    }
+
+    /// Days until it begins; zero from its first to its last instant, negative (days since its end) afterwards.
+    #[must_use]
+    pub fn days_until(&self, now: Timestamp) -> f64 {
+        if now < self.start {
+            days(self.start - now)
+        } else if now < self.end {
+            0.0
+        } else {
+            -days(now - self.end)
+        }
+    }
+
+    /// Whether it begins within `lead` from now and has not passed: "within 7 days".
+    #[must_use]
+    pub fn is_within(&self, now: Timestamp, lead: TimeDelta) -> bool {
+        !self.has_passed(now) && now.checked_add_signed(lead).is_none_or(|horizon| self.start <= horizon)
+    }
+}
+
+/// A span as days with fractions.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of a few thousand years fit a double")]
+pub fn days(span: TimeDelta) -> f64 {
+    span.num_milliseconds() as f64 / 86_400_000.0
+}
+
+/// So many days, where that is a length of time.
+#[must_use]
+pub fn span_of_days(days: f64) -> Option<TimeDelta> {
+    let millis = days * 86_400_000.0;
+    // Within a hundred thousand years every whole millisecond is a double.
+    (millis.abs() < 3.2e15).then(|| TimeDelta::milliseconds(millis.round() as i64))
+}
+
+/// A length of time as people write it: `30s`, `90m`, `7d`, `2w`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(pub Duration);
+
+impl Span {
+    /// For arithmetic on instants; ten thousand years where it is longer.
+    #[must_use]
+    pub fn delta(self) -> chrono::TimeDelta {
+        chrono::TimeDelta::from_std(self.0).unwrap_or(chrono::TimeDelta::days(3_650_000)).min(chrono::TimeDelta::days(3_650_000))
+    }
+}
+
+impl std::str::FromStr for Span {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        if text == "0" {
+            return Ok(Span(Duration::ZERO));
+        }
+        humantime::parse_duration(text)
+            .map(Span)
+            .map_err(|_| format!("{text:?} is no length of time: write it like \"30s\", \"90m\", \"6h\", \"7d\" or \"2w\""))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        let days = seconds / 86_400;
+        if days > 0 && seconds.is_multiple_of(86_400) {
+            return write!(f, "{days}d");
+        }
+        humantime::format_duration(self.0).fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(text: &str) -> Timestamp {
+        parse_timestamp(text).expect("a timestamp")
+    }
+
+    #[test]
+    fn a_month_is_any_time_in_that_month() {
+        let march = Interval::of(time("2026-03-16"), Precision::Month).expect("dated");
+        assert_eq!((march.start, march.end), (time("2026-03-01"), time("2026-04-01")));
+        assert!(march.is_within(time("2026-02-22"), TimeDelta::days(7)));
+        assert!(!march.is_within(time("2026-02-21T23:59:59Z"), TimeDelta::days(7)));
+        assert!((march.days_until(time("2026-03-20")) - 0.0).abs() < f64::EPSILON);
+        assert!(march.has_passed(time("2026-04-01")));
+    }
+
+    #[test]
+    fn an_undecided_date_has_no_interval() {
+        assert_eq!(Interval::of(time("2026-03-16"), Precision::of(Some("To Be Determined"))), None);
+    }
+
+    #[test]
+    fn a_week_begins_on_sunday() {
+        let week = Interval::of(time("2026-10-14T09:00:00Z"), Precision::Week).expect("dated");
+        assert_eq!((week.start, week.end), (time("2026-10-11"), time("2026-10-18")));
+    }
+
+    #[test]
+    fn an_unknown_precision_never_claims_an_hour() {
+        assert_eq!(Precision::of(Some("fortnight")), Precision::Day);
+        assert_eq!(Precision::of(Some("unknown")), Precision::Day);
+    }
+}

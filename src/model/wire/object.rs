@@ -1,0 +1,209 @@
+//! Objects of the API: the macro that declares them, and how their fields are read.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::Value;
+
+use super::{
+    lenient::Lenient,
+    maybe::Maybe,
+    warnings::{PathStep, at, count_item, note},
+};
+
+/// Fields that this program does not know, kept as they came.
+pub type Extra = BTreeMap<String, Value>;
+
+/// How deep unknown fields may nest before what lies deeper is left out.
+const MAX_EXTRA_DEPTH: usize = 32;
+
+/// Declares an object of the API: each field with the name it has on the wire. Reading is lenient, writing leaves absent fields
+/// out.
+macro_rules! wire {
+    ($(#[doc = $doc:literal])* $name:ident { $( $(#[doc = $field_doc:literal])* $field:ident: $type:ty = $json:literal, )* }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct $name {
+            $( $(#[doc = $field_doc])* pub $field: Maybe<$type>, )*
+            /// Fields that this program does not know, as they came.
+            pub extra: Extra,
+        }
+
+        impl $name {
+            /// The names on the wire, in the order in which they are written.
+            pub const FIELDS: &'static [&'static str] = &[$($json),*];
+        }
+
+        impl Described for $name {
+            const SHAPE: JsonShape = JsonShape::Object(&ObjectShape {
+                name: stringify!($name),
+                doc: concat!($($doc),*),
+                fields: &[$( FieldShape { name: $json, doc: concat!($($field_doc),*), shape: <$type as Described>::SHAPE } ),*],
+            });
+
+            fn keep(&mut self, has: FieldFilter<'_>) {
+                $( if !has(stringify!($name), $json) {
+                    self.$field = Maybe::Absent;
+                } else if let Maybe::Value(value) = &mut self.$field {
+                    value.keep(has);
+                } else {
+                    self.$field = Maybe::Null;
+                } )*
+            }
+        }
+
+        impl Lenient for $name {
+            const EXPECTED: &'static str = "an object";
+            const HOLDS_RECORDS: bool = true;
+            fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+                let mut record = Self::default();
+                while let Some(key) = map.next_key::<ObjectKey<'de>>()? {
+                    match key.0.as_ref() {
+                        $( $json => {
+                            let value = map.next_value_seed(FieldSeed::<$type>($json, PhantomData))?;
+                            if !record.$field.is_absent() {
+                                note(|| concat!("`", $json, "` stands twice; the last one counts").into());
+                            }
+                            record.$field = value;
+                        } )*
+                        _ => {
+                            let value = map.next_value_seed(UnknownValue { depth: 0 })?;
+                            if let Some((key, _)) = record.extra.remove_entry(key.0.as_ref()) {
+                                note(|| format!("the field {} stands twice; the last one counts", quoted(&key)));
+                            }
+                            record.extra.insert(key.0.into_owned(), value);
+                        }
+                    }
+                }
+                Ok(Some(record))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(None)?;
+                $( if !self.$field.is_absent() { map.serialize_entry($json, &self.$field)?; } )*
+                for (key, value) in &self.extra {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Maybe::<Self>::deserialize(deserializer)?
+                    .into_option()
+                    .ok_or_else(|| serde::de::Error::custom(concat!("expected an object: ", stringify!($name))))
+            }
+        }
+    };
+}
+
+pub(super) use wire;
+
+/// Reads one known field of an object under its name, for the macro below.
+pub(super) struct FieldSeed<T>(pub(super) &'static str, pub(super) PhantomData<T>);
+
+impl<'de, T: Lenient> DeserializeSeed<'de> for FieldSeed<T> {
+    type Value = Maybe<T>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        at(PathStep::Field(self.0), || Maybe::<T>::deserialize(deserializer))
+    }
+}
+
+/// Object keys without allocation where the text allows it.
+pub(super) struct ObjectKey<'a>(pub(super) Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for ObjectKey<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectKeyVisitor;
+        impl<'de> Visitor<'de> for ObjectKeyVisitor {
+            type Value = ObjectKey<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object key")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(ObjectKey(text.into()))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(ObjectKey(text.to_owned().into()))
+            }
+        }
+        deserializer.deserialize_str(ObjectKeyVisitor)
+    }
+}
+
+/// Reads a value that nobody knows as it is, within bounds of depth and number.
+pub(super) struct UnknownValue {
+    pub(super) depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for UnknownValue {
+    type Value = Value;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        count_item()?;
+        if self.depth > MAX_EXTRA_DEPTH {
+            IgnoredAny::deserialize(deserializer)?;
+            note(|| format!("an unknown field nests deeper than {MAX_EXTRA_DEPTH} levels; what lies deeper is left out"));
+            return Ok(Value::Null);
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for UnknownValue {
+    type Value = Value;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(UnknownValue { depth: self.depth + 1 })? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = serde_json::Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            fields.insert(key, map.next_value_seed(UnknownValue { depth: self.depth + 1 })?);
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+/// The first characters of a text from outside, escaped.
+pub(super) fn quoted(text: &str) -> String {
+    format!("{:?}", text.chars().take(80).collect::<String>())
+}

@@ -1,0 +1,71 @@
+//! Tokens and their allocation tables.
+
+use super::prelude::*;
+
+wire! {
+    /// A token of `/token/list`. Its key is `id` here and `tokenId` everywhere else.
+    TokenItem {
+        /// Slug.
+        id: String = "id",
+        name: String = "name",
+        /// Ticker; not unique.
+        symbol: String = "symbol",
+        /// `INTERNAL`, `AI`, `EXTERNAL`, or what comes.
+        listed_method: String = "listedMethod",
+        /// Tokens.
+        circulating_supply: f64 = "circulatingSupply",
+        /// USD.
+        market_cap: f64 = "marketCap",
+        /// Tokens.
+        max_supply: f64 = "maxSupply",
+        /// Tokens, without those to be determined.
+        total_locked_amount: f64 = "totalLockedAmount",
+        tbd_locked_amount: f64 = "tbdLockedAmount",
+        unlocked_amount: f64 = "unlockedAmount",
+        untracked_amount: f64 = "untrackedAmount",
+        has_standard_allocation: bool = "hasStandardAllocation",
+        has_fundraising: bool = "hasFundraising",
+        latest_fundraising_round: String = "latestFundraisingRound",
+        has_burn: bool = "hasBurn",
+        has_buyback: bool = "hasBuyback",
+        has_committed_claim: bool = "hasCommittedClaim",
+        website_url: String = "websiteUrl",
+        /// The only mark that something about the token changed.
+        last_updated_date: Timestamp = "lastUpdatedDate",
+    }
+}
+
+wire! {
+    /// One row of the allocation table.
+    Allocation {
+        allocation_name: String = "allocationName",
+        /// `Scheduled`, `TBD`, or what comes.
+        allocation_type: String = "allocationType",
+        standard_allocation_name: String = "standardAllocationName",
+        /// Tokens.
+        allocation_unlocked_amount: f64 = "allocationUnlockedAmount",
+        /// Tokens.
+        allocation_locked_amount: f64 = "allocationLockedAmount",
+        /// Tokens.
+        allocation_amount: f64 = "allocationAmount",
+        /// Percent.
+        tracked_allocation_percentage: f64 = "trackedAllocationPercentage",
+    }
+}
+
+wire! {
+    /// Allocation table of a token. The payload names no token id.
+    AllocationsData {
+        name: String = "name",
+        symbol: String = "symbol",
+        listed_method: String = "listedMethod",
+        /// Tokens.
+        max_supply: f64 = "maxSupply",
+        last_updated_date: Timestamp = "lastUpdatedDate",
+        total_unlocked_amount: f64 = "totalUnlockedAmount",
+        total_locked_amount: f64 = "totalLockedAmount",
+        total_untracked_amount: f64 = "totalUntrackedAmount",
+        total_tbd_locked_amount: f64 = "totalTBDLockedAmount",
+        allocations: Vec<Allocation> = "allocations",
+    }
+}

@@ -1,0 +1,68 @@
+//! What changed, as rows: what, before, after.
+
+use serde_json::Value;
+
+use crate::text;
+use model::{
+    change::{AllocationChange, Change, Fact, FieldChange, ScheduleBrief},
+    format,
+    supply::Timestamp,
+};
+
+/// Before and after, as rows.
+pub(super) fn change_rows(change: &Change) -> Vec<(String, String, String)> {
+    let mut rows = Vec::new();
+    if change.from.is_some() || change.to.is_some() {
+        let what = match (&change.from, &change.to) {
+            (Some(Fact::Time(_)), _) | (_, Some(Fact::Time(_))) => "Date",
+            (Some(Fact::Amount(_)), _) | (_, Some(Fact::Amount(_))) => "Amount",
+            _ => "Name",
+        };
+        let by = match (change.shift_days_min.zip(change.shift_days_max), change.shift_days, change.ratio) {
+            (Some((least, most)), ..) => format!(" ({})", format::shifts(least, most)),
+            (None, Some(days), _) => format!(" ({})", format::shift(days)),
+            (None, None, Some(ratio)) if ratio.is_finite() => format!(" ({})", format::ratio(ratio)),
+            _ => String::new(),
+        };
+        rows.push((what.to_owned(), fact(change.from.as_ref()), format!("{}{by}", fact(change.to.as_ref()))));
+    }
+    for AllocationChange { name, from, to, shift_days, .. } in &change.allocations {
+        let by = shift_days.map(|days| format!(" ({})", format::shift(days))).unwrap_or_default();
+        rows.push((text::line(name, 80), fact(from.as_ref()), format!("{}{by}", fact(to.as_ref()))));
+    }
+    for FieldChange { field, from, to } in &change.fields {
+        rows.push((text::line(field, 80), json(from), json(to)));
+    }
+    if let (Some(before), Some(after)) = (&change.before, &change.after) {
+        let mut row = |what: &str, show: fn(&ScheduleBrief) -> String| rows.push((what.to_owned(), show(before), show(after)));
+        row("Total", |brief| format::amount(brief.total));
+        row("Events", |brief| brief.events.to_string());
+        row("Next", |brief| {
+            brief.next.first().map_or("none".into(), |(at, amount)| format!("{}, {}", format::day(*at), format::amount(*amount)))
+        });
+        row("End", |brief| brief.end.map_or("none".into(), format::day));
+    }
+    rows
+}
+
+fn fact(fact: Option<&Fact>) -> String {
+    match fact {
+        None => "–".into(),
+        Some(Fact::Amount(amount)) => format::amount(*amount),
+        Some(Fact::Time(at)) => moment(*at),
+        Some(Fact::Text(name)) => text::line(name, 80),
+    }
+}
+
+fn json(value: &Value) -> String {
+    match value {
+        Value::Null => "–".into(),
+        Value::String(value) => text::line(value, 120),
+        other => text::line(&other.to_string(), 120),
+    }
+}
+
+/// An instant; its hour is said where it has one.
+fn moment(at: Timestamp) -> String {
+    if at.timestamp().rem_euclid(86_400) == 0 { format::day(at) } else { format::instant(at) }
+}

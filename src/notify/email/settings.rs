@@ -1,0 +1,110 @@
+//! From the config of an email receiver to one that can send, or to every reason why not.
+
+use lettre::message::Mailbox;
+
+use super::{EmailReceiver, pool::ConnectionPool, server::MailServer};
+use crate::{KeyProblem, format::Credential, progress::TakenParts, text};
+use model::{config, text::error_chain};
+
+/// Most recipients of one receiver.
+const MAX_RECIPIENTS: usize = 50;
+
+impl EmailReceiver {
+    /// Checks a receiver's config. All problems are pushed to `problems`; None where there was one.
+    pub(crate) fn build(
+        receiver: &config::ReceiverSettings,
+        delivery: &config::DeliverySettings,
+        external_url: Option<&str>,
+        problems: &mut Vec<KeyProblem>,
+    ) -> Option<Self> {
+        let before = problems.len();
+        let server = server_of(receiver, problems);
+        let password = password_of(receiver, problems);
+        let from = sender_of(receiver, problems);
+        let to = recipients_of(receiver, problems);
+        if problems.len() > before {
+            return None;
+        }
+        Some(Self {
+            name: receiver.name.clone(),
+            server: server?,
+            username: receiver.username.clone(),
+            password,
+            from: from?,
+            to,
+            timeout: delivery.timeout.0,
+            external_url: external_url.map(str::to_owned),
+            pool: ConnectionPool::default(),
+            progress: TakenParts::default(),
+        })
+    }
+}
+
+fn server_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProblem>) -> Option<MailServer> {
+    let certificates = crate::read_certificates(receiver).unwrap_or_else(|problem| {
+        problems.push(problem);
+        None
+    });
+    let Some(text) = receiver.smtp.as_deref() else {
+        let message = "an email receiver needs its server: write `smtp = \"smtp://mail.example.com:587\"`";
+        problems.push(KeyProblem::wrong("smtp", message));
+        return None;
+    };
+    let server = MailServer::parse(text, certificates.as_deref(), receiver.tls_ca_file.as_deref());
+    server.map_err(|problem| problems.push(problem)).ok()
+}
+
+fn password_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProblem>) -> Credential {
+    let password = Credential { key: "password", given_as: "password_file", secret: receiver.login() };
+    if receiver.username.is_some() {
+        match password.secret.resolve() {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let message = "a `username` needs a password: give `password_file`, or `password`";
+                problems.push(KeyProblem::wrong("password", message));
+            }
+            Err(error) => problems.push(KeyProblem::unreadable("password_file", error_chain(&error))),
+        }
+    } else if receiver.password.is_some() || receiver.password_file.is_some() {
+        problems.push(KeyProblem::wrong("username", "a password needs a `username`"));
+    }
+    password
+}
+
+fn sender_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProblem>) -> Option<Mailbox> {
+    let from = match receiver.from.as_deref() {
+        None => Err("an email receiver needs a sender: write `from = \"Cliffwatch <alerts@example.com>\"`".to_owned()),
+        Some(text) => parse_mailbox(text),
+    };
+    from.map_err(|message| problems.push(KeyProblem::wrong("from", message))).ok()
+}
+
+fn recipients_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProblem>) -> Vec<Mailbox> {
+    let mut wrong = |message: String| problems.push(KeyProblem::wrong("to", message));
+    let to = receiver.to.iter().filter_map(|text| parse_mailbox(text).map_err(&mut wrong).ok()).collect();
+    if receiver.to.is_empty() {
+        wrong("an email receiver needs at least one recipient: write `to = [\"desk@example.com\"]`".to_owned());
+    } else if receiver.to.len() > MAX_RECIPIENTS {
+        wrong(format!("{} recipients are too many: at most {MAX_RECIPIENTS}; use a list address", receiver.to.len()));
+    }
+    to
+}
+
+/// Reads an address of a mailbox: `Name <user@example.com>` or `user@example.com`.
+fn parse_mailbox(text: &str) -> Result<Mailbox, String> {
+    // A control character in a name would make the library panic when it writes the header.
+    if text.chars().any(char::is_control) {
+        return Err("an address holds no line breaks or other control characters".into());
+    }
+    let shown = text::line(text, 100);
+    let mailbox: Mailbox = text.trim().parse().map_err(|_| {
+        format!("{shown:?} is no mail address: write it like \"Desk <desk@example.com>\" or \"desk@example.com\"")
+    })?;
+    let address: &str = mailbox.email.as_ref();
+    if !address.is_ascii() {
+        return Err(format!(
+            "{shown:?} has letters in its address that not every mail server takes: use an ASCII address (the domain in its xn-- form)"
+        ));
+    }
+    Ok(mailbox)
+}

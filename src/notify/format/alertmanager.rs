@@ -1,0 +1,240 @@
+//! The body that Alertmanager sends to webhooks, version 4; and labels and annotations as Alertmanager knows them.
+//!
+//! It knows an alert by its labels alone, so each gets one more, `alert_id`: two unlocks of one token under one rule stay two. Where
+//! labels change while the alert fires, as with its level, the alert under the former labels is told to be over, in the same
+//! message.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::SecondsFormat;
+use serde::Serialize;
+
+use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
+use crate::{
+    card::{Brief, web_address},
+    message, text,
+};
+use model::{
+    alert::{AlertStatus, Labels, Notification},
+    config,
+    supply::Timestamp,
+};
+
+/// Most alerts in one message.
+const MAX_ALERTS: usize = message::MAX_ALERTS;
+
+/// Longest value of a label or an annotation, characters.
+const MAX_LABEL_CHARS: usize = 500;
+const MAX_ANNOTATION_CHARS: usize = 8_000;
+
+/// Go's zero time: an end that is not known.
+const NO_END: &str = "0001-01-01T00:00:00Z";
+
+/// It has no settings of its own.
+#[derive(Debug)]
+pub struct Alertmanager;
+
+impl FormatSettings for Alertmanager {
+    fn read(_: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
+        Ok(Self)
+    }
+
+    fn requests(&self, brief: &Brief<'_>, _: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
+        Ok(vec![WebhookRequest::json(&body(brief))?])
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AlertmanagerBody<'a> {
+    version: &'static str,
+    group_key: String,
+    truncated_alerts: usize,
+    status: AlertStatus,
+    receiver: &'a str,
+    group_labels: Labels,
+    common_labels: Labels,
+    common_annotations: BTreeMap<String, String>,
+    #[serde(rename = "externalURL")]
+    external_url: String,
+    alerts: Vec<AlertmanagerAlert>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AlertmanagerAlert {
+    status: AlertStatus,
+    labels: Labels,
+    annotations: BTreeMap<String, String>,
+    starts_at: String,
+    ends_at: String,
+    #[serde(rename = "generatorURL")]
+    generator_url: String,
+    fingerprint: String,
+}
+
+/// The body that Alertmanager sends to a webhook.
+fn body<'a>(brief: &Brief<'a>) -> AlertmanagerBody<'a> {
+    let external_url = brief.link().unwrap_or_default();
+    let included = brief.notifications().get(..MAX_ALERTS).unwrap_or(brief.notifications());
+    let tell = |notice: &Notification, labels: Labels, status: AlertStatus, ends_at: Option<Timestamp>| AlertmanagerAlert {
+        status,
+        fingerprint: format!("{:016x}", fingerprint(&labels)),
+        annotations: annotations(brief, notice),
+        starts_at: time(notice.body.starts_at),
+        ends_at: ends_at.map_or_else(|| NO_END.to_owned(), time),
+        generator_url: external_url.clone(),
+        labels,
+    };
+    let now = included.iter().map(|notice| tell(notice, labels(notice), notice.body.status, notice.body.ends_at));
+    let alerts: Vec<AlertmanagerAlert> = now
+        .chain(
+            former(included)
+                .map(|(notice, labels)| tell(notice, labels, AlertStatus::Resolved, Some(over_at(notice, brief.now)))),
+        )
+        .collect();
+    let common_labels = common(alerts.iter().map(|alert| &alert.labels));
+    let group_labels = match brief.delivery.bundle.group_labels.is_empty() {
+        false => brief.delivery.bundle.group_labels.clone(),
+        true => common_labels.iter().filter(|(name, _)| matches!(name.as_str(), "alertname" | "token")).map(own).collect(),
+    };
+    AlertmanagerBody {
+        version: "4",
+        group_key: message::group_key(brief.delivery),
+        truncated_alerts: brief.count() - included.len(),
+        status: message::status(brief.notifications()),
+        receiver: brief.delivery.receiver.as_str(),
+        group_labels,
+        common_annotations: common(alerts.iter().map(|alert| &alert.annotations)),
+        common_labels,
+        external_url,
+        alerts,
+    }
+}
+
+/// The label sets under which alerts of these notifications were known before, each once, unless one of them bears it now.
+pub(super) fn former(notifications: &[Notification]) -> impl Iterator<Item = (&Notification, Labels)> {
+    let mut seen: BTreeSet<Labels> = notifications.iter().map(labels).collect();
+    let all = notifications
+        .iter()
+        .flat_map(|notice| notice.body.former_labels.iter().map(move |former| (notice, as_labels(notice, former))));
+    all.filter(move |(_, labels)| seen.insert(labels.clone()))
+}
+
+/// When an alert, or what it was called before, was over: never ahead, or it would go on; and never before it began, which is refused.
+pub(super) fn over_at(notice: &Notification, now: Timestamp) -> Timestamp {
+    notice.body.ends_at.unwrap_or(notice.at).min(now).max(notice.body.starts_at)
+}
+
+/// The labels, names as Prometheus has them, and the alert's own id.
+pub(super) fn labels(notice: &Notification) -> Labels {
+    as_labels(notice, &notice.body.labels)
+}
+
+fn as_labels(notice: &Notification, labels: &Labels) -> Labels {
+    let mut labels: Labels = labels
+        .iter()
+        .map(|(name, value)| (label_name(name), text::line(value, MAX_LABEL_CHARS)))
+        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
+        .collect();
+    labels.entry("alertname".into()).or_insert_with(|| text::line(&notice.body.rule, MAX_LABEL_CHARS));
+    labels.insert("alert_id".into(), notice.alert.as_str().to_owned());
+    labels
+}
+
+/// Letters, digits and `_`, no digit first.
+fn label_name(name: &str) -> String {
+    let name: String = name.chars().take(MAX_LABEL_CHARS).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+}
+
+/// The annotations, and as `headline` the line that says token, size, share and when.
+pub(super) fn annotations(brief: &Brief<'_>, notice: &Notification) -> BTreeMap<String, String> {
+    let mut annotations: BTreeMap<String, String> = notice
+        .body
+        .annotations
+        .iter()
+        .map(|(name, value)| match name.as_str() {
+            "runbook_url" => (name.clone(), web_address(value).unwrap_or_default()),
+            _ => (label_name(name), text::paragraph(value, MAX_ANNOTATION_CHARS)),
+        })
+        .filter(|(_, value)| !value.is_empty())
+        .collect();
+    annotations.insert("headline".into(), brief.headline(notice));
+    annotations.insert("reason".into(), text::line(&notice.body.reason, MAX_LABEL_CHARS));
+    annotations
+}
+
+fn own((name, value): (&String, &String)) -> (String, String) {
+    (name.clone(), value.clone())
+}
+
+/// What all have alike.
+fn common<'a>(mut all: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeMap<String, String> {
+    let mut common = all.next().cloned().unwrap_or_default();
+    for each in all {
+        common.retain(|name, value| each.get(name) == Some(value));
+    }
+    common
+}
+
+pub(super) fn time(at: Timestamp) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// The fingerprint of a label set, as Prometheus computes it: FNV-1a over sorted names and values, each ended by 0xFF.
+fn fingerprint(labels: &Labels) -> u64 {
+    let bytes = labels
+        .iter()
+        .flat_map(|(name, value)| name.bytes().chain(std::iter::once(0xff)).chain(value.bytes()).chain(std::iter::once(0xff)));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::samples::{due, resolved, time as at, unlock};
+
+    /// An unlock whose severity was another one before.
+    pub(in super::super) fn raised(severity: &str, before: &[&str]) -> Notification {
+        let of = |severity: &str| {
+            let mut labels = unlock().body.labels;
+            labels.insert("severity".into(), severity.into());
+            labels
+        };
+        let mut raised = unlock();
+        raised.body.labels = of(severity);
+        raised.body.former_labels = before.iter().map(|severity| of(severity)).collect();
+        raised
+    }
+
+    #[test]
+    fn a_fingerprint_is_that_of_prometheus() {
+        // From the tests of prometheus/common.
+        assert_eq!(fingerprint(&Labels::new()), 14_695_981_039_346_656_037);
+    }
+
+    #[test]
+    fn what_an_alert_was_called_before_is_told_to_be_over() {
+        let delivery = due(1, "am", vec![raised("critical", &["info", "warning"])]);
+        let brief = Brief { delivery: &delivery, external_url: None, now: at("2026-03-09T13:00:05Z") };
+        let body = body(&brief);
+        let told: Vec<_> = body.alerts.iter().map(|alert| (alert.labels["severity"].as_str(), alert.status.as_str())).collect();
+        assert_eq!(told, [("critical", "firing"), ("info", "resolved"), ("warning", "resolved")]);
+        assert_eq!((body.status, body.truncated_alerts), (AlertStatus::Firing, 0));
+    }
+
+    #[test]
+    fn one_alert_keeps_its_labels_to_the_end_and_two_differ() {
+        assert_eq!(labels(&unlock()), labels(&resolved()));
+        let mut other = unlock();
+        other.alert = "al_other".into();
+        assert_ne!(labels(&unlock()), labels(&other));
+        assert_eq!(label_name("9 lives-left"), "_9_lives_left");
+        let delivery = due(1, "am", vec![unlock(), other]);
+        let brief = Brief { delivery: &delivery, external_url: None, now: at("2026-03-09T13:00:05Z") };
+        let body = body(&brief);
+        assert!(!body.common_labels.contains_key("alert_id"));
+        assert_eq!(body.common_labels.get("token").map(String::as_str), Some("arbitrum"));
+    }
+}

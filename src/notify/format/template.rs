@@ -1,0 +1,424 @@
+//! A body of the operator's own: a template over the same facts that our own body has.
+//!
+//! It is compiled and tried once at load; a failure at run time sends our own body (or text) with the error in it, so that no alert
+//! is lost to a template. In a JSON template every `{{ value }}` is written as JSON, quotes and all, so that no text from outside
+//! breaks out of its place; the result must be JSON. Work and output are bounded.
+
+use std::{collections::BTreeMap, io::Read, sync::Arc};
+
+use minijinja::{
+    AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value,
+    value::{Enumerator, Object, Serde},
+};
+use serde_json::json;
+
+use super::{FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, TextOfKey, WebhookRequest};
+use crate::{
+    card::{Brief, ShareStyle},
+    message,
+};
+use model::{
+    alert::{SourceBody, TokenBody},
+    config, format,
+    rows::DueDelivery,
+    supply::{ReceiverName, Resource, Timestamp},
+};
+
+/// Longest template, bytes.
+const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
+
+/// Largest body that a template may make, bytes.
+const MAX_BODY_BYTES: usize = message::MAX_BODY_BYTES;
+
+/// Steps that one rendering may take.
+const FUEL: u64 = 1_000_000;
+
+/// Depth of calls within a template.
+const MAX_DEPTH: usize = 50;
+
+const MAX_TITLE_CHARS: usize = 300;
+
+/// Alerts whose lines `text` has.
+const MAX_LINES: usize = 40;
+
+/// The name under which errors tell the template.
+const NAME: &str = "template";
+
+const TEMPLATE: FormatKey = FormatKey { file: Some("template_file"), ..FormatKey::plain("template", FormatKeyValue::Text) };
+const CONTENT_TYPE: FormatKey = FormatKey::plain("content_type", FormatKeyValue::Text);
+
+/// The template, the type of the body, and what shows the receiver who sent it.
+pub(super) const KEYS: &[FormatKey] = &[
+    FormatKey { example: "`template = '{\"text\": {{ title }}}'`, or `template_file`", ..TEMPLATE.needed() },
+    CONTENT_TYPE,
+    FormatKey::SIGNING,
+    FormatKey::BEARER,
+];
+
+/// The operator's own body.
+#[derive(Debug)]
+pub struct OperatorTemplate(BodyTemplate);
+
+impl FormatSettings for OperatorTemplate {
+    fn read(receiver: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
+        let (key, source) = match (receiver.format_text(TEMPLATE.name), receiver.format_text("template_file")) {
+            (None, Some(path)) => ("template_file", read_source(path)?),
+            (inline, _) => (TEMPLATE.name, inline.unwrap_or_default().to_owned()),
+        };
+        let template = BodyTemplate::new(&source, receiver.format_text(CONTENT_TYPE.name));
+        template.map(Self).map_err(|error| KeyProblem::wrong(key, error.to_string()))
+    }
+
+    fn check(text_of: &TextOfKey<'_>) -> Result<(), KeyProblem> {
+        let Some(source) = text_of(TEMPLATE.name) else { return Ok(()) };
+        let tried = BodyTemplate::new(&source, text_of(CONTENT_TYPE.name).as_deref());
+        tried.map(|_| ()).map_err(|error| KeyProblem::wrong(TEMPLATE.name, error.to_string()))
+    }
+
+    fn requests(&self, brief: &Brief<'_>, _: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
+        let (body, template_error) = self.0.body(brief)?;
+        Ok(vec![WebhookRequest { template_error, ..WebhookRequest::bytes(self.0.content_type.clone(), body) }])
+    }
+}
+
+fn read_source(path: &str) -> Result<String, KeyProblem> {
+    let mut source = String::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_TEMPLATE_BYTES as u64 + 1).read_to_string(&mut source))
+        .map_err(|error| KeyProblem::unreadable("template_file", format!("cannot read {path}: {error}")))?;
+    Ok(source)
+}
+
+/// A template that has been tried.
+#[derive(Clone, Debug)]
+pub struct BodyTemplate {
+    source: String,
+    content_type: String,
+    kind: BodyKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BodyKind {
+    Json,
+    Html,
+    Text,
+}
+
+/// What is wrong with a template.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// Too long to be meant.
+    #[error("the template is {0} bytes long: at most {MAX_TEMPLATE_BYTES} are allowed")]
+    Long(usize),
+    /// Something in it cannot be read or names what there is not.
+    #[error("{message}{}", line.map(|line| format!(" (line {line} of the template)")).unwrap_or_default())]
+    Wrong {
+        /// What.
+        message: String,
+        /// Where, from 1.
+        line: Option<usize>,
+    },
+    /// What it makes is not what it says.
+    #[error(
+        "the template makes no JSON ({0}): `{{{{ … }}}}` writes quotes by itself, so none belong around it; for another kind of body \
+         give `content_type`"
+    )]
+    NotJson(String),
+    /// What the header would be.
+    #[error("{0:?} is no content type: write it like \"application/json\" or \"text/plain; charset=utf-8\"")]
+    ContentType(String),
+}
+
+impl BodyTemplate {
+    /// Checks a template and tries it with an unlock ahead.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn new(source: &str, content_type: Option<&str>) -> Result<Self, TemplateError> {
+        let content_type = content_type.unwrap_or("application/json").trim().to_owned();
+        let is_good = content_type.contains('/')
+            && content_type.len() <= 200
+            && content_type.chars().all(|c| c.is_ascii_graphic() || c == ' ');
+        if !is_good {
+            return Err(TemplateError::ContentType(content_type));
+        }
+        if source.len() > MAX_TEMPLATE_BYTES {
+            return Err(TemplateError::Long(source.len()));
+        }
+        let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let kind = match essence.as_str() {
+            "application/json" => BodyKind::Json,
+            other if other.ends_with("+json") => BodyKind::Json,
+            "text/html" | "application/xml" | "text/xml" => BodyKind::Html,
+            other if other.ends_with("+xml") => BodyKind::Html,
+            _ => BodyKind::Text,
+        };
+        let template = Self { source: source.to_owned(), content_type, kind };
+        let sample = sample();
+        template.render(&Brief {
+            delivery: &sample,
+            external_url: Some("https://cliffwatch.example.com"),
+            now: sample.due_at,
+        })?;
+        Ok(template)
+    }
+
+    /// The body; where the template fails, the built-in one with the error, which comes second.
+    ///
+    /// # Errors
+    /// Where not even the built-in one can be made.
+    fn body(&self, brief: &Brief<'_>) -> Result<(Vec<u8>, Option<String>), RequestError> {
+        let error = match self.render(brief) {
+            Ok(body) => return Ok((body, None)),
+            Err(error) => format!("the receiver's template failed, this is the built-in message: {error}"),
+        };
+        let body = match self.kind {
+            BodyKind::Json => {
+                let body = message::webhook_body(brief.delivery, brief.external_url)?.ok_or(RequestError::Nothing)?;
+                let mut value: serde_json::Value = serde_json::from_slice(&body)?;
+                if let Some(object) = value.as_object_mut() {
+                    object.insert("templateError".into(), error.clone().into());
+                }
+                serde_json::to_vec(&value)?
+            }
+            BodyKind::Html => {
+                let text = format!("{}\n\n{error}\n", text(brief));
+                let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+                format!("<pre>{text}</pre>\n").into_bytes()
+            }
+            BodyKind::Text => format!("{}\n\n{error}\n", text(brief)).into_bytes(),
+        };
+        Ok((body, Some(error)))
+    }
+
+    fn render(&self, brief: &Brief<'_>) -> Result<Vec<u8>, TemplateError> {
+        let wrong = |error: Error| TemplateError::Wrong {
+            message: match error.detail() {
+                Some(detail) => format!("{}: {detail}", error.kind()),
+                None => error.kind().to_string(),
+            },
+            line: error.line(),
+        };
+        let mut environment = Environment::new();
+        let kind = self.kind;
+        environment.set_auto_escape_callback(move |_| match kind {
+            BodyKind::Json => AutoEscape::Json,
+            BodyKind::Html => AutoEscape::Html,
+            BodyKind::Text => AutoEscape::None,
+        });
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(FUEL));
+        environment.set_recursion_limit(MAX_DEPTH);
+        environment.remove_global("debug");
+        for (name, show) in [("usd", format::usd as fn(f64) -> String), ("amount", format::amount), ("percent", format::percent)]
+        {
+            environment.add_filter(name, move |value: Value| number(&value, show));
+        }
+        let context = context(brief).map_err(|error| TemplateError::NotJson(error.to_string()))?;
+        let text = environment.render_named_str(NAME, &self.source, with_words(context)).map_err(wrong)?;
+        if text.len() > MAX_BODY_BYTES {
+            return Err(TemplateError::Wrong { message: format!("it makes more than {MAX_BODY_BYTES} bytes"), line: None });
+        }
+        if self.kind == BodyKind::Json {
+            serde_json::from_str::<serde::de::IgnoredAny>(&text).map_err(|error| TemplateError::NotJson(error.to_string()))?;
+        }
+        Ok(text.into_bytes())
+    }
+}
+
+/// A number in words; "unknown" where there is none.
+fn number(value: &Value, show: fn(f64) -> String) -> Result<String, Error> {
+    if value.is_none() {
+        return Ok("unknown".to_owned());
+    }
+    f64::try_from(value.clone()).map(show).map_err(|_| Error::new(ErrorKind::InvalidOperation, format!("{value} is no number")))
+}
+
+/// What a template may name: our own body, and the words of a message as other services show it.
+fn context(brief: &Brief<'_>) -> Result<serde_json::Value, serde_json::Error> {
+    let body = message::webhook_body(brief.delivery, brief.external_url)?.unwrap_or_default();
+    let mut value: serde_json::Value = serde_json::from_slice(&body)?;
+    if let Some(object) = value.as_object_mut() {
+        let data = object.remove("data");
+        if let Some(serde_json::Value::Object(data)) = data {
+            object.extend(data);
+        }
+        object.insert("title".into(), brief.title(ShareStyle::Long, MAX_TITLE_CHARS).into());
+        object.insert("text".into(), text(brief).into());
+        object.insert("note".into(), brief.note().into());
+        object.insert("color".into(), format!("#{:06x}", brief.tone().color()).into());
+        object.insert("id".into(), brief.delivery.webhook_id.clone().into());
+    }
+    Ok(value)
+}
+
+/// Labels or annotations: which there are is up to the rules, so one that an alert does not have is an empty text and no mistake.
+#[derive(Debug)]
+struct OptionalTexts(BTreeMap<String, String>);
+
+impl Object for OptionalTexts {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let name = key.as_str()?;
+        Some(Value::from(self.0.get(name).map_or("", String::as_str)))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.keys().map(|name| Value::from(name.as_str())).collect())
+    }
+}
+
+/// The facts as a template sees them.
+fn with_words(value: serde_json::Value) -> Value {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| {
+                let value = field(&name, value);
+                (name, value)
+            });
+            Value::from(fields.collect::<BTreeMap<String, Value>>())
+        }
+        other => Value::from(Serde(other)),
+    }
+}
+
+fn field(name: &str, value: serde_json::Value) -> Value {
+    match (name, value) {
+        ("alerts", serde_json::Value::Array(alerts)) => alerts.into_iter().map(with_words).collect(),
+        ("labels" | "annotations", serde_json::Value::Object(words)) => {
+            let text = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            Value::from_object(OptionalTexts(words.into_iter().map(|(name, value)| (name, text(value))).collect()))
+        }
+        (_, other) => Value::from(Serde(other)),
+    }
+}
+
+/// The message as plain lines.
+fn text(brief: &Brief<'_>) -> String {
+    let cards = brief.cards(MAX_LINES);
+    let mut lines = vec![brief.title(ShareStyle::Long, MAX_TITLE_CHARS)];
+    lines.extend(Some(brief.note()).filter(|note| !note.is_empty()));
+    match cards.as_slice() {
+        [card] if brief.is_single() => lines.extend(card.lines(12)),
+        cards => lines.extend(cards.iter().map(|card| format!("- {}", card.first_line))),
+    }
+    lines.extend(Some(brief.rest(cards.len())).filter(|rest| !rest.is_empty()));
+    lines.join("\n")
+}
+
+/// What a template is tried with: an unlock in a week.
+fn sample() -> DueDelivery {
+    let now = Timestamp::UNIX_EPOCH;
+    let mut delivery = message::test_delivery(&ReceiverName::from("sample"), now);
+    for notice in &mut delivery.notifications {
+        let body = &mut notice.body;
+        body.token = Some(TokenBody { id: "arbitrum".into(), name: "Arbitrum".into(), symbol: "ARB".into() });
+        body.labels.insert("token".into(), "arbitrum".into());
+        body.resource = Some(Resource::Unlock);
+        body.days_until = Some(7.0);
+        body.when = Some("on 8 Jan 1970".into());
+        body.lead = Some("7d".into());
+        body.source = SourceBody { polled_at: Some(now), ..SourceBody::default() };
+        body.record = Some(json!({
+            "unlockDate": "1970-01-08T00:00:00Z",
+            "tokenName": "Arbitrum",
+            "tokenSymbol": "ARB",
+            "listedMethod": "INTERNAL",
+            "dataSource": "Whitepaper",
+            "latestUpdateDate": "1970-01-01T00:00:00Z",
+            "linearUnlocks": null,
+            "cliffUnlocks": {
+                "cliffAmount": 1_000_000.0,
+                "cliffValue": 1_000_000.0,
+                "valueToMarketCap": 1.0,
+                "allocationBreakdown": [{
+                    "unlockDate": "1970-01-08T00:00:00Z",
+                    "allocationName": "Team",
+                    "standardAllocationName": "Founder / Team",
+                    "cliffAmount": 1_000_000.0,
+                    "cliffValue": 1_000_000.0,
+                    "referencePrice": 1.0,
+                    "unlockPrecision": "second",
+                }],
+            },
+        }));
+    }
+    delivery
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{HOSTILE, due, hostile, moved, time, unlock};
+
+    fn render(source: &str, content_type: Option<&str>, delivery: &DueDelivery) -> (String, Option<String>) {
+        let template = BodyTemplate::new(source, content_type).expect("it is a good template");
+        let brief = Brief { delivery, external_url: None, now: time("2026-03-09T13:00:05Z") };
+        let (body, error) = template.body(&brief).expect("a body");
+        (String::from_utf8(body).expect("text"), error)
+    }
+
+    #[test]
+    fn a_json_template_quotes_by_itself_whatever_a_name_holds() {
+        let source = r#"{"msg": {{ title }}, "names": [{% for a in alerts %}{{ a.token.name }}{% if not loop.last %},{% endif %}{% endfor %}], "value": {{ alerts[0].record.cliffUnlocks.cliffValue | usd }}}"#;
+        let (body, error) = render(source, None, &due(1, "own", vec![unlock()]));
+        assert_eq!(error, None);
+        assert_eq!(
+            body,
+            r#"{"msg": "ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026, 13:00 UTC · in 7 days", "names": ["Arbitrum"], "value": "$33.15M"}"#
+        );
+        let (body, _) = render(source, None, &due(1, "own", vec![hostile()]));
+        let value: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+        assert!(value["names"][0].as_str().is_some_and(|name| name.starts_with(HOSTILE)));
+    }
+
+    #[test]
+    fn a_template_that_fails_sends_the_built_in_message_with_the_error() {
+        // A change of the schedule has no allocation table of its own here.
+        let source = r#"{"price": {{ alerts[0].record.cliffUnlocks.allocationBreakdown[0].referencePrice }}}"#;
+        let mut notice = moved();
+        notice.body.record = None;
+        let (body, error) = render(source, None, &due(1, "own", vec![notice.clone()]));
+        let error = error.expect("it failed");
+        assert!(error.contains("line 1 of the template"), "{error}");
+        let value: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+        assert_eq!(value["data"]["alerts"][0]["rule"], "ScheduleMoved");
+        assert_eq!(value["templateError"], error.as_str());
+        let (body, error) = render("{{ alerts[0].record.dataSource }}", Some("text/plain"), &due(1, "own", vec![notice]));
+        assert!(body.contains("APT: unlock moved") && body.contains(error.as_deref().expect("it failed")), "{body}");
+    }
+
+    #[test]
+    fn a_label_that_an_alert_does_not_have_is_empty() {
+        let source = r#"{"team": {{ alerts[0].labels.team }}, "desk": {{ alerts[0].labels.desk }}, "all": {{ alerts[0].labels }},
+            "names": {% if alerts[0].labels.desk %}1{% else %}{{ alerts[0].labels | items | map("first") | list }}{% endif %}}"#;
+        let (body, error) = render(source, None, &due(1, "own", vec![unlock()]));
+        assert_eq!(error, None);
+        let value: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+        assert_eq!((&value["team"], &value["desk"]), (&json!("trading"), &json!("")));
+        assert_eq!(value["all"], serde_json::to_value(&unlock().body.labels).expect("JSON"));
+        assert_eq!(value["names"], json!(["alertname", "severity", "team", "token"]));
+    }
+
+    #[test]
+    fn markup_of_a_name_stays_text_in_html() {
+        let (body, _) = render("<p>{{ alerts[0].token.symbol }}</p>", Some("text/html"), &due(1, "own", vec![hostile()]));
+        assert!(body.starts_with("<p>&lt;script&gt;"), "{body}");
+    }
+
+    #[test]
+    fn a_bad_template_is_refused_at_load_with_its_line() {
+        let error = |source: &str, content_type| BodyTemplate::new(source, content_type).expect_err(source).to_string();
+        let unclosed = error("{\n  \"a\": {{ title \n}", None);
+        assert!(unclosed.contains("of the template"), "{unclosed}");
+        let unknown = error("{\"a\":\n {{ titel }}}", None);
+        assert!(unknown.contains("line 2"), "{unknown}");
+        assert!(error("{\"a\": \"{{ title }}\"}", None).contains("writes quotes by itself"));
+        assert!(
+            error("{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}", Some("text/plain")).len()
+                > 5
+        );
+        assert!(error("x", Some("text")).contains("content type"));
+        assert!(error("x", Some("text/plain\r\nx: y")).contains("content type"));
+        assert!(error(&"x".repeat(MAX_TEMPLATE_BYTES + 1), Some("text/plain")).contains("at most"));
+    }
+}

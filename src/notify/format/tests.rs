@@ -1,0 +1,412 @@
+//! What each service gets, byte for byte, and what its answers mean.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::{fit::utf16, *};
+use crate::{
+    samples::{delivery_config, digest, due, group, hostile, moved, resolved, source_trouble, time, unlock},
+    webhook::{
+        WebhookReceiver,
+        tests::{Seen, ok, server},
+    },
+};
+use model::{
+    config,
+    rows::{Batch, BatchKind, DueDelivery},
+};
+
+const NOW: &str = "2026-03-09T13:00:05Z";
+
+fn spec(name: &str) -> &'static FormatSpec {
+    FormatSpec::named(name).expect("a format")
+}
+
+/// A receiver of `format` at `url`, with all that it needs.
+fn receiver(format: &str, url: &str) -> config::ReceiverSettings {
+    let keys: &[(&str, &str)] = match format {
+        "telegram" => &[("token", "123456:AAbbCCddEEff"), ("chat_id", "-1001234567890"), ("thread_id", "7")],
+        "pagerduty" => &[("routing_key", "0123456789abcdef0123456789abcdef")],
+        "opsgenie" => &[("api_key", "eb243592-faa2-4ba2-a551q-1afdf565c889")],
+        "ntfy" => &[("topic", "unlocks-7f3a"), ("token", "tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2")],
+        "template" => &[("template", "{\"text\": {{ title }}, \"link\": {{ externalURL }}, \"color\": {{ color }}}\n")],
+        _ => &[],
+    };
+    config::ReceiverSettings {
+        name: "ops".into(),
+        format: Some(format.into()),
+        url: Some(url.to_owned().into()),
+        format_keys: keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned().into())).collect(),
+        ..Default::default()
+    }
+}
+
+async fn sent(format: &str, delivery: &DueDelivery) -> Vec<Seen> {
+    let (url, seen) = server(Some(&ok("200 OK", "", "{\"ok\":true}"))).await;
+    let mut problems = Vec::new();
+    let config = receiver(format, &url);
+    let external_url = Some("https://cliffwatch.example.com");
+    let webhook = WebhookReceiver::build(&config, &delivery_config(), external_url, &mut problems);
+    let result = webhook.unwrap_or_else(|| panic!("{problems:?}")).send(delivery, time(NOW)).await;
+    assert_eq!(result.outcome, Outcome::Accepted, "{format}: {}", result.text);
+    seen.lock().expect("a lock").clone()
+}
+
+/// One delivery of each sort that every service must tell well.
+fn cases() -> Vec<(&'static str, DueDelivery)> {
+    let bundle = Batch {
+        shape: BatchKind::Group,
+        group_key: Some("{}:{severity=\"warning\"}".into()),
+        group_labels: [("severity".to_owned(), "warning".to_owned())].into(),
+        told_before: 3,
+        truncated: 12,
+        note: None,
+    };
+    let nasty = Batch { note: Some(format!("412 alerts {}", crate::samples::HOSTILE)), truncated: 1, ..Batch::default() };
+    vec![
+        ("a single alert", due(1, "ops", vec![unlock()])),
+        ("a change", due(2, "ops", vec![moved()])),
+        ("a resolution", due(3, "ops", vec![resolved()])),
+        ("a group of 40", DueDelivery { bundle, ..due(4, "ops", group(40)) }),
+        ("a digest", due(5, "ops", vec![digest()])),
+        ("source trouble", due(6, "ops", vec![source_trouble()])),
+        ("a hostile source", due(7, "ops", vec![hostile()])),
+        ("a hostile group", DueDelivery { bundle: nasty, ..due(8, "ops", vec![hostile(), unlock()]) }),
+    ]
+}
+
+/// Requests as a page: first line, the headers that say something, the body as JSON; long runs of requests by their ends.
+fn page(requests: &[Seen]) -> String {
+    let mut page = String::new();
+    for (at, request) in requests.iter().enumerate() {
+        if requests.len() > 3 && at > 0 && at + 1 < requests.len() {
+            if at == 1 {
+                let _ = writeln!(page, "… {} more requests …\n", requests.len() - 2);
+            }
+            continue;
+        }
+        let _ = writeln!(page, "{}", request.head.lines().next().unwrap_or_default());
+        for name in ["authorization", "content-type", "webhook-id", "webhook-timestamp"] {
+            if let Some(value) = request.header(name) {
+                let _ = writeln!(page, "{name}: {value}");
+            }
+        }
+        let value: Value = serde_json::from_slice(&request.body).expect("JSON");
+        let _ = writeln!(page, "\n{}\n", serde_json::to_string_pretty(&shortened(value)).expect("JSON"));
+    }
+    page
+}
+
+/// Long texts by their begin and length, so that a page stays one that is read.
+fn shortened(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.chars().count() > 600 => {
+            let head: String = text.chars().take(400).collect();
+            Value::from(format!("{head}… ({} characters)", text.chars().count()))
+        }
+        Value::Array(items) => items.into_iter().map(shortened).collect(),
+        Value::Object(fields) => Value::Object(fields.into_iter().map(|(name, value)| (name, shortened(value))).collect()),
+        other => other,
+    }
+}
+
+/// All texts of a JSON value.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+async fn golden(format: &str) -> Vec<(&'static str, Vec<Value>)> {
+    let mut bodies = Vec::new();
+    let mut pages = String::new();
+    for (name, delivery) in cases() {
+        let requests = sent(format, &delivery).await;
+        let _ = write!(pages, "=== {name} ===\n{}", page(&requests));
+        let parsed = requests.iter().map(|request| serde_json::from_slice(&request.body).expect("JSON"));
+        bodies.push((name, parsed.collect()));
+    }
+    let words = pages.trim_end().to_owned();
+    insta::assert_snapshot!(format, words);
+    bodies
+}
+
+/// What no text may hold once our room has cleaned it.
+fn assert_harmless(value: &Value) {
+    for text in texts(value) {
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "a control character in {text:?}");
+        assert!(!text.contains(['\u{202E}', '\u{200B}']), "a hidden mark in {text:?}");
+        assert!(!text.contains("javascript:"), "a link that runs in {text:?}");
+    }
+}
+
+#[tokio::test]
+async fn slack_gets_blocks_within_its_limits_and_no_mention() {
+    for (name, bodies) in golden("slack").await {
+        let body = &bodies[0];
+        assert_harmless(body);
+        let blocks = body["blocks"].as_array().expect("blocks");
+        assert!(blocks.len() <= 50, "{name}: {} blocks", blocks.len());
+        assert!(body.to_string().len() < 60_000, "{name}");
+        for block in blocks {
+            let text = block["text"]["text"].as_str().unwrap_or_default();
+            let most = if block["type"] == "header" { 150 } else { 3_000 };
+            assert!(text.chars().count() <= most, "{name}: {text}");
+            for field in block["fields"].as_array().into_iter().flatten() {
+                assert!(field["text"].as_str().is_some_and(|text| text.chars().count() <= 2_000), "{name}");
+            }
+        }
+        for text in texts(body) {
+            let plain = text.replace("<https://cliffwatch.example.com/|Open Cliffwatch>", "");
+            let plain = plain.replace("<https://wiki.example.com/unlocks?page=1&amp;view=2|Runbook>", "");
+            assert!(!plain.contains(['<', '>']), "{name}: {plain}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn discord_gets_an_embed_within_its_limits_and_mentions_nobody() {
+    for (name, bodies) in golden("discord").await {
+        let body = &bodies[0];
+        assert_harmless(body);
+        assert_eq!(body["allowed_mentions"]["parse"], serde_json::json!([]));
+        assert!(body["content"].as_str().is_some_and(|text| !text.is_empty() && utf16(text) <= 2_000), "{name}");
+        let embed = &body["embeds"][0];
+        let all: usize = texts(embed).iter().map(|text| utf16(text)).sum();
+        assert!(all <= 6_000, "{name}: {all}");
+        assert!(embed["description"].as_str().is_some_and(|text| utf16(text) <= 4_096), "{name}");
+        let fields = embed["fields"].as_array().expect("fields");
+        assert!(fields.len() <= 25, "{name}");
+        for field in fields {
+            let (name, value) = (field["name"].as_str().expect("a name"), field["value"].as_str().expect("a value"));
+            assert!(!name.is_empty() && utf16(name) <= 256 && !value.is_empty() && utf16(value) <= 1_024);
+        }
+    }
+}
+
+#[tokio::test]
+async fn telegram_gets_html_of_its_own_tags_within_its_limit() {
+    for (name, bodies) in golden("telegram").await {
+        let text = bodies[0]["text"].as_str().expect("a text");
+        assert_harmless(&bodies[0]);
+        assert!(utf16(text) <= 4_096, "{name}: {}", utf16(text));
+        let tags: Vec<&str> = text.split('<').skip(1).map(|rest| rest.split(['>', ' ']).next().unwrap_or_default()).collect();
+        assert!(tags.iter().all(|tag| ["b", "/b", "i", "/i", "a", "/a"].contains(tag)), "{name}: {tags:?}");
+        for tag in ["b", "i", "a"] {
+            let count = |tag: &str| tags.iter().filter(|each| **each == tag).count();
+            assert_eq!(count(tag), count(&format!("/{tag}")), "{name}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn teams_gets_an_adaptive_card_within_its_limit() {
+    for (name, bodies) in golden("teams").await {
+        assert_harmless(&bodies[0]);
+        let size = serde_json::to_vec(&bodies[0]).expect("JSON").len();
+        assert!(size <= 28 * 1024, "{name}: {size}");
+        assert_eq!(bodies[0]["attachments"][0]["content"]["type"], "AdaptiveCard");
+    }
+    // Hundreds of long names: what finds no room is counted.
+    let long = |mut notice: model::alert::Notification| {
+        notice.body.when = Some("😀".repeat(300));
+        notice
+    };
+    let many: Vec<_> = group(40).into_iter().map(long).collect();
+    let requests = sent("teams", &due(9, "ops", many)).await;
+    assert!(requests[0].body.len() <= 28 * 1024, "{}", requests[0].body.len());
+    assert!(String::from_utf8_lossy(&requests[0].body).contains("more alerts not shown here"));
+}
+
+#[tokio::test]
+async fn pagerduty_opens_and_resolves_under_the_alerts_id() {
+    let all = golden("pagerduty").await;
+    for (name, bodies) in &all {
+        for body in bodies {
+            assert_harmless(body);
+            assert!(serde_json::to_vec(body).expect("JSON").len() < 512 * 1024, "{name}");
+            assert!(body["payload"]["summary"].as_str().is_some_and(|text| text.chars().count() <= 1_024), "{name}");
+            assert!(body["dedup_key"].as_str().is_some_and(|key| !key.is_empty() && key.len() <= 255));
+        }
+    }
+    let of = |name: &str| &all.iter().find(|(case, _)| *case == name).expect("the case").1;
+    assert_eq!(of("a single alert")[0]["event_action"], "trigger");
+    assert_eq!(of("a resolution")[0]["event_action"], "resolve");
+    assert_eq!(of("a single alert")[0]["dedup_key"], of("a resolution")[0]["dedup_key"]);
+    // Forty alerts, and one event for the twelve that are only counted.
+    assert_eq!(of("a group of 40").len(), 41);
+}
+
+#[tokio::test]
+async fn opsgenie_creates_and_closes_under_the_alerts_id() {
+    for (name, bodies) in golden("opsgenie").await {
+        for body in bodies {
+            assert_harmless(&body);
+            if body.get("note").is_some() {
+                continue;
+            }
+            assert!(body["message"].as_str().is_some_and(|text| text.chars().count() <= 130), "{name}");
+            assert!(body["description"].as_str().is_none_or(|text| text.chars().count() <= 15_000), "{name}");
+            assert!(texts(&body["tags"]).iter().all(|tag| tag.chars().count() <= 50), "{name}");
+            let details: usize = texts(&body["details"]).iter().map(|text| text.chars().count()).sum();
+            assert!(details <= 8_000, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn ntfy_gets_text_that_stays_a_message() {
+    for (name, bodies) in golden("ntfy").await {
+        assert_harmless(&bodies[0]);
+        assert!(bodies[0]["message"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 4_096), "{name}");
+        assert!(bodies[0]["title"].as_str().is_some_and(|text| text.len() <= 256), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn alertmanager_gets_labels_that_it_takes() {
+    for format in ["alertmanager", "alertmanager-api"] {
+        for (name, bodies) in golden(format).await {
+            let alerts = bodies[0].as_array().or_else(|| bodies[0]["alerts"].as_array()).expect("alerts").clone();
+            for alert in alerts {
+                assert_harmless(&alert);
+                for label in alert["labels"].as_object().expect("labels").keys() {
+                    assert!(label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{name}: {label}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_template_of_ones_own_gets_what_it_asks_for() {
+    golden("template").await;
+}
+
+#[tokio::test]
+async fn the_first_line_of_every_message_says_token_size_share_and_when() {
+    let told = "ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026, 13:00 UTC";
+    let delivery = due(1, "ops", vec![unlock()]);
+    for format in FORMAT_NAMES {
+        if format == DEFAULT_FORMAT.name {
+            continue;
+        }
+        let body = sent(format, &delivery).await[0].body.clone();
+        let value: Value = serde_json::from_slice(&body).expect("JSON");
+        let short = told.replace(" of market cap", "");
+        let found = texts(&value).iter().any(|text| {
+            let first = text.lines().next().unwrap_or_default().replace('\\', "").replace("<b>", "").replace("</b>", "");
+            first.starts_with(told) || first.starts_with(&short)
+        });
+        assert!(found, "{format:?}: {value:#}");
+    }
+}
+
+#[test]
+fn every_service_is_understood_also_where_it_says_yes_and_means_no() {
+    let later = |seconds: Option<f64>| Outcome::Later { retry_after: seconds.and_then(asked_wait) };
+    let table: &[(&str, u16, &str, Outcome)] = &[
+        ("slack", 200, "ok", Outcome::Accepted),
+        ("slack", 200, "{\"ok\":true}", Outcome::Accepted),
+        ("slack", 200, "{\"success\":true}", Outcome::Accepted),
+        ("slack", 200, "{\"ok\":false,\"error\":\"ratelimited\"}", later(None)),
+        ("slack", 200, "{\"ok\":false,\"error\":\"channel_not_found\"}", Outcome::Refused),
+        ("slack", 200, "no_service", Outcome::Refused),
+        ("slack", 200, "<html>please log in</html>", Outcome::Refused),
+        ("slack", 400, "invalid_payload", Outcome::Refused),
+        ("slack", 404, "no_team", Outcome::Refused),
+        ("slack", 410, "channel_is_archived", Outcome::Gone),
+        ("slack", 429, "rate_limited", later(None)),
+        ("slack", 500, "rollup_error", later(None)),
+        ("discord", 204, "", Outcome::Accepted),
+        ("discord", 200, "{\"id\":\"1\"}", Outcome::Accepted),
+        ("discord", 429, "{\"message\":\"…\",\"retry_after\":64.57,\"global\":false}", later(Some(64.57))),
+        ("discord", 404, "{\"message\":\"Unknown Webhook\",\"code\":10015}", Outcome::Gone),
+        ("discord", 404, "{\"message\":\"404: Not Found\",\"code\":0}", Outcome::Refused),
+        ("discord", 400, "{\"code\":50035,\"message\":\"Invalid Form Body\"}", Outcome::Refused),
+        ("telegram", 200, "{\"ok\":true,\"result\":{}}", Outcome::Accepted),
+        ("telegram", 200, "{\"ok\":true,\"result\":{\"text\":\"cut", Outcome::Accepted),
+        ("telegram", 200, "{\"ok\":false,\"error_code\":400,\"description\":\"Bad Request\"}", Outcome::Refused),
+        ("telegram", 200, "{\"ok\":false,\"error_code\":502}", later(None)),
+        ("telegram", 200, "{\"ok\":false}", Outcome::Refused),
+        ("telegram", 200, "<html>", Outcome::Refused),
+        ("telegram", 403, "{\"ok\":false,\"error_code\":403,\"description\":\"Forbidden\"}", Outcome::Refused),
+        ("telegram", 429, "{\"ok\":false,\"error_code\":429,\"parameters\":{\"retry_after\":5}}", later(Some(5.0))),
+        ("teams", 202, "", Outcome::Accepted),
+        ("teams", 200, "1", Outcome::Accepted),
+        (
+            "teams",
+            200,
+            "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 with ContextId …",
+            later(None),
+        ),
+        ("teams", 200, "… Microsoft Teams endpoint returned HTTP error 413 with ContextId …", Outcome::Refused),
+        ("teams", 200, "Webhook message delivery failed with error: …", later(None)),
+        ("teams", 400, "…", Outcome::Refused),
+        ("pagerduty", 202, "{\"status\":\"success\"}", Outcome::Accepted),
+        ("pagerduty", 400, "{\"status\":\"invalid event\"}", Outcome::Refused),
+        ("pagerduty", 429, "", later(None)),
+        ("opsgenie", 202, "{\"result\":\"Request will be processed\"}", Outcome::Accepted),
+        ("opsgenie", 422, "{\"message\":\"Request body is not processable\"}", Outcome::Refused),
+        ("opsgenie", 429, "", later(None)),
+        ("ntfy", 200, "{\"id\":\"x\"}", Outcome::Accepted),
+        ("ntfy", 429, "{\"code\":42901,\"http\":429}", later(None)),
+        ("ntfy", 403, "{\"code\":40301,\"http\":403,\"error\":\"forbidden\"}", Outcome::Refused),
+        ("alertmanager-api", 200, "", Outcome::Accepted),
+        ("alertmanager-api", 400, "\"start time must be before end time\"", Outcome::Refused),
+    ];
+    for (format, status, body, expected) in table {
+        assert_eq!(spec(format).outcome(*status, None, body).0, *expected, "{format:?} {status} {body}");
+    }
+    // A header goes before the body, and the group's new id is told.
+    let (outcome, _) = spec("discord").outcome(429, asked_wait(3.0), "{\"retry_after\":64.57}");
+    assert_eq!(outcome, later(Some(3.0)));
+    let moved = "{\"ok\":false,\"error_code\":400,\"parameters\":{\"migrate_to_chat_id\":-100777}}";
+    let (outcome, note) = spec("telegram").outcome(400, None, moved);
+    assert_eq!(outcome, Outcome::Refused);
+    assert!(note.is_some_and(|note| note.contains("-100777")));
+    assert_eq!(asked_wait(f64::NAN), None);
+    assert_eq!(asked_wait(1e300), Some(TimeDelta::days(1)));
+}
+
+#[tokio::test]
+async fn what_was_taken_is_not_sent_again_with_the_rest() {
+    let (url, seen) = server(Some(&ok("200 OK", "", ""))).await;
+    let delivery_config = config::DeliverySettings { timeout: config::Span(Duration::from_secs(1)), ..delivery_config() };
+    let mut problems = Vec::new();
+    let receiver = receiver("pagerduty", &url);
+    let webhook = WebhookReceiver::build(&receiver, &delivery_config, None, &mut problems).expect("it is well configured");
+    // The pace lets sixty through at once; the rest must wait for other attempts.
+    let delivery = due(1, "ops", group(66));
+    let mut answer = webhook.send(&delivery, time(NOW)).await;
+    assert!(matches!(answer.outcome, Outcome::Later { .. }), "{answer:?}");
+    let first = seen.lock().expect("a lock").len();
+    assert!((1..66).contains(&first), "{first}");
+    assert!(answer.text.starts_with(&format!("{first} of 66 were taken")), "{}", answer.text);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+    while answer.outcome != Outcome::Accepted {
+        assert!(tokio::time::Instant::now() < deadline, "{}", answer.text);
+        answer = webhook.send(&delivery, time(NOW)).await;
+    }
+    let key = |request: &Seen| serde_json::from_slice::<Value>(&request.body).expect("JSON")["dedup_key"].to_string();
+    let mut keys: Vec<String> = seen.lock().expect("a lock").iter().map(key).collect();
+    assert_eq!(keys.len(), 66);
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 66, "each alert once");
+}
+
+#[test]
+fn every_word_of_the_config_names_its_format() {
+    for (format, name) in FORMATS.iter().zip(FORMAT_NAMES) {
+        assert!(FormatSpec::named(name).is_some_and(|named| named.name == name && format.name == name));
+        assert!(format.keys.iter().all(|key| format.takes(key.name)), "{name}");
+        assert!(format.read(&receiver(name, "https://example.com")).is_ok(), "{name}");
+    }
+    assert!(FormatSpec::named("smoke-signals").is_none());
+    assert!(spec("telegram").takes("token_file") && !spec("slack").takes("token") && spec("slack").takes("url"));
+}

@@ -1,0 +1,274 @@
+//! The dated entries of one token: what unlocks, was emitted, burned and bought back, and when time alone changes a sum of them.
+
+use chrono::TimeDelta;
+
+use model::{
+    supply::{Interval, Precision, Record, Resource, Timestamp, Tracked, days},
+    wire,
+};
+
+use super::window::{Flow, LatestEntry, Sum, Window};
+
+/// A segment that runs longer is cut: no schedule speaks of more than a century.
+const MAX_STEPS: i64 = 36_525;
+
+/// How much later than the instant of an edge it is looked at again: a condition may turn only after it.
+const EDGE_SLACK: TimeDelta = TimeDelta::seconds(1);
+
+const DAY: TimeDelta = TimeDelta::days(1);
+
+/// The dated entries of one token. A flow whose feed was never read is none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowEntries {
+    flows: [Option<Vec<FlowEntry>>; 4],
+}
+
+impl FlowEntries {
+    /// The entries that `records` make. `is_known` says of which resources a complete answer was ever read (or of which the source
+    /// says that there is nothing to read): the others stay unknown.
+    #[must_use]
+    pub fn of<'r>(records: impl IntoIterator<Item = &'r Tracked>, is_known: impl Fn(Resource) -> bool) -> Self {
+        let mut entries = Self { flows: Flow::ALL.map(|flow| is_known(flow.resource()).then(Vec::new)) };
+        for tracked in records {
+            entries.add(&tracked.record);
+        }
+        if let Some(emitted) = entries.flow_mut(Flow::Emitted) {
+            keep_finest(emitted);
+        }
+        for entries in entries.flows.iter_mut().flatten() {
+            entries.sort_by_key(|entry| entry.start);
+        }
+        entries
+    }
+
+    fn flow(&self, flow: Flow) -> Option<&[FlowEntry]> {
+        self.flows.get(flow as usize)?.as_deref()
+    }
+
+    fn flow_mut(&mut self, flow: Flow) -> Option<&mut Vec<FlowEntry>> {
+        self.flows.get_mut(flow as usize)?.as_mut()
+    }
+
+    fn add(&mut self, record: &Record) {
+        let once = |interval: Interval, amount, value| FlowEntry {
+            start: interval.start,
+            end: interval.end,
+            steps: 1,
+            amount,
+            value,
+            count: 1.0,
+        };
+        // What has no date is in no window.
+        let Some(interval) = record.interval() else { return };
+        match record {
+            Record::Unlock(event) => {
+                let Some(ahead) = self.flow_mut(Flow::Ahead) else { return };
+                let has_cliff = event.cliff_unlocks.get().is_some();
+                if has_cliff {
+                    ahead.push(once(interval, event.cliff_amount(), event.cliff_value()));
+                }
+                let first = ahead.len();
+                segments(event, ahead);
+                if !has_cliff && let Some(entry) = ahead.get(first).copied() {
+                    // The begin of a segment is an event of its own, with nothing that unlocks at once.
+                    ahead.push(FlowEntry { count: 1.0, ..once(interval, Some(0.0), Some(0.0)) });
+                    debug_assert!(entry.count == 0.0, "segments count by their event");
+                }
+            }
+            Record::Burn(burn) => {
+                let amount = burn.amount.copied();
+                let priced = || Some(amount? * burn.price_per_token.copied()?);
+                let value = burn.value.copied().or_else(priced);
+                if let Some(burned) = self.flow_mut(Flow::Burned) {
+                    burned.push(once(interval, amount, value));
+                }
+            }
+            Record::Buyback(buyback) => {
+                if let Some(bought) = self.flow_mut(Flow::BoughtBack) {
+                    bought.push(once(interval, buyback.token_amount.copied(), buyback.value.copied()));
+                }
+            }
+            Record::Emission(emission) => {
+                let amount = emission.unlock_amount.copied();
+                let priced = || Some(amount? * emission.reference_price.copied()?);
+                let value = emission.unlock_value.copied().or_else(priced);
+                if let Some(emitted) = self.flow_mut(Flow::Emitted) {
+                    emitted.push(once(interval, amount, value));
+                }
+            }
+            Record::Allocation(_) | Record::Funding(_) => {}
+        }
+    }
+
+    /// Which flows are known, in the order of [`Flow::ALL`].
+    #[must_use]
+    pub fn known(&self) -> [bool; 4] {
+        Flow::ALL.map(|flow| self.flow(flow).is_some())
+    }
+
+    /// What is in a window at `now`.
+    #[must_use]
+    pub fn sum(&self, window: Window, now: Timestamp) -> Sum {
+        let Some(entries) = self.flow(window.flow) else { return Sum::default() };
+        let (from, to) = match window.flow {
+            Flow::Ahead => (now, later(now, window.span)),
+            _ => (earlier(now, window.span), now),
+        };
+        let mut sum = Sum::ZERO;
+        // Entries are in the order of their starts: what begins after the window ends it, and what happened before it is passed over.
+        let first = if window.flow == Flow::Ahead { 0 } else { entries.partition_point(|entry| entry.start <= from) };
+        for entry in entries.iter().skip(first).take_while(|entry| entry.start <= to) {
+            let times = match (window.flow, entry.steps) {
+                (Flow::Ahead, 1) => f64::from(u8::from(now < entry.end)),
+                (_, 1) => f64::from(u8::from(entry.start > from)),
+                _ => releases(entry, from, to),
+            };
+            if times > 0.0 {
+                let part = |each: Option<f64>| each.map(|each| each * times);
+                let count = if entry.steps == 1 { entry.count } else { 0.0 };
+                sum = sum.plus(Sum { amount: part(entry.amount), value: part(entry.value), count: Some(count) });
+            }
+        }
+        sum
+    }
+
+    /// The latest entry of a flow up to `now`.
+    #[must_use]
+    pub fn last(&self, flow: Flow, now: Timestamp) -> Option<LatestEntry> {
+        let entries = self.flow(flow)?;
+        let entry = entries.get(entries.partition_point(|entry| entry.start <= now).checked_sub(1)?)?;
+        Some(LatestEntry { at: entry.start, amount: entry.amount, value: entry.value })
+    }
+
+    /// The next instant after `now` at which time alone changes a sum of `windows`, or lets `since` days pass since the latest
+    /// burn or buyback. None where nothing will.
+    #[must_use]
+    pub fn next_change(&self, windows: &[Window], since: &[(Flow, TimeDelta)], now: Timestamp) -> Option<Timestamp> {
+        let mut next: Option<Timestamp> = None;
+        let mut consider = |at: Timestamp| {
+            if at > now && next.is_none_or(|next| at < next) {
+                next = Some(at);
+            }
+        };
+        // Of what happened, the entry that leaves a window next is the first one in it, and the first that is yet to come enters it.
+        let happened = |flow: Flow, span: TimeDelta, consider: &mut dyn FnMut(Timestamp)| {
+            let entries = self.flow(flow).unwrap_or_default();
+            for edge in [earlier(now, span), now] {
+                if let Some(entry) = entries.get(entries.partition_point(|entry| entry.start <= edge)) {
+                    consider(entry.start);
+                    consider(later(entry.start, span));
+                }
+            }
+        };
+        for window in windows {
+            if window.flow != Flow::Ahead {
+                happened(window.flow, window.span, &mut consider);
+                continue;
+            }
+            let far = later(now, window.span);
+            for entry in self.flow(window.flow).unwrap_or_default() {
+                if entry.steps == 1 {
+                    if entry.end > now {
+                        consider(entry.end);
+                    }
+                } else {
+                    for edge in [now, far] {
+                        if let Some(release) = release_after(entry, entry.steps, edge) {
+                            consider(later(now, release - edge));
+                        }
+                    }
+                }
+                if entry.start > far {
+                    // What begins later enters the window later, and ends later still.
+                    consider(earlier(entry.start, window.span));
+                    break;
+                }
+            }
+        }
+        for (flow, span) in since {
+            happened(*flow, *span, &mut consider);
+            // `daysSince > 35` turns just after `daysSince >= 35` does.
+            happened(*flow, span.checked_add(&EDGE_SLACK).unwrap_or(*span), &mut consider);
+        }
+        next
+    }
+}
+
+/// One dated entry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct FlowEntry {
+    /// When it begins to count: the first instant of its date; for a daily release, the first one.
+    start: Timestamp,
+    /// When it ceases to lie ahead: the first instant after its date.
+    end: Timestamp,
+    /// Daily releases, the first at `start`; one for everything else.
+    steps: i64,
+    /// Tokens of each.
+    amount: Option<f64>,
+    /// USD of each.
+    value: Option<f64>,
+    /// What it counts for: an event of several parts counts once.
+    count: f64,
+}
+
+/// The daily releases of an event's linear segments, one entry each.
+fn segments(event: &wire::UnlockEvent, into: &mut Vec<FlowEntry>) {
+    let Some(linear) = event.linear_unlocks.get() else { return };
+    for part in linear.allocation_breakdown.items() {
+        if Precision::of(part.unlock_precision.as_str()) == Precision::ToBeDetermined {
+            continue;
+        }
+        let Some(begin) = part.begin_date.copied().or(event.unlock_date.copied()) else { continue };
+        let whole_days = |days: f64| if days.is_finite() { days.ceil().clamp(0.0, 36_525.0) as i64 } else { 0 };
+        let steps = match (part.end_date.copied(), part.duration_of_rate.copied()) {
+            (Some(end), _) if end > begin => whole_days(days(end - begin)),
+            (_, Some(duration)) => whole_days(duration),
+            _ => 0,
+        };
+        let steps = steps.clamp(0, MAX_STEPS);
+        if steps == 0 {
+            continue;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a century has few days")]
+        let each = |total: Option<f64>| total.map(|total| total / steps as f64);
+        let amount = each(part.linear_amount.copied()).or(part.daily_amount.copied());
+        let priced = || Some(amount? * part.reference_price.copied()?);
+        let value = each(part.linear_value.copied()).or(part.daily_value.copied()).or_else(priced);
+        // What a day releases is there when the day is over.
+        let start = later(begin, DAY);
+        into.push(FlowEntry { start, end: start, steps, amount, value, count: 0.0 });
+    }
+}
+
+/// Releases of a segment in `(from, to]`.
+#[expect(clippy::cast_precision_loss, reason = "a century has few days")]
+fn releases(entry: &FlowEntry, from: Timestamp, to: Timestamp) -> f64 {
+    let until = |at: Timestamp| {
+        let passed = at - entry.start;
+        if passed < TimeDelta::zero() { 0 } else { (passed.num_milliseconds() / DAY.num_milliseconds() + 1).min(entry.steps) }
+    };
+    (until(to) - until(from)) as f64
+}
+
+/// The first release of a segment after `edge`.
+fn release_after(entry: &FlowEntry, steps: i64, edge: Timestamp) -> Option<Timestamp> {
+    let passed = edge - entry.start;
+    let index = if passed < TimeDelta::zero() { 0 } else { passed.num_milliseconds().checked_div(DAY.num_milliseconds())? + 1 };
+    (index < steps).then(|| entry.start.checked_add_signed(TimeDelta::try_days(index)?)).flatten()
+}
+
+/// Where days and weeks of emission are both there, the weeks would count the days again.
+fn keep_finest(entries: &mut Vec<FlowEntry>) {
+    let is_day = |entry: &FlowEntry| entry.end - entry.start <= TimeDelta::hours(36);
+    if entries.iter().any(is_day) {
+        entries.retain(is_day);
+    }
+}
+
+pub(super) fn later(at: Timestamp, by: TimeDelta) -> Timestamp {
+    at.checked_add_signed(by).unwrap_or(Timestamp::MAX_UTC)
+}
+
+pub(super) fn earlier(at: Timestamp, by: TimeDelta) -> Timestamp {
+    at.checked_sub_signed(by).unwrap_or(Timestamp::MIN_UTC)
+}

@@ -1,0 +1,225 @@
+use proptest::prelude::*;
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+
+use super::*;
+use model::{
+    supply::{Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
+    wire,
+};
+
+fn at(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).expect("a time")
+}
+
+fn record(resource: Resource, json: &str) -> Tracked {
+    Tracked { key: RecordKey::from("k"), record: Record::from_json(resource, json).expect("a record") }
+}
+
+fn window(flow: Flow, days: i64) -> Window {
+    Window { flow, span: TimeDelta::days(days) }
+}
+
+fn token(id: &str, market_cap: f64, groups: &[&str]) -> Token {
+    let mut token = Token::unknown(TokenId::from(id));
+    token.item.market_cap = market_cap.into();
+    token.groups = groups.iter().map(|group| (*group).to_owned()).collect();
+    token
+}
+
+const NOW: &str = "2026-03-09T00:00:00Z";
+
+fn sum(records: &[Tracked], flow: Flow, days: i64, now: &str) -> Sum {
+    FlowEntries::of(records, |_| true).sum(window(flow, days), at(now))
+}
+
+fn known(amount: f64, value: f64, count: f64) -> Sum {
+    Sum { amount: Some(amount), value: Some(value), count: Some(count) }
+}
+
+#[test]
+fn a_cliff_lies_ahead_until_its_date_is_over() {
+    let cliff = |date: &str, precision: &str| {
+        let json = format!(
+            r#"{{"unlockDate":"{date}","cliffUnlocks":{{"cliffAmount":10,"cliffValue":100,"allocationBreakdown":[{{"unlockPrecision":"{precision}"}}]}}}}"#
+        );
+        [record(Resource::Unlock, &json)]
+    };
+    let exact = cliff("2026-03-16T00:00:00Z", "second");
+    assert_eq!(sum(&exact, Flow::Ahead, 7, NOW), known(10.0, 100.0, 1.0));
+    assert_eq!(sum(&exact, Flow::Ahead, 6, NOW), Sum::ZERO);
+    assert_eq!(sum(&exact, Flow::Ahead, 7, "2026-03-16T00:00:00Z"), Sum::ZERO);
+    let march = cliff("2026-03-16T00:00:00Z", "month");
+    assert_eq!(sum(&march, Flow::Ahead, 1, "2026-02-28T00:00:00Z"), known(10.0, 100.0, 1.0));
+    assert_eq!(sum(&march, Flow::Ahead, 1, "2026-03-31T23:00:00Z"), known(10.0, 100.0, 1.0));
+    assert_eq!(sum(&march, Flow::Ahead, 1, "2026-04-01T00:00:00Z"), Sum::ZERO);
+    assert_eq!(sum(&cliff("2026-03-16T00:00:00Z", "tbd"), Flow::Ahead, 30, NOW), Sum::ZERO);
+}
+
+#[test]
+fn a_linear_segment_gives_a_day_at_a_time_however_long_ago_it_began() {
+    let records = [record(
+        Resource::Unlock,
+        r#"{"unlockDate":"2026-03-01T00:00:00Z","linearUnlocks":{"allocationBreakdown":[{"allocationName":"Team","linearAmount":100,"linearValue":1000,
+        "dailyAmount":10,"dailyValue":100,"durationOfRate":10,"beginDate":"2026-03-01T00:00:00Z","endDate":"2026-03-11T00:00:00Z","unlockPrecision":"second"}]}}"#,
+    )];
+    // Ten days, each released when it is over: on the 9th at midnight, two are left.
+    assert_eq!(sum(&records, Flow::Ahead, 30, NOW), known(20.0, 200.0, 0.0));
+    assert_eq!(sum(&records, Flow::Ahead, 1, NOW), known(10.0, 100.0, 0.0));
+    assert_eq!(sum(&records, Flow::Ahead, 30, "2026-02-27T12:00:00Z"), known(100.0, 1000.0, 1.0));
+    assert_eq!(sum(&records, Flow::Ahead, 30, "2026-03-11T00:00:00Z"), Sum::ZERO);
+}
+
+#[test]
+fn what_happened_is_in_the_window_for_as_long_as_it_lasts() {
+    let burns = [
+        record(Resource::Burn, r#"{"burnDate":"2026-03-08T00:00:00Z","amount":1,"value":10}"#),
+        record(Resource::Burn, r#"{"burnDate":"2026-03-02T00:00:00Z","amount":2,"pricePerToken":10}"#),
+        record(Resource::Burn, r#"{"burnDate":"2026-04-02T00:00:00Z","amount":4,"value":40}"#),
+    ];
+    assert_eq!(sum(&burns, Flow::Burned, 1, NOW), Sum::ZERO);
+    assert_eq!(sum(&burns, Flow::Burned, 2, NOW), known(1.0, 10.0, 1.0));
+    assert_eq!(sum(&burns, Flow::Burned, 30, NOW), known(3.0, 30.0, 2.0));
+    let entries = FlowEntries::of(&burns, |_| true);
+    assert_eq!(entries.last(Flow::Burned, at(NOW)).map(|last| last.days_since(at(NOW))), Some(1.0));
+}
+
+#[test]
+fn an_unknown_part_makes_the_sum_unknown_and_nothing_else() {
+    let burns = [
+        record(Resource::Burn, r#"{"burnDate":"2026-03-08T00:00:00Z","amount":1,"value":null}"#),
+        record(Resource::Burn, r#"{"burnDate":"2026-03-02T00:00:00Z","amount":2,"value":20}"#),
+    ];
+    assert_eq!(sum(&burns, Flow::Burned, 30, NOW), Sum { amount: Some(3.0), value: None, count: Some(2.0) });
+    let entries = FlowEntries::of(&burns, |resource| resource != Resource::Buyback);
+    assert_eq!(entries.sum(window(Flow::BoughtBack, 30), at(NOW)), Sum::default());
+    assert_eq!(entries.sum(window(Flow::Emitted, 30), at(NOW)), Sum::ZERO);
+}
+
+#[test]
+fn weeks_of_emission_do_not_count_the_days_again() {
+    let day = r#"{"startDate":"2026-03-03T00:00:00Z","endDate":"2026-03-04T00:00:00Z","unlockAmount":1,"unlockValue":10}"#;
+    let week = r#"{"startDate":"2026-03-01T00:00:00Z","endDate":"2026-03-08T00:00:00Z","unlockAmount":7,"unlockValue":70}"#;
+    let both = [record(Resource::Emission, day), record(Resource::Emission, week)];
+    assert_eq!(sum(&both, Flow::Emitted, 30, NOW), known(1.0, 10.0, 1.0));
+    assert_eq!(sum(&both[1..], Flow::Emitted, 30, NOW), known(7.0, 70.0, 1.0));
+}
+
+#[test]
+fn no_answer_is_not_the_answer_that_nothing_happened() {
+    let read = |endpoint, failing: bool| {
+        let failing_since = failing.then(|| at(NOW));
+        vec![(endpoint, FeedState { baseline_at: Some(at(NOW)), failing_since, ..FeedState::default() })]
+    };
+    let item = |json: &str| serde_json::from_str::<wire::TokenItem>(json).expect("an item");
+    let (silent, none, some) = (item("{}"), item(r#"{"hasBurn":false}"#), item(r#"{"hasBurn":true}"#));
+    assert!(!is_known(Resource::Burn, &[], &silent));
+    assert!(!is_known(Resource::Burn, &[], &some));
+    assert!(is_known(Resource::Burn, &[], &none), "the list says that there are none");
+    assert!(is_known(Resource::Burn, &read(Endpoint::Burn, false), &silent));
+    assert!(!is_known(Resource::Burn, &read(Endpoint::Burn, true), &silent), "while it fails, a burn may be unheard of");
+    assert!(is_known(Resource::Unlock, &read(Endpoint::UnlockEvents, true), &silent), "a schedule stays what it was");
+    assert!(!is_known(Resource::Unlock, &read(Endpoint::Upcoming, false), &silent), "the next event is no schedule");
+    let tried = [(Endpoint::Burn, FeedState { failing_since: Some(at(NOW)), ..FeedState::default() })];
+    assert!(!is_known(Resource::Burn, &tried, &none));
+    let both = [read(Endpoint::DailyEmission, true), read(Endpoint::WeeklyEmission, false)].concat();
+    assert!(is_known(Resource::Emission, &both, &silent));
+}
+
+#[test]
+fn a_group_is_the_sum_of_its_tokens_and_unknown_where_one_is() {
+    let burn = [record(Resource::Burn, r#"{"burnDate":"2026-03-08T00:00:00Z","amount":1,"value":10}"#)];
+    let mut cache = AggregateCache::default();
+    cache.reset(Arc::from([window(Flow::Burned, 30)]), Vec::new(), true);
+    let put = |cache: &mut AggregateCache, token: &Token, is_known: bool| {
+        let computed = cache.compute(token, &FlowEntries::of(&burn, |_| is_known), Recheck::UntilChange, at(NOW));
+        let shares = computed.totals().shares.clone();
+        cache.keep(computed);
+        shares
+    };
+    put(&mut cache, &token("a", 30.0, &["desk"]), true);
+    assert_eq!(cache.group("@desk", Some("desk"), |_, _| true), None, "not every token was seen yet");
+    put(&mut cache, &token("b", 10.0, &["desk"]), true);
+    put(&mut cache, &token("c", 60.0, &[]), true);
+    cache.complete(at(NOW));
+    let desk = cache.group("@desk", Some("desk"), |_, _| true).expect("known");
+    assert_eq!(desk.sum(window(Flow::Burned, 30)), Some(known(2.0, 20.0, 2.0)));
+    assert_eq!((desk.market_cap, desk.members.len(), desk.members[0].share), (Some(40.0), 2, Some(75.0)));
+    let all = cache.group("rule", None, |id, _| id.as_str() != "a").expect("known");
+    assert_eq!((all.market_cap, all.members.len()), (Some(70.0), 2));
+    assert_eq!(cache.group("@none", Some("none"), |_, _| true), None);
+    // Those whose share could not be told before are due again; so are the others where one moves.
+    assert_eq!(cache.due(at(NOW)), [TokenId::from("a"), TokenId::from("b")]);
+    assert_eq!(put(&mut cache, &token("a", 30.0, &["desk"]), true)["desk"], 75.0);
+    put(&mut cache, &token("b", 10.0, &["desk"]), true);
+    assert_eq!(cache.due(at(NOW)), [] as [TokenId; 0]);
+    put(&mut cache, &token("b", 70.0, &["desk"]), true);
+    assert_eq!(cache.due(at(NOW)), [TokenId::from("a")]);
+    put(&mut cache, &token("b", 70.0, &["desk"]), false);
+    let desk = cache.group("@desk", Some("desk"), |_, _| true).expect("known");
+    assert_eq!(desk.sum(window(Flow::Burned, 30)), Some(Sum::default()));
+    cache.forget(&TokenId::from("b"));
+    let desk = cache.group("@desk", Some("desk"), |_, _| true).expect("known");
+    assert_eq!(desk.sum(window(Flow::Burned, 30)), Some(known(1.0, 10.0, 1.0)));
+}
+
+fn history() -> impl Strategy<Value = Vec<Tracked>> {
+    let day = -400..400_i64;
+    let date = |days: i64, hours: i64| (at(NOW) + TimeDelta::days(days) + TimeDelta::hours(hours)).to_rfc3339();
+    let one = (0..4_u8, day, 0..24_i64, 1..50_i64, prop::sample::select(vec!["second", "day", "month"])).prop_map(
+        move |(kind, days, hours, length, precision)| {
+            let begin = date(days, hours);
+            match kind {
+                0 => record(
+                    Resource::Unlock,
+                    &format!(
+                        r#"{{"unlockDate":"{begin}","cliffUnlocks":{{"cliffAmount":1,"cliffValue":2,"allocationBreakdown":[{{"unlockPrecision":"{precision}"}}]}}}}"#
+                    ),
+                ),
+                1 => record(
+                    Resource::Unlock,
+                    &format!(
+                        r#"{{"unlockDate":"{begin}","linearUnlocks":{{"allocationBreakdown":[{{"dailyAmount":1,"dailyValue":2,"durationOfRate":{length},"beginDate":"{begin}"}}]}}}}"#
+                    ),
+                ),
+                2 => record(Resource::Burn, &format!(r#"{{"burnDate":"{begin}","amount":1,"value":2}}"#)),
+                _ => record(Resource::Buyback, &format!(r#"{{"buybackDate":"{begin}","tokenAmount":1,"value":2}}"#)),
+            }
+        },
+    );
+    prop::collection::vec(one, 0..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn between_two_wakes_no_sum_changes(records in history(), minutes in prop::collection::vec(1..20_000_i64, 1..20)) {
+        let windows: Arc<[Window]> =
+            Arc::from([window(Flow::Ahead, 7), window(Flow::Ahead, 30), window(Flow::Burned, 30), window(Flow::BoughtBack, 3)]);
+        let since = [(Flow::Burned, TimeDelta::days(35))];
+        let token = token("a", 1.0, &[]);
+        let entries = FlowEntries::of(&records, |_| true);
+        let mut cache = AggregateCache::default();
+        cache.reset(windows.clone(), since.to_vec(), false);
+        let mut now = at(NOW);
+        let fresh = |now| Totals::of(&token, &entries, &windows, now);
+        let mut kept = cache.compute(&token, &entries, Recheck::UntilChange, now);
+        for step in minutes {
+            cache.keep(kept);
+            now += TimeDelta::minutes(step);
+            let totals = fresh(now);
+            if cache.due(now).is_empty() {
+                let known = &cache.tokens[&token.id].totals;
+                prop_assert_eq!(known.sums().collect::<Vec<_>>(), totals.sums().collect::<Vec<_>>(), "at {}", now);
+                prop_assert_eq!(known.last_burn, totals.last_burn);
+                // Nor has the latest burn become older than what a rule asks for.
+                let is_old = |at: Timestamp| totals.last_burn.is_some_and(|last| last.days_since(at) >= 35.0);
+                prop_assert_eq!(is_old(now), is_old(cache.tokens[&token.id].at));
+            }
+            kept = cache.compute(&token, &entries, Recheck::UntilChange, now);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Gives each part of a condition a type, and lowers it to an expression. Whatever does not fit is refused at its place, with what to
+//! write instead; nothing is guessed.
+//!
+//! Here stand the kinds of expressions and their operators; below, names, functions, methods and comparisons.
+
+mod comparison;
+mod functions;
+mod methods;
+mod names;
+mod span;
+mod units;
+
+use std::ops::Range;
+
+use cel::{
+    IdedExpr,
+    common::ast::{CallExpr, Expr, LiteralValue, SourceInfo, operators},
+};
+
+use crate::{
+    fields::ItemKind,
+    finding::Finding,
+    getter::{GetFact, GetTexts},
+    on::On,
+    vocabulary::Vocabulary,
+};
+
+use super::{
+    dependencies::Dependencies,
+    expr::{Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, SpanExpr, TextExpr, TimeExpr},
+};
+
+/// Items of a list written in a condition.
+const MAX_LIST: usize = 200;
+
+/// What can be written, for messages.
+const SUPPORTED: &str = "supported are has, size, min, max, abs, timestamp, duration; on texts startsWith, endsWith, contains, matches, size; \
+                         on times getDayOfWeek, getDate, getMonth, getFullYear, getHours and their like; \
+                         on lists exists, exists_one, all, filter, map(…).sum(), size, and `in`";
+
+/// A checked expression.
+#[derive(Debug)]
+pub(super) enum Checked {
+    Bool(BoolExpr),
+    Number(NumberExpr),
+    Text(TextExpr),
+    Time(TimeExpr),
+    Span(SpanExpr),
+    Fact(GetFact),
+    Texts(GetTexts),
+    Items(FilteredList, ItemType),
+    /// `list.map(x, number)`, which only `sum()` can take.
+    Mapped(FilteredList, u8, NumberExpr),
+    NumberList(Vec<NumberExpr>),
+    TextList(Vec<TextExpr>),
+    Null,
+}
+
+/// What the items of a list are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemType {
+    Of(ItemKind),
+    Text,
+}
+
+impl Checked {
+    /// As messages name its type.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Checked::Bool(_) => "true or false",
+            Checked::Number(_) => "a number",
+            Checked::Text(_) => "a text",
+            Checked::Time(_) => "a time",
+            Checked::Span(_) => "a duration",
+            Checked::Fact(_) => "a number, a time or a text",
+            Checked::Texts(_) | Checked::TextList(_) => "a list of texts",
+            Checked::NumberList(_) | Checked::Mapped(..) => "a list of numbers",
+            Checked::Items(_, ItemType::Of(ItemKind::Member)) => "a list of tokens",
+            Checked::Items(_, ItemType::Of(_)) => "a list of allocations",
+            Checked::Items(_, ItemType::Text) => "a list of texts",
+            Checked::Null => "null",
+        }
+    }
+}
+
+/// Checks one condition. What it found and what the condition depends on is read from it afterwards.
+pub(super) struct Checker<'t> {
+    pub text: &'t str,
+    pub info: &'t SourceInfo,
+    pub vocabulary: Vocabulary,
+    pub on: On,
+    pub findings: Vec<Finding>,
+    /// Variables of `exists` and its like, the outermost first, by their slots.
+    pub variables: Vec<(String, ItemType)>,
+    pub dependencies: Dependencies,
+}
+
+impl<'t> Checker<'t> {
+    pub fn new(text: &'t str, info: &'t SourceInfo, on: On) -> Self {
+        let vocabulary = Vocabulary::of(on);
+        Self { text, info, vocabulary, on, findings: Vec::new(), variables: Vec::new(), dependencies: Dependencies::default() }
+    }
+}
+
+impl Checker<'_> {
+    fn refuse<T>(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Option<T> {
+        self.findings.push(Finding::error(span, message).help(help));
+        None
+    }
+
+    /// An expression that must be true or false.
+    pub fn truth(&mut self, expr: &IdedExpr) -> Option<BoolExpr> {
+        let typed = self.check(expr)?;
+        match typed {
+            Checked::Bool(cond) => Some(cond),
+            other => {
+                let help = match &other {
+                    Checked::Number(_) => format!("compare it: `{} > 0`", self.quote(expr)),
+                    Checked::Text(_) => format!("compare it: `{} == \"…\"`", self.quote(expr)),
+                    _ => "write a comparison".into(),
+                };
+                let message = format!("`{}` is {}, not true or false", self.quote(expr), other.name());
+                self.refuse(self.span(expr), message, help)
+            }
+        }
+    }
+
+    fn number(&mut self, expr: &IdedExpr) -> Option<NumberExpr> {
+        match self.check(expr)? {
+            Checked::Number(number) => Some(number),
+            Checked::Fact(get) => Some(NumberExpr::Fact(get)),
+            other => {
+                let message = format!("`{}` is {}, but a number is needed here", self.quote(expr), other.name());
+                self.refuse(self.span(expr), message, "numbers are written plainly: 5000000, 2.5, 1e6")
+            }
+        }
+    }
+
+    fn text_of(&mut self, expr: &IdedExpr) -> Option<TextExpr> {
+        match self.check(expr)? {
+            Checked::Text(text) => Some(text),
+            Checked::Fact(get) => Some(TextExpr::Fact(get)),
+            other => {
+                let message = format!("`{}` is {}, but a text is needed here", self.quote(expr), other.name());
+                self.refuse(self.span(expr), message, "texts are written in quotes: \"Founder / Team\"")
+            }
+        }
+    }
+
+    pub fn check(&mut self, expr: &IdedExpr) -> Option<Checked> {
+        match &expr.expr {
+            Expr::Literal(value) => self.literal(expr, value),
+            Expr::Ident(_) | Expr::Select(_) => self.name(expr),
+            Expr::List(list) => self.list(expr, &list.elements),
+            Expr::Call(call) => self.call(expr, call),
+            Expr::Map(_) | Expr::Struct(_) => self.refuse(self.span(expr), "maps and objects cannot be written here", SUPPORTED),
+            Expr::Comprehension(_) | Expr::Unspecified => self.refuse(self.span(expr), "this is not supported", SUPPORTED),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "all numbers are doubles here, as the documentation says")]
+    fn literal(&mut self, expr: &IdedExpr, value: &LiteralValue) -> Option<Checked> {
+        match value {
+            LiteralValue::Boolean(value) => Some(Checked::Bool(BoolExpr::Const(*value.inner()))),
+            LiteralValue::Int(value) => Some(Checked::Number(NumberExpr::Const(*value.inner() as f64))),
+            LiteralValue::UInt(value) => Some(Checked::Number(NumberExpr::Const(*value.inner() as f64))),
+            LiteralValue::Double(value) => Some(Checked::Number(NumberExpr::Const(*value.inner()))),
+            LiteralValue::String(value) => Some(Checked::Text(TextExpr::Const(value.inner().to_owned()))),
+            LiteralValue::Null => Some(Checked::Null),
+            LiteralValue::Bytes(_) => self.refuse(self.span(expr), "bytes are not supported", "write a text: \"…\""),
+        }
+    }
+
+    fn list(&mut self, expr: &IdedExpr, elements: &[IdedExpr]) -> Option<Checked> {
+        if elements.len() > MAX_LIST {
+            return self.refuse(self.span(expr), format!("a list may have at most {MAX_LIST} items"), "split the rule");
+        }
+        let mut numbers = Vec::new();
+        let mut texts = Vec::new();
+        for element in elements {
+            match self.check(element)? {
+                Checked::Number(number) if texts.is_empty() => numbers.push(number),
+                Checked::Text(text) if numbers.is_empty() => texts.push(text),
+                Checked::Number(_) | Checked::Text(_) => {
+                    return self.refuse(
+                        self.span(element),
+                        "the items of a list must all be numbers or all be texts",
+                        "use two lists",
+                    );
+                }
+                other => {
+                    let message = format!("`{}` is {}; a list holds numbers or texts", self.quote(element), other.name());
+                    return self.refuse(self.span(element), message, "compare it outside the list");
+                }
+            }
+        }
+        match (numbers.is_empty(), texts.is_empty()) {
+            (false, _) => Some(Checked::NumberList(numbers)),
+            (_, false) => Some(Checked::TextList(texts)),
+            _ => self.refuse(self.span(expr), "this list is empty", "write at least one item"),
+        }
+    }
+
+    fn call(&mut self, expr: &IdedExpr, call: &CallExpr) -> Option<Checked> {
+        let name = call.func_name.as_str();
+        match (&call.target, call.args.as_slice()) {
+            (None, [left, right]) => match name {
+                operators::LOGICAL_AND | operators::LOGICAL_OR => {
+                    let (left, right) = (self.truth(left), self.truth(right));
+                    let sides = Box::new((left?, right?));
+                    Some(Checked::Bool(if name == operators::LOGICAL_AND { BoolExpr::And(sides) } else { BoolExpr::Or(sides) }))
+                }
+                operators::EQUALS => self.compare(expr, Compare::Equal, left, right),
+                operators::NOT_EQUALS => self.compare(expr, Compare::NotEqual, left, right),
+                operators::LESS => self.compare(expr, Compare::Less, left, right),
+                operators::LESS_EQUALS => self.compare(expr, Compare::LessOrEqual, left, right),
+                operators::GREATER => self.compare(expr, Compare::Greater, left, right),
+                operators::GREATER_EQUALS => self.compare(expr, Compare::GreaterOrEqual, left, right),
+                operators::ADD => self.arithmetic(expr, Arithmetic::Add, left, right),
+                operators::SUBSTRACT => self.arithmetic(expr, Arithmetic::Subtract, left, right),
+                operators::MULTIPLY => self.arithmetic(expr, Arithmetic::Multiply, left, right),
+                operators::DIVIDE => self.arithmetic(expr, Arithmetic::Divide, left, right),
+                operators::MODULO => self.arithmetic(expr, Arithmetic::Remainder, left, right),
+                operators::IN => self.contained(left, right),
+                operators::INDEX | operators::OPT_INDEX => self.refuse(
+                    self.span(expr),
+                    "items of a list cannot be picked by number",
+                    "use `exists`: `allocations.exists(a, a.cliffAmount > 1000000)`",
+                ),
+                _ => self.function(expr, name, &call.args),
+            },
+            (None, [inner]) if name == operators::LOGICAL_NOT => Some(Checked::Bool(BoolExpr::Not(Box::new(self.truth(inner)?)))),
+            (None, [inner]) if name == operators::NEGATE => match self.check(inner)? {
+                Checked::Span(span) => Some(Checked::Span(SpanExpr::Negate(Box::new(span)))),
+                Checked::Number(number) => Some(Checked::Number(NumberExpr::Negate(Box::new(number)))),
+                Checked::Fact(get) => Some(Checked::Number(NumberExpr::Negate(Box::new(NumberExpr::Fact(get))))),
+                other => {
+                    let message = format!("`{}` is {} and has no negative", self.quote(inner), other.name());
+                    self.refuse(self.span(expr), message, "write `!` to negate a condition")
+                }
+            },
+            (None, [test, yes, no]) if name == operators::CONDITIONAL => self.choose(expr, test, yes, no),
+            (None, arguments) => self.function(expr, name, arguments),
+            (Some(target), arguments) => self.method(expr, name, target, arguments),
+        }
+    }
+
+    fn arithmetic(&mut self, expr: &IdedExpr, op: Arithmetic, left_expr: &IdedExpr, right_expr: &IdedExpr) -> Option<Checked> {
+        let (left, right) = (self.check(left_expr), self.check(right_expr));
+        let as_number = |typed| match typed {
+            Checked::Fact(get) => Checked::Number(NumberExpr::Fact(get)),
+            other => other,
+        };
+        match (op, as_number(left?), as_number(right?)) {
+            (op, Checked::Number(left), Checked::Number(right)) => {
+                Some(Checked::Number(NumberExpr::Binary(op, Box::new((left, right)))))
+            }
+            (Arithmetic::Subtract, Checked::Time(left), Checked::Time(right)) => {
+                Some(Checked::Span(SpanExpr::Between(Box::new((left, right)))))
+            }
+            (Arithmetic::Subtract, Checked::Time(left), Checked::Span(right)) => {
+                Some(Checked::Time(TimeExpr::Subtract(Box::new((left, right)))))
+            }
+            (Arithmetic::Add, Checked::Time(at), Checked::Span(span))
+            | (Arithmetic::Add, Checked::Span(span), Checked::Time(at)) => {
+                Some(Checked::Time(TimeExpr::Add(Box::new((at, span)))))
+            }
+            (Arithmetic::Subtract, Checked::Span(left), Checked::Span(right)) => {
+                Some(Checked::Span(SpanExpr::Subtract(Box::new((left, right)))))
+            }
+            (Arithmetic::Add, Checked::Span(left), Checked::Span(right)) => {
+                Some(Checked::Span(SpanExpr::Add(Box::new((left, right)))))
+            }
+            (_, left, right) => {
+                let message = format!("there is no arithmetic between {} and {}", left.name(), right.name());
+                let help = match (&left, &right) {
+                    (Checked::Text(_), Checked::Text(_)) => "texts cannot be joined in a condition",
+                    (Checked::Time(_), Checked::Number(_)) => "add a duration: `unlockDate + duration(\"7d\")`",
+                    _ => "arithmetic works on numbers; times differ by durations",
+                };
+                self.refuse(self.span(expr), message, help)
+            }
+        }
+    }
+
+    fn choose(&mut self, expr: &IdedExpr, test: &IdedExpr, yes: &IdedExpr, no: &IdedExpr) -> Option<Checked> {
+        let (test, left, right) = (self.truth(test), self.check(yes), self.check(no));
+        let (test, left, right) = (test?, left?, right?);
+        match (left, right) {
+            (Checked::Bool(left), Checked::Bool(right)) => Some(Checked::Bool(BoolExpr::If(Box::new((test, left, right))))),
+            (Checked::Number(left), Checked::Number(right)) => {
+                Some(Checked::Number(NumberExpr::If(Box::new((test, left, right)))))
+            }
+            (Checked::Text(left), Checked::Text(right)) => Some(Checked::Text(TextExpr::If(Box::new((test, left, right))))),
+            (Checked::Time(left), Checked::Time(right)) => Some(Checked::Time(TimeExpr::If(Box::new((test, left, right))))),
+            (Checked::Span(left), Checked::Span(right)) => Some(Checked::Span(SpanExpr::If(Box::new((test, left, right))))),
+            (left, right) => {
+                let message = format!("the two results of `? :` differ in type: {} and {}", left.name(), right.name());
+                self.refuse(self.span(expr), message, "make both numbers, texts, times, durations, or true or false")
+            }
+        }
+    }
+
+    fn constant(&self, expr: &IdedExpr) -> Option<String> {
+        match &expr.expr {
+            Expr::Literal(LiteralValue::String(text)) => Some(text.inner().to_owned()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Comparisons in a condition: which types can be compared, and at which distance in time one turns.
+
+use cel::{
+    IdedExpr,
+    common::ast::{Expr, LiteralValue},
+};
+
+use super::{Checked, Checker, units};
+use crate::{
+    condition::{
+        dependencies::Edge,
+        expr::{BoolExpr, Compare, NumberExpr, TextExpr, TimeExpr},
+    },
+    {finding::Finding, on::On},
+};
+use model::{change::ChangeKind, diagnostic::closest};
+
+impl Checker<'_> {
+    pub(super) fn compare(
+        &mut self,
+        expr: &IdedExpr,
+        op: Compare,
+        left_expr: &IdedExpr,
+        right_expr: &IdedExpr,
+    ) -> Option<Checked> {
+        let clock_before = self.dependencies.clock;
+        let (left, right) = (self.check(left_expr), self.check(right_expr));
+        let (left, right) = (left?, right?);
+        if let Some(edge) = edge_of(&left, &right) {
+            // Its truth turns at instants that can be known beforehand, so nobody needs to look at every tick.
+            self.dependencies.clock = clock_before;
+            if !self.dependencies.edges.contains(&edge) {
+                self.dependencies.edges.push(edge);
+            }
+        }
+        if let (Checked::Number(left), Checked::Number(right)) = (&left, &right)
+            && let Some((message, help)) = units::doubt(left, right)
+        {
+            self.findings.push(Finding::warning(self.span(expr), message).help(help));
+        }
+        if let (Checked::Text(left), Checked::Text(right)) = (&left, &right) {
+            self.check_kind(right_expr, left, right);
+        }
+        let equality = match op {
+            Compare::Equal => Some(true),
+            Compare::NotEqual => Some(false),
+            _ => None,
+        };
+        Some(Checked::Bool(match (left, right) {
+            (Checked::Number(left), Checked::Number(right)) => BoolExpr::Numbers(op, left, right),
+            (Checked::Number(left), Checked::Fact(right)) => BoolExpr::Numbers(op, left, NumberExpr::Fact(right)),
+            (Checked::Fact(left), Checked::Number(right)) => BoolExpr::Numbers(op, NumberExpr::Fact(left), right),
+            (Checked::Text(left), Checked::Text(right)) => BoolExpr::Texts(op, left, right),
+            (Checked::Text(left), Checked::Fact(right)) => BoolExpr::Texts(op, left, TextExpr::Fact(right)),
+            (Checked::Fact(left), Checked::Text(right)) => BoolExpr::Texts(op, TextExpr::Fact(left), right),
+            (Checked::Time(left), Checked::Time(right)) => BoolExpr::Times(op, left, right),
+            (Checked::Time(left), Checked::Fact(right)) => BoolExpr::Times(op, left, TimeExpr::Fact(right)),
+            (Checked::Fact(left), Checked::Time(right)) => BoolExpr::Times(op, TimeExpr::Fact(left), right),
+            (Checked::Span(left), Checked::Span(right)) => BoolExpr::Spans(op, left, right),
+            (Checked::Bool(left), Checked::Bool(right)) if equality.is_some() => {
+                BoolExpr::Bools(equality == Some(true), Box::new((left, right)))
+            }
+            (Checked::Fact(left), Checked::Fact(right)) if equality.is_some() => {
+                BoolExpr::Facts(equality == Some(true), left, right)
+            }
+            (Checked::Fact(_), Checked::Fact(_)) => {
+                return self.refuse(
+                    self.span(expr),
+                    "these may be numbers, times or texts, so which is greater cannot be told",
+                    "listen to one kind of change, such as `unlock.rescheduled`, or compare `change.shiftDays` or `change.ratio`",
+                );
+            }
+            (Checked::Null, other) | (other, Checked::Null) => {
+                let field = if matches!(other, Checked::Null) {
+                    "x".into()
+                } else {
+                    self.quote(if self.quote(left_expr) == "null" { right_expr } else { left_expr })
+                };
+                let help = format!("write `{}has({field})`", if op == Compare::NotEqual { "" } else { "!" });
+                return self.refuse(
+                    self.span(expr),
+                    "nothing is equal to null here: a missing field is neither true nor false",
+                    help,
+                );
+            }
+            (left, right) => return self.clash(expr, left_expr, &left, right_expr, &right),
+        }))
+    }
+
+    fn clash<T>(
+        &mut self,
+        expr: &IdedExpr,
+        left_expr: &IdedExpr,
+        left: &Checked,
+        right_expr: &IdedExpr,
+        right: &Checked,
+    ) -> Option<T> {
+        let quoted = |expr: &IdedExpr| match &expr.expr {
+            Expr::Literal(LiteralValue::String(text)) => Some(text.inner().trim().to_owned()),
+            _ => None,
+        };
+        let other = |typed: &Checked, expr: &IdedExpr, other_expr: &IdedExpr| match typed {
+            Checked::Time(_) => Some(format!("write the time as `timestamp({})`", self.quote(expr))),
+            Checked::Number(number) => Some(match (quoted(other_expr), number) {
+                (Some(text), _) if text.parse::<f64>().is_ok() => format!("write the number without quotes: `{text}`"),
+                (Some(_), _) => format!("compare `{}` with a number", self.quote(expr)),
+                (None, NumberExpr::Const(_)) => {
+                    format!("`{}` is a text: write the other in quotes, \"{}\"", self.quote(other_expr), self.quote(expr))
+                }
+                (None, _) => format!(
+                    "compare `{}` with a number, and `{}` with a text in quotes",
+                    self.quote(expr),
+                    self.quote(other_expr)
+                ),
+            }),
+            Checked::Span(_) => {
+                Some("write the duration as `duration(\"7d\")`, or compare `daysUntil` with a number of days".into())
+            }
+            Checked::Texts(_) => Some(format!("write `{} in {}`", self.quote(expr), self.quote(other_expr))),
+            Checked::Items(..) => Some("use `exists`: `allocations.exists(a, a.cliffAmount > 1000000)`".into()),
+            _ => None,
+        };
+        let help = match (left, right) {
+            (Checked::Time(_), Checked::Text(_)) => other(left, right_expr, right_expr),
+            (Checked::Text(_), Checked::Time(_)) => other(right, left_expr, left_expr),
+            (Checked::Texts(_), _) => other(left, right_expr, left_expr),
+            (_, Checked::Texts(_)) => other(right, left_expr, right_expr),
+            (Checked::Span(_), _) | (_, Checked::Span(_)) => {
+                other(if matches!(left, Checked::Span(_)) { left } else { right }, left_expr, right_expr)
+            }
+            (Checked::Number(_), _) => other(left, left_expr, right_expr),
+            (_, Checked::Number(_)) => other(right, right_expr, left_expr),
+            (_, Checked::Items(..)) => other(right, left_expr, right_expr),
+            _ => other(left, left_expr, right_expr),
+        };
+        let label = format!("`{}` is {}, `{}` is {}", self.quote(left_expr), left.name(), self.quote(right_expr), right.name());
+        let span = self.span(expr);
+        let mut finding = Finding::error(span, format!("{} cannot be compared with {}", left.name(), right.name())).label(label);
+        finding.help = help;
+        self.findings.push(finding);
+        None
+    }
+
+    /// `word in ["a", "b"]`
+    pub(super) fn contained(&mut self, left_expr: &IdedExpr, right_expr: &IdedExpr) -> Option<Checked> {
+        let (left, right) = (self.check(left_expr), self.check(right_expr));
+        Some(Checked::Bool(match (left?, right?) {
+            (Checked::Number(value), Checked::NumberList(items)) => BoolExpr::NumberIn(value, items),
+            (Checked::Text(value), Checked::TextList(items)) => {
+                for item in &items {
+                    self.check_kind(right_expr, &value, item);
+                }
+                BoolExpr::TextIn(value, items)
+            }
+            (Checked::Text(value), Checked::Texts(list)) => BoolExpr::TextInField(value, list),
+            (Checked::Fact(value), Checked::NumberList(items)) => BoolExpr::NumberIn(NumberExpr::Fact(value), items),
+            (Checked::Fact(value), Checked::TextList(items)) => BoolExpr::TextIn(TextExpr::Fact(value), items),
+            (left, right) => {
+                let span = self.span(left_expr).start..self.span(right_expr).end;
+                let message = format!("`in` needs a list of the same type: here stand {} and {}", left.name(), right.name());
+                let help = match right {
+                    Checked::Text(_) => format!("write `{}.contains({})`", self.quote(right_expr), self.quote(left_expr)),
+                    _ => "write `tokenSymbol in [\"ARB\", \"APT\"]`, or use `exists` on allocations".into(),
+                };
+                return self.refuse(span, message, help);
+            }
+        }))
+    }
+
+    /// A kind of change that does not exist, or that this rule never hears.
+    fn check_kind(&mut self, expr: &IdedExpr, field: &TextExpr, word: &TextExpr) {
+        let (TextExpr::Field(get), TextExpr::Const(word), On::Change(resource, _)) = (field, word, self.on) else { return };
+        if get.name() != "change.kind" {
+            return;
+        }
+        let kinds = ChangeKind::ALL.into_iter().filter(|kind| kind.can_happen_to(resource));
+        let kinds: Vec<&str> = kinds.map(ChangeKind::as_str).collect();
+        if kinds.contains(&word.as_str()) {
+            return;
+        }
+        let help = closest(word, kinds.iter().copied())
+            .map_or_else(|| format!("kinds are {}", kinds.join(", ")), |near| format!("did you mean \"{near}\"?"));
+        self.refuse::<()>(self.span(expr), format!("no change has the kind \"{word}\" here"), help);
+    }
+}
+
+/// The edge of a comparison between a distance in time and a constant.
+fn edge_of(left: &Checked, right: &Checked) -> Option<Edge> {
+    let (Checked::Number(left), Checked::Number(right)) = (left, right) else { return None };
+    let constant = |number: &NumberExpr| match number {
+        NumberExpr::Const(value) => Some(*value),
+        NumberExpr::Negate(inner) => match inner.as_ref() {
+            NumberExpr::Const(value) => Some(-value),
+            _ => None,
+        },
+        _ => None,
+    };
+    let (distance, days) = match (constant(left), constant(right)) {
+        (None, Some(days)) => (left, days),
+        (Some(days), None) => (right, days),
+        _ => return None,
+    };
+    match distance {
+        NumberExpr::DaysUntil => Some(Edge::Until(days)),
+        NumberExpr::DaysSince => Some(Edge::Until(-days)),
+        NumberExpr::SinceLatest(_, flow) => Some(Edge::Since(*flow, days)),
+        _ => None,
+    }
+}

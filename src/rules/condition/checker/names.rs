@@ -1,0 +1,239 @@
+//! Names in a condition: fields, variables of lists, windows.
+
+use std::ops::Range;
+
+use cel::{
+    IdedExpr,
+    common::ast::{CallExpr, Expr},
+};
+use chrono::TimeDelta;
+
+use super::{Checked, Checker, ItemType, SUPPORTED};
+use crate::{
+    aggregate::{Flow, Window},
+    condition::expr::{BoolExpr, FilteredList, NumberExpr, TextExpr, TimeExpr, WindowField, WindowRef},
+    fields::{self, ItemKind, ItemReader},
+    getter::{GetFact, GetNumber, GetText, GetTime},
+    vocabulary::{Computed, FactType, KnownName, OF_TOTALS, unknown_name},
+    wording::span_of,
+};
+use model::diagnostic::closest;
+
+/// Longest window that means anything.
+const MAX_WINDOW: TimeDelta = TimeDelta::days(36_500);
+
+impl Checker<'_> {
+    /// The dotted name that an expression spells.
+    pub(super) fn path(expr: &IdedExpr) -> Option<Vec<&str>> {
+        let mut segments = Vec::new();
+        let mut expr = expr;
+        loop {
+            match &expr.expr {
+                Expr::Ident(name) => {
+                    segments.push(name.as_str());
+                    segments.reverse();
+                    return Some(segments);
+                }
+                Expr::Select(select) if !select.test => {
+                    segments.push(select.field.as_str());
+                    expr = &select.operand;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    pub(super) fn name(&mut self, expr: &IdedExpr) -> Option<Checked> {
+        if let Expr::Select(select) = &expr.expr
+            && let Expr::Call(call) = &select.operand.expr
+            && let Some(flow) = Flow::parse(&call.func_name)
+        {
+            return self.window(expr, flow, call, &select.field);
+        }
+        let Some(segments) = Self::path(expr) else {
+            // What stands before the dot may be wrong itself, and says so better.
+            if let Expr::Select(select) = &expr.expr {
+                self.check(&select.operand)?;
+            }
+            return self.refuse(self.span(expr), "only names can be looked into with a dot", SUPPORTED);
+        };
+        let span = self.span(expr);
+        if let Some((&variable, fields)) = segments.split_first()
+            && let Some(slot) = self.variables.iter().rposition(|(name, _)| name == variable)
+        {
+            return self.variable(slot, variable, fields, span);
+        }
+        let path = segments.join(".");
+        match self.vocabulary.find(&path) {
+            Some(known) => Some(self.known(known)),
+            None => self.unknown(&path, span),
+        }
+    }
+
+    fn known(&mut self, known: KnownName) -> Checked {
+        match known {
+            KnownName::Number(get, unit) => {
+                self.depends_on(get.name());
+                Checked::Number(NumberExpr::Field(get, unit))
+            }
+            KnownName::Bool(get) => {
+                self.depends_on(get.name());
+                Checked::Bool(BoolExpr::Field(get))
+            }
+            KnownName::Time(get) => {
+                self.depends_on(get.name());
+                Checked::Time(TimeExpr::Field(get))
+            }
+            KnownName::Text(get) => {
+                self.depends_on(get.name());
+                Checked::Text(TextExpr::Field(get))
+            }
+            KnownName::Texts(get) => Checked::Texts(get),
+            KnownName::Fact(get, kind) => fact(get, kind),
+            KnownName::Items(list, kind) => Checked::Items(FilteredList { list, filters: Vec::new() }, ItemType::Of(kind)),
+            KnownName::Computed(computed) => self.computed(computed, None),
+        }
+    }
+
+    /// A name that no field stands behind, of the scope or of the token that a variable stands for.
+    fn computed(&mut self, computed: Computed, variable: Option<u8>) -> Checked {
+        self.dependencies.clock |= computed != Computed::Lead;
+        match computed {
+            Computed::Now => Checked::Time(TimeExpr::Now),
+            Computed::DaysUntil => Checked::Number(NumberExpr::DaysUntil),
+            Computed::DaysSince => Checked::Number(NumberExpr::DaysSince),
+            Computed::SinceLatest(flow) => Checked::Number(NumberExpr::SinceLatest(variable, flow)),
+            Computed::Lead => Checked::Text(TextExpr::Lead),
+        }
+    }
+
+    /// Notes a field that the token list may change, under its name there.
+    fn depends_on(&mut self, name: &'static str) {
+        if (name.starts_with("token.") || self.vocabulary.has_windows()) && !self.dependencies.token_fields.contains(&name) {
+            self.dependencies.token_fields.push(name);
+        }
+    }
+
+    fn unknown<T>(&mut self, path: &str, span: Range<usize>) -> Option<T> {
+        let below = self.vocabulary.below(path);
+        if !below.is_empty() {
+            let shown: Vec<&str> = below.iter().copied().take(8).collect();
+            return self.refuse(
+                span,
+                format!("`{path}` is an object"),
+                format!("ask for one of its fields: {}", shown.join(", ")),
+            );
+        }
+        if let Some(help) = self.vocabulary.misplaced(path) {
+            return self.refuse(span, format!("`{path}` is not known here"), help);
+        }
+        let (message, help) = unknown_name(path, &self.vocabulary.all());
+        self.refuse(span, message, help)
+    }
+
+    fn variable(&mut self, slot: usize, variable: &str, path: &[&str], span: Range<usize>) -> Option<Checked> {
+        let kind = match self.variables.get(slot) {
+            Some((_, ItemType::Of(kind))) => *kind,
+            _ if path.is_empty() => return Some(Checked::Text(TextExpr::Item(u8::try_from(slot).ok()?))),
+            _ => {
+                return self.refuse(
+                    span,
+                    format!("`{variable}` is a text and has no fields"),
+                    format!("compare it: `{variable} == \"…\"`"),
+                );
+            }
+        };
+        let is_member = kind == ItemKind::Member;
+        let computed: &[_] = if is_member { &OF_TOTALS } else { &[] };
+        let names = fields::of_item(kind).map(|field| field.name).chain(computed.iter().map(|(name, _)| *name));
+        let names: Vec<&str> = names.collect();
+        if path.is_empty() {
+            return self.refuse(
+                span,
+                format!("`{variable}` is {}", if is_member { "a token" } else { "an allocation" }),
+                format!("ask for one of its fields: {}", names.join(", ")),
+            );
+        }
+        let path = path.join(".");
+        let slot = u8::try_from(slot).ok()?;
+        if let Some((_, computed)) = computed.iter().find(|(name, _)| *name == path) {
+            return Some(self.computed(*computed, Some(slot)));
+        }
+        if is_member {
+            self.depends_on("marketCap");
+        }
+        let Some(field) = fields::of_item(kind).find(|field| field.name == path) else {
+            let help = match closest(&path, names.iter().copied()) {
+                Some(near) => format!("did you mean `{variable}.{near}`?"),
+                None => format!("known are {}", names.join(", ")),
+            };
+            return self.refuse(span, format!("`{variable}` has no field `{path}`"), help);
+        };
+        Some(match field.read {
+            ItemReader::Number(unit, read) => Checked::Number(NumberExpr::Field(GetNumber::Item(slot, field.name, read), unit)),
+            ItemReader::Time(read) => Checked::Time(TimeExpr::Field(GetTime::Item(slot, field.name, read))),
+            ItemReader::Text(read) => Checked::Text(TextExpr::Field(GetText::Item(slot, field.name, read))),
+            ItemReader::Fact(read) => fact(GetFact::Item(slot, field.name, read), self.vocabulary.fact_type()),
+        })
+    }
+
+    /// `burned("30d").value`, of the scope or of the token that a variable stands for.
+    fn window(&mut self, expr: &IdedExpr, flow: Flow, call: &CallExpr, field: &str) -> Option<Checked> {
+        let word = flow.as_str();
+        let variable = match &call.target {
+            None if self.vocabulary.has_windows() => None,
+            None => {
+                let help = "listen to a token or to a group of them: `on = \"token\"`, `on = \"portfolio\"`";
+                return self.refuse(self.span(expr), format!("`{word}` is not known here"), help);
+            }
+            Some(target) => {
+                let slot = match &target.expr {
+                    Expr::Ident(name) => self.variables.iter().rposition(|(known, _)| known == name),
+                    _ => None,
+                };
+                match slot.and_then(|slot| Some((u8::try_from(slot).ok()?, self.variables.get(slot)?.1))) {
+                    Some((slot, ItemType::Of(ItemKind::Member))) => Some(slot),
+                    _ => {
+                        let help = "write `tokens.exists(t, t.ahead(\"7d\").value > 5000000)`";
+                        return self.refuse(self.span(target), format!("`{}` has no windows", self.quote(target)), help);
+                    }
+                }
+            }
+        };
+        let window = self.span_argument(expr, flow, &call.args)?;
+        let Some(field) = WindowField::ALL.into_iter().find(|known| known.as_str() == field) else {
+            let help = match closest(field, WindowField::ALL.map(WindowField::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "ask for `amount` (tokens), `value` (USD) or `count`".into(),
+            };
+            return self.refuse(self.span(expr), format!("a window has no field `{field}`"), help);
+        };
+        self.dependencies.add_window(window);
+        Some(Checked::Number(NumberExpr::Window(WindowRef { variable, window, field })))
+    }
+
+    fn span_argument(&mut self, expr: &IdedExpr, flow: Flow, arguments: &[IdedExpr]) -> Option<Window> {
+        let word = flow.as_str();
+        let usage = format!("write the window in quotes: `{word}(\"30d\")`");
+        let [argument] = arguments else {
+            return self.refuse(self.span(expr), format!("`{word}` has the wrong number of arguments"), usage);
+        };
+        let Some(text) = self.constant(argument) else {
+            return self.refuse(self.span(argument), format!("`{word}` takes a length of time"), usage);
+        };
+        match span_of(&text) {
+            Ok(span) if span > TimeDelta::zero() && span <= MAX_WINDOW => Some(Window { flow, span }),
+            Ok(_) => self.refuse(self.span(argument), "a window is longer than nothing and shorter than a hundred years", usage),
+            Err(problem) => self.refuse(self.span(argument), format!("\"{text}\" is no length of time"), problem),
+        }
+    }
+}
+
+fn fact(get: GetFact, kind: FactType) -> Checked {
+    match kind {
+        FactType::Amount => Checked::Number(NumberExpr::Fact(get)),
+        FactType::Time => Checked::Time(TimeExpr::Fact(get)),
+        FactType::Text => Checked::Text(TextExpr::Fact(get)),
+        FactType::Any => Checked::Fact(get),
+    }
+}

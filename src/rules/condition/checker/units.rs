@@ -1,0 +1,62 @@
+//! Thresholds that were probably meant in another unit: `valueToMarketCap >= 0.02` means 0.02 percent, not two.
+
+use crate::fields::NumberUnit;
+
+use crate::condition::expr::{NumberExpr, WindowField, WindowRef};
+
+/// Below this a bare threshold of `valueToMarketCap` was probably meant as a fraction.
+const SUSPICIOUS_PERCENT: f64 = 0.5;
+
+/// Above this a threshold in percent was probably meant as an amount.
+const MOST_PERCENT: f64 = 10_000.0;
+
+/// Below this a threshold in USD was probably meant in millions.
+const SUSPICIOUS_USD: f64 = 1_000.0;
+
+/// Above this a threshold in days was probably meant in hours or seconds: about ten years.
+const MOST_DAYS: f64 = 3_660.0;
+
+/// What to warn of, and what to write instead, where one side is a number in a known unit and the other a suspicious constant.
+pub(super) fn doubt(left: &NumberExpr, right: &NumberExpr) -> Option<(String, String)> {
+    let (number, threshold) = match (left, right) {
+        (NumberExpr::Const(threshold), number) | (number, NumberExpr::Const(threshold)) => (number, *threshold),
+        _ => return None,
+    };
+    let (name, unit) = match number {
+        NumberExpr::Field(get, unit) => (get.name(), *unit),
+        NumberExpr::Window(WindowRef { field: WindowField::Value, .. }) => ("value", NumberUnit::Usd),
+        NumberExpr::Share(_) => ("share", NumberUnit::Percent),
+        NumberExpr::DaysUntil => ("daysUntil", NumberUnit::Days),
+        NumberExpr::DaysSince | NumberExpr::SinceLatest(..) => ("daysSince", NumberUnit::Days),
+        _ => return None,
+    };
+    let name = name.rsplit('.').next().unwrap_or(name);
+    match unit {
+        NumberUnit::Percent if threshold > 0.0 && threshold < SUSPICIOUS_PERCENT => Some((
+            format!("`{name}` is in percent: {threshold} means {threshold} %"),
+            format!("for {} % write {}", round(threshold * 100.0), round(threshold * 100.0)),
+        )),
+        NumberUnit::Percent if threshold > MOST_PERCENT => Some((
+            format!("`{name}` is in percent: {threshold} means {threshold} %"),
+            "values in USD are `cliffValue`, `value`, `marketCap`".to_owned(),
+        )),
+        // One and less ask whether there is anything at all.
+        NumberUnit::Usd if threshold > 1.0 && threshold < SUSPICIOUS_USD => Some((
+            format!("`{name}` is in USD: {threshold} means ${threshold}"),
+            format!("for ${threshold}M write {}", round(threshold * 1e6)),
+        )),
+        NumberUnit::Days if threshold.abs() > MOST_DAYS => Some((
+            format!("`{name}` is in days: {threshold} means {} years", round((threshold / 365.25).round())),
+            format!(
+                "{threshold} hours are {} days, {threshold} seconds {}",
+                round(threshold / 24.0),
+                round(threshold / 86_400.0)
+            ),
+        )),
+        _ => None,
+    }
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}

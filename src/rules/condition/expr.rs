@@ -1,0 +1,262 @@
+//! A checked condition: trees of typed expressions.
+//!
+//! An expression of one type can only have parts of the types it needs, so evaluation has no type errors, no allocation and no panic.
+//! (Trees rather than closures, because a tree can lend its own constants, prints itself, and can be walked clause by clause.)
+
+use chrono::{Datelike, TimeDelta, Timelike};
+use regex::Regex;
+
+use crate::{
+    aggregate::{Flow, Sum, Window},
+    fields::NumberUnit,
+    getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList},
+};
+use model::supply::Timestamp;
+
+/// True, false, or neither.
+#[derive(Debug)]
+pub enum BoolExpr {
+    Const(bool),
+    Field(GetBool),
+    Not(Box<BoolExpr>),
+    And(Box<(BoolExpr, BoolExpr)>),
+    Or(Box<(BoolExpr, BoolExpr)>),
+    If(Box<(BoolExpr, BoolExpr, BoolExpr)>),
+    Numbers(Compare, NumberExpr, NumberExpr),
+    Texts(Compare, TextExpr, TextExpr),
+    Times(Compare, TimeExpr, TimeExpr),
+    Spans(Compare, SpanExpr, SpanExpr),
+    /// Equal, or (`false`) unequal.
+    Bools(bool, Box<(BoolExpr, BoolExpr)>),
+    /// Equal, or (`false`) unequal.
+    Facts(bool, GetFact, GetFact),
+    NumberIn(NumberExpr, Vec<NumberExpr>),
+    TextIn(TextExpr, Vec<TextExpr>),
+    TextInField(TextExpr, GetTexts),
+    TextTest(TextTest, TextExpr, TextExpr),
+    Matches(TextExpr, Regex),
+    Has(Presence),
+    Exists(FilteredList, u8, Box<BoolExpr>),
+    All(FilteredList, u8, Box<BoolExpr>),
+}
+
+/// A number.
+#[derive(Debug)]
+pub enum NumberExpr {
+    Const(f64),
+    /// A field, and what it counts: for warnings.
+    Field(GetNumber, NumberUnit),
+    Fact(GetFact),
+    DaysUntil,
+    DaysSince,
+    /// What is in a window.
+    Window(WindowRef),
+    /// Days since the latest burn or buyback, of the scope itself or of a variable's token.
+    SinceLatest(Option<u8>, Flow),
+    /// Percent of the market cap of a group.
+    Share(String),
+    Negate(Box<NumberExpr>),
+    Binary(Arithmetic, Box<(NumberExpr, NumberExpr)>),
+    If(Box<(BoolExpr, NumberExpr, NumberExpr)>),
+    Least(Vec<NumberExpr>),
+    Greatest(Vec<NumberExpr>),
+    Abs(Box<NumberExpr>),
+    /// A part of a time, as UTC has it.
+    OfTime(TimePart, Box<TimeExpr>),
+    /// A length of time in whole units.
+    OfSpan(TimePart, Box<SpanExpr>),
+    /// Characters of a text.
+    Length(Box<TextExpr>),
+    /// How many items a list has.
+    Count(FilteredList),
+    /// Sum over the items of a list.
+    Sum(FilteredList, u8, Box<NumberExpr>),
+}
+
+/// A text.
+#[derive(Debug)]
+pub enum TextExpr {
+    Const(String),
+    Field(GetText),
+    Fact(GetFact),
+    /// The item itself, where a list holds texts.
+    Item(u8),
+    /// The lead time that was reached, as the rule writes it.
+    Lead,
+    If(Box<(BoolExpr, TextExpr, TextExpr)>),
+}
+
+/// An instant.
+#[derive(Debug)]
+pub enum TimeExpr {
+    Const(Timestamp),
+    Now,
+    Field(GetTime),
+    Fact(GetFact),
+    Add(Box<(TimeExpr, SpanExpr)>),
+    Subtract(Box<(TimeExpr, SpanExpr)>),
+    If(Box<(BoolExpr, TimeExpr, TimeExpr)>),
+}
+
+/// A length of time.
+#[derive(Debug)]
+pub enum SpanExpr {
+    Const(TimeDelta),
+    Between(Box<(TimeExpr, TimeExpr)>),
+    Negate(Box<SpanExpr>),
+    Add(Box<(SpanExpr, SpanExpr)>),
+    Subtract(Box<(SpanExpr, SpanExpr)>),
+    If(Box<(BoolExpr, SpanExpr, SpanExpr)>),
+}
+
+/// Arithmetic on numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+/// A comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compare {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// A test of one text by another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextTest {
+    StartsWith,
+    EndsWith,
+    Contains,
+}
+
+/// Something whose presence can be asked for.
+#[derive(Clone, Debug)]
+pub enum Presence {
+    Number(GetNumber),
+    Bool(GetBool),
+    Time(GetTime),
+    Text(GetText),
+    Texts(GetTexts),
+    Fact(GetFact),
+    List(ItemList),
+    Dated,
+    Window(WindowRef),
+    Latest(Option<u8>, Flow),
+    Share(String),
+    Lead,
+    Always,
+}
+
+/// A list, or those of its items for which all filters hold.
+#[derive(Debug)]
+pub struct FilteredList {
+    pub list: ItemList,
+    /// Each with the slot of its variable.
+    pub filters: Vec<(u8, BoolExpr)>,
+}
+
+/// What can be asked of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowField {
+    Amount,
+    Value,
+    Count,
+}
+
+impl WindowField {
+    pub const ALL: [WindowField; 3] = [WindowField::Amount, WindowField::Value, WindowField::Count];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WindowField::Amount => "amount",
+            WindowField::Value => "value",
+            WindowField::Count => "count",
+        }
+    }
+
+    pub fn of(self, sum: Sum) -> Option<f64> {
+        match self {
+            WindowField::Amount => sum.amount,
+            WindowField::Value => sum.value,
+            WindowField::Count => sum.count,
+        }
+    }
+}
+
+/// A window of the scope itself, or of the token that a variable stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowRef {
+    pub variable: Option<u8>,
+    pub window: Window,
+    pub field: WindowField,
+}
+
+/// What CEL's accessors tell of a time, counted as CEL counts: months, days of the year and of the week from zero, on a Sunday.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimePart {
+    FullYear,
+    Month,
+    Date,
+    DayOfMonth,
+    DayOfWeek,
+    DayOfYear,
+    Hours,
+    Minutes,
+    Seconds,
+}
+
+impl TimePart {
+    /// All of them, by the name that conditions call them by.
+    pub const ALL: [(&str, TimePart); 9] = [
+        ("getDayOfWeek", Self::DayOfWeek),
+        ("getDate", Self::Date),
+        ("getHours", Self::Hours),
+        ("getMonth", Self::Month),
+        ("getFullYear", Self::FullYear),
+        ("getDayOfMonth", Self::DayOfMonth),
+        ("getDayOfYear", Self::DayOfYear),
+        ("getMinutes", Self::Minutes),
+        ("getSeconds", Self::Seconds),
+    ];
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, part)| *part)
+    }
+
+    /// Whether a length of time has it.
+    pub fn is_of_span(self) -> bool {
+        matches!(self, Self::Hours | Self::Minutes | Self::Seconds)
+    }
+
+    pub fn of_time(self, at: Timestamp) -> f64 {
+        match self {
+            Self::FullYear => f64::from(at.year()),
+            Self::Month => f64::from(at.month0()),
+            Self::Date => f64::from(at.day()),
+            Self::DayOfMonth => f64::from(at.day0()),
+            Self::DayOfWeek => f64::from(at.weekday().num_days_from_sunday()),
+            Self::DayOfYear => f64::from(at.ordinal0()),
+            Self::Hours => f64::from(at.hour()),
+            Self::Minutes => f64::from(at.minute()),
+            Self::Seconds => f64::from(at.second()),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "whole seconds of any length of time that matters are exact")]
+    pub fn of_span(self, span: TimeDelta) -> f64 {
+        match self {
+            Self::Hours => span.num_hours() as f64,
+            Self::Minutes => span.num_minutes() as f64,
+            _ => span.num_seconds() as f64,
+        }
+    }
+}

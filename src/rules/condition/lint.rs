@@ -1,0 +1,317 @@
+//! A first look at the text of a condition, before any parser sees it: length, nesting, and the slips that people make, each
+//! answered at its place with what to write instead. What passes here is safe to parse.
+
+use std::ops::Range;
+
+use crate::finding::Finding;
+
+/// Longest condition, bytes.
+pub const MAX_CONDITION: usize = 1_024;
+
+/// Deepest nesting of brackets, and of the parsed tree.
+pub const MAX_DEPTH: usize = 64;
+
+/// What the last token was, as far as it matters to the next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LastToken {
+    Start,
+    Value,
+    Dot,
+    Operator,
+}
+
+/// What is wrong with `text` at first sight. Empty: nothing.
+pub fn lint(text: &str) -> Vec<Finding> {
+    if text.len() > MAX_CONDITION {
+        let problem = format!("this condition is {} bytes long; at most {MAX_CONDITION} are allowed", text.len());
+        return vec![
+            Finding::error(0..text.len(), problem)
+                .help("split it into several rules, or use `tokens` and `allocations` to filter"),
+        ];
+    }
+    if text.trim().is_empty() {
+        return vec![
+            Finding::error(0..text.len(), "this condition is empty")
+                .help("leave the key out, or write a condition such as `cliffValue >= 5000000`"),
+        ];
+    }
+    let mut scan = LintScan { text, at: 0, open: Vec::new(), last: LastToken::Start, findings: Vec::new() };
+    scan.run();
+    scan.findings
+}
+
+struct LintScan<'t> {
+    text: &'t str,
+    at: usize,
+    open: Vec<(char, usize)>,
+    last: LastToken,
+    findings: Vec<Finding>,
+}
+
+impl LintScan<'_> {
+    fn rest(&self) -> &str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn skip_while(&mut self, keep: impl Fn(char) -> bool) -> Range<usize> {
+        let start = self.at;
+        let length: usize = self.rest().chars().take_while(|c| keep(*c)).map(char::len_utf8).sum();
+        self.at += length;
+        start..self.at
+    }
+
+    fn slice(&self, range: &Range<usize>) -> &str {
+        self.text.get(range.clone()).unwrap_or_default()
+    }
+
+    fn report(&mut self, range: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
+        self.findings.push(Finding::error(range, message).help(help));
+    }
+
+    fn run(&mut self) {
+        while let Some(c) = self.peek() {
+            let start = self.at;
+            match c {
+                _ if c.is_whitespace() => {
+                    self.skip_while(char::is_whitespace);
+                }
+                '"' | '\'' => self.string(c),
+                _ if c.is_ascii_digit() => self.number(),
+                _ if c.is_alphabetic() || c == '_' => self.word(),
+                '(' | '[' | '{' => {
+                    self.open.push((c, start));
+                    self.step(c, LastToken::Operator);
+                    if self.open.len() > MAX_DEPTH {
+                        self.report(
+                            start..self.at,
+                            format!("brackets are nested more than {MAX_DEPTH} deep"),
+                            "simplify the condition",
+                        );
+                        return;
+                    }
+                }
+                ')' | ']' | '}' => {
+                    self.close(c, start);
+                    self.step(c, LastToken::Value);
+                }
+                _ if self.rest().starts_with("//") => {
+                    self.skip_while(|c| c != '\n');
+                }
+                '.' => self.step(c, LastToken::Dot),
+                '%' => self.percent(),
+                '=' | '!' | '<' | '>' | '&' | '|' => self.operator(),
+                '+' | '-' | '*' | '/' | '?' | ':' | ',' => self.step(c, LastToken::Operator),
+                '“' | '”' | '„' | '‘' | '’' | '«' | '»' => {
+                    self.step(c, LastToken::Value);
+                    self.report(start..self.at, "typographic quotes do not work here", "write plain quotes: \"…\" or '…'");
+                }
+                '≥' | '≤' | '≠' => {
+                    self.step(c, LastToken::Operator);
+                    let plain = if c == '≥' {
+                        ">="
+                    } else if c == '≤' {
+                        "<="
+                    } else {
+                        "!="
+                    };
+                    self.report(start..self.at, format!("`{c}` is not understood"), format!("write `{plain}`"));
+                }
+                '$' | '€' => {
+                    self.step(c, LastToken::Operator);
+                    self.report(start..self.at, format!("`{c}` is not understood"), "write the plain number; values are in USD");
+                }
+                _ => {
+                    self.step(c, LastToken::Operator);
+                    self.report(start..self.at, format!("{c:?} is not understood"), "remove it");
+                }
+            }
+        }
+        if let Some((bracket, at)) = self.open.pop() {
+            self.report(at..at + 1, format!("`{bracket}` is never closed"), format!("add `{}`", closing(bracket)));
+        }
+    }
+
+    fn step(&mut self, c: char, last: LastToken) {
+        self.at += c.len_utf8();
+        self.last = last;
+    }
+
+    fn close(&mut self, c: char, start: usize) {
+        match self.open.pop() {
+            Some((bracket, _)) if closing(bracket) == c => {}
+            Some((bracket, _)) => {
+                self.report(
+                    start..start + 1,
+                    format!("`{c}` closes nothing here"),
+                    format!("the open bracket is `{bracket}`: write `{}`", closing(bracket)),
+                );
+            }
+            None => self.report(start..start + 1, format!("`{c}` closes nothing"), "remove it, or open it before"),
+        }
+    }
+
+    fn string(&mut self, quote: char) {
+        let start = self.at;
+        let triple: String = std::iter::repeat_n(quote, 3).collect();
+        let end = if self.rest().starts_with(&triple) { triple } else { quote.to_string() };
+        self.at += end.len();
+        let mut escaped = false;
+        loop {
+            let rest = self.rest();
+            if !escaped && rest.starts_with(&end) {
+                self.at += end.len();
+                self.last = LastToken::Value;
+                return;
+            }
+            match rest.chars().next() {
+                Some(c) => {
+                    escaped = c == '\\' && !escaped;
+                    self.at += c.len_utf8();
+                }
+                None => {
+                    self.report(start..self.at, "this text has no closing quote", format!("add `{end}`"));
+                    self.last = LastToken::Value;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A number, and what people hang on numbers: `5M`, `5_000_000`, `7d`.
+    fn number(&mut self) {
+        let start = self.at;
+        if self.rest().starts_with("0x") {
+            self.skip_while(|c| c.is_ascii_alphanumeric());
+            self.last = LastToken::Value;
+            return;
+        }
+        self.skip_while(|c| c.is_ascii_digit());
+        if self.rest().starts_with('.') && self.rest().chars().nth(1).is_some_and(|c| c.is_ascii_digit()) {
+            self.at += 1;
+            self.skip_while(|c| c.is_ascii_digit());
+        }
+        let exponent = self.rest().trim_start_matches(['e', 'E']);
+        if exponent.len() + 1 == self.rest().len()
+            && exponent.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit())
+        {
+            self.at += 1;
+            self.skip_while(|c| c == '+' || c == '-');
+            self.skip_while(|c| c.is_ascii_digit());
+        }
+        let number = start..self.at;
+        let tail = self.skip_while(|c| c.is_alphanumeric() || c == '_');
+        self.last = LastToken::Value;
+        if tail.is_empty() {
+            return;
+        }
+        let digits = self.slice(&number).to_owned();
+        let unit = self.slice(&tail).to_owned();
+        let whole = number.start..tail.end;
+        if unit.starts_with('_') && unit.chars().all(|c| c == '_' || c.is_ascii_digit()) {
+            let plain = format!("{digits}{}", unit.replace('_', ""));
+            return self.report(whole, "numbers are written without underscores", format!("write `{plain}`"));
+        }
+        let factor = match unit.to_ascii_lowercase().as_str() {
+            "k" => Some(1e3),
+            "m" | "mm" | "mio" => Some(1e6),
+            "b" | "bn" => Some(1e9),
+            "t" | "tn" => Some(1e12),
+            _ => None,
+        };
+        let is_time = matches!(unit.as_str(), "d" | "h" | "w" | "s" | "min" | "day" | "days" | "hours" | "weeks");
+        match (factor.filter(|_| !is_time), digits.parse::<f64>()) {
+            (Some(factor), Ok(value)) => {
+                let plain = value * factor;
+                self.report(whole, format!("`{digits}{unit}` is no number"), format!("write `{plain}`"));
+            }
+            _ if is_time => {
+                let help = format!("write `duration(\"{digits}{unit}\")`, or compare `daysUntil` with a number of days");
+                self.report(whole, format!("`{digits}{unit}` is no number"), help);
+            }
+            _ => self.report(
+                whole,
+                format!("`{digits}{unit}` is neither a number nor a name"),
+                "write a plain number, or put text in quotes",
+            ),
+        }
+    }
+
+    fn word(&mut self) {
+        let range = self.skip_while(|c| c.is_alphanumeric() || c == '_');
+        let word = self.slice(&range).to_owned();
+        let after_dot = self.last == LastToken::Dot;
+        self.last = LastToken::Value;
+        if after_dot {
+            return;
+        }
+        if !word.is_ascii() {
+            return self.report(range, format!("`{word}` is not a name"), "names have plain letters only");
+        }
+        let symbol = match word.to_ascii_lowercase().as_str() {
+            "and" => "&&",
+            "or" => "||",
+            "not" => "!",
+            "is" => "==",
+            "in" => {
+                self.last = LastToken::Operator;
+                return;
+            }
+            // A prefix of a text: r"…" and b"…".
+            "r" | "b" | "br" | "rb" if matches!(self.peek(), Some('"' | '\'')) => {
+                return self.report(range, format!("the prefix `{word}` is not supported"), "write a plain text: \"…\"");
+            }
+            _ => return,
+        };
+        self.last = LastToken::Operator;
+        self.report(range, format!("`{word}` is no operator here"), format!("write `{symbol}`"));
+    }
+
+    /// `%` is the remainder; after a number and before nothing it was meant as percent.
+    fn percent(&mut self) {
+        let start = self.at;
+        let after_value = self.last == LastToken::Value;
+        self.step('%', LastToken::Operator);
+        let next = self.rest().trim_start().chars().next();
+        if after_value && next.is_none_or(|c| matches!(c, ')' | '&' | '|' | '<' | '>' | '=' | '!' | '?' | ':' | ',' | ']')) {
+            self.last = LastToken::Value;
+            self.report(
+                start..self.at,
+                "`%` is the remainder of a division here",
+                "leave it out: ratios such as `valueToMarketCap` are in percent already",
+            );
+        }
+    }
+
+    fn operator(&mut self) {
+        let range = self.skip_while(|c| matches!(c, '=' | '!' | '<' | '>' | '&' | '|'));
+        self.last = LastToken::Operator;
+        let run = self.slice(&range).to_owned();
+        // `!` may follow another operator directly: `&&!has(…)`.
+        let core = if run.chars().all(|c| c == '!') { "" } else { run.trim_end_matches('!') };
+        let meant = match core {
+            "" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "&&" | "||" => return,
+            "=" | "===" => "==",
+            "&" => "&&",
+            "|" => "||",
+            "=>" => ">=",
+            "=<" => "<=",
+            "<>" | "!==" => "!=",
+            _ => {
+                return self.report(range, format!("`{run}` is no operator"), "operators are == != < <= > >= && || ! + - * / %");
+            }
+        };
+        self.report(range, format!("`{run}` is no operator"), format!("write `{meant}`"));
+    }
+}
+
+fn closing(bracket: char) -> char {
+    match bracket {
+        '(' => ')',
+        '[' => ']',
+        _ => '}',
+    }
+}

@@ -1,0 +1,123 @@
+//! The shape of a field: a name, a type, and a plain function that reads it.
+
+use crate::aggregate::Member;
+use model::{
+    change::{AllocationChange, Fact},
+    supply::Timestamp,
+    wire,
+};
+
+/// A field of an `O` by name.
+#[derive(Debug)]
+pub struct FieldDef<O: 'static> {
+    /// Its name in conditions and templates, with the prefix that it needs there (`token.symbol`).
+    pub name: &'static str,
+    /// Its name under `old.`; used of records alone.
+    pub old: &'static str,
+    /// Its name under `new.`; used of records alone.
+    pub new: &'static str,
+    /// How to read it.
+    pub read: FieldReader<O>,
+}
+
+/// Reads one field of an `O`. None where it is missing or null.
+#[derive(Clone, Copy, Debug)]
+pub enum FieldReader<O: 'static> {
+    /// A number, and what it counts.
+    Number(NumberUnit, fn(&O) -> Option<f64>),
+    /// True or false.
+    Bool(fn(&O) -> Option<bool>),
+    /// An instant.
+    Time(fn(&O) -> Option<Timestamp>),
+    /// A text.
+    Text(for<'a> fn(&'a O) -> Option<&'a str>),
+    /// A list of texts.
+    Texts(for<'a> fn(&'a O) -> Option<&'a [String]>),
+    /// A number, an instant or a text, as the kind of change has it.
+    Fact(for<'a> fn(&'a O) -> Option<&'a Fact>),
+    /// A list of items: allocations, tokens of a group.
+    Items(ItemKind, for<'a> fn(&'a O, ItemVisitor<'a, '_>) -> Option<()>),
+}
+
+impl<O> FieldReader<O> {
+    /// Whether both have the same value; lists of items are not compared and count as different.
+    pub fn is_same(&self, a: &O, b: &O) -> bool {
+        match self {
+            FieldReader::Number(_, read) => read(a) == read(b),
+            FieldReader::Bool(read) => read(a) == read(b),
+            FieldReader::Time(read) => read(a) == read(b),
+            FieldReader::Text(read) => read(a) == read(b),
+            FieldReader::Texts(read) => read(a) == read(b),
+            FieldReader::Fact(read) => read(a) == read(b),
+            FieldReader::Items(..) => false,
+        }
+    }
+}
+
+/// What a number counts, where a threshold in another unit can be recognised and is worth a warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberUnit {
+    /// Tokens, prices, and whatever has no usual size.
+    Plain,
+    /// Percent: 2.5 means 2.5 %.
+    Percent,
+    /// US dollars.
+    Usd,
+    /// Days.
+    Days,
+}
+
+/// What the items of a list are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemKind {
+    /// Recipients of an unlock: parts of the cliff, then linear segments.
+    Unlock,
+    /// Recipients of an emission.
+    Emission,
+    /// Recipients concerned by a change.
+    Change,
+    /// Tokens of a group.
+    Member,
+}
+
+/// One item of a list.
+#[derive(Clone, Copy, Debug)]
+pub enum ListItem<'a> {
+    /// A recipient's part of a cliff.
+    Cliff(&'a wire::CliffAllocation),
+    /// A recipient's linear segment.
+    Linear(&'a wire::LinearAllocation),
+    /// A recipient's part of an emission.
+    Emission(&'a wire::EmissionAllocation),
+    /// A recipient's part of a change.
+    Change(&'a AllocationChange),
+    /// A token of a group.
+    Member(&'a Member),
+    /// A bare name: a recipient in the oldest answers, or an item of a list of texts.
+    Name(&'a str),
+}
+
+/// Called with each item until it says `false`.
+pub type ItemVisitor<'a, 'f> = &'f mut dyn FnMut(ListItem<'a>) -> bool;
+
+/// A field of an item by name.
+#[derive(Debug)]
+pub struct ItemField {
+    /// Its name, without the variable before it.
+    pub name: &'static str,
+    /// How to read it.
+    pub read: ItemReader,
+}
+
+/// Reads one field of an item.
+#[derive(Clone, Copy, Debug)]
+pub enum ItemReader {
+    /// A number, and what it counts.
+    Number(NumberUnit, for<'a> fn(ListItem<'a>) -> Option<f64>),
+    /// An instant.
+    Time(for<'a> fn(ListItem<'a>) -> Option<Timestamp>),
+    /// A text.
+    Text(for<'a> fn(ListItem<'a>) -> Option<&'a str>),
+    /// As the kind of change has it.
+    Fact(for<'a> fn(ListItem<'a>) -> Option<&'a Fact>),
+}

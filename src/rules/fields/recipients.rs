@@ -1,0 +1,140 @@
+//! What a condition reads of an unlock event where the answer has it in several places, and the recipients of a record.
+
+use model::{
+    supply::{Precision, Record, Timestamp},
+    wire,
+};
+
+use super::reader::{ItemVisitor, ListItem};
+
+/// Sum over the claims that name it; none where no claim does.
+pub(super) fn committed(event: &wire::UnlockEvent, of: fn(&wire::CommittedClaim) -> Option<f64>) -> Option<f64> {
+    claims(event).filter_map(of).fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
+}
+
+/// The event's price: older versions have it at the top or in a half, newer ones only in the breakdown.
+pub(super) fn reference_price(event: &wire::UnlockEvent) -> Option<f64> {
+    event
+        .reference_price
+        .copied()
+        .or_else(|| event.cliff_unlocks.get()?.reference_price.copied())
+        .or_else(|| event.linear_unlocks.get()?.reference_price.copied())
+        .or_else(|| cliff_rows(event).iter().find_map(|item| item.reference_price.copied()))
+        .or_else(|| linear_rows(event).iter().find_map(|item| item.reference_price.copied()))
+}
+
+pub(super) fn reference_price_time(event: &wire::UnlockEvent) -> Option<Timestamp> {
+    event
+        .reference_price_updated_time
+        .copied()
+        .or_else(|| event.cliff_unlocks.get()?.reference_price_updated_time.copied())
+        .or_else(|| event.linear_unlocks.get()?.reference_price_updated_time.copied())
+        .or_else(|| cliff_rows(event).iter().find_map(|item| item.reference_price_updated_time.copied()))
+        .or_else(|| linear_rows(event).iter().find_map(|item| item.reference_price_updated_time.copied()))
+}
+
+/// The source's word for the least exact of its dates.
+pub(super) fn least_exact_precision(event: &wire::UnlockEvent) -> Option<&str> {
+    let cliffs = cliff_rows(event).iter().filter_map(|item| item.unlock_precision.as_str());
+    let linears = linear_rows(event).iter().filter_map(|item| item.unlock_precision.as_str());
+    cliffs.chain(linears).max_by_key(|word| Precision::of(Some(word)))
+}
+
+pub(super) fn unix_time(seconds: Option<i64>) -> Option<Timestamp> {
+    Timestamp::from_timestamp(seconds?, 0)
+}
+
+pub(super) fn both_halves<'a>(event: &'a wire::UnlockEvent, visit: ItemVisitor<'a, '_>) -> Option<()> {
+    let cliffs = event.cliff_unlocks.get().and_then(|cliffs| cliffs.allocation_breakdown.get());
+    let linears = event.linear_unlocks.get().and_then(|linears| linears.allocation_breakdown.get());
+    if cliffs.is_none() && linears.is_none() {
+        return None;
+    }
+    let _ = cliffs.is_none_or(|items| items.iter().all(|item| visit(ListItem::Cliff(item))))
+        && linears.is_none_or(|items| items.iter().all(|item| visit(ListItem::Linear(item))));
+    Some(())
+}
+
+pub(super) fn cliff_items<'a>(event: &'a wire::UnlockEvent, visit: ItemVisitor<'a, '_>) -> Option<()> {
+    event.cliff_unlocks.get()?.allocation_breakdown.get()?.iter().all(|item| visit(ListItem::Cliff(item)));
+    Some(())
+}
+
+pub(super) fn linear_items<'a>(event: &'a wire::UnlockEvent, visit: ItemVisitor<'a, '_>) -> Option<()> {
+    event.linear_unlocks.get()?.allocation_breakdown.get()?.iter().all(|item| visit(ListItem::Linear(item)));
+    Some(())
+}
+
+pub(super) fn emission_items<'a>(emission: &'a wire::Emission, visit: ItemVisitor<'a, '_>) -> Option<()> {
+    emission.allocations.get()?.iter().all(|item| match item {
+        wire::NamedOr::Name(name) => visit(ListItem::Name(name)),
+        wire::NamedOr::Item(item) => visit(ListItem::Emission(item)),
+    });
+    Some(())
+}
+
+/// The recipients of a record, whatever its kind, until `visit` says `false`.
+pub fn each_recipient<'a>(record: &'a Record, visit: ItemVisitor<'a, '_>) {
+    let _ = match record {
+        Record::Unlock(event) => both_halves(event, visit),
+        Record::Emission(emission) => emission_items(emission, visit),
+        Record::Allocation(row) => {
+            let names = [row.allocation_name.as_str(), row.standard_allocation_name.as_str()];
+            names.into_iter().flatten().all(|name| visit(ListItem::Name(name)));
+            Some(())
+        }
+        Record::Burn(_) | Record::Buyback(_) | Record::Funding(_) => None,
+    };
+}
+
+/// Name of the recipient.
+pub fn item_name(item: ListItem<'_>) -> Option<&str> {
+    match item {
+        ListItem::Cliff(item) => item.allocation_name.as_str(),
+        ListItem::Linear(item) => item.allocation_name.as_str(),
+        ListItem::Emission(item) => item.allocation_name.as_str(),
+        ListItem::Change(item) => Some(&item.name),
+        ListItem::Member(item) => Some(&item.name),
+        ListItem::Name(name) => Some(name),
+    }
+}
+
+/// Comparable category of the recipient.
+pub fn item_category(item: ListItem<'_>) -> Option<&str> {
+    match item {
+        ListItem::Cliff(item) => item.standard_allocation_name.as_str(),
+        ListItem::Linear(item) => item.standard_allocation_name.as_str(),
+        ListItem::Emission(item) => item.standard_allocation_name.as_str(),
+        ListItem::Change(_) | ListItem::Member(_) | ListItem::Name(_) => None,
+    }
+}
+
+fn cliff_rows(event: &wire::UnlockEvent) -> &[wire::CliffAllocation] {
+    event.cliff_unlocks.get().map_or(&[], |cliffs| cliffs.allocation_breakdown.items())
+}
+
+fn linear_rows(event: &wire::UnlockEvent) -> &[wire::LinearAllocation] {
+    event.linear_unlocks.get().map_or(&[], |linears| linears.allocation_breakdown.items())
+}
+
+pub(super) fn claims(event: &wire::UnlockEvent) -> impl Iterator<Item = &wire::CommittedClaim> {
+    cliff_rows(event).iter().filter_map(|item| item.committed_claim.get())
+}
+
+/// How exact the date of a recipient's part is, in the source's word.
+pub(super) fn part_precision(item: ListItem<'_>) -> Option<&str> {
+    match item {
+        ListItem::Cliff(cliff) => cliff.unlock_precision.as_str(),
+        ListItem::Linear(linear) => linear.unlock_precision.as_str(),
+        _ => None,
+    }
+}
+
+/// The price that a recipient's part was valued with.
+pub(super) fn part_reference_price(item: ListItem<'_>) -> Option<f64> {
+    match item {
+        ListItem::Cliff(cliff) => cliff.reference_price.copied(),
+        ListItem::Linear(linear) => linear.reference_price.copied(),
+        _ => None,
+    }
+}

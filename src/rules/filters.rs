@@ -1,0 +1,69 @@
+//! What a rule lets in: tokens by name or group, listing methods, recipients.
+
+use globset::GlobSet;
+
+use model::supply::{Record, TokenId};
+
+use super::{
+    fields::{self, ListItem},
+    scope::Scope,
+};
+
+/// What a rule lets in. An empty filter lets everything in.
+#[derive(Debug, Default)]
+pub struct Filters {
+    pub tokens: Option<GlobSet>,
+    pub groups: Vec<String>,
+    pub listed_methods: Option<GlobSet>,
+    pub allocations: Option<GlobSet>,
+}
+
+impl Filters {
+    /// Whether this token, or a group of it, is named.
+    pub fn let_in(&self, token: &TokenId, groups: &[String]) -> bool {
+        if self.tokens.is_none() && self.groups.is_empty() {
+            return true;
+        }
+        let by_name = self.tokens.as_ref().is_some_and(|globs| globs.is_match(token.as_str()));
+        by_name || groups.iter().any(|group| self.groups.contains(group))
+    }
+
+    pub fn cover(&self, scope: &Scope<'_>) -> bool {
+        if (self.tokens.is_some() || !self.groups.is_empty())
+            && !scope.token.is_some_and(|token| self.let_in(&token.id, &token.groups))
+        {
+            return false;
+        }
+        if let Some(globs) = &self.listed_methods {
+            let own = match scope.record_in_view() {
+                Some(Record::Unlock(event)) => event.listed_method.as_str(),
+                Some(Record::Emission(emission)) => emission.listed_method.as_str(),
+                _ => None,
+            };
+            let method = own.or_else(|| scope.token.and_then(|token| token.item.listed_method.as_str()));
+            if !method.is_some_and(|method| globs.is_match(method)) {
+                return false;
+            }
+        }
+        self.allocations.as_ref().is_none_or(|globs| {
+            let mut found = false;
+            let mut visit = |item: ListItem<'_>| {
+                let names = [fields::item_name(item), fields::item_category(item)];
+                found = names.into_iter().flatten().any(|name| globs.is_match(name));
+                !found
+            };
+            // A change names those whom it concerns; their categories stand in the record. Where it names none, all recipients count.
+            let concerned = scope.change.map_or(&[][..], |change| &change.allocations);
+            if concerned.iter().all(|item| visit(ListItem::Change(item)))
+                && let Some(record) = scope.record_in_view()
+            {
+                fields::each_recipient(record, &mut |item| {
+                    let name = fields::item_name(item);
+                    let counts = concerned.is_empty() || concerned.iter().any(|item| Some(item.name.as_str()) == name);
+                    !counts || visit(item)
+                });
+            }
+            found
+        })
+    }
+}

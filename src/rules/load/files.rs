@@ -1,0 +1,146 @@
+//! The files that `[rules] paths` names: the only place of the rules that touches the disk.
+
+use std::path::{Path, PathBuf};
+
+use globset::GlobBuilder;
+
+use model::diagnostic::{Diagnostic, SourceText};
+
+/// Largest rule file, bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// All rule files together, bytes.
+const MAX_TOTAL: usize = 32 << 20;
+
+/// Rule files of one configuration.
+const MAX_FILES: usize = 1_000;
+
+/// Entries of directories looked at while patterns are matched.
+const MAX_ENTRIES: usize = 100_000;
+
+/// How deep `**` goes.
+const MAX_DEPTH: usize = 8;
+
+/// Rule files as read, with what went wrong meanwhile.
+#[derive(Debug, Default)]
+pub struct RuleFiles {
+    /// Their texts, sorted by path.
+    pub files: Vec<SourceText>,
+    /// A pattern that matches nothing (a warning), a file that cannot be read (an error).
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Dependencies the files that the patterns of `[rules] paths` match, each once, in the order of their paths. A relative pattern starts at
+/// `relative_to`, the folder of the configuration.
+#[must_use]
+pub fn read_files(globs: &[String], relative_to: &Path) -> RuleFiles {
+    let mut read = RuleFiles::default();
+    let mut paths = Vec::new();
+    for pattern in globs {
+        match matching(pattern, relative_to) {
+            Ok(found) if found.is_empty() => {
+                let message = format!("no rule file matches {pattern:?}");
+                read.diagnostics.push(
+                    Diagnostic::warning(relative_to.join(pattern), None, message)
+                        .help("correct `paths` in `[rules]`, or write a rule file there"),
+                );
+            }
+            Ok(found) => paths.extend(found),
+            Err(problem) => {
+                let message = format!("the pattern {pattern:?} of `[rules] paths` cannot be used: {problem}");
+                read.diagnostics
+                    .push(Diagnostic::error(relative_to.join(pattern), None, message).help("write it like \"rules/*.toml\""));
+            }
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    if paths.len() > MAX_FILES {
+        let message = format!("there are {} rule files; at most {MAX_FILES} are read", paths.len());
+        read.diagnostics.push(Diagnostic::error(relative_to, None, message).help("narrow `[rules] paths`"));
+        return read;
+    }
+    let mut total = 0;
+    for path in paths {
+        match read_text(&path) {
+            Ok(text) if total + text.len() > MAX_TOTAL => {
+                let message = format!("the rule files up to this one are larger than {MAX_TOTAL} bytes together");
+                read.diagnostics.push(Diagnostic::error(path, None, message).help("narrow `[rules] paths`"));
+                return read;
+            }
+            Ok(text) => {
+                total += text.len();
+                read.files.push(SourceText { file: path, text });
+            }
+            Err(problem) => {
+                read.diagnostics.push(Diagnostic::error(path, None, format!("this rule file cannot be read: {problem}")))
+            }
+        }
+    }
+    read
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    use std::io::Read;
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(format!("it is larger than {MAX_FILE} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|error| format!("it is not UTF-8 text (byte {})", error.utf8_error().valid_up_to()))
+}
+
+/// Files that a pattern matches. The part before the first wildcard is a folder; below it names are compared.
+fn matching(pattern: &str, relative_to: &Path) -> Result<Vec<PathBuf>, String> {
+    let is_wild = |part: &str| part.contains(['*', '?', '[', '{']);
+    let full = relative_to.join(pattern);
+    // The folder of the configuration is a folder whatever its name; an absolute pattern does not begin with it.
+    let plain = if Path::new(pattern).is_absolute() { 0 } else { relative_to.components().count() };
+    let mut folder = PathBuf::new();
+    let mut rest: Vec<String> = Vec::new();
+    for part in full.components() {
+        let text = part.as_os_str().to_str().ok_or("it is not UTF-8")?;
+        if rest.is_empty() && (!is_wild(text) || plain > folder.components().count()) {
+            folder.push(part);
+        } else {
+            rest.push(text.to_owned());
+        }
+    }
+    if rest.is_empty() {
+        return Ok(if folder.is_file() { vec![folder] } else { Vec::new() });
+    }
+    let glob = GlobBuilder::new(&rest.join("/"))
+        .literal_separator(true)
+        .build()
+        .map_err(|error| error.kind().to_string())?
+        .compile_matcher();
+    let depth = if rest.iter().any(|part| part == "**") { MAX_DEPTH } else { rest.len() };
+    let mut found = Vec::new();
+    let mut queue = vec![(folder.clone(), 1)];
+    let mut looked_at = 0;
+    while let Some((current, level)) = queue.pop() {
+        let entries = match std::fs::read_dir(&current) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(format!("the folder {} cannot be read: {error}", current.display())),
+        };
+        for entry in entries {
+            let entry = entry.map_err(|error| format!("the folder {} cannot be read: {error}", current.display()))?;
+            looked_at += 1;
+            if looked_at > MAX_ENTRIES {
+                return Err(format!("more than {MAX_ENTRIES} entries stand below {}", folder.display()));
+            }
+            let path = entry.path();
+            // `is_file` follows links, as configuration management lays them; folders are entered only where they are real.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if level < depth {
+                    queue.push((path, level + 1));
+                }
+            } else if path.strip_prefix(&folder).is_ok_and(|below| glob.is_match(below)) && path.is_file() {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,167 @@
+//! Keys of a rule that stand for themselves: lead times, `missing`, `limit`, `receivers`, `expires`, and what the rule listens to.
+
+use toml::de::{DeTable, DeValue};
+
+use crate::{on::On, scope::Lead};
+use model::{
+    change::ChangeKind,
+    diagnostic::closest,
+    supply::{ReceiverName, Resource, Timestamp},
+    wire,
+};
+
+use super::{MAX_ITEMS, RuleReader, values::PlacedText};
+
+impl RuleReader<'_> {
+    pub fn on(&mut self, text: &PlacedText) -> Option<On> {
+        let word = text.value.as_str();
+        if let Some(whole) = On::parse_whole(word) {
+            return Some(whole);
+        }
+        let (first, second) = word.split_once('.').map_or((word, None), |(first, second)| (first, Some(second)));
+        let Some(resource) = Resource::parse(first) else {
+            let help = closest(first, On::first_words()).map_or_else(
+                || {
+                    format!(
+                        "known are {}; a change is written `unlock.rescheduled` or `unlock.*`",
+                        On::first_words().collect::<Vec<_>>().join(", ")
+                    )
+                },
+                |near| format!("did you mean `{near}{}`?", second.map(|second| format!(".{second}")).unwrap_or_default()),
+            );
+            let span = text.place(0..first.len());
+            self.refuse(span, format!("nothing is called `{first}`"), help);
+            return None;
+        };
+        let Some(second) = second else {
+            return Some(On::Record(resource));
+        };
+        if second == "*" {
+            return Some(On::Change(resource, None));
+        }
+        let span = text.place(first.len() + 1..word.len());
+        let possible: Vec<&str> =
+            ChangeKind::ALL.into_iter().filter(|kind| kind.can_happen_to(resource)).map(ChangeKind::as_str).collect();
+        match ChangeKind::parse(second) {
+            Some(kind) if kind.can_happen_to(resource) => Some(On::Change(resource, Some(kind))),
+            Some(_) => {
+                self.refuse(
+                    span,
+                    format!("`{second}` cannot happen to `{first}` records"),
+                    format!("what can happen to them: {}, or `{first}.*` for any", possible.join(", ")),
+                );
+                None
+            }
+            None => {
+                let help = closest(second, possible.iter().copied()).map_or_else(
+                    || format!("known are {}, or `{first}.*` for any", possible.join(", ")),
+                    |near| format!("did you mean `{first}.{near}`?"),
+                );
+                self.refuse(span, format!("no change is called `{second}`"), help);
+                None
+            }
+        }
+    }
+
+    pub fn within(&mut self, table: &DeTable<'_>) -> Vec<Lead> {
+        let texts = self.texts(table, "within", true).unwrap_or_default();
+        let mut leads: Vec<Lead> = Vec::new();
+        for text in texts {
+            let Some(span) = self.span("within", &text) else { continue };
+            if span.is_zero() {
+                self.refuse(text.span, "a lead time is longer than nothing", "write it like \"1h\" or \"7d\"");
+            } else if leads.iter().any(|lead| lead.span == span) {
+                self.refuse(text.span, format!("the lead time \"{}\" is there twice", text.value), "remove one");
+            } else if leads.len() >= MAX_ITEMS {
+                self.refuse(text.span, format!("there are more than {MAX_ITEMS} lead times"), "remove some");
+            } else {
+                leads.push(Lead { text: text.value.trim().to_owned(), span });
+            }
+        }
+        leads.sort_by_key(|lead| std::cmp::Reverse(lead.span));
+        leads
+    }
+
+    pub fn missing(&mut self, table: &DeTable<'_>) -> bool {
+        let Some(text) = self.text(table, "missing") else {
+            return false;
+        };
+        match text.value.as_str() {
+            "fire" => true,
+            "ignore" => false,
+            other => {
+                self.refuse(text.span, format!("`missing = \"{other}\"` is not known"), "\"ignore\" (the default) or \"fire\"");
+                false
+            }
+        }
+    }
+
+    pub fn limit(&mut self, table: &DeTable<'_>) -> Option<u32> {
+        let value = table.get("limit")?;
+        let Some(number) = value.get_ref().as_integer() else {
+            self.wrong_type("limit", value, "a whole number: `limit = 20`");
+            return None;
+        };
+        let limit = u32::from_str_radix(number.as_str(), number.radix()).ok().filter(|limit| (1..=100_000).contains(limit));
+        if limit.is_none() {
+            self.refuse(
+                value.span(),
+                "`limit` is a whole number from 1 to 100000",
+                "leave it out for no limit; `enabled = false` rests a rule",
+            );
+        }
+        limit
+    }
+
+    pub fn receivers(&mut self, table: &DeTable<'_>) -> Vec<ReceiverName> {
+        let texts = self.texts(table, "receivers", false).unwrap_or_default();
+        let mut names: Vec<ReceiverName> = Vec::new();
+        for text in texts {
+            if !self.around.receivers.contains(&text.value) {
+                let known = self.around.receivers.iter().map(String::as_str);
+                let help = closest(&text.value, known.clone()).map_or_else(
+                    || match known.collect::<Vec<_>>() {
+                        names if names.is_empty() => "the configuration has no `[[receiver]]`".to_owned(),
+                        names => format!("known are {}", names.join(", ")),
+                    },
+                    |near| format!("did you mean \"{near}\"?"),
+                );
+                self.refuse(text.span, format!("there is no receiver \"{}\"", text.value), help);
+            } else if !names.iter().any(|name| name.as_str() == text.value) {
+                names.push(ReceiverName::from(text.value));
+            }
+        }
+        names
+    }
+
+    pub fn expires(&mut self, table: &DeTable<'_>) -> Option<Timestamp> {
+        let value = table.get("expires")?;
+        let text = match value.get_ref() {
+            DeValue::Datetime(at) if at.date.is_some() => {
+                let zone = if at.time.is_some() && at.offset.is_none() { "Z" } else { "" };
+                format!("{at}{zone}")
+            }
+            DeValue::String(text) => text.clone().into_owned(),
+            _ => {
+                self.wrong_type("expires", value, "a date: `expires = 2026-12-31`");
+                return None;
+            }
+        };
+        match wire::parse_timestamp(&text) {
+            Some(at) => {
+                if at <= self.around.now {
+                    self.warn(value.span(), "this rule has expired and rests", "remove it, or move `expires`");
+                }
+                Some(at)
+            }
+            None => {
+                self.refuse(
+                    value.span(),
+                    "`expires` is no date",
+                    "write `expires = 2026-12-31` or `expires = 2026-12-31T09:00:00Z`",
+                );
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What a template sees: the fields that conditions know, by the same names, as a tree of values.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use minijinja::{Error, ErrorKind, Value, value::Serde};
+
+use crate::{
+    aggregate::{Flow, Sum, Totals, Window},
+    builtin::when,
+    condition::WindowField,
+    fields::{self, FieldDef, FieldReader, ItemKind, ItemReader, ListItem},
+    scope::Scope,
+    vocabulary::{ALWAYS, Computed, KnownName, OF_RECORDS, OF_TOTALS, SHARE, Vocabulary},
+    wording::span_of,
+};
+use model::{
+    alert::Labels,
+    change::Fact,
+    supply::{Record, Timestamp},
+};
+
+/// Items of a list that a template sees.
+const MAX_ITEMS: usize = 1_000;
+
+/// Everything that a template sees of a scope: missing fields are there as none, and so are labels of `names` that are not set.
+pub fn context(scope: &Scope<'_>, labels: Option<(&[String], &Labels)>) -> Value {
+    let mut tree = ContextTree::of(scope);
+    if let Some((names, labels)) = labels {
+        tree.put_labels(names, labels);
+    }
+    tree.into_value()
+}
+
+/// A context under construction: `token.symbol` is put where `token` is an object.
+#[derive(Default)]
+pub(super) struct ContextTree {
+    root: BTreeMap<String, ContextNode>,
+}
+
+enum ContextNode {
+    Leaf(Value),
+    Object(ContextTree),
+}
+
+impl ContextTree {
+    /// What a scope has.
+    pub fn of(scope: &Scope<'_>) -> Self {
+        let mut tree = Self::default();
+        let (record, now) = (scope.record_in_view(), scope.now);
+        if let Some(totals) = scope.totals {
+            tree.put_totals(totals, now);
+        }
+        let resource = record.map(Record::resource).or_else(|| scope.change.and_then(|change| change.resource));
+        if let Some(resource) = resource {
+            tree.put_fields(fields::of_record(resource), record, now);
+            let interval = record.and_then(Record::interval);
+            tree.put("when", Value::from(when(interval.as_ref())));
+            tree.put("record", option(record.map(|record| Value::from(Serde(record)))));
+        }
+        for (name, computed) in OF_RECORDS.into_iter().chain(ALWAYS) {
+            tree.put(name, computed_value(computed, scope));
+        }
+        tree.put_fields(fields::TOKEN, scope.token, now);
+        if let Some(change) = scope.change {
+            tree.put_fields(fields::CHANGE, Some(change), now);
+            tree.put("change.fields", Value::from(Serde(&change.fields)));
+            tree.put("change.before", option(change.before.as_ref().map(|brief| Value::from(Serde(brief)))));
+            tree.put("change.after", option(change.after.as_ref().map(|brief| Value::from(Serde(brief)))));
+            for (word, side) in [("old", &change.old), ("new", &change.new)] {
+                let mut inner = Self::default();
+                if let Some(resource) = resource {
+                    inner.put_fields(fields::of_record(resource), side.as_ref(), now);
+                }
+                tree.root.insert(word.into(), ContextNode::Object(inner));
+            }
+        }
+        if scope.source.is_some() {
+            tree.put_fields(fields::SOURCE, scope.source, now);
+        }
+        tree
+    }
+
+    /// The labels of an alert; those of `names` that are not set are there as none.
+    pub fn put_labels(&mut self, names: &[String], labels: &Labels) {
+        let values = names.iter().map(|name| (name.as_str(), option(labels.get(name).map(String::as_str))));
+        self.put("labels", Value::from_pairs(values));
+    }
+
+    /// Puts something made up where a field has no value, so that a trial with everything there has every field of the tables.
+    pub fn fill_gaps(&mut self, vocabulary: &Vocabulary) {
+        for name in vocabulary.all() {
+            let made_up = match vocabulary.find(name) {
+                Some(KnownName::Number(..) | KnownName::Fact(..)) => Value::from(1.0),
+                Some(KnownName::Bool(_)) => Value::from(true),
+                Some(KnownName::Time(_)) => Value::from("2026-03-09T00:00:00Z"),
+                Some(KnownName::Text(_)) => Value::from("Example"),
+                Some(KnownName::Texts(_)) => Value::from(vec!["Example"]),
+                Some(KnownName::Items(..) | KnownName::Computed(_)) | None => continue,
+            };
+            self.put_where_none(name, made_up);
+        }
+    }
+
+    pub fn into_value(self) -> Value {
+        Value::from_pairs(self.root.into_iter().map(|(name, node)| match node {
+            ContextNode::Leaf(value) => (name, value),
+            ContextNode::Object(inner) => (name, inner.into_value()),
+        }))
+    }
+
+    fn put(&mut self, path: &str, value: Value) {
+        match path.split_once('.') {
+            None => {
+                self.root.insert(path.into(), ContextNode::Leaf(value));
+            }
+            Some((first, rest)) => {
+                let node = self.root.entry(first.into()).or_insert_with(|| ContextNode::Object(Self::default()));
+                if let ContextNode::Object(inner) = node {
+                    inner.put(rest, value);
+                }
+            }
+        }
+    }
+
+    fn put_where_none(&mut self, path: &str, value: Value) {
+        match (path.split_once('.'), self.root.get_mut(path.split('.').next().unwrap_or(path))) {
+            (None, Some(ContextNode::Leaf(known))) if known.is_none() => *known = value,
+            (Some((_, rest)), Some(ContextNode::Object(inner))) => inner.put_where_none(rest, value),
+            _ => {}
+        }
+    }
+
+    fn put_fields<O>(&mut self, table: &[FieldDef<O>], from: Option<&O>, now: Timestamp) {
+        for field in table {
+            self.put(field.name, from.map_or_else(|| Value::from(()), |from| field_value(&field.read, from, now)));
+        }
+    }
+
+    /// What is known of a token or of a group as a whole.
+    fn put_totals(&mut self, totals: &Totals, now: Timestamp) {
+        for table in [fields::TOTALS, fields::TOTALS_OF_TOKEN, fields::TOTALS_OF_GROUP] {
+            self.put_fields(table, Some(totals), now);
+        }
+        // Whole, so that `range(tokenCount)` works.
+        self.put("tokenCount", Value::from(totals.members.len()));
+        self.put_windows(totals, now);
+        let shares = totals.shares.clone();
+        self.put(SHARE, Value::from_function(move |group: String| option(shares.get(&group).copied())));
+    }
+
+    /// The functions over windows, and the days since the latest burn and buyback.
+    fn put_windows(&mut self, totals: &Totals, now: Timestamp) {
+        let sums: Arc<[(Window, Sum)]> = totals.sums().collect();
+        for flow in Flow::ALL {
+            let sums = Arc::clone(&sums);
+            let ask = move |span: String| -> Result<Value, Error> {
+                let refuse = |problem: String| Error::new(ErrorKind::InvalidOperation, problem);
+                let window = window_of(flow, &span).map_err(refuse)?;
+                match sums.iter().find(|(known, _)| *known == window) {
+                    Some((_, sum)) => {
+                        Ok(Value::from_pairs(WindowField::ALL.map(|field| (field.as_str(), option(field.of(*sum))))))
+                    }
+                    None => Err(refuse(format!("the window {}({span:?}) was not worked out", flow.as_str()))),
+                }
+            };
+            self.put(flow.as_str(), Value::from_function(ask));
+        }
+        for (name, computed) in OF_TOTALS {
+            if let Computed::SinceLatest(flow) = computed {
+                self.put(name, option(totals.last(flow).map(|last| last.days_since(now))));
+            }
+        }
+    }
+}
+
+fn computed_value(computed: Computed, scope: &Scope<'_>) -> Value {
+    let days_until = || {
+        let interval = scope.record_in_view().and_then(Record::interval);
+        interval.map(|interval| interval.days_until(scope.now))
+    };
+    match computed {
+        Computed::Now => Value::from(time(scope.now)),
+        Computed::DaysUntil => option(days_until()),
+        Computed::DaysSince => option(days_until().map(|days| 0.0 - days)),
+        Computed::SinceLatest(flow) => {
+            option(scope.totals.and_then(|totals| totals.last(flow)).map(|last| last.days_since(scope.now)))
+        }
+        Computed::Lead => option(scope.lead.map(|lead| lead.text.as_str())),
+    }
+}
+
+fn field_value<O>(reader: &FieldReader<O>, from: &O, now: Timestamp) -> Value {
+    match reader {
+        FieldReader::Number(_, read) => option(read(from)),
+        FieldReader::Bool(read) => option(read(from)),
+        FieldReader::Time(read) => option(read(from).map(time)),
+        FieldReader::Text(read) => option(read(from)),
+        FieldReader::Texts(read) => {
+            option(read(from).map(|texts| texts.iter().take(MAX_ITEMS).map(|text| Value::from(text.clone())).collect::<Vec<_>>()))
+        }
+        FieldReader::Fact(read) => option(read(from).map(fact)),
+        FieldReader::Items(kind, read) => {
+            let mut items = Vec::new();
+            let there = read(from, &mut |item| {
+                items.push(item_value(*kind, item, now));
+                items.len() < MAX_ITEMS
+            });
+            option(there.map(|()| items))
+        }
+    }
+}
+
+fn item_value(kind: ItemKind, item: ListItem<'_>, now: Timestamp) -> Value {
+    let mut tree = ContextTree::default();
+    for field in fields::of_item(kind) {
+        let value = match field.read {
+            ItemReader::Number(_, read) => option(read(item)),
+            ItemReader::Time(read) => option(read(item).map(time)),
+            ItemReader::Text(read) => option(read(item)),
+            ItemReader::Fact(read) => option(read(item).map(fact)),
+        };
+        tree.put(field.name, value);
+    }
+    if let ListItem::Member(member) = item {
+        tree.put_windows(&member.totals, now);
+    }
+    tree.into_value()
+}
+
+/// The window of a text in quotes.
+pub(super) fn window_of(flow: Flow, text: &str) -> Result<Window, String> {
+    match span_of(text) {
+        Ok(span) if span > chrono::TimeDelta::zero() => Ok(Window { flow, span }),
+        Ok(_) => Err("a window is longer than nothing".into()),
+        Err(problem) => Err(format!("\"{text}\" is no length of time: {problem}")),
+    }
+}
+
+fn option<T: Into<Value>>(value: Option<T>) -> Value {
+    value.map_or_else(|| Value::from(()), Into::into)
+}
+
+fn time(at: Timestamp) -> String {
+    at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}
+
+fn fact(fact: &Fact) -> Value {
+    match fact {
+        Fact::Amount(amount) => Value::from(*amount),
+        Fact::Time(at) => Value::from(time(*at)),
+        Fact::Text(text) => Value::from(text.as_str()),
+    }
+}

@@ -1,0 +1,106 @@
+//! The filters of templates: numbers, times and lists as they read in a sentence.
+
+use minijinja::{Environment, Error, ErrorKind, Value, value::ValueKind};
+
+use crate::wording::{days_in_words, grouped};
+use model::{format, supply::Timestamp, wire};
+
+/// What a filter of ours shows.
+#[derive(Clone, Copy)]
+enum Shows {
+    Number(fn(f64) -> String),
+    Time(fn(Timestamp) -> String),
+}
+
+/// Our own filters.
+const OWN: [(&str, Shows); 7] = [
+    ("usd", Shows::Number(format::usd)),
+    ("amount", Shows::Number(format::amount)),
+    ("percent", Shows::Number(format::percent)),
+    ("number", Shows::Number(number)),
+    ("date", Shows::Time(format::day)),
+    ("datetime", Shows::Time(date_and_time)),
+    ("days", Shows::Number(days_in_words)),
+];
+
+/// Those of the engine that are worth naming to whoever looks for one.
+const OFTEN_USED: [&str; 13] =
+    ["json", "default", "upper", "lower", "join", "length", "round", "replace", "first", "last", "sort", "title", "trim"];
+
+/// The filters to suggest.
+pub(super) fn known() -> Vec<&'static str> {
+    OWN.iter().map(|(name, _)| *name).chain(OFTEN_USED).collect()
+}
+
+pub(super) fn add(environment: &mut Environment<'static>) {
+    for (name, shows) in OWN {
+        match shows {
+            Shows::Number(show) => environment.add_filter(name, move |value: Value| number_filter(&value, show)),
+            Shows::Time(show) => environment.add_filter(name, move |value: Value| time_filter(&value, show)),
+        }
+    }
+    environment.add_filter("json", |value: Value| {
+        serde_json::to_string(&value)
+            .map_err(|error| Error::new(ErrorKind::InvalidOperation, format!("cannot be written as JSON: {error}")))
+    });
+    environment.add_filter("default", default_filter);
+    environment.add_filter("d", default_filter);
+}
+
+/// A value as it reads in a sentence.
+pub(super) fn plain(value: &Value) -> String {
+    match value.kind() {
+        ValueKind::None => "unknown".into(),
+        ValueKind::Number => match f64::try_from(value.clone()) {
+            Ok(number) if number.is_finite() => format!("{number}"),
+            Ok(_) => "unknown".into(),
+            Err(_) => value.to_string(),
+        },
+        ValueKind::Seq | ValueKind::Iterable => match value.try_iter() {
+            Ok(items) => items.map(|item| plain(&item)).collect::<Vec<_>>().join(", "),
+            Err(_) => value.to_string(),
+        },
+        _ => value.to_string(),
+    }
+}
+
+fn refuse_undefined(value: &Value) -> Result<(), Error> {
+    if value.is_undefined() { Err(Error::from(ErrorKind::UndefinedError)) } else { Ok(()) }
+}
+
+fn number_filter(value: &Value, show: fn(f64) -> String) -> Result<String, Error> {
+    refuse_undefined(value)?;
+    if value.is_none() {
+        return Ok("unknown".into());
+    }
+    match f64::try_from(value.clone()) {
+        Ok(number) if number.is_finite() => Ok(show(number)),
+        Ok(_) => Ok("unknown".into()),
+        Err(_) => Err(Error::new(ErrorKind::InvalidOperation, format!("a number is needed, this is {}", value.kind()))),
+    }
+}
+
+fn time_filter(value: &Value, show: fn(Timestamp) -> String) -> Result<String, Error> {
+    refuse_undefined(value)?;
+    if value.is_none() {
+        return Ok("unknown".into());
+    }
+    value
+        .as_str()
+        .and_then(wire::parse_timestamp)
+        .map(show)
+        .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, format!("a time is needed, this is {}", value.kind())))
+}
+
+fn default_filter(value: Value, other: Option<Value>) -> Value {
+    if value.is_undefined() || value.is_none() { other.unwrap_or_else(|| Value::from("")) } else { value }
+}
+
+fn date_and_time(at: Timestamp) -> String {
+    at.format("%-d %b %Y, %H:%M UTC").to_string()
+}
+
+/// A number with its digits in groups of three, to two places: `5,250,000`.
+fn number(value: f64) -> String {
+    grouped(&format!("{}", (value * 100.0).round() / 100.0))
+}

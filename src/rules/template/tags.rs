@@ -1,0 +1,99 @@
+//! The tags of a template, found before any parser sees it: where they stand, which filters and names they hold.
+
+use std::ops::Range;
+
+/// The insides of `{{ … }}` and `{% … %}`, comments left out, quotes and their escapes respected as the engine does.
+pub(super) fn tags_of(source: &str) -> Vec<Range<usize>> {
+    let find = |from: usize, what: &str| source.get(from..).and_then(|text| text.find(what)).map(|offset| from + offset);
+    let mut tags = Vec::new();
+    let mut at = 0;
+    while let Some((start, open)) =
+        ["{{", "{%", "{#"].into_iter().filter_map(|open| find(at, open).map(|start| (start, open))).min()
+    {
+        if open == "{#" {
+            at = find(start + 2, "#}").map_or(source.len(), |end| end + 2);
+            continue;
+        }
+        let close = if open == "{{" { "}}" } else { "%}" };
+        let begin = start + 2;
+        let mut end = source.len();
+        let mut quote = None;
+        let mut is_escaped = false;
+        for (offset, c) in source.get(begin..).unwrap_or_default().char_indices() {
+            match quote {
+                Some(_) if is_escaped => is_escaped = false,
+                Some(_) if c == '\\' => is_escaped = true,
+                Some(open) if c == open => quote = None,
+                Some(_) => {}
+                None if matches!(c, '"' | '\'') => quote = Some(c),
+                None if source.get(begin + offset..).is_some_and(|rest| rest.starts_with(close)) => {
+                    end = begin + offset;
+                    break;
+                }
+                None => {}
+            }
+        }
+        tags.push(begin..end);
+        at = end.max(begin);
+        if end < source.len() {
+            at = end + 2;
+        }
+    }
+    tags
+}
+
+/// Where filters are named: words after `|` inside tags, texts in quotes left out.
+pub(super) fn filters_in(source: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for tag in tags_of(source) {
+        let mut quote = None;
+        let mut is_escaped = false;
+        let mut after_pipe = false;
+        let mut word: Option<usize> = None;
+        for (offset, c) in source.get(tag.clone()).unwrap_or_default().char_indices().chain([(tag.len(), ' ')]) {
+            let at = tag.start + offset;
+            if let Some(open) = quote {
+                match c {
+                    _ if is_escaped => is_escaped = false,
+                    '\\' => is_escaped = true,
+                    _ if c == open => quote = None,
+                    _ => {}
+                }
+                continue;
+            }
+            if let Some(begin) = word {
+                if c.is_alphanumeric() || c == '_' {
+                    continue;
+                }
+                found.push(begin..at);
+                word = None;
+            }
+            match c {
+                '"' | '\'' => quote = Some(c),
+                '|' => after_pipe = true,
+                _ if c.is_whitespace() => {}
+                _ => {
+                    if after_pipe && (c.is_alphabetic() || c == '_') {
+                        word = Some(at);
+                    }
+                    after_pipe = false;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Where a dotted name stands in a template, inside a tag.
+pub(super) fn find_word(source: &str, path: &str) -> Option<Range<usize>> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let inside = |at: usize| {
+        let before = source.get(..at).unwrap_or_default();
+        before.rfind("{{").max(before.rfind("{%")) > before.rfind("}}").max(before.rfind("%}"))
+    };
+    source.match_indices(path).map(|(at, word)| at..at + word.len()).find(|range| {
+        let before = source.get(..range.start).and_then(|text| text.chars().next_back());
+        let after = source.get(range.end..).and_then(|text| text.chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(|c| is_part(c) && c != '.') && inside(range.start)
+    })
+}

@@ -1,0 +1,158 @@
+//! Templates and the built-in text: checked at load, bounded, and never without a summary.
+
+use super::*;
+
+#[test]
+fn templates_are_checked_at_load() {
+    let template = |text: &str| format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\n[rule.annotations]\nsummary = '''{text}'''\n");
+    for (text, covered, message, help) in [
+        ("{{ cliffVale | usd }}", "cliffVale", "nothing is called `cliffVale`", "did you mean `cliffValue`?"),
+        ("{{ token.sybol }}", "token.sybol", "nothing is called `token.sybol`", "did you mean `token.symbol`?"),
+        ("{{ cliffValue | uds }}", "uds", "there is no filter `uds`", "did you mean `usd`?"),
+        ("{% if cliffValue %}{{ x.y }}{% endif %}", "x.y", "nothing is called `x.y`", ""),
+        ("{{ change.kind }}", "change.kind", "`change.kind` is not known here", "rules on changes only"),
+    ] {
+        let (at, told, advice) = only_problem(&template(text));
+        assert_eq!((at.as_str(), told.as_str()), (covered, message), "{text}");
+        assert!(advice.contains(help), "{text}: {advice}");
+    }
+    for (text, severity) in [
+        ("{{ cliffValue ", Severity::Error),
+        ("{% for a in allocations %}{{ a.nope }}{% endfor %}", Severity::Error),
+        ("{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}", Severity::Error),
+        ("{{ 'x' * 20000 }}", Severity::Error),
+        ("{{ tokenName | usd }}", Severity::Error),
+        ("{{ cliffValue / 1000 }}", Severity::Warning),
+    ] {
+        let loaded = load_text(&template(text));
+        assert_eq!(
+            loaded.diagnostics.iter().map(|problem| problem.severity).collect::<Vec<_>>(),
+            [severity],
+            "{text}: {:#?}",
+            loaded.diagnostics
+        );
+    }
+    for text in [
+        "{{ cliffValue | default(0) | usd }}",
+        "{% if linearValue is not none %}{{ linearValue / 2 }}{% endif %}",
+        "{{ record | json }}",
+        "{{ allocations | length if allocations else 0 }}",
+    ] {
+        assert_eq!(load_text(&template(text)).diagnostics, [], "{text}");
+    }
+}
+
+#[test]
+fn missing_fields_read_unknown_and_source_text_loses_its_control_characters() {
+    let rule = rule(
+        "[[rule]]\nalert = \"A\"\non = \"unlock\"\nlabels = { name = \"{{ tokenName }}\" }\n[rule.annotations]\nsummary = '{{ cliffValue | usd }} {{ tokenName }} {{ unlockDate }} {{ daysUntil | days }} {{ labels.name }}'\n",
+    );
+    let (token, record) =
+        (arb(), record(Resource::Unlock, r#"{"unlockDate":"2026-03-16T00:00:00Z","tokenName":"A\u001b[31m\r\nB<b>\u202e"}"#));
+    let rendered = rule.render(&scope(&token, &record), None);
+    assert_eq!(rendered.annotations["summary"], "unknown A[31m\nB<b> 2026-03-16T00:00:00Z 7 days A[31m B<b>");
+    assert_eq!(rendered.labels["name"], "A[31m B<b>");
+    assert_eq!((rendered.labels["alertname"].as_str(), rendered.labels["token"].as_str()), ("A", "arbitrum"));
+}
+
+#[test]
+fn a_template_that_fails_at_run_time_leaves_the_built_in_text() {
+    let rule = rule(
+        "[[rule]]\nalert = \"A\"\non = \"unlock\"\n[rule.annotations]\nsummary = '{{ cliffValue / 1000 }} {{ token.name }}'\nother = 'fine'\n",
+    );
+    let (token, record) = (arb(), record(Resource::Unlock, r#"{"unlockDate":"2026-03-16T00:00:00Z"}"#));
+    let rendered = rule.render(&scope(&token, &record), None);
+    assert_eq!(rendered.annotations["summary"], "ARB: an unknown amount unlocks on 16 Mar 2026 (in 7 days)");
+    assert_eq!(rendered.annotations["other"], "fine");
+    let error = rendered.error.expect("an error");
+    assert!(error.starts_with("rule A: annotation `summary`: "), "{error}");
+    assert_eq!(rendered.annotations["template_error"], error);
+}
+
+#[test]
+fn built_in_summaries_read_well() {
+    let token = arb();
+    let told = |resource, json: &str| built_in_summary(&scope(&token, &record(resource, json)));
+    assert_eq!(told(Resource::Unlock, CLIFF), "ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)");
+    let month = r#"{"unlockDate":"2026-04-01T00:00:00Z","cliffUnlocks":{"cliffAmount":1000000000,"allocationBreakdown":[{"unlockPrecision":"month"}]}}"#;
+    assert_eq!(told(Resource::Unlock, month), "ARB: 1.00B tokens unlock in April 2026");
+    assert_eq!(told(Resource::Unlock, "{}"), "ARB: an unknown amount unlocks at a date to be determined");
+    assert_eq!(
+        told(Resource::Burn, r#"{"burnDate":"2026-03-01T00:00:00Z","value":5250000,"burnEventLabel":"Q1 burn"}"#),
+        "ARB: $5.25M burned on 1 Mar 2026 (Q1 burn)"
+    );
+    assert_eq!(
+        told(Resource::Buyback, r#"{"buybackDate":"2026-03-01T00:00:00Z","tokenAmount":5250}"#),
+        "ARB: 5.25K tokens bought back on 1 Mar 2026"
+    );
+    assert_eq!(
+        told(
+            Resource::Funding,
+            r#"{"roundName":"Series B","fundingDate":"2026-03-01T00:00:00Z","totalAmountRaisedinThatRound":120000000}"#
+        ),
+        "ARB: Series B: $120.00M raised on 1 Mar 2026"
+    );
+    let source = SourceFacts {
+        kind: "unreachable".into(),
+        endpoint: None,
+        receiver: None,
+        message: "the API\ncannot be reached".into(),
+        count: 1,
+        since: at("2026-03-09"),
+    };
+    assert_eq!(
+        built_in_summary(&Scope {
+            token: None,
+            record: None,
+            change: None,
+            source: Some(&source),
+            totals: None,
+            lead: None,
+            now: at("2026-03-09")
+        }),
+        "the API cannot be reached"
+    );
+}
+
+#[test]
+fn deep_templates_and_files_are_refused_politely() {
+    let engine = TemplateEngine::new();
+    for text in [
+        format!("{{{{ {} }}}}", vec!["1"; 4_000].join("+")),
+        format!("{{{{ token{} }}}}", ".a".repeat(8_000)),
+        format!("{{{{ token{} }}}}", "[0]".repeat(5_000)),
+        format!("{{{{ 1{} }}}}", "|string".repeat(2_000)),
+        format!("{{{{ {}1{} }}}}", "(".repeat(8_000), ")".repeat(8_000)),
+        format!("{{{{ {}1 }}}}", "not ".repeat(4_000)),
+        format!("{{{{ {}1 }}}}", "-".repeat(16_000)),
+        format!("{{{{ {} }}}}", vec!["1"; 4_000].join("~")),
+        format!("{{{{ {} }}}}", vec!["1"; 3_000].join(" and ")),
+        format!("{{{{ {}1 }}}}", "1 if 1 else ".repeat(1_300)),
+        format!("{}x{}", "{% if 1 %}".repeat(800), "{% endif %}".repeat(700)),
+        format!("{{% if 1 %}}{}x{{% endif %}}", "{% elif 1 %}".repeat(1_300)),
+        format!("{{{{ '}}}}' ~ {} }}}}", vec!["1"; 4_000].join("+")),
+    ] {
+        let (_, faults) = Template::check(&engine, &text, On::Record(Resource::Unlock), Some(&[]));
+        assert!(faults.iter().any(|fault| fault.is_error), "{}", &text[..60]);
+    }
+    // What is just within the bounds does not overflow the stack either.
+    for text in [
+        format!("{{{{ {} }}}}", vec!["1"; 395].join("+")),
+        format!("{{{{ token{} }}}}", ".a".repeat(390)),
+        format!("{{{{ {}1 }}}}", "-".repeat(790)),
+        format!("{{{{ 1{} }}}}", "|abs".repeat(190)),
+        format!("{}x{}", "{% if 1 %}".repeat(100), "{% endif %}".repeat(100)),
+        format!("{{% if 1 %}}{}x{{% endif %}}", "{% elif 1 %}".repeat(190)),
+    ] {
+        let _ = Template::check(&engine, &text, On::Record(Resource::Unlock), Some(&[]));
+    }
+    for value in [
+        format!("{}{}", "[".repeat(5_000), "]".repeat(5_000)),
+        format!("{}1{}", "{a=".repeat(5_000), "}".repeat(5_000)),
+        format!("1{}", ".a".repeat(5_000)),
+    ] {
+        assert!(!load_text(&format!("[[rule]]\nalert = {value}\n")).is_usable());
+    }
+    assert!(!load_text(&format!("{}x = 1\n", "a.".repeat(10_000))).is_usable());
+    assert!(!load_text(&format!("[{}x]\n", "a.".repeat(10_000))).is_usable());
+}

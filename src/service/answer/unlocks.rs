@@ -1,0 +1,95 @@
+//! Unlock schedules, shaped as each version tells them.
+
+use super::totals::{total_cliffs, total_linears};
+use crate::{
+    query::DataQuery,
+    refusal::{Refusal, redact},
+};
+use model::{
+    supply::Timestamp,
+    wire::{CliffAllocation, Maybe, UnlockEvent},
+};
+
+/// Shapes a schedule, which is in order of time, as a version tells it.
+pub(super) fn unlock_events(mut events: Vec<UnlockEvent>, query: &DataQuery) -> Result<Vec<UnlockEvent>, Refusal> {
+    if query.version >= 4 {
+        return Ok(events.into_iter().filter_map(|event| cliff_event(event, query)).collect());
+    }
+    if events.iter().any(|event| event.linear_unlocks.is_absent()) {
+        return Err(Refusal::unknown(format!(
+            "the schedule of token \"{}\" is known here as version 4 tells it, without linear unlocks: ask version 4 or 5",
+            redact(&query.id)
+        )));
+    }
+    if query.version >= 2 {
+        drop_rate_changes(&mut events);
+    }
+    Ok(events)
+}
+
+/// An event as the versions from the fourth on, and `upcoming`, show it: what unlocks at once, in the categories that were asked for.
+pub(super) fn cliff_event(mut event: UnlockEvent, query: &DataQuery) -> Option<UnlockEvent> {
+    let cliffs = event.cliff_unlocks.get_mut()?;
+    // Where a mirror knows the event from the first version of `upcoming` alone, these have the names that they have there.
+    for (total, told) in
+        [(&mut cliffs.cliff_amount, &mut cliffs.total_cliff_amount), (&mut cliffs.cliff_value, &mut cliffs.total_cliff_value)]
+    {
+        if total.is_absent() {
+            *total = std::mem::take(told);
+        }
+    }
+    let Maybe::Value(items) = &mut cliffs.allocation_breakdown else {
+        // Without a breakdown nothing can be told of recipients.
+        return query.standards.is_empty().then_some(event);
+    };
+    let before = items.len();
+    items.retain(|item| !is_mining_or_farming(item) && query.wants(item.standard_allocation_name.as_str()));
+    if items.is_empty() && before > 0 {
+        return None;
+    }
+    if items.len() < before {
+        total_cliffs(cliffs);
+    }
+    Some(event)
+}
+
+/// A linear item that begins where another of the same allocation ends is no start but a change of rate. An event of nothing else
+/// goes with it.
+fn drop_rate_changes(events: &mut Vec<UnlockEvent>) {
+    let ends: std::collections::HashSet<(Option<String>, Timestamp)> = events
+        .iter()
+        .flat_map(|event| event.linear_unlocks.get().map_or(&[][..], |linears| linears.allocation_breakdown.items()))
+        .filter_map(|item| Some((item.allocation_name.as_str().map(str::to_owned), item.end_date.copied()?)))
+        .collect();
+    events.retain_mut(|event| {
+        let had_cliff = event.cliff_unlocks.get().is_some();
+        let Maybe::Value(linears) = &mut event.linear_unlocks else {
+            return true;
+        };
+        let Maybe::Value(items) = &mut linears.allocation_breakdown else {
+            return true;
+        };
+        let before = items.len();
+        items.retain(|item| {
+            let Some(begin) = item.begin_date.copied() else { return true };
+            // A segment of no length ends where it begins; that is no segment before it.
+            item.end_date.copied() == Some(begin) || !ends.contains(&(item.allocation_name.as_str().map(str::to_owned), begin))
+        });
+        if items.is_empty() && before > 0 {
+            event.linear_unlocks = Maybe::Null;
+            return had_cliff;
+        }
+        if items.len() < before {
+            total_linears(linears);
+        }
+        true
+    });
+}
+
+// -- schedules --
+
+/// Whether an allocation pays miners or farmers: later versions leave those out of the events.
+fn is_mining_or_farming(item: &CliffAllocation) -> bool {
+    let name = item.allocation_name.as_str().unwrap_or_default().to_lowercase();
+    name.contains("mining") || name.contains("farming")
+}

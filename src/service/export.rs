@@ -1,0 +1,176 @@
+//! Writing the data out as a folder that an import takes: the same files, one list item a line, so that a change shows as a line in a
+//! diff. The folder appears whole, under its name, or not at all.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+
+use crate::{ServiceError, data_folder::GAPS, import::DataGap, route::DataSubject, version::shows};
+use model::{
+    supply::{Endpoint, Resource},
+    wire::{
+        Allocation, AllocationsData, Burn, BurnData, Buyback, BuybackData, Described as _, Emission, FundingRound,
+        InvestorDetail, Maybe, UnlockEvent,
+    },
+};
+use store::facts::{Coverage, DateRange, SupplyFacts};
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ExportSummary {
+    /// Tokens of the list.
+    pub tokens: usize,
+    /// Files.
+    pub files: usize,
+}
+
+/// A folder while it is filled, under another name.
+struct ExportFolder<P> {
+    partial: PathBuf,
+    progress: P,
+    exported: ExportSummary,
+}
+
+/// Writes everything into `folder`, which must not be there yet, or be empty.
+pub(super) fn export(facts: &impl SupplyFacts, folder: &Path, progress: impl FnMut(&str)) -> Result<ExportSummary, ServiceError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ServiceError::Write { path, source }
+    };
+    match fs::read_dir(folder) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                return Err(ServiceError::NotEmpty { path: folder.to_owned() });
+            }
+            fs::remove_dir(folder).map_err(failed(folder))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(folder)(error)),
+    }
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    let partial = folder.with_file_name(name);
+    fs::create_dir(&partial).map_err(failed(&partial))?;
+    let mut writing = ExportFolder { partial, progress, exported: ExportSummary::default() };
+    match writing.fill(facts) {
+        Ok(()) => {
+            fs::rename(&writing.partial, folder).map_err(failed(folder))?;
+            Ok(writing.exported)
+        }
+        Err(error) => {
+            // Whatever hindered the writing may hinder this too; the first error is the one to tell.
+            let _ = fs::remove_dir_all(&writing.partial);
+            Err(error)
+        }
+    }
+}
+
+impl<P: FnMut(&str)> ExportFolder<P> {
+    fn fill(&mut self, facts: &impl SupplyFacts) -> Result<(), ServiceError> {
+        let tokens = facts.tokens()?;
+        self.write("tokens.json", &list(&tokens))?;
+        self.exported.tokens = tokens.len();
+        let mut gaps = Vec::new();
+        for id in tokens.iter().filter_map(|token| token.id.as_str()) {
+            gaps.extend(self.token(facts, id)?);
+        }
+        if facts.coverage(Endpoint::Investors, None)? == Coverage::NeverRead {
+            gaps.push(DataGap { token_id: None, missing: vec![Endpoint::Investors.as_str().to_owned()] });
+        }
+        if !gaps.is_empty() {
+            self.write(GAPS, &list(&gaps))?;
+        }
+        let investors = facts.investors()?;
+        if !investors.is_empty() {
+            let mut details = Vec::new();
+            for investor in &investors {
+                let id = investor.investor_id.as_str().unwrap_or_default();
+                let rounds: Vec<FundingRound> = facts.records(Resource::Funding, id, DateRange::default())?;
+                if rounds.is_empty() {
+                    continue;
+                }
+                let mut detail = InvestorDetail {
+                    investor_id: investor.investor_id.clone(),
+                    investor_name: investor.investor_name.clone(),
+                    website: investor.website.clone(),
+                    latest_funding_date: investor.latest_funding_date,
+                    funding_rounds: rounds.into(),
+                    ..Default::default()
+                };
+                detail.keep(&|object, field| shows(DataSubject::Investor, 5, object, field));
+                details.push(detail);
+            }
+            self.write("investors.json", &format!("{{\n\"list\": {},\n\"details\": {}}}\n", list(&investors), list(&details)))?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is known of a token; answers what is not.
+    fn token(&mut self, facts: &impl SupplyFacts, id: &str) -> Result<Option<DataGap>, ServiceError> {
+        let all = DateRange::default();
+        let events: Vec<UnlockEvent> = facts.records(Resource::Unlock, id, all)?;
+        if !events.is_empty() {
+            self.write(&format!("unlock-events/{id}.json"), &list(&events))?;
+        }
+        let rows: Vec<Allocation> = facts.records(Resource::Allocation, id, all)?;
+        if let Some(mut table) = facts.header::<AllocationsData>(Resource::Allocation, id)? {
+            table.allocations = Maybe::Absent;
+            self.write(&format!("allocations/{id}.json"), &object(&table, "allocations", &rows))?;
+        }
+        let days: Vec<Emission> = facts.records(Resource::Emission, id, all)?;
+        if !days.is_empty() {
+            self.write(&format!("daily-emission/{id}.json"), &list(&days))?;
+        }
+        let burns: Vec<Burn> = facts.records(Resource::Burn, id, all)?;
+        let header: Option<BurnData> = facts.header(Resource::Burn, id)?;
+        if header.is_some() || !burns.is_empty() {
+            self.write(&format!("burn/{id}.json"), &object(&header.unwrap_or_default(), "burns", &burns))?;
+        }
+        let buybacks: Vec<Buyback> = facts.records(Resource::Buyback, id, all)?;
+        let header: Option<BuybackData> = facts.header(Resource::Buyback, id)?;
+        if header.is_some() || !buybacks.is_empty() {
+            self.write(&format!("buyback/{id}.json"), &object(&header.unwrap_or_default(), "buybacks", &buybacks))?;
+        }
+        let missing: Vec<String> = facts.gaps(id, &events)?.into_iter().map(str::to_owned).collect();
+        Ok((!missing.is_empty()).then(|| DataGap { token_id: Some(id.to_owned()), missing }))
+    }
+
+    fn write(&mut self, file: &str, text: &str) -> Result<(), ServiceError> {
+        let path = self.partial.join(file);
+        let failed = |source| ServiceError::Write { path: path.clone(), source };
+        // An id from the source is part of the name: it must not lead elsewhere.
+        let is_plain = file.split('/').count() <= 2 && !file.contains(['\\', '\0']);
+        if !is_plain {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "the id of this token is no file name")));
+        }
+        (self.progress)(file);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        fs::write(&path, text).map_err(failed)?;
+        self.exported.files += 1;
+        Ok(())
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> String {
+    // What was read from JSON can be written as JSON.
+    serde_json::to_string(value).unwrap_or_else(|_| "null".into())
+}
+
+/// A list, one item a line.
+fn list<T: Serialize>(items: &[T]) -> String {
+    let lines: Vec<String> = items.iter().map(json).collect();
+    format!("[\n{}\n]\n", lines.join(",\n"))
+}
+
+/// An object with a list as its last field.
+fn object<T: Serialize>(header: &T, name: &str, rows: &[impl Serialize]) -> String {
+    let text = json(header);
+    let fields = text.trim_start_matches('{').trim_end_matches('}');
+    let comma = if fields.is_empty() { "" } else { ",\n" };
+    format!("{{{fields}{comma}\"{name}\": {}}}\n", list(rows))
+}

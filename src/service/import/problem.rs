@@ -1,0 +1,117 @@
+//! What is wrong with data that somebody wants to import: every problem, with file and record.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::data_folder::SourceFile;
+use model::{
+    supply::Timestamp,
+    wire::{Maybe, UnlockEvent, gather_oddities},
+};
+
+/// Problems that are listed; more are counted.
+const MAX_PROBLEMS: usize = 100;
+
+/// Something wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImportProblem {
+    /// Which file.
+    pub file: String,
+    /// Which record, such as `[3].cliffUnlocks.cliffAmount`; empty for the file as a whole.
+    pub record: String,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl std::fmt::Display for ImportProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ImportProblem { file, record, problem } = self;
+        if record.is_empty() { write!(f, "{file}: {problem}") } else { write!(f, "{file}: {record}: {problem}") }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct ProblemList {
+    pub listed: Vec<ImportProblem>,
+    pub total: usize,
+}
+
+impl ProblemList {
+    pub fn add(&mut self, file: &str, record: impl Into<String>, problem: impl Into<String>) {
+        self.total += 1;
+        if self.listed.len() < MAX_PROBLEMS {
+            self.listed.push(ImportProblem { file: file.to_owned(), record: record.into(), problem: problem.into() });
+        }
+    }
+
+    /// Reads JSON; what is odd in it is a problem each.
+    pub fn parse<T: DeserializeOwned>(&mut self, file: &SourceFile) -> Option<T> {
+        let (result, oddities, total) = gather_oddities(|| serde_json::from_str(&file.text));
+        self.total += total - oddities.len();
+        for oddity in oddities {
+            self.add(&file.path, oddity.path, oddity.problem.replace("; the field is ignored", ""));
+        }
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.add(&file.path, "", error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Checks what types do not say of an unlock event.
+    pub fn event(&mut self, file: &SourceFile, index: usize, event: &UnlockEvent) {
+        if let Some(cliffs) = event.cliff_unlocks.get() {
+            let record = format!("[{index}].cliffUnlocks");
+            self.counted(file, &record, &[("cliffAmount", cliffs.cliff_amount), ("cliffValue", cliffs.cliff_value)]);
+            for (index, item) in cliffs.allocation_breakdown.items().iter().enumerate() {
+                self.counted(file, &format!("{record}.allocationBreakdown[{index}]"), &[("cliffAmount", item.cliff_amount)]);
+            }
+        }
+        if let Some(linears) = event.linear_unlocks.get() {
+            let record = format!("[{index}].linearUnlocks");
+            self.counted(file, &record, &[("linearAmount", linears.linear_amount)]);
+            for (index, item) in linears.allocation_breakdown.items().iter().enumerate() {
+                let record = format!("{record}.allocationBreakdown[{index}]");
+                self.counted(file, &record, &[("linearAmount", item.linear_amount), ("dailyAmount", item.daily_amount)]);
+                self.ordered(file, &record, ("beginDate", item.begin_date), ("endDate", item.end_date));
+            }
+        }
+    }
+
+    /// Amounts are never negative.
+    pub fn counted(&mut self, file: &SourceFile, record: &str, amounts: &[(&str, Maybe<f64>)]) {
+        for (name, amount) in amounts {
+            if amount.copied().is_some_and(|amount| amount < 0.0) {
+                self.add(&file.path, record, format!("{name} is negative"));
+            }
+        }
+    }
+
+    /// What ends does so after it began.
+    pub fn ordered(&mut self, file: &SourceFile, record: &str, begin: (&str, Maybe<Timestamp>), end: (&str, Maybe<Timestamp>)) {
+        if let (Some(from), Some(until)) = (begin.1.copied(), end.1.copied())
+            && until < from
+        {
+            self.add(&file.path, record, format!("{} lies before {}", end.0, begin.0));
+        }
+    }
+
+    /// A file that is a list, checked for the field that makes a record.
+    pub fn rows<T>(&mut self, file: &SourceFile, key: &str, date: fn(&T) -> Option<Timestamp>) -> Vec<T>
+    where
+        Maybe<Vec<T>>: DeserializeOwned,
+    {
+        let rows = self.parse::<Maybe<Vec<T>>>(file).and_then(Maybe::into_option).unwrap_or_default();
+        self.dated(file, "", key, &rows, date);
+        rows
+    }
+
+    pub fn dated<T>(&mut self, file: &SourceFile, list: &str, key: &str, rows: &[T], date: fn(&T) -> Option<Timestamp>) {
+        for (index, row) in rows.iter().enumerate() {
+            if date(row).is_none() {
+                self.add(&file.path, format!("{list}[{index}]"), format!("{key} is missing"));
+            }
+        }
+    }
+}

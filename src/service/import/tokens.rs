@@ -1,0 +1,158 @@
+//! The files of a data folder that tell of all tokens: the list, prices, and what is not known.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{ImportRun, ImportedToken};
+use crate::{
+    ServiceError,
+    data_folder::{SourceFile, TOKENS},
+    query::MAX_SLUG,
+    refusal::redact,
+};
+use model::{
+    supply::Endpoint,
+    wire::{Maybe, TokenItem},
+};
+use store::facts::RATE_CHANGES;
+
+/// Fields of `tokens.json` that tell of the folder, not of the token: the token list has none of them.
+const FOLDER_FIELDS: [&str; 10] = [
+    "tokenId",
+    "maxSupplySource",
+    "chainToken",
+    "coverage",
+    "untrackedAllocations",
+    "events",
+    "firstUnlock",
+    "lastUnlock",
+    "resources",
+    "sources",
+];
+
+/// `prices.json`: what a token's values were made with.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PriceRow {
+    token_id: String,
+    reference_price: Option<f64>,
+    market_cap: Option<f64>,
+}
+
+/// What a folder does not know.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DataGap {
+    /// Of which token; of none where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<String>,
+    /// Words of endpoints that nobody asked, and `rate_changes`.
+    pub missing: Vec<String>,
+}
+
+impl ImportRun<'_> {
+    pub(super) fn token_list(&mut self, file: &SourceFile) {
+        let Some(items) = self.problems.parse::<Maybe<Vec<TokenItem>>>(file) else {
+            return;
+        };
+        for (index, mut item) in items.into_option().unwrap_or_default().into_iter().enumerate() {
+            let record = format!("[{index}]");
+            // The folder's key is `tokenId`, as everywhere but in the token list; a saved token list is understood as well.
+            let id =
+                item.id.as_str().or_else(|| item.extra.get("tokenId").and_then(Value::as_str)).unwrap_or_default().to_owned();
+            if id.is_empty() || id.chars().count() > MAX_SLUG || id.contains('/') || id.chars().any(char::is_control) {
+                self.problems.add(
+                    &file.path,
+                    record,
+                    format!("tokenId must be a slug of 1 to {MAX_SLUG} characters without a slash"),
+                );
+                continue;
+            }
+            let mut content = Xxh3::new();
+            // Writing a record that was read from JSON cannot fail; were it to, the hash would only be less telling.
+            content.update(serde_json::to_string(&item).unwrap_or_default().as_bytes());
+            for field in FOLDER_FIELDS {
+                item.extra.remove(field);
+            }
+            if item.website_url.is_absent() {
+                item.website_url = Maybe::Null;
+            }
+            let updated = item.last_updated_date.copied();
+            item.id = id.clone().into();
+            for amount in [
+                &mut item.circulating_supply,
+                &mut item.market_cap,
+                &mut item.max_supply,
+                &mut item.total_locked_amount,
+                &mut item.tbd_locked_amount,
+                &mut item.unlocked_amount,
+                &mut item.untracked_amount,
+            ] {
+                if amount.is_absent() {
+                    *amount = Maybe::Null;
+                }
+            }
+            // What a saved list says stands until a file says more.
+            for flag in [
+                &mut item.has_standard_allocation,
+                &mut item.has_fundraising,
+                &mut item.has_burn,
+                &mut item.has_buyback,
+                &mut item.has_committed_claim,
+            ] {
+                if flag.get().is_none() {
+                    *flag = false.into();
+                }
+            }
+            let gathered = ImportedToken { item, content, updated, latest_round: None };
+            if self.tokens.insert(id.clone(), gathered).is_some() {
+                self.problems.add(&file.path, record, format!("token \"{id}\" is there twice"));
+            }
+        }
+    }
+
+    pub(super) fn prices(&mut self, file: &SourceFile) {
+        let Some(prices) = self.problems.parse::<Vec<PriceRow>>(file) else {
+            return;
+        };
+        for (index, price) in prices.into_iter().enumerate() {
+            let Some(token) = self.tokens.get_mut(&price.token_id) else {
+                self.problems.add(&file.path, format!("[{index}]"), format!("token \"{}\" is not in {TOKENS}", price.token_id));
+                continue;
+            };
+            token.content.update(format!("{:?} {:?}", price.reference_price, price.market_cap).as_bytes());
+            token.item.market_cap = Maybe::or_null(price.market_cap);
+            token.item.circulating_supply = Maybe::or_null(match (price.market_cap, price.reference_price) {
+                (Some(cap), Some(price)) if price > 0.0 => Some(cap / price),
+                _ => None,
+            });
+        }
+    }
+
+    pub(super) fn gaps(&mut self, file: &SourceFile) -> Result<(), ServiceError> {
+        let gaps = self.problems.parse::<Vec<DataGap>>(file).unwrap_or_default();
+        for (index, gap) in gaps.iter().enumerate() {
+            let record = format!("[{index}]");
+            let owner = gap.token_id.as_deref().unwrap_or_default();
+            match (self.tokens.get_mut(owner), &gap.token_id) {
+                (Some(token), _) => token.content.update(gap.missing.join(" ").as_bytes()),
+                (None, Some(_)) => {
+                    self.problems.add(&file.path, record, format!("token \"{}\" is not in {TOKENS}", redact(owner)));
+                    continue;
+                }
+                (None, None) => {}
+            }
+            for what in &gap.missing {
+                if what == RATE_CHANGES || Endpoint::parse(what).is_some() {
+                    self.draft.put_gap(owner, what)?;
+                } else {
+                    let known = Endpoint::ALL.map(Endpoint::as_str).join(", ");
+                    let problem = format!("missing has \"{}\": there are {known}, {RATE_CHANGES}", redact(what));
+                    self.problems.add(&file.path, record.clone(), problem);
+                }
+            }
+        }
+        Ok(())
+    }
+}

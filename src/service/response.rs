@@ -1,0 +1,124 @@
+//! A response around a payload: metadata before it, tags and ages in its headers, and a body whose parts are shared.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use axum::{
+    body::{Bytes, HttpBody},
+    http::{HeaderMap, HeaderValue, header},
+    response::Response,
+};
+use http_body::{Frame, SizeHint};
+
+use crate::{answer::AnswerBody, service::whole_seconds};
+use model::{
+    supply::Timestamp,
+    wire::{Credit, Metadata},
+};
+use store::catalog::KeyUsage;
+
+/// What is around a payload.
+#[derive(Clone, Copy, Debug)]
+pub enum MetadataShape {
+    /// `metadata` with all that is known.
+    Full,
+    /// `metadata` with `queryDate` alone.
+    DateOnly,
+}
+
+impl MetadataShape {
+    /// The body up to the payload.
+    pub fn opening(self, answer: &AnswerBody, usage: Option<KeyUsage>, now: Timestamp) -> Vec<u8> {
+        // Where somebody else told it, the time is when they were asked.
+        let told_at = answer.read_at.unwrap_or(now);
+        let mut metadata = Metadata { query_date: whole_seconds(told_at).into(), ..Default::default() };
+        if matches!(self, MetadataShape::Full) {
+            let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX).into();
+            if let Some(usage) = usage {
+                metadata.credit = Credit {
+                    used: number(usage.used),
+                    limit: number(usage.limit),
+                    reset_at: usage.reset_at.into(),
+                    ..Default::default()
+                }
+                .into();
+            }
+            if let Some(paging) = answer.paging {
+                metadata.page = number(paging.page);
+                metadata.page_size = number(paging.page_size);
+                metadata.total_pages = number(paging.total_pages);
+                metadata.total = number(paging.total);
+            }
+        }
+        let mut head = b"{\"metadata\":".to_vec();
+        if serde_json::to_writer(&mut head, &metadata).is_err() {
+            head = b"{\"metadata\":{}".to_vec();
+        }
+        head
+    }
+}
+
+/// The headers that both an answer and its 304 have.
+pub fn mark(response: &mut Response, tag: &str, answer: &AnswerBody, now: Timestamp) {
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if let Some(read_at) = answer.read_at {
+        headers.insert(header::AGE, HeaderValue::from((now - read_at).num_seconds().max(0)));
+    }
+}
+
+/// Tags of one `If-None-Match` that are looked at.
+const MAX_TAGS: usize = 32;
+
+/// Whether the request names the tag of an answer that it has. Tags are compared weakly, as RFC 9110 has it for `If-None-Match`.
+pub fn holds(headers: &HeaderMap, tag: &str) -> bool {
+    headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .take(MAX_TAGS)
+        .map(str::trim)
+        .any(|given| given == "*" || given.strip_prefix("W/").unwrap_or(given).trim_matches('"') == tag)
+}
+
+/// A body of parts that are shared, not copied.
+pub struct ResponseParts {
+    parts: [Bytes; 3],
+    next: usize,
+}
+
+impl ResponseParts {
+    pub fn of(parts: [Bytes; 3]) -> Self {
+        Self { parts, next: 0 }
+    }
+
+    fn left(&self) -> &[Bytes] {
+        self.parts.get(self.next..).unwrap_or_default()
+    }
+}
+
+impl HttpBody for ResponseParts {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let next = self.left().iter().position(|part| !part.is_empty()).map(|skipped| self.next + skipped);
+        let part = next.and_then(|next| self.parts.get_mut(next)).map(std::mem::take);
+        self.next = next.map_or(usize::MAX, |next| next + 1);
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left().iter().all(Bytes::is_empty)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left().iter().map(|part| u64::try_from(part.len()).unwrap_or(u64::MAX)).sum())
+    }
+}

@@ -1,0 +1,221 @@
+//! What can be asked: the table of paths, each with its subject, its version and the parameters that it takes.
+
+/// Every path of the base address. A literal segment wins over `{id}`, so `upcoming` is never taken for a token.
+pub const ROUTES: &[ApiRoute] = &[
+    route("/v1/token/list", DataSubject::TokenList, 1, NONE),
+    route("/v2/token/list", DataSubject::TokenList, 2, NONE),
+    route("/v3/token/list", DataSubject::TokenList, 3, NONE),
+    route("/v4/token/list", DataSubject::TokenList, 4, NONE),
+    route("/v5/token/list", DataSubject::TokenList, 5, &[("tokenId", QueryField::TokenIds)]),
+    route("/v1/unlock/events/upcoming", DataSubject::Upcoming, 1, UPCOMING_V1),
+    route("/v5/unlock/events/upcoming", DataSubject::Upcoming, 5, UPCOMING_V5),
+    route("/v1/unlock/events", DataSubject::UnlockEvents, 1, TOKEN_DATES),
+    route("/v2/unlock/events", DataSubject::UnlockEvents, 2, TOKEN_DATES),
+    route("/v3/unlock/events", DataSubject::UnlockEvents, 3, TOKEN_DATES),
+    route("/v4/unlock/events", DataSubject::UnlockEvents, 4, TOKEN_DATES),
+    route("/v5/unlock/events/{id}", DataSubject::UnlockEvents, 5, PAGED),
+    route("/v1/daily-emission", DataSubject::DailyEmission, 1, TOKEN_DATES),
+    route("/v2/daily-emission", DataSubject::DailyEmission, 2, TOKEN_DATES),
+    route("/v5/daily-emission/{id}", DataSubject::DailyEmission, 5, PAGED),
+    route("/v1/allocations", DataSubject::Allocations, 1, TOKEN),
+    route("/v2/allocations", DataSubject::Allocations, 2, TOKEN),
+    route("/v5/allocations/{id}", DataSubject::Allocations, 5, NONE),
+    route("/v1/burn/{id}", DataSubject::Burn, 1, DATES),
+    route("/v5/burn/{id}", DataSubject::Burn, 5, DATES),
+    route("/v1/buyback/{id}", DataSubject::Buyback, 1, DATES),
+    route("/v5/buyback/{id}", DataSubject::Buyback, 5, DATES),
+    route("/v1/fundraising/investors/list", DataSubject::Investors, 1, NONE),
+    route("/v5/fundraising/investors/list", DataSubject::Investors, 5, INVESTORS_V5),
+    route("/v1/fundraising/investors/{id}", DataSubject::Investor, 1, INVESTOR),
+    route("/v5/fundraising/investors/{id}", DataSubject::Investor, 5, INVESTOR),
+    route("/v1/fundraising/token/{id}", DataSubject::TokenFunding, 1, FUNDING),
+    route("/v5/fundraising/token/{id}", DataSubject::TokenFunding, 5, FUNDING),
+];
+
+/// What the older base address has beside them.
+pub const LEGACY_ROUTES: &[ApiRoute] = &[
+    route("/v1/emission", DataSubject::WeeklyEmission, 1, TOKEN_DATES),
+    route("/v2/emission", DataSubject::WeeklyEmission, 2, TOKEN_DATES),
+    route("/v3/emission", DataSubject::WeeklyEmission, 3, TOKEN_DATES),
+];
+
+/// What a path is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DataSubject {
+    /// Tokens with their flags.
+    TokenList,
+    /// The next event of each token.
+    Upcoming,
+    /// A token's schedule.
+    UnlockEvents,
+    /// Day by day.
+    DailyEmission,
+    /// Week by week; only on the older base address.
+    WeeklyEmission,
+    /// Allocation table.
+    Allocations,
+    /// Burns.
+    Burn,
+    /// Buybacks.
+    Buyback,
+    /// Investors.
+    Investors,
+    /// One investor with its rounds.
+    Investor,
+    /// Rounds of one token.
+    TokenFunding,
+}
+
+/// A parameter of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryField {
+    TokenId,
+    TokenIds,
+    Start,
+    End,
+    Page,
+    PageSize,
+    Standards,
+    MinMarketCap,
+    MinReleased,
+    MinAmount,
+    MinValueToCap,
+    LeadOnly,
+    MinRaised,
+    MaxRaised,
+}
+
+/// What a parameter holds, for the description of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParameterKind {
+    /// An id.
+    Slug,
+    /// Several, with commas between them.
+    Slugs,
+    /// A date, the first that counts.
+    FirstDay,
+    /// A date, the last that counts.
+    LastDay,
+    /// A whole number from 1.
+    Page,
+    /// A whole number from 1.
+    PageSize,
+    /// Words for categories, with commas between them.
+    Standards,
+    /// Any number.
+    Number,
+    /// `true` or `false`.
+    Truth,
+}
+
+impl QueryField {
+    fn kind(self) -> ParameterKind {
+        match self {
+            QueryField::TokenId => ParameterKind::Slug,
+            QueryField::TokenIds => ParameterKind::Slugs,
+            QueryField::Start => ParameterKind::FirstDay,
+            QueryField::End => ParameterKind::LastDay,
+            QueryField::Page => ParameterKind::Page,
+            QueryField::PageSize => ParameterKind::PageSize,
+            QueryField::Standards => ParameterKind::Standards,
+            QueryField::LeadOnly => ParameterKind::Truth,
+            QueryField::MinMarketCap
+            | QueryField::MinReleased
+            | QueryField::MinAmount
+            | QueryField::MinValueToCap
+            | QueryField::MinRaised
+            | QueryField::MaxRaised => ParameterKind::Number,
+        }
+    }
+}
+
+type Parameters = &'static [(&'static str, QueryField)];
+
+/// A path with its version and the parameters that it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct ApiRoute {
+    /// As axum reads it: `{id}` stands for a slug.
+    pub path: &'static str,
+    /// What it answers.
+    pub subject: DataSubject,
+    /// In which version.
+    pub version: u8,
+    pub params: Parameters,
+}
+
+impl ApiRoute {
+    /// The parameters of the query, with what each holds and whether it must be there.
+    pub fn parameters(&self) -> impl Iterator<Item = (&'static str, ParameterKind, bool)> {
+        self.params.iter().map(|(name, field)| (*name, field.kind(), *field == QueryField::TokenId))
+    }
+
+    /// Whether its answers have pages.
+    #[must_use]
+    pub fn is_paged(&self) -> bool {
+        self.params.iter().any(|(_, field)| *field == QueryField::Page)
+    }
+}
+
+const fn route(path: &'static str, subject: DataSubject, version: u8, params: Parameters) -> ApiRoute {
+    ApiRoute { path, subject, version, params }
+}
+
+const NONE: Parameters = &[];
+
+const DATES: Parameters = &[("start", QueryField::Start), ("end", QueryField::End)];
+
+const TOKEN: Parameters = &[("tokenId", QueryField::TokenId)];
+
+const TOKEN_DATES: Parameters = &[("tokenId", QueryField::TokenId), ("start", QueryField::Start), ("end", QueryField::End)];
+
+const PAGED: Parameters = &[
+    ("start", QueryField::Start),
+    ("end", QueryField::End),
+    ("standardAllocation", QueryField::Standards),
+    ("page", QueryField::Page),
+    ("pageSize", QueryField::PageSize),
+];
+
+const UPCOMING_V1: Parameters = &[
+    ("minUnlockDate", QueryField::Start),
+    ("maxUnlockDate", QueryField::End),
+    ("minMarketCap", QueryField::MinMarketCap),
+    ("minReleasedPercentage", QueryField::MinReleased),
+    ("minTotalUnlockAmount", QueryField::MinAmount),
+    ("minValueToMarketCap", QueryField::MinValueToCap),
+    ("standardAllocation", QueryField::Standards),
+];
+
+const UPCOMING_V5: Parameters = &[
+    ("start", QueryField::Start),
+    ("end", QueryField::End),
+    ("minMarketCap", QueryField::MinMarketCap),
+    ("minReleasedPercentage", QueryField::MinReleased),
+    ("minTotalUnlockAmount", QueryField::MinAmount),
+    ("minValueToMarketCap", QueryField::MinValueToCap),
+    ("standardAllocation", QueryField::Standards),
+    ("page", QueryField::Page),
+    ("pageSize", QueryField::PageSize),
+];
+
+const INVESTORS_V5: Parameters = &[
+    ("startLatestFundingDate", QueryField::Start),
+    ("endLatestFundingDate", QueryField::End),
+    ("page", QueryField::Page),
+    ("pageSize", QueryField::PageSize),
+];
+
+const INVESTOR: Parameters = &[
+    ("isLeadInvestor", QueryField::LeadOnly),
+    ("fundingDateMin", QueryField::Start),
+    ("fundingDateMax", QueryField::End),
+    ("raisedAmountMin", QueryField::MinRaised),
+    ("raisedAmountMax", QueryField::MaxRaised),
+];
+
+const FUNDING: Parameters = &[
+    ("fundingDateMin", QueryField::Start),
+    ("fundingDateMax", QueryField::End),
+    ("raisedAmountMin", QueryField::MinRaised),
+    ("raisedAmountMax", QueryField::MaxRaised),
+];

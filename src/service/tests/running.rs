@@ -1,0 +1,83 @@
+//! Addresses, connections, and the database of another process.
+
+use super::*;
+
+// -- running it --
+
+#[tokio::test]
+async fn both_addresses_are_bound_told_and_stopped_together() {
+    let service = small(options());
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let (told, bound) = oneshot::channel();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(async move {
+        listen(&service, any, Some(any), |bound| told.send(bound).unwrap(), async move { drop(stopped.await) }).await
+    });
+    let bound: BoundAddresses = bound.await.unwrap();
+    for (address, weekly) in [(bound.address, 404), (bound.legacy.unwrap(), 200)] {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let answered = reqwest::get(format!("http://{address}/v2/emission?tokenId=alpha")).await.unwrap();
+        assert_eq!(answered.status().as_u16(), weekly);
+    }
+    stop.send(()).unwrap();
+    tokio::time::timeout(Duration::from_secs(10), serving).await.expect("both stop").unwrap().unwrap();
+    let taken = std::net::TcpListener::bind(any).unwrap();
+    let error = listen(&small(options()), taken.local_addr().unwrap(), None, |_| {}, async {}).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot listen on {}", taken.local_addr().unwrap()));
+}
+
+#[tokio::test]
+async fn what_another_process_imports_is_served_within_moments() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.db");
+    let served = Service::open(&path, options()).unwrap();
+    let server = Server::start(served.router()).await;
+    assert_eq!(server.data("/v5/token/list").await, Value::Array(vec![]));
+    let other = Service::open(&path, options()).unwrap();
+    other.import(files(FILES), |_| {}).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while server.data("/v5/token/list").await.as_array().unwrap().is_empty() {
+        assert!(Instant::now() < deadline, "the import is never seen");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    other.add_key("desk", 5).unwrap();
+    while server.ask("/v5/token/list").await.0 != 401 {
+        assert!(Instant::now() < deadline, "the key is never asked for");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_half_sent_request_does_not_hold_a_stop() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let router = small(options()).router();
+    let limits = ConnectionLimits { stop_grace: Duration::from_millis(100), ..ConnectionLimits::default() };
+    let server = tokio::spawn(serve_within(limits, listener, router, async move { drop(stopped.await) }));
+    let mut half = tokio::net::TcpStream::connect(address).await.unwrap();
+    half.write_all(b"GET /v5/burn/alpha HT").await.unwrap();
+    stop.send(()).unwrap();
+    tokio::time::timeout(Duration::from_secs(10), server).await.expect("it stops").unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_silent_connection_ends_and_makes_room_for_the_next() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let limits = ConnectionLimits { connections: 1, max_silence: Duration::from_millis(200), stop_grace: Duration::ZERO };
+    let router = small(options()).router();
+    tokio::spawn(serve_within(limits, listener, router, std::future::pending()));
+    let mut silent = tokio::net::TcpStream::connect(address).await.unwrap();
+    silent.write_all(b"GET /v5/burn/alpha HT").await.unwrap();
+    // The one place is taken; this answer comes once the silent connection was ended.
+    let mut next = tokio::net::TcpStream::connect(address).await.unwrap();
+    next.write_all(b"GET /v5/burn/alpha HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    let read = tokio::time::timeout(Duration::from_secs(10), next.read_to_string(&mut answer)).await;
+    assert!(read.is_ok() && answer.starts_with("HTTP/1.1 200"), "{read:?} {answer}");
+    let mut rest = Vec::new();
+    // Closed, with or without a last word.
+    let ended = tokio::time::timeout(Duration::from_secs(10), silent.read_to_end(&mut rest)).await;
+    assert!(ended.is_ok(), "the silent connection is closed");
+}

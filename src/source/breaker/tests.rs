@@ -1,0 +1,128 @@
+use super::*;
+use model::wire::parse_timestamp;
+
+fn start() -> Timestamp {
+    parse_timestamp("2026-03-09T00:00:00Z").expect("a timestamp")
+}
+
+fn after(seconds: i64) -> Timestamp {
+    start() + TimeDelta::seconds(seconds)
+}
+
+fn breaker() -> Arc<Breaker> {
+    Arc::new(Breaker::new(Tuning::default()))
+}
+
+fn down() -> SourceHealth {
+    SourceHealth::Down(FailureKind::Unreachable, "connection refused".into())
+}
+
+fn meet(breaker: &Arc<Breaker>, seconds: i64, health: SourceHealth) {
+    let permit = breaker.admit("GET /x", None, after(seconds)).expect("leave to ask");
+    breaker.conclude(permit, health, None, after(seconds));
+}
+
+fn refused(breaker: &Arc<Breaker>, seconds: i64) -> Option<FailureKind> {
+    breaker.admit("GET /x", None, after(seconds)).err().map(|failure| failure.kind)
+}
+
+#[test]
+fn five_failures_in_a_row_open_the_breaker_and_one_probe_closes_it() {
+    let breaker = breaker();
+    for _ in 0..4 {
+        meet(&breaker, 0, down());
+    }
+    meet(&breaker, 0, SourceHealth::Answered);
+    for _ in 0..4 {
+        meet(&breaker, 0, down());
+    }
+    assert!(breaker.state().is_closed(), "an answer in between begins anew");
+    meet(&breaker, 0, down());
+    assert_eq!(refused(&breaker, 29), Some(FailureKind::Suspended));
+    let probe = breaker.admit("GET /x", None, after(30)).expect("a probe");
+    assert_eq!(refused(&breaker, 30), Some(FailureKind::Suspended), "one probe at a time");
+    breaker.conclude(probe, SourceHealth::Answered, None, after(31));
+    assert_eq!(breaker.state(), BreakerState::Closed { failures: 0 });
+}
+
+#[test]
+fn each_failed_probe_doubles_the_wait_up_to_ten_minutes() {
+    let breaker = breaker();
+    for _ in 0..5 {
+        meet(&breaker, 0, down());
+    }
+    let mut at = 0;
+    for wait in [30, 60, 120, 240, 480, 600, 600] {
+        assert_eq!(refused(&breaker, at + wait - 1), Some(FailureKind::Suspended));
+        at += wait;
+        meet(&breaker, at, down());
+    }
+}
+
+#[test]
+fn a_probe_that_was_given_up_leaves_its_place_to_the_next() {
+    let breaker = breaker();
+    for _ in 0..5 {
+        meet(&breaker, 0, down());
+    }
+    drop(breaker.admit("GET /x", None, after(30)).expect("a probe"));
+    assert!(breaker.admit("GET /x", None, after(30)).is_ok());
+}
+
+#[test]
+fn a_refused_key_is_not_asked_again_for_five_minutes_then_ever_longer() {
+    let breaker = breaker();
+    meet(&breaker, 0, SourceHealth::KeyRefused("401".into()));
+    assert_eq!(refused(&breaker, 299), Some(FailureKind::Unauthorized));
+    meet(&breaker, 300, SourceHealth::KeyRefused("401".into()));
+    assert_eq!(refused(&breaker, 899), Some(FailureKind::Unauthorized));
+    meet(&breaker, 900, SourceHealth::Answered);
+    assert!(breaker.state().is_closed());
+}
+
+#[test]
+fn a_new_key_is_tried_at_once() {
+    let breaker = breaker();
+    meet(&breaker, 0, SourceHealth::KeyRefused("401".into()));
+    let key = SecretText::from("new".to_owned());
+    assert!(breaker.admit("GET /x", Some(&key), after(1)).is_ok());
+    assert!(breaker.state().is_closed());
+}
+
+#[test]
+fn a_new_key_does_not_close_the_breaker() {
+    let breaker = breaker();
+    for _ in 0..5 {
+        meet(&breaker, 0, down());
+    }
+    let key = SecretText::from("new".to_owned());
+    assert!(breaker.admit("GET /x", Some(&key), after(1)).is_err());
+}
+
+#[test]
+fn spent_credits_name_their_reset_and_are_looked_at_once_an_hour() {
+    let breaker = breaker();
+    let reset = after(86_400);
+    meet(&breaker, 0, SourceHealth::QuotaSpent(reset, "spent".into()));
+    let failure = breaker.admit("GET /x", None, after(3_599)).expect_err("open");
+    assert_eq!((failure.kind, failure.retry_at), (FailureKind::QuotaExhausted, Some(reset)));
+    assert!(breaker.admit("GET /x", None, after(3_600)).is_ok());
+}
+
+#[test]
+fn a_success_that_began_earlier_does_not_lift_a_rate_limit() {
+    let breaker = breaker();
+    let early = breaker.admit("GET /x", None, after(0)).expect("leave");
+    meet(&breaker, 0, SourceHealth::RateLimited(Some(after(60)), "429".into()));
+    assert!(breaker.check(&early, "GET /x").is_err(), "what is under way stops too");
+    breaker.conclude(early, SourceHealth::Answered, None, after(1));
+    assert_eq!(refused(&breaker, 59), Some(FailureKind::RateLimited));
+    assert_eq!(refused(&breaker, 60), None);
+}
+
+#[test]
+fn a_clock_set_back_does_not_keep_it_open() {
+    let breaker = breaker();
+    meet(&breaker, 0, SourceHealth::KeyRefused("401".into()));
+    assert!(breaker.admit("GET /x", None, after(-86_400)).is_ok());
+}

@@ -1,0 +1,239 @@
+//! The client: asks one thing to its end, within bounds of time, size, rate and credits, and always answers.
+//!
+//! The path of a fetch: a permit of the [breaker](super::breaker) → for each version to try, a [walk](super::page_walk) over the
+//! pages → for each page, a turn of the [rate limiter](super::rate_limiter), one request, its [envelope](super::envelope), retries →
+//! the hash, and [reading](super::parse) where it differs → what the fetch says of the source, for the breaker. The key goes out in
+//! one header, to the configured servers only.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
+
+use super::{
+    BreakerState, ClientError, Tuning,
+    base_server::{BaseServer, install_crypto_provider},
+    breaker::{Breaker, SourceHealth, same_key},
+    fetch::FetchContext,
+    rate_limiter::RateLimiter,
+    redact,
+    route::EndpointRoute,
+};
+use model::poll::{FailureKind, FetchedAnswer, PollFailure, PollOutcome, PollRequest};
+use model::{
+    clock::Clock,
+    config::{EndpointVersion, SecretText, SourceSettings},
+    supply::{ContentHash, Timestamp},
+    text::error_chain,
+    wire::Credit,
+};
+
+/// How long a whole fetch may take, waiting for turns included.
+const FETCH_LIMIT: Duration = Duration::from_secs(3_600);
+
+/// The client of the API. Clones share connections, rate limiter, breaker and what was learnt of the source.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<ClientInner>,
+}
+
+pub(super) struct ClientInner {
+    pub current: BaseServer,
+    pub legacy: BaseServer,
+    pub source: SourceSettings,
+    pub clock: Clock,
+    pub tuning: Tuning,
+    pub breaker: Arc<Breaker>,
+    pub rate_limiter: RateLimiter,
+    pub fetches: Semaphore,
+    pub learnt: Mutex<LearntOfSource>,
+}
+
+/// What the answers so far have taught.
+#[derive(Default)]
+pub(super) struct LearntOfSource {
+    /// Which version answered last, and since when that is known, for each route.
+    pub versions: [Option<(u8, Timestamp)>; EndpointRoute::COUNT],
+    /// Quota as last reported.
+    pub credit: Option<Credit>,
+    /// When the key was last accepted.
+    pub accepted_at: Option<Timestamp>,
+    /// The key as last read, and when.
+    pub key: Option<(Instant, Option<SecretText>)>,
+}
+
+/// What a fetch has cost and learnt so far.
+#[derive(Default)]
+pub(super) struct FetchCost {
+    pub credits: u32,
+    pub requests: u32,
+    pub credit: Option<Credit>,
+    pub bytes: u64,
+    pub status: Option<u16>,
+    pub version: Option<u8>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("host", &self.inner.current.base.host_str()).field("breaker", &self.breaker()).finish()
+    }
+}
+
+impl Client {
+    /// A client for `[source]`. `clock` tells when waits that the source asks for are over.
+    ///
+    /// # Errors
+    /// Where an address is not https, a version does not exist, or certificates cannot be read.
+    pub fn new(source: &SourceSettings, clock: Clock) -> Result<Self, ClientError> {
+        Self::with_tuning(source, clock, Tuning::default())
+    }
+
+    /// As [`Client::new`], with waits and counts of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    #[doc(hidden)]
+    pub fn with_tuning(source: &SourceSettings, clock: Clock, tuning: Tuning) -> Result<Self, ClientError> {
+        install_crypto_provider();
+        for route in EndpointRoute::ALL {
+            let (key, version) = route.configured(source);
+            if let EndpointVersion::V(number) = version
+                && !route.versions().contains(&number)
+            {
+                let known = route.versions().iter().rev().map(|known| format!("\"v{known}\"")).collect::<Vec<_>>().join(", ");
+                return Err(ClientError::Version { key, version, known });
+            }
+        }
+        let inner = ClientInner {
+            current: BaseServer::new("base_url", &source.base_url, source)?,
+            legacy: BaseServer::new("legacy_base_url", &source.legacy_base_url, source)?,
+            source: source.clone(),
+            clock,
+            tuning,
+            breaker: Arc::new(Breaker::new(tuning)),
+            rate_limiter: RateLimiter::new(source.requests_per_minute, tuning.minute),
+            fetches: Semaphore::new(usize::try_from(source.concurrency).unwrap_or(1).clamp(1, Semaphore::MAX_PERMITS)),
+            learnt: Mutex::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Asks one thing to its end: all pages, retries and versions. It always answers, and never half.
+    ///
+    /// `known` is the hash of the last answer of this feed, `credits_left` the most credits that this fetch may spend. `took`
+    /// does not count the wait for other fetches to finish.
+    pub async fn fetch(&self, request: &PollRequest, known: Option<ContentHash>, credits_left: Option<u32>) -> FetchedAnswer {
+        let inner = &*self.inner;
+        // The semaphore is never closed; were it, fetching without it would still be right.
+        let _permit = inner.fetches.acquire().await.ok();
+        let began = Instant::now();
+        let mut cost = FetchCost::default();
+        let outcome = match timeout(FETCH_LIMIT, inner.fetch(request, known, credits_left, &mut cost)).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let message = format!("{}: not answered to its end within {} min", name_of(request), FETCH_LIMIT.as_secs() / 60);
+                PollOutcome::Failed(PollFailure { kind: FailureKind::Timeout, message, retry_at: None })
+            }
+        };
+        FetchedAnswer {
+            request: request.clone(),
+            outcome,
+            credits: cost.credits,
+            requests: cost.requests,
+            credit: cost.credit,
+            bytes: cost.bytes,
+            took: began.elapsed(),
+            status: cost.status,
+            version: cost.version,
+        }
+    }
+
+    /// How the client stands to the source, for status and metrics.
+    #[must_use]
+    pub fn breaker(&self) -> BreakerState {
+        self.inner.breaker.state()
+    }
+}
+
+/// What is asked, before its version is known.
+fn name_of(request: &PollRequest) -> String {
+    match request {
+        PollRequest::Token { endpoint, token, .. } => format!("{endpoint} of {}", redact::excerpt(token.as_str())),
+        PollRequest::Investor { id } => format!("investor {}", redact::excerpt(id)),
+        PollRequest::TokenList | PollRequest::Upcoming { .. } | PollRequest::Investors => request.endpoint().to_string(),
+    }
+}
+
+impl ClientInner {
+    pub(super) fn learnt(&self) -> MutexGuard<'_, LearntOfSource> {
+        self.learnt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn fetch(
+        &self,
+        request: &PollRequest,
+        known: Option<ContentHash>,
+        credits_left: Option<u32>,
+        cost: &mut FetchCost,
+    ) -> PollOutcome {
+        let name = name_of(request);
+        let failed = |kind, message: String, retry_at| {
+            PollOutcome::Failed(PollFailure { kind, message: redact::message(&message), retry_at })
+        };
+        let route = match EndpointRoute::of(request) {
+            Ok(route) => route,
+            Err(problem) => return failed(FailureKind::NotFound, format!("{name} was not asked for: {problem}"), None),
+        };
+        if credits_left == Some(0) {
+            let resets = self.learnt().credit.as_ref().and_then(|credit| credit.reset_at.copied());
+            return failed(FailureKind::QuotaExhausted, format!("{name} was not asked for: no credits are left for it"), resets);
+        }
+        let key = match self.key().await {
+            Ok(key) => key,
+            Err(problem) => {
+                return failed(FailureKind::Unauthorized, format!("{name} was not asked for: {problem}"), None);
+            }
+        };
+        let permit = match self.breaker.admit(&name, key.as_ref(), self.clock.now()) {
+            Ok(permit) => permit,
+            Err(failure) => return PollOutcome::Failed(failure),
+        };
+        let fetch = FetchContext { request, route, known, credits_left, key };
+        let (outcome, health) = match self.try_versions(&fetch, &permit, cost).await {
+            Ok(outcome) => (outcome, SourceHealth::Answered),
+            Err(failed) => (PollOutcome::Failed(failed.failure), failed.health),
+        };
+        self.breaker.conclude(permit, health, fetch.key.as_ref(), self.clock.now());
+        outcome
+    }
+
+    /// The key as it is now: read again after a few seconds, so that it can rotate.
+    async fn key(&self) -> Result<Option<SecretText>, String> {
+        if let Some((read_at, key)) = &self.learnt().key
+            && read_at.elapsed() < self.tuning.key_cache
+        {
+            return Ok(key.clone());
+        }
+        let secret = self.source.key();
+        let key = tokio::task::spawn_blocking(move || secret.resolve().map_err(|error| error_chain(&error)))
+            .await
+            .map_err(|_| "the key could not be read".to_owned())??
+            // An empty file is no key.
+            .filter(|key| !key.expose().trim().is_empty());
+        let mut learnt = self.learnt();
+        if let Some((_, before)) = &learnt.key
+            && !same_key(before.as_ref(), key.as_ref())
+        {
+            learnt.accepted_at = None;
+            learnt.credit = None;
+        }
+        learnt.key = Some((Instant::now(), key.clone()));
+        Ok(key)
+    }
+}

@@ -1,0 +1,171 @@
+//! A fetch, from its versions to its records: the version to ask, a walk over the pages, the credits it may cost, and reading.
+
+use chrono::TimeDelta;
+use tokio::time::sleep;
+
+use super::{
+    breaker::{BreakerPermit, SourceHealth},
+    client::{ClientInner, FetchCost},
+    envelope::AnswerPage,
+    failed_request::FailedRequest,
+    page_walk::{PageWalk, WalkStep},
+    parse, redact,
+    route::EndpointRoute,
+};
+use model::{
+    config::{EndpointVersion, SecretText},
+    poll::{FailureKind, PollOutcome, PollRequest},
+    supply::ContentHash,
+};
+
+/// Answers above this size are read on a thread of their own, bytes.
+const LARGE_ANSWER: usize = 256 * 1024;
+
+/// How long a version that answered is trusted before the newest is tried again.
+const VERSION_TRUST: TimeDelta = TimeDelta::days(1);
+
+/// A fetch under way.
+pub(super) struct FetchContext<'a> {
+    pub request: &'a PollRequest,
+    pub route: EndpointRoute,
+    pub known: Option<ContentHash>,
+    pub credits_left: Option<u32>,
+    pub key: Option<SecretText>,
+}
+
+impl ClientInner {
+    /// Asks in the version that is configured or known to answer; where none is known, in the newest and then in the next older
+    /// one.
+    ///
+    /// A 404 says either that the path is unknown or that the token is. Only a success in the older version tells: then that
+    /// version is settled on for a day. Where both say 404, it is the token, and nothing is settled.
+    pub(super) async fn try_versions(
+        &self,
+        fetch: &FetchContext<'_>,
+        permit: &BreakerPermit,
+        cost: &mut FetchCost,
+    ) -> Result<PollOutcome, FailedRequest> {
+        let route = fetch.route;
+        let (newest, next) = route.newest_and_next();
+        let now = self.clock.now();
+        let settled = self.learnt().versions.get(route as usize).copied().flatten().filter(|(_, since)| {
+            let age = now - *since;
+            age >= TimeDelta::zero() && age < VERSION_TRUST
+        });
+        let (first, second) = match (route.configured(&self.source).1, settled) {
+            (EndpointVersion::V(version), _) => (version, None),
+            (EndpointVersion::Auto, Some((version, _))) => (version, None),
+            (EndpointVersion::Auto, None) => (newest, Some(next)),
+        };
+        let mut answer = self.walk(fetch, first, permit, cost).await;
+        let mut version = first;
+        if let (Err(failed), Some(older)) = (&answer, second)
+            && failed.failure.kind == FailureKind::NotFound
+        {
+            let older_answer = self.walk(fetch, older, permit, cost).await;
+            match &older_answer {
+                // Both do not know it: what the newest said stands.
+                Err(failed) if failed.failure.kind == FailureKind::NotFound => {}
+                Ok(_) => {
+                    tracing::info!(
+                        endpoint = %fetch.request.endpoint(),
+                        version = older,
+                        "the source does not know v{newest}; using v{older} for a day"
+                    );
+                    answer = older_answer;
+                    version = older;
+                }
+                Err(_) => answer = older_answer,
+            }
+        }
+        if answer.is_ok() {
+            // An older version keeps its date, so that the newest is tried again a day after it was last missed.
+            let since = settled.filter(|(known, _)| *known == version && version != newest).map_or(now, |(_, since)| since);
+            if let Some(slot) = self.learnt().versions.get_mut(route as usize) {
+                *slot = Some((version, since));
+            }
+        }
+        answer
+    }
+
+    /// Walks over the pages, once more where they do not fit together, and reads them.
+    async fn walk(
+        &self,
+        fetch: &FetchContext<'_>,
+        version: u8,
+        permit: &BreakerPermit,
+        cost: &mut FetchCost,
+    ) -> Result<PollOutcome, FailedRequest> {
+        let target = fetch.route.target(fetch.request, version);
+        let what = format!("GET {}", target.display_path());
+        let asked_size = target.is_paged.then_some(self.source.page_size.max(1));
+        let mut problem = String::new();
+        for round in 0..=self.tuning.rewalks {
+            if round > 0 {
+                sleep(self.backoff(0)).await;
+            }
+            let mut walk = PageWalk::new(target.is_list, asked_size, self.source.max_body.0, fetch.known);
+            let mut number = 1;
+            let shifted = loop {
+                let pages_left = if number == 1 { 1 } else { walk.pages_left() };
+                self.check_credits(fetch, pages_left, &what, cost)?;
+                let name = if number == 1 { what.clone() } else { format!("{what} (page {number} of {})", walk.page_count()) };
+                let size = walk.page_size();
+                let page = self.page(fetch, &target, &name, number, size, permit, cost).await?;
+                cost.version = Some(version);
+                match walk.take(page) {
+                    WalkStep::Next(next) => number = next,
+                    WalkStep::Same => return Ok(PollOutcome::Unchanged),
+                    WalkStep::Whole => return self.read(fetch, walk, &what).await,
+                    WalkStep::Shifted(problem) => break problem,
+                    WalkStep::Hopeless(kind, problem) => {
+                        return Err(FailedRequest::of(kind, redact::message(&format!("{what}: {problem}"))));
+                    }
+                }
+            };
+            tracing::debug!(round, problem = %shifted, "{what}: the pages do not fit together");
+            problem = shifted;
+        }
+        let walks = self.tuning.rewalks + 1;
+        let message = format!("{what}: the pages did not fit together in {walks} walks: {problem}");
+        Err(FailedRequest::of(FailureKind::Incomplete, redact::message(&message)))
+    }
+
+    /// Stops before a page that would cost more than may be spent. All pages that are left count: half a walk is worth nothing.
+    fn check_credits(&self, fetch: &FetchContext<'_>, pages: u64, what: &str, cost: &FetchCost) -> Result<(), FailedRequest> {
+        let Some(most) = fetch.credits_left else { return Ok(()) };
+        if u64::from(cost.credits) + pages <= u64::from(most) {
+            return Ok(());
+        }
+        let spent = cost.credits;
+        let message = format!(
+            "{what}: {pages} pages are still to be read at one credit each, and {spent} of the {most} credits allowed are spent"
+        );
+        let retry_at = cost.credit.as_ref().and_then(|credit| credit.reset_at.copied());
+        let mut failed = FailedRequest::of(FailureKind::QuotaExhausted, redact::message(&message));
+        failed.failure.retry_at = retry_at;
+        failed.health = if spent > 0 { SourceHealth::Answered } else { SourceHealth::Unknown };
+        Err(failed)
+    }
+
+    /// Reads a whole answer.
+    async fn read(&self, fetch: &FetchContext<'_>, walk: PageWalk, what: &str) -> Result<PollOutcome, FailedRequest> {
+        let pages = walk.into_pages();
+        let size: usize = pages.pages.iter().map(AnswerPage::len).sum();
+        let answer = if size > LARGE_ANSWER {
+            let (request, route) = (fetch.request.clone(), fetch.route);
+            tokio::task::spawn_blocking(move || parse::answer(&request, route, &pages))
+                .await
+                .unwrap_or_else(|_| Err("reading it failed".to_owned()))
+        } else {
+            parse::answer(fetch.request, fetch.route, &pages)
+        };
+        match answer {
+            Ok(answer) => Ok(PollOutcome::Fresh(answer)),
+            Err(problem) => {
+                let message = redact::without_key(&format!("{what}: {problem}"), fetch.key.as_ref());
+                Err(FailedRequest::of(FailureKind::BadAnswer, redact::message(&message)))
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Where a request goes: path and parameters of each endpoint in each version. Pure.
+
+use chrono::{Datelike, Days, NaiveDate};
+
+use model::poll::PollRequest;
+use model::{
+    config::{EndpointVersion, SourceSettings},
+    supply::Endpoint,
+};
+
+/// Longest slug that is asked for, bytes.
+const MAX_SLUG: usize = 200;
+
+/// A path family with a sequence of versions of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndpointRoute {
+    TokenList,
+    Upcoming,
+    UnlockEvents,
+    Burn,
+    Buyback,
+    Allocations,
+    DailyEmission,
+    WeeklyEmission,
+    InvestorList,
+    InvestorDetail,
+}
+
+/// Which of the two base addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BaseAddress {
+    Current,
+    Legacy,
+}
+
+/// One request, spelled out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RequestTarget {
+    /// Which server.
+    pub base: BaseAddress,
+    /// Parts of the path, not yet escaped.
+    pub path: Vec<String>,
+    /// Parameters, not yet escaped.
+    pub query: Vec<(&'static str, String)>,
+    /// Whether it takes `page` and `pageSize`.
+    pub is_paged: bool,
+    /// Whether `data` is a list; else it is an object.
+    pub is_list: bool,
+}
+
+impl RequestTarget {
+    /// `/v5/burn/aptos`, for messages: without parameters.
+    pub fn display_path(&self) -> String {
+        self.path.iter().fold(String::new(), |path, part| path + "/" + &super::redact::printable(part))
+    }
+}
+
+impl EndpointRoute {
+    pub const COUNT: usize = 10;
+
+    /// Where a request belongs.
+    ///
+    /// # Errors
+    /// Where no such thing can be asked, with the reason.
+    pub fn of(request: &PollRequest) -> Result<Self, String> {
+        Ok(match request {
+            PollRequest::TokenList => EndpointRoute::TokenList,
+            PollRequest::Upcoming { .. } => EndpointRoute::Upcoming,
+            PollRequest::Investors => EndpointRoute::InvestorList,
+            PollRequest::Investor { id } => {
+                check_slug(id, &["list"])?;
+                EndpointRoute::InvestorDetail
+            }
+            PollRequest::Token { endpoint, token, .. } => {
+                let route = match endpoint {
+                    Endpoint::UnlockEvents => EndpointRoute::UnlockEvents,
+                    Endpoint::Burn => EndpointRoute::Burn,
+                    Endpoint::Buyback => EndpointRoute::Buyback,
+                    Endpoint::Allocations => EndpointRoute::Allocations,
+                    Endpoint::DailyEmission => EndpointRoute::DailyEmission,
+                    Endpoint::WeeklyEmission => EndpointRoute::WeeklyEmission,
+                    Endpoint::TokenList | Endpoint::Upcoming | Endpoint::Investors => {
+                        return Err(format!("{endpoint} is not asked for one token"));
+                    }
+                };
+                // The path of `upcoming` has the shape of a token's path.
+                check_slug(token.as_str(), if route == EndpointRoute::UnlockEvents { &["upcoming"] } else { &[] })?;
+                route
+            }
+        })
+    }
+
+    /// Versions that are known, newest first.
+    pub fn versions(self) -> &'static [u8] {
+        match self {
+            EndpointRoute::TokenList | EndpointRoute::UnlockEvents => &[5, 4, 3, 2, 1],
+            EndpointRoute::Upcoming
+            | EndpointRoute::Burn
+            | EndpointRoute::Buyback
+            | EndpointRoute::InvestorList
+            | EndpointRoute::InvestorDetail => &[5, 1],
+            EndpointRoute::Allocations | EndpointRoute::DailyEmission => &[5, 2, 1],
+            EndpointRoute::WeeklyEmission => &[3, 2, 1],
+        }
+    }
+
+    /// What `auto` tries: the newest, then the next older one.
+    pub fn newest_and_next(self) -> (u8, u8) {
+        match self {
+            EndpointRoute::TokenList | EndpointRoute::UnlockEvents => (5, 4),
+            EndpointRoute::Upcoming
+            | EndpointRoute::Burn
+            | EndpointRoute::Buyback
+            | EndpointRoute::InvestorList
+            | EndpointRoute::InvestorDetail => (5, 1),
+            EndpointRoute::Allocations | EndpointRoute::DailyEmission => (5, 2),
+            EndpointRoute::WeeklyEmission => (3, 2),
+        }
+    }
+
+    /// What the config asks for, with its key.
+    pub fn configured(self, source: &SourceSettings) -> (&'static str, EndpointVersion) {
+        match self {
+            EndpointRoute::TokenList => ("token_list", source.token_list),
+            EndpointRoute::Upcoming => ("upcoming", source.upcoming),
+            EndpointRoute::UnlockEvents => ("unlock_events", source.unlock_events),
+            EndpointRoute::Burn => ("burn", source.burn),
+            EndpointRoute::Buyback => ("buyback", source.buyback),
+            EndpointRoute::Allocations => ("allocations", source.allocations),
+            EndpointRoute::DailyEmission => ("daily_emission", source.daily_emission),
+            EndpointRoute::WeeklyEmission => ("weekly_emission", source.weekly_emission),
+            EndpointRoute::InvestorList | EndpointRoute::InvestorDetail => ("investors", source.investors),
+        }
+    }
+
+    /// All of them.
+    pub const ALL: [EndpointRoute; EndpointRoute::COUNT] = [
+        EndpointRoute::TokenList,
+        EndpointRoute::Upcoming,
+        EndpointRoute::UnlockEvents,
+        EndpointRoute::Burn,
+        EndpointRoute::Buyback,
+        EndpointRoute::Allocations,
+        EndpointRoute::DailyEmission,
+        EndpointRoute::WeeklyEmission,
+        EndpointRoute::InvestorList,
+        EndpointRoute::InvestorDetail,
+    ];
+
+    /// Spells a request out for one version. Wherever dates are taken, both are sent: the defaults of the versions differ.
+    pub fn target(self, request: &PollRequest, version: u8) -> RequestTarget {
+        let newest = version >= 5;
+        let mut path = vec![format!("v{version}")];
+        let mut query = Vec::new();
+        let words: &[&str] = match self {
+            EndpointRoute::TokenList => &["token", "list"],
+            EndpointRoute::Upcoming => &["unlock", "events", "upcoming"],
+            EndpointRoute::UnlockEvents => &["unlock", "events"],
+            EndpointRoute::Burn => &["burn"],
+            EndpointRoute::Buyback => &["buyback"],
+            EndpointRoute::Allocations => &["allocations"],
+            EndpointRoute::DailyEmission => &["daily-emission"],
+            EndpointRoute::WeeklyEmission => &["emission"],
+            EndpointRoute::InvestorList => &["fundraising", "investors", "list"],
+            EndpointRoute::InvestorDetail => &["fundraising", "investors"],
+        };
+        path.extend(words.iter().map(|word| (*word).to_owned()));
+        match request {
+            PollRequest::TokenList | PollRequest::Investors => {}
+            PollRequest::Investor { id } => path.push(id.clone()),
+            PollRequest::Upcoming { start, end } => {
+                let names = if newest { ("start", "end") } else { ("minUnlockDate", "maxUnlockDate") };
+                query.extend([(names.0, start.to_string()), (names.1, end.to_string())]);
+            }
+            PollRequest::Token { token, start, end, .. } => {
+                if newest || matches!(self, EndpointRoute::Burn | EndpointRoute::Buyback) {
+                    path.push(token.as_str().to_owned());
+                } else {
+                    query.push(("tokenId", token.as_str().to_owned()));
+                }
+                if self != EndpointRoute::Allocations {
+                    let (start, end) =
+                        if self == EndpointRoute::WeeklyEmission { whole_weeks(*start, *end) } else { (*start, *end) };
+                    query.extend([("start", start.to_string()), ("end", end.to_string())]);
+                }
+            }
+        }
+        let is_paged = newest
+            && matches!(
+                self,
+                EndpointRoute::Upcoming
+                    | EndpointRoute::UnlockEvents
+                    | EndpointRoute::DailyEmission
+                    | EndpointRoute::InvestorList
+            );
+        let is_list = !matches!(
+            self,
+            EndpointRoute::Burn | EndpointRoute::Buyback | EndpointRoute::Allocations | EndpointRoute::InvestorDetail
+        );
+        let base = if self == EndpointRoute::WeeklyEmission { BaseAddress::Legacy } else { BaseAddress::Current };
+        RequestTarget { base, path, query, is_paged, is_list }
+    }
+}
+
+/// The weekly endpoint expects a Sunday and a Saturday: the weeks that hold both days.
+fn whole_weeks(start: NaiveDate, end: NaiveDate) -> (NaiveDate, NaiveDate) {
+    let back = u64::from(start.weekday().num_days_from_sunday());
+    let ahead = 6 - u64::from(end.weekday().num_days_from_sunday());
+    (start.checked_sub_days(Days::new(back)).unwrap_or(start), end.checked_add_days(Days::new(ahead)).unwrap_or(end))
+}
+
+/// Slugs come from the source and from config files: one that would change the path is never asked for.
+fn check_slug(slug: &str, taken: &[&str]) -> Result<(), String> {
+    let quoted = super::redact::excerpt(slug);
+    if slug.trim().is_empty() {
+        return Err("an empty id cannot be asked for".into());
+    }
+    if slug.len() > MAX_SLUG {
+        return Err(format!("the id \"{quoted}\" is longer than {MAX_SLUG} bytes"));
+    }
+    if slug == "." || slug == ".." || taken.contains(&slug) || slug.chars().any(|c| c.is_control() || matches!(c, '/' | '\\')) {
+        return Err(format!("\"{quoted}\" is no id that can be asked for"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

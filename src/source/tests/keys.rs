@@ -1,0 +1,91 @@
+//! Keys: refused, missing, unreadable, changed.
+
+use super::*;
+
+#[tokio::test]
+async fn a_refused_key_is_tried_once_then_left_alone_until_it_is_time_or_changed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("key");
+    std::fs::write(&file, "first_key\n").expect("a key file");
+    let fake = FakeServer::start(|_, _| reply("401 Unauthorized", "", r#"{"errorMessage":"bad key first_key"}"#)).await;
+    let mut source = source(&fake.address);
+    (source.api_key, source.api_key_file) = (None, Some(file.clone()));
+    let (client, clock) = tuned(&source);
+    let fetched = client.fetch(&burns(), None, None).await;
+    let message = failure(&fetched).message.clone();
+    assert_eq!((failure(&fetched).kind, fetched.credits), (FailureKind::Unauthorized, 0));
+    assert!(message.contains("source.api_key_file was refused") && message.contains("bad key •••"), "{message}");
+    for _ in 0..3 {
+        let fetched = client.fetch(&events(), None, None).await;
+        assert_eq!((failure(&fetched).kind, fetched.requests), (FailureKind::Unauthorized, 0));
+        assert!(failure(&fetched).retry_at.is_some());
+    }
+    assert_eq!(fake.count(), 1);
+    assert!(matches!(client.breaker(), BreakerState::Open { kind: FailureKind::Unauthorized, .. }));
+    clock.set(now() + TimeDelta::seconds(301));
+    client.fetch(&burns(), None, None).await;
+    assert_eq!(fake.count(), 2, "one slow retry");
+    std::fs::write(&file, "second_key").expect("a key file");
+    client.fetch(&burns(), None, None).await;
+    assert_eq!(fake.count(), 3, "a new key is tried at once");
+    assert!(fake.asked.lock().expect("the log").last().is_some_and(|asked| asked.head.contains("x-api-key: second_key")));
+}
+
+#[tokio::test]
+async fn without_a_key_none_is_sent_and_a_401_says_so() {
+    let fake = FakeServer::start(|_, _| reply("401 Unauthorized", "", "")).await;
+    let mut source = source(&fake.address);
+    source.api_key = None;
+    let (client, _) = tuned(&source);
+    let fetched = client.fetch(&burns(), None, None).await;
+    assert!(failure(&fetched).message.contains("no key was sent"), "{}", failure(&fetched));
+    assert!(!fake.asked.lock().expect("the log").iter().any(|asked| asked.head.contains("x-api-key")));
+}
+
+#[tokio::test]
+async fn a_key_file_that_cannot_be_read_is_named_and_nothing_is_asked() {
+    let fake = FakeServer::start(|_, _| ok("", BURNS)).await;
+    let mut source = source(&fake.address);
+    (source.api_key, source.api_key_file) = (None, Some("/nonexistent/key".into()));
+    let (client, _) = tuned(&source);
+    let fetched = client.fetch(&burns(), None, None).await;
+    assert_eq!((failure(&fetched).kind, fake.count()), (FailureKind::Unauthorized, 0));
+    assert!(failure(&fetched).message.contains("/nonexistent/key"), "{}", failure(&fetched));
+}
+
+#[tokio::test]
+async fn a_403_for_one_thing_leaves_a_key_that_works_alone() {
+    let fake = FakeServer::start(
+        |_, target| if target.contains("secret-token") { reply("403 Forbidden", "", "") } else { ok("", BURNS) },
+    )
+    .await;
+    let (client, _) = client(&fake);
+    fresh(&client.fetch(&burns(), None, None).await);
+    let fetched = client.fetch(&asking(Endpoint::Burn, "secret-token"), None, None).await;
+    assert_eq!(failure(&fetched).kind, FailureKind::Unauthorized);
+    fresh(&client.fetch(&burns(), None, None).await);
+    let (alone, _) = fails(|_, _| reply("403 Forbidden", "", ""), &burns()).await;
+    assert!(alone.message.contains("check its plan"), "{alone}");
+}
+
+#[test]
+fn an_address_that_would_expose_the_key_is_refused() {
+    let check = |address: &str| Client::new(&source(address), Clock::manual(now())).err().map(|error| error.to_string());
+    for address in ["http://api.example.com", "http://127.0.0.1.example.com", "http://10.0.0.1", "http://localhost.example.com"] {
+        assert!(check(address).is_some_and(|error| error.contains("in the clear")), "{address}");
+    }
+    for address in ["ftp://x", "nonsense", "https://user:hunter2@x", "https://x?key=1", "file:///etc/passwd"] {
+        assert!(check(address).is_some_and(|error| !error.contains("hunter2") && error.contains("source.base_url")), "{address}");
+    }
+    for address in
+        ["https://api.example.com/mirror", "http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1", "http://127.9.9.9"]
+    {
+        assert_eq!(check(address), None, "{address}");
+    }
+}
+
+#[test]
+fn nothing_of_the_key_shows_in_debug() {
+    let client = Client::new(&source("http://127.0.0.1:1"), Clock::manual(now())).expect("a client");
+    assert!(!format!("{client:?}").contains("sk_secret"));
+}

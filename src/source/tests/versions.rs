@@ -1,0 +1,75 @@
+//! Versions and paths: what is asked, and what never is.
+
+use super::*;
+
+#[tokio::test]
+async fn auto_settles_on_the_older_version_where_only_that_answers() {
+    let fake = FakeServer::start(
+        |_, target| if target.starts_with("/v5/") { reply("404 Not Found", "", "") } else { ok("", &rows(&[1])) },
+    )
+    .await;
+    let (client, clock) = client(&fake);
+    let first = client.fetch(&events(), None, None).await;
+    assert_eq!((event_days(&first).len(), first.version, first.credits, first.requests), (1, Some(4), 1, 2));
+    assert_eq!(client.fetch(&events(), None, None).await.requests, 1, "settled");
+    clock.set(now() + TimeDelta::hours(25));
+    assert_eq!(client.fetch(&events(), None, None).await.requests, 2, "the newest is tried again after a day");
+    let first = "/v5/unlock/events/aptos?start=2026-01-01&end=2026-12-31&page=1&pageSize=2";
+    let older = "/v4/unlock/events?tokenId=aptos&start=2026-01-01&end=2026-12-31";
+    assert_eq!(fake.targets(), [first, older, older, first, older]);
+}
+
+#[tokio::test]
+async fn an_unknown_token_settles_nothing() {
+    let fake = FakeServer::start(|_, target| match target {
+        _ if target.contains("nobody") => reply("404 Not Found", "", r#"{"errorMessage":"unknown token"}"#),
+        _ if target.starts_with("/v5/") => ok("", &rows(&[1])),
+        _ => panic!("only v5 is to be asked about a known token"),
+    })
+    .await;
+    let (client, _) = client(&fake);
+    let nobody = asking(Endpoint::UnlockEvents, "nobody");
+    let fetched = client.fetch(&nobody, None, None).await;
+    assert_eq!((failure(&fetched).kind, fetched.requests), (FailureKind::NotFound, 2));
+    assert!(
+        failure(&fetched).message.starts_with("GET /v5/unlock/events/nobody answered 404 Not Found (\"unknown token\")"),
+        "{}",
+        failure(&fetched)
+    );
+    assert_eq!(client.fetch(&events(), None, None).await.version, Some(5));
+    assert_eq!(client.fetch(&nobody, None, None).await.requests, 1, "v5 has shown that it exists, so it is the token");
+    assert!(client.breaker().is_closed());
+}
+
+#[tokio::test]
+async fn a_pinned_version_is_the_only_one_asked() {
+    let fake = FakeServer::start(|_, _| reply("404 Not Found", "", "")).await;
+    let mut source = source(&fake.address);
+    source.burn = EndpointVersion::V(1);
+    let (client, _) = tuned(&source);
+    assert_eq!(failure(&client.fetch(&burns(), None, None).await).kind, FailureKind::NotFound);
+    assert_eq!(fake.targets(), ["/v1/burn/aptos?start=2026-01-01&end=2026-12-31"]);
+}
+
+#[tokio::test]
+async fn a_slug_that_would_leave_its_path_is_not_sent() {
+    let fake = FakeServer::start(|_, _| ok("", "[]")).await;
+    let (client, _) = client(&fake);
+    for slug in ["..", "a/../../admin", "upcoming", ""] {
+        let fetched = client.fetch(&asking(Endpoint::UnlockEvents, slug), None, None).await;
+        assert_eq!(failure(&fetched).kind, FailureKind::NotFound);
+    }
+    client.fetch(&asking(Endpoint::UnlockEvents, "a?b#c é%2f"), None, None).await;
+    assert_eq!(
+        fake.targets().first().and_then(|target| target.split('?').next()),
+        Some("/v5/unlock/events/a%3Fb%23c%20%C3%A9%252f")
+    );
+}
+
+#[test]
+fn a_version_that_does_not_exist_is_refused() {
+    let mut source = source("http://127.0.0.1:1");
+    source.burn = EndpointVersion::V(3);
+    let error = Client::new(&source, Clock::manual(now())).expect_err("no v3 of burn").to_string();
+    assert_eq!(error, "source.burn = \"v3\" does not exist: write \"auto\" or one of \"v1\", \"v5\"");
+}

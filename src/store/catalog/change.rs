@@ -1,0 +1,144 @@
+//! What an import or an edit writes, in one transaction.
+
+use rusqlite::params;
+use serde::Serialize;
+
+use super::{CatalogError, CatalogView, error::doing};
+use model::{
+    supply::{Resource, Timestamp},
+    wire,
+};
+
+/// A change that is being made: what it sees is its own work so far.
+#[derive(Debug)]
+pub struct CatalogChange<'a>(pub(super) CatalogView<'a>);
+
+impl<'a> std::ops::Deref for CatalogChange<'a> {
+    type Target = CatalogView<'a>;
+    fn deref(&self) -> &CatalogView<'a> {
+        &self.0
+    }
+}
+
+/// A record on its way into the database.
+#[derive(Debug)]
+pub struct CatalogRecord<'a, T> {
+    /// Its time, where it has one.
+    pub date: Option<Timestamp>,
+    /// Whether it is an unlock event that releases something at once.
+    pub cliff: bool,
+    /// The token that a funding round is about.
+    pub about: Option<&'a str>,
+    /// The record.
+    pub body: &'a T,
+}
+
+impl CatalogChange<'_> {
+    /// Takes all tokens and records out. Keys stay.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn clear(&self) -> Result<(), CatalogError> {
+        self.0
+            .0
+            .execute_batch("DELETE FROM token; DELETE FROM header; DELETE FROM record; DELETE FROM gap;")
+            .map_err(doing("clear the data"))
+    }
+
+    /// Writes a token of the list.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn put_token(&self, id: &str, item: &wire::TokenItem, content: &str) -> Result<(), CatalogError> {
+        let item = body_of(item, || format!("token {id}"))?;
+        self.0
+            .0
+            .prepare_cached(
+                "INSERT INTO token (id, item, content) VALUES (?1, ?2, ?3)
+                     ON CONFLICT (id) DO UPDATE SET item = excluded.item, content = excluded.content",
+            )
+            .and_then(|mut statement| statement.execute([id, &item, content]))
+            .map(drop)
+            .map_err(doing("write a token"))
+    }
+
+    /// Takes a token out, with all its records.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn remove_token(&self, id: &str) -> Result<(), CatalogError> {
+        for sql in [
+            "DELETE FROM token WHERE id = ?1",
+            "DELETE FROM header WHERE owner = ?1 AND resource <> 'funding'",
+            "DELETE FROM record WHERE owner = ?1 AND resource <> 'funding'",
+            "DELETE FROM gap WHERE owner = ?1",
+        ] {
+            self.0.0.execute(sql, [id]).map_err(doing("remove a token"))?;
+        }
+        Ok(())
+    }
+
+    /// Notes that something is not known of `owner` (a token; empty for what is about none): the word of an
+    /// [`Endpoint`](model::supply::Endpoint), or [`RATE_CHANGES`](crate::facts::RATE_CHANGES).
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn put_gap(&self, owner: &str, what: &str) -> Result<(), CatalogError> {
+        self.0
+            .0
+            .prepare_cached("INSERT OR IGNORE INTO gap (owner, what) VALUES (?1, ?2)")
+            .and_then(|mut statement| statement.execute([owner, what]))
+            .map(drop)
+            .map_err(doing("write a gap"))
+    }
+
+    /// Writes the payload fields beside the records of `owner`.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn put_header<T: Serialize>(&self, resource: Resource, owner: &str, body: &T) -> Result<(), CatalogError> {
+        let body = body_of(body, || format!("{resource} payload of {owner}"))?;
+        self.0
+            .0
+            .prepare_cached(
+                "INSERT INTO header (resource, owner, body) VALUES (?1, ?2, ?3)
+                     ON CONFLICT (resource, owner) DO UPDATE SET body = excluded.body",
+            )
+            .and_then(|mut statement| statement.execute([resource.as_str(), owner, &body]))
+            .map(drop)
+            .map_err(doing("write a payload"))
+    }
+
+    /// Writes the records of `owner` in place of those it had.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    pub fn put_records<'r, T: Serialize + 'r>(
+        &self,
+        resource: Resource,
+        owner: &str,
+        rows: impl IntoIterator<Item = CatalogRecord<'r, T>>,
+    ) -> Result<(), CatalogError> {
+        let writing = || doing("write records");
+        let connection = self.0.0;
+        connection
+            .prepare_cached("DELETE FROM record WHERE resource = ?1 AND owner = ?2")
+            .and_then(|mut statement| statement.execute([resource.as_str(), owner]))
+            .map_err(writing())?;
+        let mut insert = connection
+            .prepare_cached(
+                "INSERT INTO record (resource, owner, ordinal, date, cliff, about, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )
+            .map_err(writing())?;
+        for (ordinal, row) in (0_i64..).zip(rows) {
+            let body = body_of(row.body, || format!("{resource} record of {owner}"))?;
+            let date = row.date.map(|date| date.timestamp());
+            insert.execute(params![resource.as_str(), owner, ordinal, date, row.cliff, row.about, body]).map_err(writing())?;
+        }
+        Ok(())
+    }
+}
+
+fn body_of<T: Serialize>(value: &T, what: impl FnOnce() -> String) -> Result<String, CatalogError> {
+    serde_json::to_string(value).map_err(|source| CatalogError::Damaged { what: what(), source })
+}

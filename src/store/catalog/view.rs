@@ -1,0 +1,157 @@
+//! What the catalog holds, as of one moment.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::de::DeserializeOwned;
+
+use super::{CatalogError, error::doing};
+use crate::facts::{Coverage, DateRange, FactsError, RATE_CHANGES, SupplyFacts};
+use model::{
+    supply::{Endpoint, Resource, Timestamp},
+    wire,
+};
+
+/// One consistent view of the data.
+#[derive(Debug)]
+pub struct CatalogView<'a>(pub(super) &'a Connection);
+
+fn parse<T: DeserializeOwned>(body: &str, what: impl FnOnce() -> String) -> Result<T, CatalogError> {
+    serde_json::from_str(body).map_err(|source| CatalogError::Damaged { what: what(), source })
+}
+
+impl CatalogView<'_> {
+    /// Grows with every change of the data.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn generation(&self) -> Result<i64, CatalogError> {
+        self.0.query_row("SELECT generation FROM state", [], |row| row.get(0)).map_err(doing("read the generation"))
+    }
+
+    /// Whether any key was ever made, revoked ones included.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn has_keys(&self) -> Result<bool, CatalogError> {
+        self.0.query_row("SELECT EXISTS (SELECT 1 FROM api_key)", [], |row| row.get(0)).map_err(doing("look for keys"))
+    }
+
+    /// Hash of what a token was imported from.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn token_content(&self, id: &str) -> Result<Option<String>, CatalogError> {
+        self.0
+            .prepare_cached("SELECT content FROM token WHERE id = ?1")
+            .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
+            .map_err(doing("read a token"))
+    }
+
+    fn is_gap(&self, owner: &str, what: &str) -> Result<bool, CatalogError> {
+        self.0
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM gap WHERE owner = ?1 AND what = ?2)")
+            .and_then(|mut statement| statement.query_row([owner, what], |row| row.get(0)))
+            .map_err(doing("look for a gap"))
+    }
+
+    fn bodies<T: DeserializeOwned>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        reading: &'static str,
+        what: impl Fn() -> String,
+    ) -> Result<Vec<T>, CatalogError> {
+        let mut statement = self.0.prepare_cached(sql).map_err(doing(reading))?;
+        let mut rows = statement.query(params).map_err(doing(reading))?;
+        let mut bodies = Vec::new();
+        while let Some(row) = rows.next().map_err(doing(reading))? {
+            let body = row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(doing(reading))?;
+            bodies.push(parse(body, &what)?);
+        }
+        Ok(bodies)
+    }
+}
+
+impl SupplyFacts for CatalogView<'_> {
+    fn coverage(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Coverage, FactsError> {
+        let is_gap = self.is_gap(token.unwrap_or_default(), endpoint.as_str())?;
+        Ok(if is_gap { Coverage::NeverRead } else { Coverage::Own })
+    }
+
+    fn tells_rate_changes(&self, token: &str, _: &[wire::UnlockEvent]) -> Result<bool, FactsError> {
+        Ok(!self.is_gap(token, RATE_CHANGES)?)
+    }
+
+    fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError> {
+        let body: Option<String> = self
+            .0
+            .prepare_cached("SELECT item FROM token WHERE id = ?1")
+            .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
+            .map_err(doing("read a token"))?;
+        Ok(body.map(|body| parse(&body, || format!("token {id}"))).transpose()?)
+    }
+
+    fn tokens(&self) -> Result<Vec<wire::TokenItem>, FactsError> {
+        Ok(self.bodies("SELECT item FROM token ORDER BY id", [], "list the tokens", || "token".into())?)
+    }
+
+    fn header<T: DeserializeOwned>(&self, resource: Resource, owner: &str) -> Result<Option<T>, FactsError> {
+        let body: Option<String> = self
+            .0
+            .prepare_cached("SELECT body FROM header WHERE resource = ?1 AND owner = ?2")
+            .and_then(|mut statement| statement.query_row([resource.as_str(), owner], |row| row.get(0)).optional())
+            .map_err(doing("read a payload"))?;
+        Ok(body.map(|body| parse(&body, || format!("{resource} payload of {owner}"))).transpose()?)
+    }
+
+    fn investors(&self) -> Result<Vec<wire::InvestorItem>, FactsError> {
+        let sql = "SELECT body FROM header WHERE resource = ?1 ORDER BY owner";
+        Ok(self.bodies(sql, [Resource::Funding.as_str()], "list the investors", || "investor".into())?)
+    }
+
+    fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, range: DateRange) -> Result<Vec<T>, FactsError> {
+        Ok(self.bodies(
+            "SELECT body FROM record WHERE resource = ?1 AND owner = ?2
+                 AND (?3 IS NULL OR date >= ?3) AND (?4 IS NULL OR date < ?4) ORDER BY date, ordinal",
+            params![resource.as_str(), owner, seconds(range.from), seconds(range.until)],
+            "read records",
+            || format!("{resource} record of {owner}"),
+        )?)
+    }
+
+    fn first_cliff<T>(
+        &self,
+        token: &str,
+        range: DateRange,
+        mut wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
+    ) -> Result<Option<T>, FactsError> {
+        let reading = || doing("look for the next event");
+        let mut statement = self
+            .0
+            .prepare_cached(
+                "SELECT body FROM record WHERE resource = 'unlock' AND owner = ?1 AND cliff = 1
+                     AND (?2 IS NULL OR date >= ?2) AND (?3 IS NULL OR date < ?3) ORDER BY date, ordinal",
+            )
+            .map_err(reading())?;
+        let mut rows = statement.query(params![token, seconds(range.from), seconds(range.until)]).map_err(reading())?;
+        while let Some(row) = rows.next().map_err(reading())? {
+            let body: String = row.get(0).map_err(reading())?;
+            if let Some(found) = wanted(parse(&body, || format!("unlock record of {token}"))?) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn rounds_about(&self, token: &str) -> Result<Vec<wire::FundingRound>, FactsError> {
+        Ok(self.bodies(
+            "SELECT body FROM record WHERE about = ?1 AND resource = 'funding' ORDER BY date DESC, owner, ordinal",
+            [token],
+            "read funding rounds",
+            || format!("funding round of {token}"),
+        )?)
+    }
+}
+
+fn seconds(at: Option<Timestamp>) -> Option<i64> {
+    at.map(|at| at.timestamp())
+}

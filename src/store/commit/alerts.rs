@@ -1,0 +1,174 @@
+//! What a step came to: changes, alerts, and for each notification one delivery a receiver, or its place among those that wait.
+
+use rusqlite::params;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::{CommitWriter, NotificationTarget};
+use crate::{
+    codec::{Millis, json, millis},
+    error::StoreFault,
+    pending,
+};
+use model::{
+    alert::{Alert, Labels, Notification, Resolution},
+    change::Change,
+    rows::{CommitResult, DeliveryState},
+    supply::{Interval, ReceiverName, Record, RecordKey, Resource},
+    text::fingerprint,
+};
+
+impl CommitWriter<'_> {
+    /// Writes a change, unless the very same one stands there from a commit of the same instant.
+    pub(super) fn change(&mut self, change: &Change) -> Result<bool, StoreFault> {
+        let token = self.token_no(change.token.as_ref())?;
+        let resource = change.resource.map(Resource::as_str);
+        let key = change.key.as_ref().map(RecordKey::as_str);
+        let body = json("a change", change)?;
+        let side = |record: &Option<Record>| record.as_ref().map(|record| json("the record of a change", record)).transpose();
+        let (old, new) = (side(&change.old)?, side(&change.new)?);
+        let mut hasher = Xxh3Default::new();
+        hasher.update(&self.at.timestamp_millis().to_be_bytes());
+        hasher.update(&token.unwrap_or(0).to_be_bytes());
+        for part in [resource, key, Some(body.as_str()), old.as_deref(), new.as_deref()] {
+            let part = part.unwrap_or_default();
+            hasher.update(&(part.len() as u64).to_be_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let written = self
+            .to
+            .prepare_cached(
+                "INSERT INTO change (at, token_no, resource, kind, key, body, old_record, new_record, digest)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (digest) DO NOTHING",
+            )?
+            .execute(params![
+                Millis(self.at),
+                token,
+                resource,
+                change.kind.as_str(),
+                key,
+                body,
+                old,
+                new,
+                hasher.digest128().to_be_bytes().as_slice(),
+            ])?;
+        Ok(written > 0)
+    }
+
+    /// Writes an alert whole.
+    pub(crate) fn alert(&mut self, alert: &Alert) -> Result<(), StoreFault> {
+        let token = self.token_no(alert.token.as_ref())?;
+        let columns = AlertColumns {
+            labels: alert.labels.clone(),
+            former_labels: alert.former_labels.clone(),
+            annotations: alert.annotations.clone(),
+            told: alert.told.clone(),
+            leads: alert.leads.clone(),
+            members: alert.members.clone(),
+            due: alert.due,
+        };
+        self.to
+            .prepare_cached(
+                "INSERT INTO alert (id, rule, name, subject, episode, state, resolution, token_no, resource, key, level, active_at,
+                 starts_at, ends_at, false_since, recheck_at, updated_at, body)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                 ON CONFLICT (id) DO UPDATE SET rule = excluded.rule, name = excluded.name, subject = excluded.subject,
+                 episode = excluded.episode, state = excluded.state, resolution = excluded.resolution, token_no = excluded.token_no,
+                 resource = excluded.resource, key = excluded.key, level = excluded.level, active_at = excluded.active_at,
+                 starts_at = excluded.starts_at, ends_at = excluded.ends_at, false_since = excluded.false_since,
+                 recheck_at = excluded.recheck_at, updated_at = excluded.updated_at, body = excluded.body",
+            )?
+            .execute(params![
+                alert.id.as_str(),
+                alert.rule.as_str(),
+                alert.name,
+                alert.subject,
+                alert.episode,
+                alert.state.as_str(),
+                alert.resolution.map(Resolution::as_str),
+                token,
+                alert.resource.map(Resource::as_str),
+                alert.key.as_ref().map(RecordKey::as_str),
+                alert.level,
+                Millis(alert.active_at),
+                millis(alert.starts_at),
+                millis(alert.ends_at),
+                millis(alert.false_since),
+                millis(alert.recheck_at),
+                Millis(alert.updated_at),
+                json("an alert", &columns)?,
+            ])?;
+        Ok(())
+    }
+
+    /// Writes a notification with its deliveries, due at once, or as waiting; one whose id exists is left alone.
+    pub(crate) fn notification(&self, notification: &Notification, saved: &mut CommitResult) -> Result<(), StoreFault> {
+        let written = self
+            .to
+            .prepare_cached(
+                "INSERT INTO notice (id, alert, kind, at, receivers, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![
+                notification.id.as_str(),
+                notification.alert.as_str(),
+                notification.kind.as_str(),
+                Millis(notification.at),
+                json("the receivers of a notice", &notification.receivers)?,
+                json("a notice", &notification.body)?,
+            ])?;
+        if written == 0 {
+            saved.known_notifications += 1;
+            return Ok(());
+        }
+        for (index, receiver) in notification.receivers.iter().enumerate() {
+            if notification.receivers.iter().take(index).any(|earlier| earlier == receiver) {
+                continue;
+            }
+            match self.goes_to {
+                NotificationTarget::Outbox => self.deliver(notification, receiver)?,
+                NotificationTarget::Dispatcher => pending::wait(self.to, notification, receiver, self.at)?,
+            }
+            saved.deliveries += 1;
+        }
+        Ok(())
+    }
+
+    /// Puts a notification into the outbox by itself.
+    fn deliver(&self, notification: &Notification, receiver: &ReceiverName) -> Result<(), StoreFault> {
+        self.to
+            .prepare_cached(
+                "INSERT INTO delivery (webhook_id, receiver, state, attempts, tries, created_at, due_at, next_attempt_at, updated_at)
+                 VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4)",
+            )?
+            .execute(params![
+                webhook_id([notification.id.as_str()], receiver),
+                receiver.as_str(),
+                DeliveryState::Due.as_str(),
+                Millis(self.at)
+            ])?;
+        let delivery = self.to.last_insert_rowid();
+        self.to
+            .prepare_cached("INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver) VALUES (?1, 0, ?2, ?3)")?
+            .execute(params![delivery, notification.id.as_str(), receiver.as_str()])?;
+        Ok(())
+    }
+}
+
+/// What the JSON column of an alert holds beside its own columns.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct AlertColumns {
+    pub(crate) labels: Labels,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) former_labels: Vec<Labels>,
+    pub(crate) annotations: std::collections::BTreeMap<String, String>,
+    pub(crate) told: Vec<ReceiverName>,
+    pub(crate) leads: Vec<String>,
+    #[serde(default)]
+    pub(crate) members: Vec<String>,
+    pub(crate) due: Option<Interval>,
+}
+
+/// The id that a receiver sees at every attempt, derived so that the same notifications can never reach it under two.
+pub(crate) fn webhook_id<'n>(notifications: impl IntoIterator<Item = &'n str>, receiver: &'n ReceiverName) -> String {
+    format!("msg_{}", fingerprint(notifications.into_iter().chain([receiver.as_str()]), 14))
+}

@@ -1,0 +1,131 @@
+//! The token list, and tokens that no list named.
+
+use std::collections::HashSet;
+
+use rusqlite::{OptionalExtension, params};
+
+use super::CommitWriter;
+use crate::{
+    codec::{Millis, all, json, millis},
+    error::StoreFault,
+};
+use model::{
+    rows::{Commit, FeedUpdate},
+    supply::{Record, TokenId},
+};
+
+/// A token as the writer needs to know it.
+#[derive(Clone, Copy)]
+pub(super) struct TokenRow {
+    pub(super) no: i64,
+    /// Nothing but its slug is known: a record may tell its name.
+    pub(super) is_nameless: bool,
+}
+
+impl CommitWriter<'_> {
+    /// The row of a token, made if it is not there.
+    pub(super) fn token(&mut self, id: &TokenId) -> Result<TokenRow, StoreFault> {
+        if let Some(row) = self.tokens.get(id) {
+            return Ok(*row);
+        }
+        let known = self
+            .to
+            .prepare_cached("SELECT no, item IS NULL AND name IS NULL AND symbol IS NULL FROM token WHERE id = ?1")?
+            .query_row([id.as_str()], |row| Ok(TokenRow { no: row.get(0)?, is_nameless: row.get(1)? }))
+            .optional()?;
+        let row = match known {
+            Some(row) => row,
+            None => {
+                self.to
+                    .prepare_cached("INSERT INTO token (id, first_seen) VALUES (?1, ?2)")?
+                    .execute(params![id.as_str(), Millis(self.at)])?;
+                TokenRow { no: self.to.last_insert_rowid(), is_nameless: true }
+            }
+        };
+        self.tokens.insert(id.clone(), row);
+        Ok(row)
+    }
+
+    pub(super) fn token_no(&mut self, id: Option<&TokenId>) -> Result<Option<i64>, StoreFault> {
+        id.map(|id| self.token(id).map(|row| row.no)).transpose()
+    }
+
+    pub(super) fn token_list(&mut self, commit: &Commit) -> Result<(), StoreFault> {
+        let mut named = HashSet::with_capacity(commit.tokens.len() + commit.listed.len());
+        for item in &commit.tokens {
+            // An item without a slug names nobody; reading the answer has reported it.
+            let Some(id) = item.id.as_str().filter(|id| !id.is_empty()) else {
+                continue;
+            };
+            let no = self.token(&TokenId::from(id))?.no;
+            named.insert(no);
+            self.tokens.insert(TokenId::from(id), TokenRow { no, is_nameless: false });
+            let text = json("an item of the token list", item)?;
+            self.to
+                .prepare_cached(
+                    "UPDATE token SET item = ?2, name = ?3, symbol = ?4, last_updated = ?5, has_burn = ?6, has_buyback = ?7
+                     WHERE no = ?1 AND item IS NOT ?2",
+                )?
+                .execute(params![
+                    no,
+                    text,
+                    item.name.as_str(),
+                    item.symbol.as_str(),
+                    millis(item.last_updated_date.copied()),
+                    item.has_burn.copied(),
+                    item.has_buyback.copied(),
+                ])?;
+        }
+        if !commit.token_list_complete {
+            return Ok(());
+        }
+        for id in &commit.listed {
+            named.insert(self.token(id)?.no);
+        }
+        // A complete list that names nobody at all is no proof that every token was withdrawn.
+        if named.is_empty() {
+            return Ok(());
+        }
+        let known = all(&mut *self.to.prepare_cached("SELECT no, listed FROM token")?, [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?))
+        })?;
+        for (no, was_listed) in known {
+            let is_listed = named.contains(&no);
+            if is_listed != was_listed {
+                self.to.prepare_cached("UPDATE token SET listed = ?2, unlisted_at = ?3 WHERE no = ?1")?.execute(params![
+                    no,
+                    is_listed,
+                    (!is_listed).then_some(Millis(self.at))
+                ])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A token that no list named: its name as its records or the head of its answer tell it.
+    pub(super) fn name(&mut self, no: i64, id: &TokenId, update: &FeedUpdate) -> Result<(), StoreFault> {
+        let of_record = update.put.iter().find_map(|put| match &put.record {
+            Record::Unlock(event) => both(event.token_name.as_str(), event.token_symbol.as_str()),
+            Record::Emission(emission) => both(emission.token_name.as_str(), emission.token_symbol.as_str()),
+            _ => None,
+        });
+        let of_header = || {
+            let header = update.header.as_ref()?;
+            let text = |names: [&str; 2]| names.iter().find_map(|name| header.get(*name)?.as_str());
+            both(text(["tokenName", "name"]), text(["tokenSymbol", "symbol"]))
+        };
+        if let Some((name, symbol)) = of_record.or_else(of_header) {
+            self.to
+                .prepare_cached("UPDATE token SET name = ?2, symbol = ?3 WHERE no = ?1")?
+                .execute(params![no, name, symbol])?;
+            self.tokens.insert(id.clone(), TokenRow { no, is_nameless: false });
+        }
+        Ok(())
+    }
+}
+
+fn both<'t>(name: Option<&'t str>, symbol: Option<&'t str>) -> Option<(Option<&'t str>, Option<&'t str>)> {
+    let filled = |text: Option<&'t str>| text.filter(|text| !text.is_empty());
+    let (name, symbol) = (filled(name), filled(symbol));
+    (name.is_some() || symbol.is_some()).then_some((name, symbol))
+}

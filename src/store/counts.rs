@@ -1,0 +1,146 @@
+//! How much there is of everything, and how each endpoint fares: for `status`, the pages and the metrics.
+
+use std::{collections::HashMap, path::Path};
+
+use rusqlite::Transaction;
+
+use super::{
+    Store, StoreError,
+    codec::{Millis, all, counted, one, time, word},
+    connection::beside,
+    error::StoreFault,
+};
+use model::{
+    alert::AlertState,
+    rows::{DeliveryState, EndpointStat, ReceiverCounts, StoreCounts, StoreGauges},
+    supply::{Endpoint, ReceiverName, Resource},
+};
+
+impl Store {
+    /// How much there is of everything.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn counts(&self) -> Result<StoreCounts, StoreError> {
+        let path = self.0.path.clone();
+        self.read("count what there is", move |from| counts(from, &path)).await
+    }
+
+    /// What the metrics show.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn gauges(&self) -> Result<StoreGauges, StoreError> {
+        self.read("read the gauges", gauges).await
+    }
+
+    /// How each endpoint fares that was ever asked.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn poll_stats(&self) -> Result<Vec<EndpointStat>, StoreError> {
+        self.read("read how endpoints fare", endpoint_stats).await
+    }
+}
+
+fn counts(from: &Transaction<'_>, path: &Path) -> Result<StoreCounts, StoreFault> {
+    let mut counts = StoreCounts::default();
+    (counts.tokens, counts.tokens_listed) = from
+        .prepare_cached("SELECT count(*), coalesce(sum(listed), 0) FROM token")?
+        .query_row([], |row| Ok((counted(row.get(0)?), counted(row.get(1)?))))?;
+
+    let records: HashMap<Resource, u64> = all(&mut *from.prepare_cached("SELECT resource, records FROM tally")?, [], |row| {
+        let resource: String = row.get(0)?;
+        Ok((word("the resource of the tally of", &resource, &resource, Resource::parse)?, counted(row.get(1)?)))
+    })?
+    .into_iter()
+    .collect();
+    counts.records = Resource::ALL.into_iter().map(|resource| (resource, records.get(&resource).copied().unwrap_or(0))).collect();
+
+    counts.alerts = alert_states(from)?;
+    counts.outbox = receivers(from)?;
+    (counts.removals_held, counts.removals_awaiting_proof, counts.feeds_failing) = from
+        .prepare_cached("SELECT count(held_since), coalesce(sum(json_array_length(missing)), 0), count(failing_since) FROM feed")?
+        .query_row([], |row| Ok((counted(row.get(0)?), counted(row.get(1)?), counted(row.get(2)?))))?;
+    counts.database_bytes = [path.to_owned(), beside(path, "-wal")]
+        .iter()
+        .filter_map(|file| std::fs::metadata(file).ok())
+        .map(|file| file.len())
+        .sum();
+    Ok(counts)
+}
+
+fn gauges(from: &Transaction<'_>) -> Result<StoreGauges, StoreFault> {
+    let removals_held =
+        from.prepare_cached("SELECT count(held_since) FROM feed")?.query_row([], |row| Ok(counted(row.get(0)?)))?;
+    let mut statement = from.prepare_cached(
+        "SELECT endpoint, max(read_at) FROM feed WHERE read_at IS NOT NULL GROUP BY endpoint ORDER BY endpoint",
+    )?;
+    let last_success = all(&mut statement, [], |row| {
+        let endpoint: String = row.get(0)?;
+        Ok((word("the endpoint of a feed", &endpoint, &endpoint, Endpoint::parse)?, row.get::<_, Millis>(1)?.0))
+    })?;
+    Ok(StoreGauges { alerts: alert_states(from)?, outbox: receivers(from)?, removals_held, last_success })
+}
+
+fn alert_states(from: &Transaction<'_>) -> Result<Vec<(AlertState, u64)>, StoreFault> {
+    let states = all(&mut *from.prepare_cached("SELECT state, count(*) FROM alert GROUP BY state")?, [], |row| {
+        let state: String = row.get(0)?;
+        Ok((word("the state of alerts", &state, &state, AlertState::parse)?, counted(row.get(1)?)))
+    })?;
+    let states: HashMap<AlertState, u64> = states.into_iter().collect();
+    Ok(AlertState::ALL.into_iter().map(|state| (state, states.get(&state).copied().unwrap_or(0))).collect())
+}
+
+fn receivers(from: &Transaction<'_>) -> Result<Vec<ReceiverCounts>, StoreFault> {
+    let mut statement =
+        from.prepare_cached("SELECT receiver, state, count(*) FROM delivery GROUP BY receiver, state ORDER BY receiver")?;
+    let rows = all(&mut statement, [], |row| {
+        let receiver: String = row.get(0)?;
+        let state = word("the state of a delivery to", &receiver, &row.get::<_, String>(1)?, DeliveryState::parse)?;
+        Ok((receiver, state, counted(row.get(2)?)))
+    })?;
+    let mut receivers: Vec<ReceiverCounts> = Vec::new();
+    for (name, state, number) in rows {
+        if receivers.last().is_none_or(|last| last.receiver.as_str() != name) {
+            let states = DeliveryState::ALL.into_iter().map(|state| (state, 0)).collect();
+            receivers.push(ReceiverCounts { receiver: ReceiverName::from(name), states, oldest_pending: None });
+        }
+        if let Some((_, count)) = receivers.last_mut().and_then(|last| last.states.iter_mut().find(|(of, _)| *of == state)) {
+            *count = number;
+        }
+    }
+    let mut oldest =
+        from.prepare_cached("SELECT min(created_at) FROM delivery WHERE receiver = ?1 AND state IN ('due', 'retrying')")?;
+    for receiver in &mut receivers {
+        receiver.oldest_pending = one(&mut oldest, [receiver.receiver.as_str()], |row| Ok(time(row.get(0)?)))?.flatten();
+    }
+    Ok(receivers)
+}
+
+fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT endpoint, count(*), count(failing_since), min(failing_since), max(read_at), max(tried_at) FROM feed GROUP BY endpoint",
+    )?;
+    let mut stats = all(&mut statement, [], |row| {
+        let endpoint: String = row.get(0)?;
+        Ok(EndpointStat {
+            endpoint: word("the endpoint of a feed", &endpoint, &endpoint, Endpoint::parse)?,
+            feeds: counted(row.get(1)?),
+            failing: counted(row.get(2)?),
+            failing_since: time(row.get(3)?),
+            last_success: time(row.get(4)?),
+            last_try: time(row.get(5)?),
+            last_error: None,
+        })
+    })?;
+    let mut last_error = from.prepare_cached(
+        "SELECT at, coalesce(error, outcome) FROM poll INDEXED BY poll_failed
+         WHERE endpoint = ?1 AND outcome NOT IN ('fresh', 'unchanged') ORDER BY at DESC, no DESC LIMIT 1",
+    )?;
+    for stat in &mut stats {
+        stat.last_error = one(&mut last_error, [stat.endpoint.as_str()], |row| Ok((row.get::<_, Millis>(0)?.0, row.get(1)?)))?;
+    }
+    stats.sort_by_key(|stat| stat.endpoint);
+    Ok(stats)
+}

@@ -1,0 +1,188 @@
+//! The one room with SQL. Its operations are whole transactions in the words of the domain.
+//!
+//! Cast: [`Store`] is the daemon's database, a handle that everybody clones; what it can do stands in the file of each subject,
+//! beside the SQL. `commit` writes a step of a cycle and `cycle` reads what the next one needs, `windows` what sums over time are
+//! made of; `pending` holds what waits between a decision and its delivery, `silence` what a person
+//! does not want to hear, `status` what became of each notification, `outbox` what is to be delivered, `opt_out` who wants
+//! no digests; `query` and `counts` answer people; `prune` forgets and `backup` copies. [`catalog`] is the database of the data
+//! service, [`snapshot`] the daemon's database as the mirror reads it; both answer as [`facts`].
+//!
+//! Path: `open` takes the `lock`, has `schema` say what the file is and bring it up to date, and gets from `connection` the
+//! connections with every setting that a promise rests on. `writer` owns the one that writes, on a thread of its own; `readers`
+//! lends the others. `codec` stands between columns and values. The values themselves are in [`model::rows`].
+//!
+//! Promise: what `commit` or `record_attempts` answered with `Ok` is on the disk, whole; what they answered with an error is not
+//! there at all, and the store goes on. A write is never half done, whatever fails: the disk, the program, the power.
+//!
+//! ```
+//! # use cliffwatch_store as store;
+//! use model::{rows::Commit, supply::{TokenId, Timestamp}, wire::TokenItem};
+//! use store::{Access, Opening, Store};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let now: Timestamp = "2026-03-09T00:00:00Z".parse()?;
+//! let opening = Opening { path: folder.path().join("cliffwatch.db"), access: Access::Own, now };
+//! let store = Store::open(opening.clone()).await?;
+//!
+//! let item: TokenItem = serde_json::from_str(r#"{"id": "arbitrum", "symbol": "ARB"}"#)?;
+//! store.commit(Commit { at: now, tokens: vec![item], token_list_complete: true, ..Commit::default() }).await?;
+//! store.close().await?;
+//!
+//! let store = Store::open(Opening { access: Access::Read, ..opening }).await?;
+//! assert_eq!(store.token_ids(true).await?, [TokenId::from("arbitrum")]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod backup;
+pub mod catalog;
+mod codec;
+mod commit;
+mod connection;
+mod counts;
+mod cycle;
+mod error;
+pub mod facts;
+pub mod failpoint;
+mod lock;
+mod open;
+mod opt_out;
+mod outbox;
+mod pending;
+mod prune;
+mod query;
+mod readers;
+mod rows;
+mod schema;
+mod silence;
+pub mod snapshot;
+mod status;
+mod windows;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+};
+
+use rusqlite::{InterruptHandle, Transaction};
+
+pub use error::StoreError;
+use error::StoreFault;
+use readers::Readers;
+use writer::Writer;
+
+use model::supply::Timestamp;
+
+/// How the database is opened.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The file; made if it is not there and `access` is [`Access::Own`].
+    pub path: PathBuf,
+    /// Who else may have it.
+    pub access: Access,
+    /// The time: of migrations, and of what is dropped by hand through this handle ([`Store::drop_deliveries`]).
+    pub now: Timestamp,
+}
+
+/// Who else may have the database at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The daemon or `poll`: the only one that polls and delivers. A second one is refused.
+    Own,
+    /// A command beside a running daemon: small writes to the outbox.
+    Beside,
+    /// A command that only reads.
+    Read,
+}
+
+/// The database. Cheap to clone.
+///
+/// Times are kept in whole milliseconds, as [`model::clock::Clock`] gives them; records and changes keep what the source sent.
+#[derive(Clone, Debug)]
+pub struct Store(Arc<StoreHandle>);
+
+struct StoreHandle {
+    path: Arc<Path>,
+    opened_at: Timestamp,
+    writer: Option<Writer>,
+    readers: Readers,
+    /// Whether a dispatcher takes what is to be told to its receivers.
+    is_dispatched: AtomicBool,
+    /// Ends a running integrity check, so that closing need not wait for it.
+    check: Mutex<Option<InterruptHandle>>,
+}
+
+impl std::fmt::Debug for StoreHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreHandle").field("path", &self.path).field("writes", &self.writer.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens the database; as its owner also makes it and brings its schema up to date.
+    ///
+    /// # Errors
+    /// Where the file is missing, not ours, of another schema, in use by another owner, or cannot be reached.
+    pub async fn open(opening: Opening) -> Result<Store, StoreError> {
+        let doing = "open the store";
+        let task = tokio::task::spawn_blocking(move || {
+            let opened = open::open(&opening)?;
+            let path: Arc<Path> = opened.path.into();
+            let writer = opened.writer.map(|connection| Writer::start(connection, opened.lock, path.clone())).transpose()?;
+            let readers = Readers::new(opened.readers);
+            let (is_dispatched, check) = (AtomicBool::new(false), Mutex::new(None));
+            Ok(Store(Arc::new(StoreHandle { path, opened_at: opening.now, writer, readers, is_dispatched, check })))
+        });
+        task.await.map_err(|_| StoreError::Closed { doing })?
+    }
+
+    /// Stops the writer after what is queued, checkpoints the WAL, releases the lock. Whatever is asked afterwards is answered
+    /// with [`StoreError::Closed`].
+    ///
+    /// # Errors
+    /// Where the WAL cannot be moved into the database; nothing is lost by that.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        if let Some(check) = self.0.check.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            check.interrupt();
+        }
+        self.0.readers.close().await;
+        match &self.0.writer {
+            Some(writer) => writer.close().await,
+            None => Ok(()),
+        }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    fn writer(&self, doing: &'static str) -> Result<&Writer, StoreError> {
+        self.0.writer.as_ref().ok_or(StoreError::OpenedForReading { doing })
+    }
+
+    /// Runs `run` in one transaction, which is committed if it succeeds and undone if not.
+    async fn write<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer(doing)?.transact(doing, run).await
+    }
+
+    /// Runs `run` on one moment of the database.
+    async fn read<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.0.readers.run(doing, run).await
+    }
+}

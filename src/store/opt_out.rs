@@ -1,0 +1,105 @@
+//! Who wants no digests any more, and the key that signs the links by which they say so.
+
+use rusqlite::{Transaction, params};
+
+use super::{
+    Store, StoreError,
+    codec::{Millis, all, one, word},
+    error::StoreFault,
+};
+use model::rows::{LinkKey, OptOut, OptOutSource};
+use model::supply::ReceiverName;
+
+impl Store {
+    /// Who wants no digests: of `receiver`, or of all.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn opt_outs(&self, receiver: Option<ReceiverName>) -> Result<Vec<OptOut>, StoreError> {
+        self.read("read who wants no digests", move |from| opt_outs(from, receiver.as_ref())).await
+    }
+
+    /// Notes that somebody wants no digests any more; answers whether that is new.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn opt_out(&self, wish: OptOut) -> Result<bool, StoreError> {
+        self.write("note who wants no digests", move |to| opt_out(to, &wish)).await
+    }
+
+    /// Sends digests to somebody again; answers whether they were stopped.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn opt_in(&self, receiver: ReceiverName, address: String) -> Result<bool, StoreError> {
+        self.write("note who wants digests again", move |to| opt_in(to, &receiver, &address)).await
+    }
+
+    /// The key that signs links in digests; none before the first digest was sent.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn link_key(&self) -> Result<Option<LinkKey>, StoreError> {
+        self.read("read the key of links", link_key).await
+    }
+
+    /// The key that signs links in digests: the one that is there, else `fresh`, which is kept.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn keep_link_key(&self, fresh: LinkKey) -> Result<LinkKey, StoreError> {
+        self.write("keep the key of links", move |to| keep_link_key(to, fresh)).await
+    }
+}
+
+/// The row of `meta` that holds the key.
+const LINK_KEY: &str = "link_key";
+
+pub(super) fn opt_outs(from: &Transaction<'_>, receiver: Option<&ReceiverName>) -> Result<Vec<OptOut>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT receiver, address, at, via FROM opt_out WHERE ?1 IS NULL OR receiver = ?1 ORDER BY receiver, address",
+    )?;
+    all(&mut statement, [receiver.map(ReceiverName::as_str)], |row| {
+        let address: String = row.get(1)?;
+        let via: String = row.get(3)?;
+        Ok(OptOut {
+            receiver: ReceiverName::from(row.get::<_, String>(0)?),
+            at: row.get::<_, Millis>(2)?.0,
+            via: word("the way of the opt-out of", &address, &via, OptOutSource::parse)?,
+            address,
+        })
+    })
+}
+
+/// Answers whether it is new.
+fn opt_out(to: &Transaction<'_>, wish: &OptOut) -> Result<bool, StoreFault> {
+    let OptOut { receiver, address, at, via } = wish;
+    let mut statement =
+        to.prepare_cached("INSERT INTO opt_out (receiver, address, at, via) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?;
+    Ok(statement.execute(params![receiver.as_str(), address, Millis(*at), via.as_str()])? > 0)
+}
+
+/// Answers whether there was one.
+fn opt_in(to: &Transaction<'_>, receiver: &ReceiverName, address: &str) -> Result<bool, StoreFault> {
+    let mut statement = to.prepare_cached("DELETE FROM opt_out WHERE receiver = ?1 AND address = ?2")?;
+    Ok(statement.execute(params![receiver.as_str(), address])? > 0)
+}
+
+fn link_key(from: &Transaction<'_>) -> Result<Option<LinkKey>, StoreFault> {
+    let mut statement = from.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+    let text = one(&mut statement, [LINK_KEY], |row| Ok(row.get::<_, String>(0)?))?;
+    text.map(|text| {
+        LinkKey::from_hex(&text)
+            .ok_or_else(|| StoreFault::BadRow { what: "the key of the links in digests cannot be read".to_owned(), source: None })
+    })
+    .transpose()
+}
+
+/// The key that is there; else `fresh`, from now on.
+fn keep_link_key(to: &Transaction<'_>, fresh: LinkKey) -> Result<LinkKey, StoreFault> {
+    if let Some(known) = link_key(to)? {
+        return Ok(known);
+    }
+    to.prepare_cached("INSERT INTO meta (key, value) VALUES (?1, ?2)")?.execute([LINK_KEY, &fresh.to_hex()])?;
+    Ok(fresh)
+}

@@ -1,0 +1,161 @@
+//! The outbox as an operator sees it, and what is done to it by hand beside a running daemon.
+
+use rusqlite::{Row, Transaction, params};
+
+use super::notifications;
+use crate::{
+    Store, StoreError,
+    codec::{Conditions, Millis, all, counted, list, one, small, time, word},
+    error::StoreFault,
+};
+use model::{
+    alert::Notification,
+    rows::{Attempt, AttemptOutcome, BatchKind, DeliveryState, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, cut_summary},
+    supply::{AlertId, DeliveryId, ReceiverName, Timestamp},
+};
+
+impl Store {
+    /// Deliveries for `outbox list`, the newest first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn outbox(&self, filter: OutboxFilter) -> Result<Vec<OutboxRow>, StoreError> {
+        self.read("read the outbox", move |from| outbox(from, &filter)).await
+    }
+
+    /// The deliveries that tell of one of these alerts, the oldest first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn deliveries_of(&self, alerts: Vec<AlertId>) -> Result<Vec<OutboxRow>, StoreError> {
+        self.read("read the deliveries of alerts", move |from| deliveries_of(from, &alerts)).await
+    }
+
+    /// One delivery with its attempts and what it tells; none where there is no such row.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn outbox_one(&self, id: DeliveryId) -> Result<Option<OutboxDetail>, StoreError> {
+        self.read("read a delivery", move |from| outbox_one(from, id)).await
+    }
+
+    /// Makes deliveries due at `now`, with the retry schedule begun anew and the same webhook id; answers how many. What was
+    /// delivered stays as it is.
+    ///
+    /// # Errors
+    /// Where nothing of it was written: see [`StoreError`].
+    pub async fn retry_at(&self, ids: Vec<DeliveryId>, now: Timestamp) -> Result<usize, StoreError> {
+        self.write("make deliveries due again", move |to| retry(to, &ids, now)).await
+    }
+
+    /// Takes deliveries out that are due, retrying or dead, as of the time at which the store was opened; answers how many.
+    ///
+    /// # Errors
+    /// Where nothing of it was written: see [`StoreError`].
+    pub async fn drop_deliveries(&self, ids: Vec<DeliveryId>) -> Result<usize, StoreError> {
+        let now = self.0.opened_at;
+        self.write("drop deliveries", move |to| drop_deliveries(to, &ids, now)).await
+    }
+}
+
+const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_answer, created_at, delivered_at, shape, bundle ->> '$.truncated' FROM delivery";
+
+fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow>, StoreFault> {
+    let mut conditions = Conditions::default();
+    conditions.and_some("receiver = ?", filter.receiver.as_ref().map(|name| name.as_str().to_owned()));
+    if !filter.states.is_empty() {
+        conditions.and("state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
+    }
+    let tail = format!(" ORDER BY no DESC LIMIT {}", filter.limit);
+    let (sql, values) = conditions.within(&format!("SELECT {ROW_COLUMNS}"), &tail);
+    let rows = all(&mut from.prepare(&sql)?, values, outbox_row)?;
+    rows.into_iter()
+        .map(|mut row| {
+            row.alerts = notifications(from, row.id)?.iter().map(outbox_alert).collect();
+            Ok(row)
+        })
+        .collect()
+}
+
+/// The deliveries that tell of one of these alerts, the oldest first.
+fn deliveries_of(from: &Transaction<'_>, alerts: &[AlertId]) -> Result<Vec<OutboxRow>, StoreFault> {
+    let sql = format!(
+        "SELECT {ROW_COLUMNS} WHERE no IN (SELECT d.delivery_no FROM delivery_notice d JOIN notice n ON n.id = d.notice
+             WHERE n.alert IN (SELECT value FROM json_each(?1))) ORDER BY no"
+    );
+    let rows = all(&mut *from.prepare_cached(&sql)?, [list(alerts.iter().map(AlertId::as_str))], outbox_row)?;
+    rows.into_iter()
+        .map(|mut row| {
+            row.alerts = notifications(from, row.id)?.iter().map(outbox_alert).collect();
+            Ok(row)
+        })
+        .collect()
+}
+
+fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, StoreFault> {
+    let id = DeliveryId(row.get(0)?);
+    let state: String = row.get(3)?;
+    Ok(OutboxRow {
+        id,
+        webhook_id: row.get(1)?,
+        receiver: ReceiverName::from(row.get::<_, String>(2)?),
+        state: word("the state of the delivery", &id.to_string(), &state, DeliveryState::parse)?,
+        attempts: small(row.get(4)?),
+        next_attempt_at: time(row.get(5)?),
+        last_answer: row.get(6)?,
+        created_at: row.get::<_, Millis>(7)?.0,
+        delivered_at: time(row.get(8)?),
+        shape: word("the shape of the delivery", &id.to_string(), &row.get::<_, String>(9)?, BatchKind::parse)?,
+        truncated_alerts: small(row.get::<_, Option<i64>>(10)?.unwrap_or(0)),
+        alerts: Vec::new(),
+    })
+}
+
+fn outbox_alert(notification: &Notification) -> OutboxAlert {
+    let summary = notification.body.annotations.get("summary").map_or("", String::as_str);
+    OutboxAlert {
+        id: notification.alert.as_str().to_owned(),
+        notice: notification.id.clone(),
+        kind: notification.kind,
+        rule: notification.body.rule.clone(),
+        token: notification.body.token.as_ref().map(|token| token.id.clone()),
+        summary: cut_summary(summary),
+    }
+}
+
+fn outbox_one(from: &Transaction<'_>, id: DeliveryId) -> Result<Option<OutboxDetail>, StoreFault> {
+    let row = one(&mut *from.prepare_cached(&format!("SELECT {ROW_COLUMNS} WHERE no = ?1"))?, [id.0], outbox_row)?;
+    let Some(mut row) = row else { return Ok(None) };
+    let notifications = notifications(from, id)?;
+    row.alerts = notifications.iter().map(outbox_alert).collect();
+    let mut statement =
+        from.prepare_cached("SELECT at, took_ms, outcome, status, answer FROM attempt WHERE delivery_no = ?1 ORDER BY no")?;
+    let attempts = all(&mut statement, [id.0], |row| {
+        Ok(Attempt {
+            at: row.get::<_, Millis>(0)?.0,
+            took_ms: counted(row.get(1)?),
+            outcome: word("the outcome of an attempt at", &id.to_string(), &row.get::<_, String>(2)?, AttemptOutcome::parse)?,
+            status: row.get(3)?,
+            answer: row.get(4)?,
+        })
+    })?;
+    Ok(Some(OutboxDetail { row, attempts, notifications }))
+}
+
+/// Makes deliveries due again, with the schedule of retries begun anew; what was delivered stays so.
+fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
+    let mut statement = to.prepare_cached(
+        "UPDATE delivery SET state = 'due', tries = 0, due_at = ?2, next_attempt_at = ?2, updated_at = ?2
+         WHERE no = ?1 AND state <> 'delivered'",
+    )?;
+    ids.iter().try_fold(0, |done, id| Ok(done + statement.execute(params![id.0, Millis(now)])?))
+}
+
+/// Takes deliveries out that were not accepted yet.
+fn drop_deliveries(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
+    let mut statement = to.prepare_cached(
+        "UPDATE delivery SET state = 'dropped', next_attempt_at = NULL, updated_at = ?2
+         WHERE no = ?1 AND state IN ('due', 'retrying', 'dead')",
+    )?;
+    ids.iter().try_fold(0, |done, id| Ok(done + statement.execute(params![id.0, Millis(now)])?))
+}

@@ -1,0 +1,459 @@
+//! What waits between a decision and its delivery: told in groups, suppressed, told again. Whoever asks for a pass brings the decision
+//! along; here is read what it goes by, and written what it comes to, in one transaction.
+
+use std::{borrow::Cow, cell::RefCell, sync::atomic::Ordering};
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+
+use super::{
+    Store, StoreError,
+    codec::{Millis, all, from_json, json, millis, one, small, time, word},
+    commit::{CommitWriter, NotificationTarget, webhook_id},
+    error::StoreFault,
+    outbox::notification,
+    rows::{self, ALERT_COLUMN_COUNT, ALERT_COLUMNS},
+    silence::{ack, silences},
+};
+use model::{
+    alert::{AlertBody, AlertStatus, Labels, Notification, NotificationKind},
+    pending::{
+        BURST_WINDOW, Dispatch, FiringAlert, GroupUpdate, HOUR, NewDelivery, PendingLookup, PendingNotification, PendingState,
+        ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, Suppression, Suppressor,
+    },
+    rows::{Batch, BatchKind, CommitResult, DeliveryState, DispatchResult},
+    silence::{Ack, SilenceFact},
+    supply::{AlertId, NotificationId, ReceiverName, Timestamp},
+};
+
+/// Notifications that one pass decides about, the longest waiting first; the others follow when these are gone.
+const MAX_WAITING: usize = 50_000;
+
+/// Groups that are told again in one pass.
+const MAX_REPEATS: i64 = 500;
+
+impl Store {
+    /// From now on what is to be told waits for [`Self::dispatch`], which groups it or holds it back; before that, and in a process
+    /// that never says so, it goes straight into the outbox.
+    pub fn await_dispatch(&self) {
+        self.0.is_dispatched.store(true, Ordering::SeqCst);
+    }
+
+    /// Has `decide` decide about everything that is pending, and writes what it comes to, in one transaction.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn dispatch(
+        &self,
+        decide: impl FnOnce(&PendingState<'_>) -> Dispatch + Send + 'static,
+        now: Timestamp,
+    ) -> Result<DispatchResult, StoreError> {
+        self.write("dispatch what waits", move |to| dispatch(to, decide, now)).await
+    }
+
+    /// Shows everything that is pending at `now` to `look`; none where nothing is.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn pending<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&PendingState<'_>) -> T + Send + 'static,
+        now: Timestamp,
+    ) -> Result<Option<T>, StoreError> {
+        self.read("read what messages wait for", move |from| pending(from, look, now)).await
+    }
+
+    /// Groups that were last told `repeat_interval` ago, with what still fires in them and the last message about each.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn repeats(&self, now: Timestamp) -> Result<Vec<RepeatGroup>, StoreError> {
+        self.read("read what is to be told again", move |from| repeats(from, now)).await
+    }
+
+    /// Writes what is told again, and when the groups are told next.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn commit_repeats(&self, repeats: Repeats, now: Timestamp) -> Result<(), StoreError> {
+        self.write("write what is told again", move |to| commit_repeats(to, &repeats, now)).await
+    }
+}
+
+/// Puts a message down to wait.
+pub(super) fn wait(
+    to: &Transaction<'_>,
+    notice: &Notification,
+    receiver: &ReceiverName,
+    at: Timestamp,
+) -> Result<(), StoreFault> {
+    to.prepare_cached(
+        "INSERT INTO telling (notice, receiver, alert, kind, is_end, labels, state, since)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'waiting', ?7) ON CONFLICT DO NOTHING",
+    )?
+    .execute(params![
+        notice.id.as_str(),
+        receiver.as_str(),
+        notice.alert.as_str(),
+        notice.kind.as_str(),
+        notice.body.status == AlertStatus::Resolved,
+        json("the labels of a notice", &notice.body.labels)?,
+        Millis(at),
+    ])?;
+    Ok(())
+}
+
+/// Reads everything that is pending, and hands it over; none where nothing is.
+fn pending<T>(
+    from: &Transaction<'_>,
+    look: impl FnOnce(&PendingState<'_>) -> T,
+    now: Timestamp,
+) -> Result<Option<T>, StoreFault> {
+    let waiting = waiting(from)?;
+    let suppressed = suppressed(from)?;
+    if waiting.is_empty() && suppressed.is_empty() {
+        return Ok(None);
+    }
+    let silences = silences(from, Some(now))?;
+    let lookup = Lookup { from, now, fault: RefCell::new(None) };
+    let is_cut = waiting.len() >= MAX_WAITING;
+    let state = PendingState { waiting: &waiting, is_cut, suppressed: &suppressed, silences: &silences, lookup: &lookup };
+    let found = look(&state);
+    // What was decided by less than everything is not decided at all.
+    match lookup.fault.into_inner() {
+        Some(fault) => Err(fault),
+        None => Ok(Some(found)),
+    }
+}
+
+/// Has `decide` decide about everything that is pending, and writes what it comes to.
+fn dispatch(
+    to: &Transaction<'_>,
+    decide: impl FnOnce(&PendingState<'_>) -> Dispatch,
+    now: Timestamp,
+) -> Result<DispatchResult, StoreFault> {
+    match pending(to, decide, now)? {
+        Some(dispatch) => write_down(to, &dispatch, now),
+        None => Ok(DispatchResult::default()),
+    }
+}
+
+/// Writes what a pass comes to.
+fn write_down(to: &Transaction<'_>, dispatch: &Dispatch, now: Timestamp) -> Result<DispatchResult, StoreFault> {
+    for (no, by) in &dispatch.suppressed {
+        to.prepare_cached("UPDATE telling SET state = ?2, holder = ?3, since = ?4 WHERE no = ?1")?.execute(params![
+            no,
+            by.by.as_str(),
+            by.id,
+            Millis(now)
+        ])?;
+    }
+    for no in &dispatch.released {
+        to.prepare_cached("UPDATE telling SET state = 'waiting', holder = NULL, since = ?2 WHERE no = ?1")?
+            .execute(params![no, Millis(now)])?;
+    }
+    for no in &dispatch.settled {
+        to.prepare_cached("UPDATE telling SET settled = 1 WHERE no = ?1")?.execute([no])?;
+    }
+    for group in &dispatch.groups {
+        told(to, group, now)?;
+    }
+    let mut dispatched = DispatchResult {
+        held: count(dispatch.suppressed.len()),
+        waiting: dispatch.waiting,
+        next_at: [dispatch.next_at, dispatch.recheck_at].into_iter().flatten().min(),
+        ..DispatchResult::default()
+    };
+    for delivery in &dispatch.deliveries {
+        deliver(to, delivery, now)?;
+        dispatched.deliveries += 1;
+        if !dispatched.receivers.contains(&delivery.receiver) {
+            dispatched.receivers.push(delivery.receiver.clone());
+        }
+    }
+    Ok(dispatched)
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Notes that a group was told, and who is in it.
+fn told(to: &Transaction<'_>, group: &GroupUpdate, now: Timestamp) -> Result<(), StoreFault> {
+    let GroupUpdate { receiver, key, repeat_at, joined, left } = group;
+    to.prepare_cached(
+        "INSERT INTO told_group (receiver, key, told_at, repeat_at) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT DO UPDATE SET told_at = excluded.told_at, repeat_at = excluded.repeat_at",
+    )?
+    .execute(params![receiver.as_str(), key, Millis(now), millis(*repeat_at)])?;
+    for alert in joined {
+        to.prepare_cached("INSERT INTO group_alert (receiver, key, alert) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
+            .execute(params![receiver.as_str(), key, alert.as_str()])?;
+    }
+    for alert in left {
+        to.prepare_cached("DELETE FROM group_alert WHERE receiver = ?1 AND key = ?2 AND alert = ?3")?.execute(params![
+            receiver.as_str(),
+            key,
+            alert.as_str()
+        ])?;
+    }
+    Ok(())
+}
+
+const PENDING_COLUMNS: &str = "t.no, t.notice, t.alert, t.receiver, t.kind, t.is_end, t.labels, t.since, \
+     EXISTS (SELECT 1 FROM alert a WHERE a.id = t.alert AND a.state = 'firing')";
+
+fn waiting(from: &Transaction<'_>) -> Result<Vec<PendingNotification>, StoreFault> {
+    let sql = format!("SELECT {PENDING_COLUMNS} FROM telling t WHERE t.state = 'waiting' ORDER BY t.no LIMIT {MAX_WAITING}");
+    let mut rows = all(&mut *from.prepare_cached(&sql)?, [], pending_row)?;
+    for row in rows.iter_mut().filter(|row| row.is_end) {
+        row.was_told = was_told(from, row)?;
+        row.suppressed_before = if row.was_told { None } else { suppressed_before(from, row)? };
+    }
+    acknowledged(from, &mut rows)?;
+    Ok(rows)
+}
+
+/// Fills in who knows of what is told again.
+fn acknowledged(from: &Transaction<'_>, rows: &mut [PendingNotification]) -> Result<(), StoreFault> {
+    let has_acks: bool = from.prepare_cached("SELECT EXISTS (SELECT 1 FROM ack)")?.query_row([], |row| row.get(0))?;
+    for row in rows.iter_mut().filter(|row| has_acks && row.kind == NotificationKind::Reminder) {
+        row.acknowledged = acknowledgement(from, row)?;
+    }
+    Ok(())
+}
+
+fn pending_row(row: &Row<'_>) -> Result<PendingNotification, StoreFault> {
+    let notice: String = row.get(1)?;
+    let (kind, labels): (String, String) = (row.get(4)?, row.get(6)?);
+    Ok(PendingNotification {
+        no: row.get(0)?,
+        alert: AlertId::from(row.get::<_, String>(2)?),
+        receiver: ReceiverName::from(row.get::<_, String>(3)?),
+        kind: word("the kind of the message", &notice, &kind, NotificationKind::parse)?,
+        is_end: row.get(5)?,
+        labels: from_json::<Labels>("the labels of the message", &notice, &labels)?,
+        since: row.get::<_, Millis>(7)?.0,
+        is_firing: row.get(8)?,
+        suppression: None,
+        is_superseded: false,
+        was_told: false,
+        suppressed_before: None,
+        acknowledged: None,
+        notice: NotificationId::from(notice),
+    })
+}
+
+/// What is suppressed and not settled. Left alone, SQLite would rather read all alerts.
+fn suppressed(from: &Transaction<'_>) -> Result<Vec<PendingNotification>, StoreFault> {
+    let sql = format!(
+        "SELECT {PENDING_COLUMNS}, t.state, t.holder,
+         EXISTS (SELECT 1 FROM telling u WHERE u.alert = t.alert AND u.receiver = t.receiver AND u.no > t.no)
+         OR EXISTS (SELECT 1 FROM notice m JOIN notice n ON n.alert = m.alert JOIN delivery_notice d ON d.notice = n.id
+                    WHERE m.id = t.notice AND d.receiver = t.receiver AND n.at > m.at)
+         FROM telling t INDEXED BY telling_held WHERE t.state <> 'waiting' AND t.settled = 0 ORDER BY t.no LIMIT {MAX_WAITING}"
+    );
+    let mut rows = all(&mut *from.prepare_cached(&sql)?, [], |row| {
+        let pending = pending_row(row)?;
+        let suppression = suppression(row, 9, pending.alert.as_str())?;
+        Ok(PendingNotification { suppression: Some(suppression), is_superseded: row.get(11)?, ..pending })
+    })?;
+    acknowledged(from, &mut rows)?;
+    Ok(rows)
+}
+
+/// What suppresses a row, from the columns `state, holder`, which begin at `first`.
+fn suppression(row: &Row<'_>, first: usize, alert: &str) -> Result<Suppression, StoreFault> {
+    let state: String = row.get(first)?;
+    let by = word("the state of a message about", alert, &state, Suppressor::parse)?;
+    Ok(Suppression { by, id: row.get(first + 1)? })
+}
+
+/// Whether a receiver was told anything of the alert of an end.
+fn was_told(from: &Transaction<'_>, end: &PendingNotification) -> Result<bool, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM notice n JOIN delivery_notice d ON d.notice = n.id WHERE n.alert = ?1 AND d.receiver = ?2)",
+    )?;
+    Ok(statement.query_row(params![end.alert.as_str(), end.receiver.as_str()], |row| row.get(0))?)
+}
+
+/// What suppressed the last that was to be told of an alert before its end.
+fn suppressed_before(from: &Transaction<'_>, end: &PendingNotification) -> Result<Option<Suppression>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT state, holder FROM telling WHERE alert = ?1 AND receiver = ?2 AND no < ?3 AND state <> 'waiting' ORDER BY no DESC LIMIT 1",
+    )?;
+    let values = params![end.alert.as_str(), end.receiver.as_str(), end.no];
+    one(&mut statement, values, |row| suppression(row, 0, end.alert.as_str()))
+}
+
+/// Who knows of the alert of a reminder, and what it tells.
+fn acknowledgement(from: &Transaction<'_>, row: &PendingNotification) -> Result<Option<(Ack, SilenceFact)>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT k.alert, k.author, k.comment, k.at, k.fact, a.level, n.body FROM ack k JOIN alert a ON a.id = k.alert
+         JOIN notice n ON n.id = ?2 WHERE k.alert = ?1",
+    )?;
+    one(&mut statement, params![row.alert.as_str(), row.notice.as_str()], |found| {
+        let ack = ack(found)?;
+        let level = found.get::<_, Option<i64>>(5)?.map(small);
+        let body: AlertBody = from_json("the body of the notice", row.notice.as_str(), &found.get::<_, String>(6)?)?;
+        Ok((ack, SilenceFact::told(level, &body)))
+    })
+}
+
+/// What a pass looks up, and the first thing that could not be read.
+struct Lookup<'a> {
+    from: &'a Transaction<'a>,
+    now: Timestamp,
+    fault: RefCell<Option<StoreFault>>,
+}
+
+impl Lookup<'_> {
+    fn found<T: Default>(&self, found: Result<T, StoreFault>) -> T {
+        found.unwrap_or_else(|fault| {
+            self.fault.borrow_mut().get_or_insert(fault);
+            T::default()
+        })
+    }
+}
+
+impl PendingLookup for Lookup<'_> {
+    fn firing(&self) -> Cow<'_, [FiringAlert]> {
+        Cow::Owned(self.found(firing(self.from)))
+    }
+
+    fn told_at(&self, receiver: &ReceiverName, key: &str) -> Option<Timestamp> {
+        self.found(told_at(self.from, receiver, key))
+    }
+
+    fn told_and_firing(&self, receiver: &ReceiverName, key: &str) -> Vec<AlertId> {
+        self.found(told_and_firing(self.from, receiver, key))
+    }
+
+    fn usage(&self, receiver: &ReceiverName) -> ReceiverUsage {
+        self.found(usage(self.from, receiver, self.now))
+    }
+}
+
+fn firing(from: &Transaction<'_>) -> Result<Vec<FiringAlert>, StoreFault> {
+    let mut statement =
+        from.prepare_cached("SELECT id, body ->> '$.labels' FROM alert WHERE state = 'firing' ORDER BY starts_at, id")?;
+    all(&mut statement, [], |row| {
+        let id: String = row.get(0)?;
+        let labels: String = row.get(1)?;
+        Ok(FiringAlert { labels: from_json("the labels of the alert", &id, &labels)?, id: AlertId::from(id) })
+    })
+}
+
+fn told_at(from: &Transaction<'_>, receiver: &ReceiverName, key: &str) -> Result<Option<Timestamp>, StoreFault> {
+    let mut statement = from.prepare_cached("SELECT told_at FROM told_group WHERE receiver = ?1 AND key = ?2")?;
+    one(&mut statement, params![receiver.as_str(), key], |row| Ok(row.get::<_, Millis>(0)?.0))
+}
+
+fn told_and_firing(from: &Transaction<'_>, receiver: &ReceiverName, key: &str) -> Result<Vec<AlertId>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT m.alert FROM group_alert m JOIN alert a ON a.id = m.alert WHERE m.receiver = ?1 AND m.key = ?2 AND a.state = 'firing'",
+    )?;
+    all(&mut statement, params![receiver.as_str(), key], |row| Ok(AlertId::from(row.get::<_, String>(0)?)))
+}
+
+fn usage(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp) -> Result<ReceiverUsage, StoreFault> {
+    // A clock that was set back must not close the hour: what was made later than now does not count.
+    let mut statement = from.prepare_cached(
+        "SELECT count(*), min(created_at), count(CASE WHEN created_at > ?3 THEN 1 END) FROM delivery
+         WHERE receiver = ?1 AND created_at > ?2 AND created_at <= ?4 AND shape <> 'summary'",
+    )?;
+    let (hour, burst) = (now - HOUR, now - BURST_WINDOW);
+    let (last_hour, oldest, lately) = statement
+        .query_row(params![receiver.as_str(), Millis(hour), Millis(burst), Millis(now)], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<Millis>>(1)?, row.get::<_, i64>(2)?))
+        })?;
+    let last = |shape: BatchKind| -> Result<Option<Timestamp>, StoreFault> {
+        let mut statement = from.prepare_cached(
+            "SELECT max(created_at) FROM delivery WHERE receiver = ?1 AND created_at > ?2 AND created_at <= ?3 AND shape = ?4",
+        )?;
+        let values = params![receiver.as_str(), Millis(hour), Millis(now), shape.as_str()];
+        Ok(time(statement.query_row(values, |row| row.get::<_, Option<Millis>>(0)).optional()?.flatten()))
+    };
+    Ok(ReceiverUsage {
+        last_hour: small(last_hour),
+        oldest: time(oldest),
+        lately: small(lately),
+        folded_at: last(BatchKind::Fold)?,
+        summed_at: last(BatchKind::Summary)?,
+    })
+}
+
+/// Makes a delivery: what waited for it waits no longer.
+fn deliver(to: &Transaction<'_>, delivery: &NewDelivery, now: Timestamp) -> Result<(), StoreFault> {
+    let NewDelivery { receiver, bundle, .. } = delivery;
+    let written = if *bundle == Batch::default() { None } else { Some(json("the bundle of a delivery", bundle)?) };
+    to.prepare_cached(
+        "INSERT INTO delivery (webhook_id, receiver, state, attempts, tries, created_at, due_at, next_attempt_at, updated_at, shape, bundle)
+         VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        webhook_id(delivery.rows().map(|(_, notice, _)| notice.as_str()), receiver),
+        receiver.as_str(),
+        DeliveryState::Due.as_str(),
+        Millis(now),
+        bundle.shape.as_str(),
+        written,
+    ])?;
+    let number = to.last_insert_rowid();
+    for (ordinal, (no, notice, role)) in (0_i64..).zip(delivery.rows()) {
+        to.prepare_cached(
+            "INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver, role) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![number, ordinal, notice.as_str(), receiver.as_str(), role.as_str()])?;
+        to.prepare_cached("DELETE FROM telling WHERE no = ?1")?.execute([no])?;
+    }
+    Ok(())
+}
+
+/// Groups whose time to be told again has come, in the order in which it came.
+fn repeats(from: &Transaction<'_>, now: Timestamp) -> Result<Vec<RepeatGroup>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT receiver, key FROM told_group WHERE repeat_at IS NOT NULL AND repeat_at <= ?1 ORDER BY repeat_at, receiver, key LIMIT ?2",
+    )?;
+    let groups = all(&mut statement, params![Millis(now), MAX_REPEATS], |row| {
+        Ok((ReceiverName::from(row.get::<_, String>(0)?), row.get::<_, String>(1)?))
+    })?;
+    let sql = format!(
+        "SELECT {ALERT_COLUMNS}, EXISTS (SELECT 1 FROM ack k WHERE k.alert = a.id)
+         FROM group_alert m JOIN alert a ON a.id = m.alert LEFT JOIN token t ON t.no = a.token_no
+         WHERE m.receiver = ?1 AND m.key = ?2 AND a.state = 'firing' ORDER BY a.starts_at, a.id"
+    );
+    groups
+        .into_iter()
+        .map(|(receiver, key)| {
+            let mut statement = from.prepare_cached(&sql)?;
+            let found = all(&mut statement, params![receiver.as_str(), key], |row| {
+                Ok((rows::alert(row)?, row.get::<_, bool>(ALERT_COLUMN_COUNT)?))
+            })?;
+            let mut alerts = Vec::with_capacity(found.len());
+            for (alert, is_acknowledged) in found {
+                let mut statement = from.prepare_cached(
+                    "SELECT id, alert, kind, at, receivers, body FROM notice WHERE alert = ?1 ORDER BY at DESC, id LIMIT 1",
+                )?;
+                if let Some(last) = one(&mut statement, [alert.id.as_str()], notification)? {
+                    alerts.push(RepeatAlert { alert, last, is_acknowledged });
+                }
+            }
+            Ok(RepeatGroup { receiver, key, alerts })
+        })
+        .collect()
+}
+
+fn commit_repeats(to: &Transaction<'_>, repeats: &Repeats, now: Timestamp) -> Result<(), StoreFault> {
+    let scribe = CommitWriter::new(to, now, NotificationTarget::Dispatcher);
+    for notice in &repeats.notifications {
+        scribe.notification(notice, &mut CommitResult::default())?;
+    }
+    for (receiver, key, repeat_at) in &repeats.groups {
+        to.prepare_cached("UPDATE told_group SET repeat_at = ?3 WHERE receiver = ?1 AND key = ?2")?.execute(params![
+            receiver.as_str(),
+            key,
+            millis(*repeat_at)
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! What people ask: upcoming, changes, alerts, history, tokens by whatever name.
+
+use chrono::TimeDelta;
+use rusqlite::{Row, Transaction, params, types::Value};
+
+use super::{
+    Store, StoreError,
+    codec::{Conditions, Millis, all, from_json, list, time, word},
+    cycle::LONGEST_INTERVAL,
+    error::StoreFault,
+    rows::{self, ALERT_COLUMNS, token, tracked},
+};
+use model::{
+    alert::Alert,
+    change::{Change, ChangeKind},
+    rows::{AlertFilter, ChangeFilter, ChangeRow, UpcomingFilter, UpcomingRow, VersionRow},
+    supply::{Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId},
+};
+
+impl Store {
+    /// Unlocks ahead, the next first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn upcoming(&self, filter: UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreError> {
+        self.read("read what is upcoming", move |from| upcoming(from, &filter)).await
+    }
+
+    /// Changes, the latest first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn changes(&self, filter: ChangeFilter) -> Result<Vec<ChangeRow>, StoreError> {
+        self.read("read changes", move |from| changes(from, &filter)).await
+    }
+
+    /// Alerts, those that moved last first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn alerts(&self, filter: AlertFilter) -> Result<Vec<Alert>, StoreError> {
+        self.read("read alerts", move |from| alerts(from, &filter)).await
+    }
+
+    /// All kept versions of all records of a token, in the order in which they were seen.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn versions(&self, token: TokenId) -> Result<Vec<VersionRow>, StoreError> {
+        self.read("read the history of a token", move |from| versions(from, &token)).await
+    }
+
+    /// When each rule last held for something.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn rule_matches(&self) -> Result<Vec<(RuleId, Timestamp)>, StoreError> {
+        self.read("read when rules held", rule_matches).await
+    }
+
+    /// Slugs of all tokens, or of those that the last complete list names.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn token_ids(&self, only_listed: bool) -> Result<Vec<TokenId>, StoreError> {
+        self.read("read the slugs of tokens", move |from| token_ids(from, only_listed)).await
+    }
+
+    /// Tokens that `text` may mean: the slug; else all with that ticker, which is not unique; else all of that name.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn find_token(&self, text: &str) -> Result<Vec<Token>, StoreError> {
+        let text = text.to_owned();
+        self.read("find a token", move |from| find_token(from, &text)).await
+    }
+}
+
+fn at(time: Timestamp) -> Value {
+    Value::Integer(time.timestamp_millis())
+}
+
+fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreFault> {
+    let mut conditions = Conditions::default();
+    conditions
+        .and("r.resource = 'unlock' AND r.ends_at > ?", at(filter.from))
+        .and("r.starts_at > ?", at(filter.from - LONGEST_INTERVAL - TimeDelta::milliseconds(1)))
+        .and_some("r.starts_at <= ?", filter.until.map(at));
+    if let Some(tokens) = &filter.tokens {
+        conditions.and(
+            "r.token_no IN (SELECT no FROM token WHERE id IN (SELECT value FROM json_each(?)))",
+            list(tokens.iter().map(TokenId::as_str)),
+        );
+    }
+    let (sql, values) = conditions.within(
+        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.key, r.body FROM record r JOIN token t ON t.no = r.token_no
+         LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'",
+        &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {}", filter.limit),
+    );
+    all(&mut from.prepare(&sql)?, values, |row| {
+        let token = token(row, 0)?;
+        let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
+        Ok(UpcomingRow { token, tracked, read_at: time(row.get(4)?) })
+    })
+}
+
+fn changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<ChangeRow>, StoreFault> {
+    let mut conditions = Conditions::default();
+    conditions
+        .and_some("t.id = ?", filter.token.as_ref().map(|id| id.as_str().to_owned()))
+        .and_some("c.kind = ?", filter.kind.map(|kind| kind.as_str().to_owned()))
+        .and_some("c.resource = ?", filter.resource.map(|resource| resource.as_str().to_owned()))
+        .and_some("c.at >= ?", filter.since.map(at))
+        .and_some("c.at < ?", filter.until.map(at));
+    let (sql, values) = conditions.within(
+        "SELECT c.no, c.at, t.id, t.symbol, c.resource, c.kind, c.key, c.body, c.old_record, c.new_record
+         FROM change c LEFT JOIN token t ON t.no = c.token_no",
+        &format!(" ORDER BY c.at DESC, c.no DESC LIMIT {}", filter.limit),
+    );
+    all(&mut from.prepare(&sql)?, values, change_row)
+}
+
+fn change_row(row: &Row<'_>) -> Result<ChangeRow, StoreFault> {
+    let id: i64 = row.get(0)?;
+    let of = id.to_string();
+    let (resource, kind, body): (Option<String>, String, String) = (row.get(4)?, row.get(5)?, row.get(7)?);
+    let mut change: Change = from_json("the body of the change", &of, &body)?;
+    change.kind = word("the kind of the change", &of, &kind, ChangeKind::parse)?;
+    change.resource = resource.map(|text| word("the resource of the change", &of, &text, Resource::parse)).transpose()?;
+    change.token = row.get::<_, Option<String>>(2)?.map(TokenId::from);
+    change.key = row.get::<_, Option<String>>(6)?.map(RecordKey::from);
+    // A change of no record in particular is one of the schedule.
+    let resource = change.resource.unwrap_or(Resource::Unlock);
+    let side = |text: Option<String>| text.map(|text| record(resource, "the change", &of, &text)).transpose();
+    change.old = side(row.get(8)?)?;
+    change.new = side(row.get(9)?)?;
+    Ok(ChangeRow {
+        id,
+        at: row.get::<_, Millis>(1)?.0,
+        token: change.token.clone().unwrap_or_else(|| TokenId::from("")),
+        symbol: row.get(3)?,
+        resource,
+        key: change.key.clone(),
+        change,
+    })
+}
+
+fn record(resource: Resource, what: &str, of: &str, text: &str) -> Result<Record, StoreFault> {
+    Record::from_json(resource, text)
+        .map_err(|source| StoreFault::BadRow { what: format!("the record of {what} {of} cannot be read"), source: Some(source) })
+}
+
+fn alerts(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Vec<Alert>, StoreFault> {
+    let mut conditions = Conditions::default();
+    if !filter.states.is_empty() {
+        conditions.and("a.state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
+    }
+    let rule = filter.rule.as_ref().map(|rule| rule.as_str().to_owned());
+    conditions
+        .and_some("? IN (a.rule, a.name)", rule)
+        .and_some("t.id = ?", filter.token.as_ref().map(|id| id.as_str().to_owned()));
+    let (sql, values) = conditions.within(
+        &format!("SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no"),
+        &format!(" ORDER BY a.updated_at DESC, a.id LIMIT {}", filter.limit),
+    );
+    all(&mut from.prepare(&sql)?, values, rows::alert)
+}
+
+fn versions(from: &Transaction<'_>, token: &TokenId) -> Result<Vec<VersionRow>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT resource, key, at, body FROM (
+             SELECT no, resource, key, at, body FROM record_version WHERE token_no = (SELECT no FROM token WHERE id = ?1)
+             UNION ALL
+             SELECT 9223372036854775807, resource, key, version_at, body FROM record
+             WHERE token_no = (SELECT no FROM token WHERE id = ?1)
+         ) ORDER BY at, no",
+    )?;
+    all(&mut statement, params![token.as_str()], |row| {
+        let (word_of, key): (String, String) = (row.get(0)?, row.get(1)?);
+        let resource = word("the resource of a record", &key, &word_of, Resource::parse)?;
+        let body: Option<String> = row.get(3)?;
+        let body = body.map(|text| record(resource, resource.as_str(), &key, &text)).transpose()?;
+        Ok(VersionRow { resource, key: RecordKey::from(key), at: row.get::<_, Millis>(2)?.0, record: body })
+    })
+}
+
+fn rule_matches(from: &Transaction<'_>) -> Result<Vec<(RuleId, Timestamp)>, StoreFault> {
+    all(&mut *from.prepare_cached("SELECT rule, at FROM rule_match ORDER BY rule")?, [], |row| {
+        Ok((RuleId::from(row.get::<_, String>(0)?), row.get::<_, Millis>(1)?.0))
+    })
+}
+
+fn token_ids(from: &Transaction<'_>, only_listed: bool) -> Result<Vec<TokenId>, StoreFault> {
+    all(&mut *from.prepare_cached("SELECT id FROM token WHERE listed >= ?1 ORDER BY id")?, [only_listed], |row| {
+        Ok(TokenId::from(row.get::<_, String>(0)?))
+    })
+}
+
+fn find_token(from: &Transaction<'_>, text: &str) -> Result<Vec<Token>, StoreFault> {
+    let text = text.trim();
+    // The first of these that finds any: people mean the slug where there is one.
+    for clause in ["id = ?1", "id = ?1 COLLATE NOCASE", "symbol = ?1 COLLATE NOCASE", "name = ?1 COLLATE NOCASE"] {
+        let sql = format!("SELECT id, item, name, symbol FROM token WHERE {clause} ORDER BY listed DESC, id");
+        let found = all(&mut *from.prepare_cached(&sql)?, [text], |row| token(row, 0))?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}

@@ -1,0 +1,116 @@
+//! Connections that read: a pool of them, and the turns by which asynchronous callers come to one.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::Semaphore;
+
+use super::{
+    error::{StoreError, StoreFault},
+    writer::contain,
+};
+
+/// Opens one connection of a pool.
+type OpenReader = fn(&Path) -> rusqlite::Result<Connection>;
+
+/// Read connections to one file. Those that nobody uses are kept for the next, up to a number; more are opened under load and
+/// closed again.
+#[derive(Debug)]
+pub(super) struct ReaderPool {
+    path: Arc<Path>,
+    open: OpenReader,
+    idle: Mutex<Vec<Connection>>,
+    max_idle: usize,
+}
+
+impl ReaderPool {
+    /// A pool whose connections are opened when they are asked for.
+    pub(super) fn new(path: &Path, open: OpenReader, max_idle: usize) -> Self {
+        Self { path: path.into(), open, idle: Mutex::default(), max_idle }
+    }
+
+    /// A pool that holds `count` connections from the start, so that a file which cannot be read is refused at once.
+    pub(super) fn filled(path: &Path, open: OpenReader, count: usize) -> rusqlite::Result<Self> {
+        let pool = Self::new(path, open, count);
+        for _ in 0..count {
+            let connection = open(path)?;
+            pool.idle().push(connection);
+        }
+        Ok(pool)
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs `read` on a connection; an error says that none could be opened.
+    pub(super) fn with<T>(&self, read: impl FnOnce(&mut Connection) -> T) -> rusqlite::Result<T> {
+        let idle = self.idle().pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => (self.open)(&self.path)?,
+        };
+        let value = read(&mut connection);
+        let mut idle = self.idle();
+        if idle.len() < self.max_idle {
+            idle.push(connection);
+        }
+        Ok(value)
+    }
+
+    /// Closes the connections that nobody uses.
+    fn clear(&self) {
+        self.idle().clear();
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The reads of a [`Store`](crate::Store): as many at once as there are connections, each on a thread that may block.
+#[derive(Debug)]
+pub(super) struct Readers {
+    pool: Arc<ReaderPool>,
+    turns: Arc<Semaphore>,
+}
+
+impl Readers {
+    /// Takes a pool that is filled.
+    pub(super) fn new(pool: ReaderPool) -> Self {
+        Self { turns: Arc::new(Semaphore::new(pool.max_idle)), pool: Arc::new(pool) }
+    }
+
+    /// Runs `run` in one read transaction: all that it reads is of one moment.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let turn = self.turns.clone().acquire_owned().await.map_err(|_| StoreError::Closed { doing })?;
+        let pool = self.pool.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            // The turn is taken for as long as the connection is out, also if whoever asked goes away.
+            let _turn = turn;
+            let read = |connection: &mut Connection| {
+                contain(doing, pool.path(), || run(&connection.transaction_with_behavior(TransactionBehavior::Deferred)?))
+            };
+            pool.with(read).map_err(|error| StoreFault::from(error).during(doing, pool.path()))?
+        });
+        task.await.map_err(|_| StoreError::Closed { doing })?
+    }
+
+    /// Closes the connections once nobody uses them.
+    pub(super) async fn close(&self) {
+        let all = u32::try_from(self.pool.max_idle).unwrap_or(u32::MAX);
+        if let Ok(turns) = self.turns.acquire_many(all).await {
+            self.turns.close();
+            turns.forget();
+        }
+        self.pool.clear();
+    }
+}

@@ -1,0 +1,176 @@
+//! The schema of a database file: whose file it is, how far it is, and the steps that bring it up to date.
+//!
+//! There are two: the daemon's database and the catalog of the data service. Both are marked in the header of the file
+//! (`application_id`) and counted there (`user_version`), and both go through the same runner.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// The database of the daemon: `clfw` in ASCII.
+pub(super) const DAEMON: Schema = Schema {
+    application_id: 0x636c_6677,
+    migrations: &[
+        include_str!("../../migrations/0001_start.sql"),
+        include_str!("../../migrations/0002_delivery.sql"),
+        include_str!("../../migrations/0003_looks.sql"),
+        include_str!("../../migrations/0004_opt_out.sql"),
+        include_str!("../../migrations/0005_drop_unread.sql"),
+    ],
+};
+
+/// The database of the data service: `CWct` in ASCII.
+pub(super) const CATALOG: Schema = Schema {
+    application_id: 0x4357_6374,
+    migrations: &[
+        include_str!("../../migrations/catalog/0001_catalog.sql"),
+        include_str!("../../migrations/catalog/0002_key_prefix.sql"),
+        include_str!("../../migrations/catalog/0003_gap.sql"),
+    ],
+};
+
+/// A kind of database file.
+pub(super) struct Schema {
+    /// Marks our files, in the header of each.
+    application_id: i64,
+    /// Steps from an empty file to the present schema, in order. Append only: what was released never changes.
+    migrations: &'static [&'static str],
+}
+
+/// What a file holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FileState {
+    /// Ours, with this version of the schema; zero where it is empty.
+    Ours(i64),
+    /// Ours, with a version that this program does not know.
+    Newer(i64),
+    /// A database of another program.
+    Foreign {
+        /// What it is marked with.
+        application_id: i64,
+        /// Its tables and indexes.
+        tables: i64,
+    },
+}
+
+/// A step that failed. The file is as it was before that step.
+#[derive(Debug)]
+pub(super) struct MigrationFailed {
+    /// The version that was to be reached.
+    pub(super) to: i64,
+    /// Why it was not.
+    pub(super) source: rusqlite::Error,
+}
+
+impl Schema {
+    /// The version that this program reads and writes.
+    pub(super) const fn version(&self) -> i64 {
+        self.migrations.len() as i64
+    }
+
+    /// Says whose file this is, without writing to it.
+    pub(super) fn inspect(&self, connection: &Connection) -> rusqlite::Result<FileState> {
+        let application_id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let version = user_version(connection)?;
+        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let is_empty = application_id == 0 && version == 0 && tables == 0;
+        Ok(if application_id != self.application_id && !is_empty {
+            FileState::Foreign { application_id, tables }
+        } else if version > self.version() {
+            FileState::Newer(version)
+        } else {
+            FileState::Ours(version)
+        })
+    }
+
+    /// Brings a file of ours from version `from` up to date. Each step is one transaction, its number included.
+    pub(super) fn migrate(&self, connection: &mut Connection, from: i64) -> Result<(), MigrationFailed> {
+        for (to, step) in (1..).zip(self.migrations).filter(|(to, _)| *to > from) {
+            self.migrate_to(connection, to, step).map_err(|source| MigrationFailed { to, source })?;
+        }
+        Ok(())
+    }
+
+    fn migrate_to(&self, connection: &mut Connection, to: i64, step: &str) -> rusqlite::Result<()> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Of two programs that open a file at once, the second finds the step done.
+        if user_version(&transaction)? < to {
+            transaction.execute_batch(step)?;
+            transaction.pragma_update(None, "application_id", self.application_id)?;
+            transaction.pragma_update(None, "user_version", to)?;
+        }
+        transaction.commit()
+    }
+}
+
+fn user_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of what a file holds.
+    fn names(connection: &Connection) -> Vec<String> {
+        let mut statement = connection.prepare("SELECT name FROM sqlite_schema ORDER BY name").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn every_released_version_comes_to_the_same_schema() {
+        for schema in [DAEMON, CATALOG] {
+            let mut fresh = Connection::open_in_memory().unwrap();
+            assert_eq!(schema.inspect(&fresh).unwrap(), FileState::Ours(0));
+            schema.migrate(&mut fresh, 0).unwrap();
+            assert_eq!(schema.inspect(&fresh).unwrap(), FileState::Ours(schema.version()));
+            for released in 1..schema.version() {
+                let mut old = Connection::open_in_memory().unwrap();
+                let before = Schema { migrations: &schema.migrations[..usize::try_from(released).unwrap()], ..schema };
+                before.migrate(&mut old, 0).unwrap();
+                assert_eq!(before.inspect(&fresh).unwrap(), FileState::Newer(schema.version()));
+                schema.migrate(&mut old, released).unwrap();
+                assert_eq!(names(&old), names(&fresh), "from {released}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_that_another_program_took_meanwhile_is_not_taken_twice() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        DAEMON.migrate(&mut connection, 0).unwrap();
+        DAEMON.migrate(&mut connection, 0).unwrap();
+        assert_eq!(DAEMON.inspect(&connection).unwrap(), FileState::Ours(DAEMON.version()));
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_file_at_the_one_before() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let broken = Schema { migrations: &["CREATE TABLE a (x)", "CREATE TABLE b (x); CREATE TABLE a (x)"], ..DAEMON };
+        let failed = broken.migrate(&mut connection, 0).unwrap_err();
+        assert_eq!((failed.to, broken.inspect(&connection).unwrap()), (2, FileState::Ours(1)));
+        assert_eq!(names(&connection), ["a"]);
+    }
+
+    #[test]
+    fn prices_and_credits_that_nobody_read_are_dropped_and_nothing_else() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        Schema { migrations: &DAEMON.migrations[..4], ..DAEMON }.migrate(&mut connection, 0).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO token (no, id, first_seen) VALUES (1, 'arbitrum', 0);
+                 INSERT INTO valuation (token_no, day, at, market_cap) VALUES (1, 0, 5, 1e9);
+                 INSERT INTO credit (one, state) VALUES (1, '{}');
+                 INSERT INTO credit_log (at, endpoint, token_no, credits) VALUES (5, 'burn', 1, 2);",
+            )
+            .unwrap();
+        let before = names(&connection);
+        DAEMON.migrate(&mut connection, 4).unwrap();
+        let gone: Vec<String> = before.into_iter().filter(|name| !names(&connection).contains(name)).collect();
+        assert_eq!(gone, ["credit_log", "credit_log_age", "valuation", "valuation_age"]);
+        let kept: (i64, i64) = connection
+            .query_row("SELECT (SELECT count(*) FROM token), (SELECT count(*) FROM credit)", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .unwrap();
+        assert_eq!(kept, (1, 1));
+    }
+}

@@ -1,0 +1,234 @@
+//! What a person does not want to hear: silences and acknowledgements, and what a silence would hide.
+
+use chrono::TimeDelta;
+use rusqlite::{Row, Transaction, params};
+
+use super::{
+    Store, StoreError,
+    codec::{Millis, all, from_json, json, millis},
+    error::StoreFault,
+    rows::{self, ALERT_COLUMNS},
+};
+use model::{
+    alert::{Alert, AlertState, Labels},
+    rows::AckResult,
+    silence::{Ack, Silence, SilenceFact},
+    supply::{AlertId, Timestamp},
+};
+
+/// Messages of the last week that the preview of a silence looks at.
+const MAX_PREVIEWED: u32 = 20_000;
+
+/// Alerts that an ambiguous id names.
+const MAX_NAMED: usize = 5;
+
+impl Store {
+    /// Makes a silence; the same one twice is one.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn put_silence(&self, silence: Silence) -> Result<(), StoreError> {
+        self.write("write a silence", move |to| put_silence(to, &silence)).await
+    }
+
+    /// Silences that are not over at `now`, or all, those that end last first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn silences(&self, not_over_at: Option<Timestamp>) -> Result<Vec<Silence>, StoreError> {
+        self.read("read silences", move |from| silences(from, not_over_at)).await
+    }
+
+    /// Ends a silence; answers whether there was one of this id that was not over.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn expire_silence(&self, id: String, now: Timestamp) -> Result<bool, StoreError> {
+        self.write("end a silence", move |to| expire_silence(to, &id, now)).await
+    }
+
+    /// Acknowledges an alert that fires or is pending, by its id or the begin of it.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`]. That there is no such alert, or several, is an answer.
+    pub async fn acknowledge(
+        &self,
+        alert: String,
+        author: String,
+        comment: String,
+        now: Timestamp,
+    ) -> Result<AckResult, StoreError> {
+        self.write("acknowledge an alert", move |to| acknowledge(to, &alert, &author, &comment, now)).await
+    }
+
+    /// Takes an acknowledgement back; answers whether there was one.
+    ///
+    /// # Errors
+    /// As any write: see [`StoreError`].
+    pub async fn unacknowledge(&self, alert: AlertId) -> Result<bool, StoreError> {
+        self.write("take an acknowledgement back", move |to| unacknowledge(to, &alert)).await
+    }
+
+    /// What is acknowledged, the latest first; where an alert is over, nothing is any more.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn acks(&self) -> Result<Vec<Ack>, StoreError> {
+        self.read("read acknowledgements", acks).await
+    }
+
+    /// Alerts that are pending or fire, the latest moved first.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn open_alerts(&self) -> Result<Vec<Alert>, StoreError> {
+        self.read("read open alerts", open_alerts).await
+    }
+
+    /// Shows the alerts that are open, and the labels of the messages of the week before `now`, to whoever asks what a silence hides.
+    ///
+    /// # Errors
+    /// As any read: see [`StoreError`].
+    pub async fn preview<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&[Alert], &[Labels]) -> T + Send + 'static,
+        now: Timestamp,
+    ) -> Result<T, StoreError> {
+        self.read("preview a silence", move |from| preview(from, look, now)).await
+    }
+}
+
+fn put_silence(to: &Transaction<'_>, silence: &Silence) -> Result<(), StoreFault> {
+    to.prepare_cached(
+        "INSERT INTO silence (id, matchers, author, comment, starts_at, ends_at, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (id) DO NOTHING",
+    )?
+    .execute(params![
+        silence.id,
+        json("the matchers of a silence", &silence.matchers)?,
+        silence.author,
+        silence.comment,
+        Millis(silence.starts_at),
+        Millis(silence.ends_at),
+        Millis(silence.created_at),
+    ])?;
+    Ok(())
+}
+
+pub(super) fn silences(from: &Transaction<'_>, not_over_at: Option<Timestamp>) -> Result<Vec<Silence>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT id, matchers, author, comment, starts_at, ends_at, created_at FROM silence WHERE ?1 IS NULL OR ends_at > ?1
+         ORDER BY ends_at DESC, id",
+    )?;
+    all(&mut statement, [millis(not_over_at)], |row| {
+        let id: String = row.get(0)?;
+        let matchers: String = row.get(1)?;
+        Ok(Silence {
+            matchers: from_json("the matchers of the silence", &id, &matchers)?,
+            author: row.get(2)?,
+            comment: row.get(3)?,
+            starts_at: row.get::<_, Millis>(4)?.0,
+            ends_at: row.get::<_, Millis>(5)?.0,
+            created_at: row.get::<_, Millis>(6)?.0,
+            id,
+        })
+    })
+}
+
+fn expire_silence(to: &Transaction<'_>, id: &str, now: Timestamp) -> Result<bool, StoreFault> {
+    // One that had not begun never will.
+    let ended = to
+        .prepare_cached("UPDATE silence SET ends_at = ?2, starts_at = min(starts_at, ?2) WHERE id = ?1 AND ends_at > ?2")?
+        .execute(params![id, Millis(now)])?;
+    Ok(ended > 0)
+}
+
+fn acknowledge(to: &Transaction<'_>, id: &str, author: &str, comment: &str, now: Timestamp) -> Result<AckResult, StoreFault> {
+    let sql = format!(
+        "SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no
+         WHERE a.state IN ('pending', 'firing') AND substr(a.id, 1, length(?1)) = ?1 ORDER BY a.id LIMIT {}",
+        MAX_NAMED + 1
+    );
+    let mut found = all(&mut *to.prepare_cached(&sql)?, [id], rows::alert)?;
+    if let Some(exact) = found.iter().position(|alert| alert.id.as_str() == id) {
+        found = vec![found.swap_remove(exact)];
+    }
+    let alert = match (found.pop(), found.is_empty()) {
+        (None, _) => return Ok(AckResult::Unknown),
+        (Some(last), false) => {
+            let ids = found.into_iter().chain([last]).map(|alert| alert.id).take(MAX_NAMED).collect();
+            return Ok(AckResult::Several(ids));
+        }
+        (Some(alert), true) => alert,
+    };
+    // What is known now: the record as it stands, else as it was last told.
+    let record: Option<String> = to
+        .prepare_cached(
+            "SELECT coalesce(
+                 (SELECT r.body FROM record r JOIN alert a ON a.token_no = r.token_no AND a.resource = r.resource AND a.key = r.key
+                  WHERE a.id = ?1 LIMIT 1),
+                 (SELECT body ->> '$.record' FROM notice WHERE alert = ?1 ORDER BY at DESC LIMIT 1))",
+        )?
+        .query_row([alert.id.as_str()], |row| row.get(0))?;
+    let record =
+        record.map(|text| from_json::<serde_json::Value>("the record of the alert", alert.id.as_str(), &text)).transpose()?;
+    let fact = SilenceFact::of(alert.level, record.as_ref());
+    to.prepare_cached(
+        "INSERT INTO ack (alert, author, comment, at, fact) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET author = excluded.author, comment = excluded.comment, at = excluded.at, fact = excluded.fact",
+    )?
+    .execute(params![alert.id.as_str(), author, comment, Millis(now), json("the fact of an acknowledgement", &fact)?])?;
+    Ok(AckResult::Done(Box::new(alert)))
+}
+
+fn unacknowledge(to: &Transaction<'_>, alert: &AlertId) -> Result<bool, StoreFault> {
+    Ok(to.prepare_cached("DELETE FROM ack WHERE alert = ?1")?.execute([alert.as_str()])? > 0)
+}
+
+pub(super) fn acks(from: &Transaction<'_>) -> Result<Vec<Ack>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT alert, author, comment, at, fact FROM ack
+         WHERE EXISTS (SELECT 1 FROM alert a WHERE a.id = ack.alert AND a.state IN ('pending', 'firing')) ORDER BY at DESC, alert",
+    )?;
+    all(&mut statement, [], ack)
+}
+
+pub(super) fn ack(row: &Row<'_>) -> Result<Ack, StoreFault> {
+    let alert: String = row.get(0)?;
+    let fact: String = row.get(4)?;
+    Ok(Ack {
+        author: row.get(1)?,
+        comment: row.get(2)?,
+        at: row.get::<_, Millis>(3)?.0,
+        fact: from_json("the fact of the acknowledgement", &alert, &fact)?,
+        alert: AlertId::from(alert),
+    })
+}
+
+/// What a silence may hide: what is open, and the labels of last week's messages.
+fn preview<T>(from: &Transaction<'_>, look: impl FnOnce(&[Alert], &[Labels]) -> T, now: Timestamp) -> Result<T, StoreFault> {
+    let last_week = labels_since(from, now - TimeDelta::days(7), MAX_PREVIEWED)?;
+    Ok(look(&open_alerts(from)?, &last_week))
+}
+
+/// Alerts that are pending or fire, those that moved last first.
+fn open_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, StoreFault> {
+    let sql = format!(
+        "SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no WHERE a.state IN ('{}', '{}')
+         ORDER BY a.updated_at DESC, a.id",
+        AlertState::Pending.as_str(),
+        AlertState::Firing.as_str()
+    );
+    all(&mut *from.prepare_cached(&sql)?, [], rows::alert)
+}
+
+/// Labels of what was told or held back since then.
+fn labels_since(from: &Transaction<'_>, since: Timestamp, limit: u32) -> Result<Vec<Labels>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT id, body ->> '$.labels' FROM notice WHERE at >= ?1 AND receivers <> '[]' ORDER BY at DESC LIMIT ?2",
+    )?;
+    all(&mut statement, params![Millis(since), limit], |row| {
+        let id: String = row.get(0)?;
+        from_json("the labels of the notice", &id, &row.get::<_, String>(1)?)
+    })
+}

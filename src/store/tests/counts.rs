@@ -1,0 +1,83 @@
+//! What status and metrics count.
+
+use tempfile::TempDir;
+
+use super::support::*;
+use model::{alert::AlertState, poll::FailureKind, rows::*, supply::*};
+
+#[tokio::test]
+async fn status_counts_what_waits_for_whom() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let ids: Vec<_> = tell(&store, "a", &["ops", "desk"]).await.iter().map(|delivery| delivery.id).collect();
+    tell(&store, "b", &["ops"]).await;
+    store.record_attempts(vec![tried(ids[1], now(), DeliveryState::Dead, None)]).await.expect("recorded");
+    let mut held = schedule("aptos", vec![put("a", unlock("2026-03-16", 1.0))]);
+    held.state.held_since = Some(now());
+    held.state.failing_since = Some(now() - minutes(3));
+    held.state.missing = vec![("x".into(), 1), ("y".into(), 1)];
+    let mut failed = poll(Endpoint::UnlockEvents, Some("aptos"));
+    (failed.outcome, failed.error) = (PollEntryOutcome::Failed(FailureKind::Unreachable), Some("connection refused".into()));
+    store
+        .commit(at(Commit {
+            tokens: vec![token_item("aptos", "APT")],
+            token_list_complete: true,
+            feeds: vec![held],
+            polls: vec![failed],
+            ..Commit::default()
+        }))
+        .await
+        .expect("committed");
+
+    let counts = store.counts().await.expect("read");
+    assert_eq!((counts.tokens, counts.tokens_listed), (2, 1));
+    assert_eq!(counts.records[0], (Resource::Unlock, 1));
+    assert_eq!(counts.alerts[1], (AlertState::Firing, 2));
+    assert_eq!((counts.removals_held, counts.removals_awaiting_proof, counts.feeds_failing), (1, 2, 1));
+    assert!(counts.database_bytes > 0);
+    let of: Vec<_> = counts
+        .outbox
+        .iter()
+        .map(|of| (of.receiver.as_str(), of.pending(), of.of(DeliveryState::Dead), of.oldest_pending))
+        .collect();
+    assert_eq!(of, [("desk", 0, 1, None), ("ops", 2, 0, Some(now()))]);
+
+    let gauges = store.gauges().await.expect("read");
+    assert_eq!((&gauges.alerts, &gauges.outbox, gauges.removals_held), (&counts.alerts, &counts.outbox, counts.removals_held));
+    assert_eq!(gauges.last_success, [(Endpoint::UnlockEvents, now())]);
+
+    let stats = store.poll_stats().await.expect("read");
+    assert_eq!((stats[0].endpoint, stats[0].feeds, stats[0].failing), (Endpoint::UnlockEvents, 1, 1));
+    assert_eq!(stats[0].last_success, Some(now()));
+    assert_eq!(stats[0].last_error, Some((now(), "connection refused".into())));
+}
+
+#[tokio::test]
+async fn the_tally_is_what_counting_the_records_would_find() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let tallied = async || {
+        let counts = store.counts().await.expect("read").records;
+        let of = |resource: Resource| counts.iter().find(|(of, _)| *of == resource).map_or(0, |(_, count)| *count);
+        let connection = rusqlite::Connection::open(store.path()).expect("opens");
+        for resource in Resource::ALL {
+            let sql = "SELECT count(*) FROM record WHERE resource = ?1";
+            let found: i64 = connection.query_row(sql, [resource.as_str()], |row| row.get(0)).expect("counted");
+            assert_eq!(of(resource), found.unsigned_abs(), "{resource}");
+        }
+        of(Resource::Unlock)
+    };
+    assert_eq!(tallied().await, 0);
+    let events = |keys: &[&str]| keys.iter().map(|key| put(key, unlock("2026-03-16", 1.0))).collect::<Vec<_>>();
+    let commit = async |update: FeedUpdate| {
+        store.commit(at(Commit { feeds: vec![update], ..Commit::default() })).await.expect("committed");
+    };
+    commit(schedule("aptos", events(&["a", "b", "c"]))).await;
+    commit(schedule("arbitrum", events(&["a"]))).await;
+    assert_eq!(tallied().await, 4);
+    commit(schedule("aptos", events(&["a", "d"]))).await;
+    assert_eq!(tallied().await, 5, "what is there already is not counted again");
+    let removed = vec!["a".into(), "b".into(), "no such key".into()];
+    commit(FeedUpdate { removed, ..schedule("aptos", events(&["a"])) }).await;
+    assert_eq!(tallied().await, 4, "one is taken out and taken anew, one is taken out, one was never there");
+}

@@ -1,0 +1,56 @@
+//! The process dies at each point of a write.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::support::*;
+use crate::{Access, Store};
+use model::rows::*;
+
+const CRASH_DB: &str = "CLIFFWATCH_TEST_CRASH_DB";
+
+/// The work of the process that dies in [`a_commit_is_whole_wherever_the_process_dies`]; it does nothing when run with the others.
+#[tokio::test]
+async fn the_process_that_dies() {
+    let Some(path) = std::env::var_os(CRASH_DB) else { return };
+    let store = Store::open(opening(Path::new(&path), Access::Own)).await.expect("the store opens");
+    let id = tell(&store, "a", &["ops"]).await.remove(0).id;
+    store.record_attempts(vec![tried(id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
+    tell(&store, "b", &["ops"]).await;
+}
+
+#[tokio::test]
+async fn a_commit_is_whole_wherever_the_process_dies() {
+    use std::os::unix::process::ExitStatusExt;
+    // Where it dies, the alerts that are there afterwards, the deliveries that are still due, those that were delivered.
+    for (point, alerts, due, delivered) in [
+        ("commit.before:2", 1, 0, 1),
+        ("commit.inside", 0, 0, 0),
+        ("commit.inside:2", 1, 0, 1),
+        ("commit.after", 1, 1, 0),
+        ("commit.after:2", 2, 1, 1),
+        ("attempt.before", 1, 1, 0),
+        ("attempt.after", 1, 0, 1),
+    ] {
+        let directory = TempDir::new().expect("a directory");
+        let path = directory.path().join("cliffwatch.db");
+        let died = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "tests::crashes::the_process_that_dies"])
+            .env(CRASH_DB, &path)
+            .env(crate::failpoint::VARIABLE, point)
+            .output()
+            .expect("it runs");
+        assert_eq!(died.status.signal(), Some(libc::SIGABRT), "{point}: {died:?}");
+        let store = owned(&directory).await;
+        assert_eq!(
+            store.alerts(AlertFilter { limit: 9, ..AlertFilter::default() }).await.expect("read").len(),
+            alerts,
+            "{point}"
+        );
+        assert_eq!(store.due("ops".into(), now(), 9).await.expect("read").len(), due, "{point}");
+        let filter = OutboxFilter { states: vec![DeliveryState::Delivered], limit: 9, ..OutboxFilter::default() };
+        assert_eq!(store.outbox(filter).await.expect("read").len(), delivered, "{point}");
+        assert!(store.integrity_check().await.is_ok(), "{point}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Deliveries: which are due, what an attempt makes of them, and what is done by hand.
+
+use chrono::TimeDelta;
+use tempfile::TempDir;
+
+use super::support::*;
+use model::{rows::*, supply::*};
+
+#[tokio::test]
+async fn the_longest_waiting_is_due_first_and_the_future_is_not_due() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let mut ids = Vec::new();
+    for subject in ["a", "b", "c"] {
+        ids.push(tell(&store, subject, &["ops"]).await.remove(0).id);
+    }
+    tell(&store, "d", &["desk"]).await;
+    let retry_at = now() + minutes(5);
+    let records = vec![
+        tried(ids[0], now(), DeliveryState::Retrying, Some(retry_at)),
+        tried(ids[2], now(), DeliveryState::Retrying, Some(now() - minutes(1))),
+    ];
+    store.record_attempts(records).await.expect("recorded");
+    let due = async |at: Timestamp, limit: u32| {
+        let due = store.due("ops".into(), at, limit).await.expect("read");
+        due.iter().map(|delivery| delivery.id).collect::<Vec<_>>()
+    };
+    assert_eq!(due(now(), 9).await, [ids[2], ids[1]]);
+    assert_eq!(due(now(), 1).await, [ids[2]]);
+    assert_eq!(due(retry_at - TimeDelta::milliseconds(1), 9).await.len(), 2);
+    assert_eq!(due(retry_at, 9).await, [ids[2], ids[1], ids[0]]);
+    assert_eq!(store.next_due_at("ops".into()).await.expect("read"), Some(now() - minutes(1)));
+    assert_eq!(store.next_due_at("nobody".into()).await.expect("read"), None);
+}
+
+#[tokio::test]
+async fn the_end_of_an_alert_never_overtakes_its_beginning() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let first = tell(&store, "a", &["ops", "desk"]).await;
+    let ops: ReceiverName = "ops".into();
+    let later = now() + minutes(30);
+    store.record_attempts(vec![tried(first[0].id, now(), DeliveryState::Retrying, Some(later))]).await.expect("recorded");
+    store.record_attempts(vec![tried(first[1].id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
+    let alert = firing("a", Some("arbitrum"));
+    let end = notification(&alert, "resolved", &["ops", "desk"]);
+    store.commit(at(Commit { notifications: vec![end.clone()], ..Commit::default() })).await.expect("committed");
+    assert!(store.due(ops.clone(), now(), 9).await.expect("read").is_empty());
+    assert_eq!(store.next_due_at(ops.clone()).await.expect("read"), Some(later), "nothing to wake for before");
+    assert_eq!(store.due("desk".into(), now(), 9).await.expect("read").len(), 1, "another receiver does not wait for it");
+    assert_eq!(store.due(ops.clone(), later, 9).await.expect("read")[0].id, first[0].id);
+    store.record_attempts(vec![tried(first[0].id, later, DeliveryState::Dead, None)]).await.expect("recorded");
+    let due = store.due(ops, later, 9).await.expect("read");
+    assert_eq!(due[0].notifications, [end], "a dead letter holds nothing up");
+}
+
+#[tokio::test]
+async fn a_delivery_keeps_its_id_over_retries_and_begins_its_schedule_anew_by_hand() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let first = tell(&store, "a", &["ops"]).await.remove(0);
+    assert!(first.webhook_id.starts_with("msg_") && first.webhook_id.len() > 20, "{}", first.webhook_id);
+    for step in 0..3 {
+        let record = tried(first.id, now() + minutes(step), DeliveryState::Retrying, Some(now() + minutes(step + 1)));
+        store.record_attempts(vec![record]).await.expect("recorded");
+    }
+    let mut dead = tried(first.id, now() + minutes(3), DeliveryState::Dead, None);
+    dead.attempt.answer = "ä".repeat(4000);
+    let announcement = firing("receiver/ops", None);
+    dead.notifications = vec![notification(&announcement, "dead", &["desk"])];
+    dead.alerts = vec![announcement];
+    store.record_attempts(vec![dead]).await.expect("recorded");
+    assert!(store.due("ops".into(), now() + TimeDelta::days(9), 9).await.expect("read").is_empty());
+    assert_eq!(store.due("desk".into(), now() + minutes(3), 9).await.expect("read").len(), 1, "the dead letter is announced");
+    assert_eq!(store.alerts_of_no_token().await.expect("read").len(), 1);
+
+    let detail = store.outbox_one(first.id).await.expect("read").expect("there");
+    assert_eq!((detail.row.state, detail.row.attempts, detail.attempts.len()), (DeliveryState::Dead, 4, 4));
+    assert!(detail.attempts[3].answer.len() <= 4096 && detail.attempts[3].answer.starts_with('ä'));
+    assert_eq!(detail.notifications, first.notifications);
+    assert_eq!(detail.row.alerts[0].summary, "ARB: \u{202e}$2M \"soon\"");
+    assert_eq!(store.outbox_one(DeliveryId(999)).await.expect("read"), None);
+
+    assert_eq!(store.retry_at(vec![first.id, DeliveryId(999)], now()).await.expect("retried"), 1);
+    let again = store.due("ops".into(), now(), 9).await.expect("read").remove(0);
+    assert_eq!((again.webhook_id.as_str(), again.attempts, again.tries), (first.webhook_id.as_str(), 4, 0));
+    assert_eq!(again.due_at, now());
+    store.record_attempts(vec![tried(first.id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
+    assert_eq!(store.retry_at(vec![first.id], now()).await.expect("asked"), 0, "what was delivered stays so");
+    let row = store.outbox_one(first.id).await.expect("read").expect("there").row;
+    assert_eq!((row.state, row.attempts, row.delivered_at), (DeliveryState::Delivered, 5, Some(now())));
+    let json = serde_json::to_value(&row).expect("JSON");
+    for name in ["id", "webhookId", "receiver", "state", "attempts", "nextAttemptAt", "lastAnswer", "alerts"] {
+        assert!(json.get(name).is_some(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_dropped_by_hand_stays_dropped_unless_it_was_accepted() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let (a, b) = (tell(&store, "a", &["ops"]).await.remove(0).id, tell(&store, "b", &["ops"]).await.remove(0).id);
+    assert_eq!(store.drop_deliveries(vec![a, b]).await.expect("dropped"), 2);
+    assert_eq!(store.drop_deliveries(vec![a]).await.expect("dropped"), 0);
+    store
+        .record_attempts(vec![
+            tried(a, now(), DeliveryState::Retrying, Some(now() + minutes(1))),
+            tried(b, now(), DeliveryState::Delivered, None),
+            tried(DeliveryId(4711), now(), DeliveryState::Delivered, None),
+        ])
+        .await
+        .expect("recorded");
+    let filter = OutboxFilter { states: vec![DeliveryState::Dropped], receiver: Some("ops".into()), limit: 9 };
+    let dropped = store.outbox(filter).await.expect("read");
+    assert_eq!(dropped.iter().map(|row| row.id).collect::<Vec<_>>(), [a]);
+    assert_eq!(store.outbox_one(b).await.expect("read").expect("there").row.state, DeliveryState::Delivered);
+    assert_eq!(store.retry_at(vec![a], now()).await.expect("retried"), 1);
+}
+
+#[tokio::test]
+async fn a_retry_without_a_time_is_one_at_once() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let id = tell(&store, "a", &["ops"]).await.remove(0).id;
+    store.record_attempts(vec![tried(id, now(), DeliveryState::Retrying, None)]).await.expect("recorded");
+    assert_eq!(store.next_due_at("ops".into()).await.expect("read"), Some(now()));
+}
+
+#[tokio::test]
+async fn who_was_told_is_said_by_what_became_of_the_messages() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let told = tell(&store, "cliff", &["ops", "wall", "desk"]).await;
+    let of = |name: &str| told.iter().find(|delivery| delivery.receiver.as_str() == name).expect("a delivery").id;
+    let records =
+        vec![tried(of("ops"), now(), DeliveryState::Delivered, None), tried(of("wall"), now(), DeliveryState::Dead, None)];
+    store.record_attempts(records).await.expect("recorded");
+    // A reminder that waits for its group.
+    store.await_dispatch();
+    let alert = firing("cliff", Some("arbitrum"));
+    let mut reminder = notification(&alert, "lead 1d", &["ops"]);
+    reminder.at = now() + minutes(1);
+    store.commit(at(Commit { notifications: vec![reminder], ..Commit::default() })).await.expect("committed");
+
+    let standings = store.receiver_statuses(vec![alert.id.clone(), "al_other".into()]).await.expect("read");
+    let standing = |receiver: &str, was_told: bool, state: &str| ReceiverStatus {
+        receiver: receiver.into(),
+        was_told,
+        state: NotificationState::parse(state).expect("a state"),
+    };
+    let expected = vec![standing("desk", false, "due"), standing("ops", true, "waiting"), standing("wall", false, "dead")];
+    assert_eq!(standings, [(alert.id, expected)].into());
+    let telling = store.notification_overview(now() + minutes(2), now()).await.expect("read");
+    let held = SuppressedCount { receiver: "ops".into(), waiting: 1, silenced: 0, inhibited: 0, lately: 0 };
+    assert_eq!(telling, NotificationOverview { held: vec![held], ..NotificationOverview::default() });
+}

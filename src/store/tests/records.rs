@@ -1,0 +1,170 @@
+//! Tokens, records and their versions, and the questions of a cycle about them.
+
+use chrono::TimeDelta;
+use rusqlite::Connection;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::support::*;
+use crate::{cycle, outbox};
+use model::{rows::*, supply::*};
+
+#[tokio::test]
+async fn a_version_is_kept_for_new_facts_and_not_for_a_new_price() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let history = || store.versions("arbitrum".into());
+    let step = |days: i64, record: Option<Record>, is_new_version: bool| {
+        let mut update = schedule("arbitrum", Vec::new());
+        match record {
+            Some(record) => update.put.push(Put { is_new_version, ..put("a", record) }),
+            None => update.removed.push("a".into()),
+        }
+        let at = now() + TimeDelta::days(days);
+        let poll = PollEntry { at, ..poll(Endpoint::UnlockEvents, Some("arbitrum")) };
+        store.commit(Commit { at, polls: vec![poll], feeds: vec![update], ..Commit::default() })
+    };
+    step(0, Some(unlock("2026-03-16T13:00:00Z", 10.0)), true).await.expect("committed");
+    step(1, Some(unlock("2026-03-16T13:00:00Z", 10.5)), false).await.expect("committed");
+    let versions = history().await.expect("read");
+    assert_eq!(versions.len(), 1, "price drift makes no version");
+    assert_eq!(versions[0].record, Some(unlock("2026-03-16T13:00:00Z", 10.5)), "but the snapshot follows it");
+    step(2, Some(unlock("2026-03-20T13:00:00Z", 10.5)), true).await.expect("committed");
+    step(3, None, true).await.expect("committed");
+    step(4, None, true).await.expect("removing what is gone does nothing");
+    let versions = history().await.expect("read");
+    let seen: Vec<_> = versions
+        .iter()
+        .map(|version| ((version.at - now()).num_days(), version.record.as_ref().and_then(Record::interval)))
+        .map(|(day, interval)| (day, interval.map(|interval| interval.start)))
+        .collect();
+    let (march_16, march_20) = (time("2026-03-16T13:00:00Z"), time("2026-03-20T13:00:00Z"));
+    assert_eq!(seen, [(0, Some(march_16)), (2, Some(march_20)), (3, None)]);
+    let token = store.tokens(vec!["arbitrum".into()], vec![Resource::Unlock]).await.expect("read").remove(0);
+    assert!(token.records.is_empty());
+}
+
+#[tokio::test]
+async fn a_token_that_a_complete_list_leaves_out_is_unlisted_and_comes_back() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let list = |tokens: &[&str], listed: &[&str], complete| {
+        store.commit(at(Commit {
+            tokens: tokens.iter().map(|id| token_item(id, "TKN")).collect(),
+            listed: listed.iter().map(|id| TokenId::from(*id)).collect(),
+            token_list_complete: complete,
+            ..Commit::default()
+        }))
+    };
+    let listed = async || {
+        let ids = store.token_ids(true).await.expect("read");
+        ids.iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    list(&["apt", "arb"], &[], false).await.expect("committed");
+    assert!(listed().await.is_empty(), "half a list says nothing");
+    list(&["apt"], &["arb"], true).await.expect("committed");
+    assert_eq!(listed().await, ["apt", "arb"]);
+    list(&["arb"], &[], false).await.expect("committed");
+    list(&[], &[], true).await.expect("committed");
+    assert_eq!(listed().await, ["apt", "arb"], "neither half a list nor an empty one proves anything");
+    list(&[], &["arb"], true).await.expect("committed");
+    assert_eq!(listed().await, ["arb"]);
+    assert_eq!(store.token_ids(false).await.expect("read").len(), 2, "never deleted");
+    let found = store.find_token("apt").await.expect("read");
+    assert_eq!(found[0].item, token_item("apt", "TKN"), "what was known of it stays known");
+    list(&["apt"], &["arb", "new"], true).await.expect("committed");
+    assert_eq!(listed().await, ["apt", "arb", "new"]);
+    assert!(store.find_token("' OR 1=1 --").await.expect("read").is_empty());
+}
+
+#[tokio::test]
+async fn a_key_that_is_given_up_and_taken_anew_keeps_its_record() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let first = schedule("arbitrum", vec![put("a", unlock("2026-03-16", 1.0))]);
+    store.commit(at(Commit { feeds: vec![first], ..Commit::default() })).await.expect("committed");
+    let mut second = schedule("arbitrum", vec![put("a", unlock("2026-04-16", 2.0))]);
+    second.removed = vec!["a".into()];
+    store.commit(at(Commit { feeds: vec![second], ..Commit::default() })).await.expect("committed");
+    let token = store.tokens(vec!["arbitrum".into()], vec![Resource::Unlock]).await.expect("read").remove(0);
+    assert_eq!(token.records[0].record, unlock("2026-04-16", 2.0));
+}
+
+#[tokio::test]
+async fn the_reads_of_a_cycle_go_by_an_index() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let connection = Connection::open(store.path()).expect("opens");
+    let due = [outbox::due_sql(), outbox::next_due_sql()];
+    for sql in [cycle::IN_WINDOW, cycle::TO_RECHECK, &due[0], &due[1]] {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect(sql);
+        let values = vec![1_i64; statement.parameter_count()];
+        let steps: Vec<String> = statement
+            .query_map(rusqlite::params_from_iter(values), |row| row.get(3))
+            .expect("explained")
+            .map(|step| step.expect("a step"))
+            .collect();
+        let is_scan = |step: &String| step.starts_with("SCAN") && !step.starts_with("SCAN t");
+        assert!(!steps.iter().any(is_scan), "{sql}: {steps:#?}");
+    }
+}
+
+#[tokio::test]
+async fn one_ticker_may_mean_several_tokens() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let tokens = vec![token_item("sky", "SKY"), token_item("skycoin", "SKY"), token_item("other", "OTH")];
+    store.commit(at(Commit { tokens, ..Commit::default() })).await.expect("committed");
+    let ids = |found: Vec<Token>| found.into_iter().map(|token| token.id.as_str().to_owned()).collect::<Vec<_>>();
+    assert_eq!(ids(store.find_token("sky").await.expect("read")), ["sky"], "the slug comes first");
+    assert_eq!(ids(store.find_token(" The SKYcoin ").await.expect("read")), ["skycoin"]);
+    let tokens = vec![token_item("sky-mavis", "SKY")];
+    store.commit(at(Commit { tokens, ..Commit::default() })).await.expect("committed");
+    assert_eq!(ids(store.find_token("oth").await.expect("read")), ["other"]);
+    let found = store.find_token("SKY").await.expect("read");
+    assert_eq!(ids(found), ["sky"], "letters of either case");
+    let found = store.find_token("nothing").await.expect("read");
+    assert!(found.is_empty());
+}
+
+#[tokio::test]
+async fn windows_are_open_at_their_start_and_closed_at_their_end() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let month = Record::Unlock(Box::new(read(json!({"unlockDate": "2026-03-20", "cliffUnlocks": {"allocationBreakdown": [
+        {"unlockPrecision": "month"}]}}))));
+    let undecided = Record::Unlock(Box::new(read(json!({"unlockDate": "2026-03-20", "cliffUnlocks": {"allocationBreakdown": [
+        {"unlockPrecision": "to be determined"}]}}))));
+    let feeds = vec![
+        schedule("exact", vec![put("a", unlock("2026-03-16T13:00:00Z", 1.0)), put("b", unlock("2026-06-16T13:00:00Z", 1.0))]),
+        schedule("month", vec![put("a", month)]),
+        schedule("undecided", vec![put("a", undecided)]),
+        schedule("passed", vec![put("a", unlock("2026-03-01", 1.0))]),
+    ];
+    let mut waiting = firing("w", Some("waiting"));
+    waiting.recheck_at = Some(now() + minutes(10));
+    store.commit(at(Commit { feeds, alerts: vec![waiting], ..Commit::default() })).await.expect("committed");
+
+    let due = async |from: &str, to: &str, now: Timestamp| {
+        let ids =
+            store.tokens_due(vec![(time(from), time(to)), (time("2026-06-01"), time("2026-06-02"))], now).await.expect("read");
+        ids.iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(due("2026-03-16T12:59:59Z", "2026-03-16T13:00:00Z", now()).await, ["exact"]);
+    assert!(due("2026-03-16T13:00:00Z", "2026-03-17", now()).await.is_empty());
+    assert_eq!(due("2026-02-28", "2026-03-01", now()).await, ["month", "passed"]);
+    assert!(due("2026-03-19", "2026-03-21", now()).await.is_empty(), "an undecided date is in no window");
+    assert_eq!(due("2027-01-01", "2027-01-02", now() + minutes(10)).await, ["waiting"]);
+
+    let filter = UpcomingFilter { tokens: None, from: now(), until: Some(time("2026-06-30")), limit: 2 };
+    let rows = store.upcoming(filter.clone()).await.expect("read");
+    let shown: Vec<_> = rows.iter().map(|row| (row.token.id.as_str(), row.tracked.key.as_str(), row.read_at)).collect();
+    assert_eq!(shown, [("month", "a", Some(now())), ("exact", "a", Some(now()))]);
+    let of_one = UpcomingFilter { tokens: Some(vec!["exact".into()]), limit: 9, ..filter };
+    assert_eq!(store.upcoming(of_one.clone()).await.expect("read").len(), 2);
+    let of_none = UpcomingFilter { tokens: Some(vec![]), ..of_one };
+    assert!(store.upcoming(of_none).await.expect("read").is_empty());
+    let plan = store.plan_tokens(Endpoint::UnlockEvents, now()).await.expect("read");
+    let next = |id: &str| plan.iter().find(|token| token.id.as_str() == id).expect("planned").next_event;
+    assert_eq!((next("exact"), next("passed")), (Some(time("2026-03-16T13:00:00Z")), None));
+}

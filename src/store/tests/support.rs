@@ -1,0 +1,232 @@
+//! Values to write, and what is in the file behind the store's back.
+
+use std::{collections::BTreeMap, path::Path};
+
+use chrono::TimeDelta;
+use rusqlite::Connection;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{Access, Opening, Store};
+use model::{
+    alert::{
+        Alert, AlertBody, AlertState, AlertStatus, Notification, NotificationKind, Resolution, SourceBody, TokenBody, alert_id,
+        notification_id,
+    },
+    rows::*,
+    supply::{
+        DeliveryId, Endpoint, FeedId, FeedState, Interval, Precision, ReceiverName, Record, RecordKey, Resource, RuleId,
+        Timestamp, TokenId,
+    },
+    wire::{self, ParseWarning},
+};
+
+pub(super) fn time(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).expect("a timestamp")
+}
+
+pub(super) fn now() -> Timestamp {
+    time("2026-03-09T00:00:00Z")
+}
+
+pub(super) fn minutes(count: i64) -> TimeDelta {
+    TimeDelta::minutes(count)
+}
+
+pub(super) fn read<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
+    serde_json::from_value(value).expect("a value of the API")
+}
+
+pub(super) fn opening(path: &Path, access: Access) -> Opening {
+    Opening { path: path.to_owned(), access, now: now() }
+}
+
+pub(super) async fn owned(directory: &TempDir) -> Store {
+    Store::open(opening(&directory.path().join("cliffwatch.db"), Access::Own)).await.expect("the store opens")
+}
+
+pub(super) fn token_item(id: &str, symbol: &str) -> wire::TokenItem {
+    read(json!({
+        "id": id, "name": format!("The {id}"), "symbol": symbol, "marketCap": 1_250_000.5, "hasBurn": true, "hasBuyback": null,
+        "lastUpdatedDate": "2026-03-01T10:00:00Z", "somethingNew": {"deep": [1, 2]},
+    }))
+}
+
+pub(super) fn unlock(date: &str, amount: f64) -> Record {
+    Record::Unlock(Box::new(read(json!({
+        "unlockDate": date, "tokenName": "Arbitrum", "tokenSymbol": "ARB", "linearUnlocks": null,
+        "cliffUnlocks": {"cliffAmount": amount, "cliffValue": amount * 2.0, "valueToMarketCap": 2.75, "allocationBreakdown": [
+            {"unlockDate": date, "allocationName": "Team", "cliffAmount": amount, "referencePrice": 2.0,
+             "referencePriceUpdatedTime": "2026-03-08T00:00:00Z", "unlockPrecision": "second", "unknown": "kept"},
+        ]},
+    }))))
+}
+
+pub(super) fn put(key: &str, record: Record) -> Put {
+    Put { key: RecordKey::from(key), record, is_new_version: true }
+}
+
+pub(super) fn schedule(token: &str, put: Vec<Put>) -> FeedUpdate {
+    FeedUpdate {
+        id: FeedId::of(Endpoint::UnlockEvents, &TokenId::from(token)),
+        state: FeedState {
+            baseline_at: Some(now()),
+            read_at: Some(now()),
+            tried_at: Some(now()),
+            cost: 1,
+            ..FeedState::default()
+        },
+        put,
+        removed: Vec::new(),
+        header: None,
+    }
+}
+
+pub(super) fn poll(endpoint: Endpoint, token: Option<&str>) -> PollEntry {
+    PollEntry {
+        endpoint,
+        token: token.map(TokenId::from),
+        at: now(),
+        took_ms: 120,
+        outcome: PollEntryOutcome::Fresh,
+        status: Some(200),
+        requests: 2,
+        credits: 2,
+        bytes: 5_000,
+        version: Some(5),
+        records: 3,
+        error: None,
+        oddities: vec![ParseWarning { path: "[0].x".into(), problem: "expected a number".into() }],
+        oddities_total: 7,
+    }
+}
+
+/// An alert with every field filled.
+pub(super) fn full_alert(subject: &str) -> Alert {
+    let rule = RuleId::from("BigCliffAhead");
+    Alert {
+        id: alert_id(&rule, subject, 3),
+        rule,
+        name: "Big cliff".into(),
+        subject: subject.into(),
+        episode: 3,
+        state: AlertState::Resolved,
+        resolution: Some(Resolution::RescheduledOut),
+        token: Some(TokenId::from("arbitrum")),
+        resource: Some(Resource::Unlock),
+        key: Some(RecordKey::from("2026-03-16")),
+        level: Some(1),
+        labels: BTreeMap::from([("severity".into(), "critical".into())]),
+        annotations: BTreeMap::from([("summary".into(), "ARB: \u{202e}$2M \"soon\"\nsecond line".into())]),
+        told: vec![ReceiverName::from("ops"), ReceiverName::from("desk")],
+        leads: vec!["7d".into(), "1d".into()],
+        former_labels: Vec::new(),
+        members: Vec::new(),
+        active_at: now(),
+        starts_at: Some(now() + minutes(1)),
+        ends_at: Some(now() + minutes(2)),
+        false_since: Some(now() + minutes(3)),
+        due: Interval::of(time("2026-03-16T13:00:00.123456Z"), Precision::Second),
+        recheck_at: Some(now() + minutes(4)),
+        updated_at: now() + minutes(5),
+    }
+}
+
+pub(super) fn firing(subject: &str, token: Option<&str>) -> Alert {
+    let mut alert = full_alert(subject);
+    alert.state = AlertState::Firing;
+    alert.resolution = None;
+    alert.ends_at = None;
+    alert.token = token.map(TokenId::from);
+    alert
+}
+
+pub(super) fn notification(alert: &Alert, transition: &str, receivers: &[&str]) -> Notification {
+    Notification {
+        id: notification_id(&alert.id, transition),
+        alert: alert.id.clone(),
+        kind: NotificationKind::Firing,
+        at: now(),
+        receivers: receivers.iter().map(|name| ReceiverName::from(*name)).collect(),
+        body: AlertBody {
+            id: alert.id.clone(),
+            rule: "BigCliffAhead".into(),
+            status: AlertStatus::Firing,
+            reason: transition.into(),
+            labels: alert.labels.clone(),
+            annotations: alert.annotations.clone(),
+            starts_at: now(),
+            ends_at: None,
+            token: Some(TokenBody { id: "arbitrum".into(), name: "Arbitrum".into(), symbol: "ARB".into() }),
+            resource: Some(Resource::Unlock),
+            record: Some(json!({"unlockDate": "2026-03-16T13:00:00Z", "cliffUnlocks": {"cliffValue": 1.5}})),
+            change: None,
+            days_until: Some(7.0),
+            when: Some("on 16 Mar 2026".into()),
+            lead: Some("7d".into()),
+            event: None,
+            former_labels: Vec::new(),
+            series: Vec::new(),
+            source: SourceBody { polled_at: Some(now()), ..SourceBody::default() },
+        },
+    }
+}
+
+pub(super) fn at(commit: Commit) -> Commit {
+    Commit { at: now(), ..commit }
+}
+
+pub(super) async fn tell(store: &Store, subject: &str, receivers: &[&str]) -> Vec<DueDelivery> {
+    let alert = firing(subject, Some("arbitrum"));
+    let notifications = vec![notification(&alert, "firing", receivers)];
+    store.commit(at(Commit { alerts: vec![alert], notifications, ..Commit::default() })).await.expect("committed");
+    let mut found = Vec::new();
+    for receiver in receivers {
+        let due = store.due(ReceiverName::from(*receiver), now(), 100).await.expect("read");
+        found.extend(
+            due.into_iter().filter(|delivery| delivery.notifications[0].alert == alert_id(&"BigCliffAhead".into(), subject, 3)),
+        );
+    }
+    found
+}
+
+pub(super) fn tried(delivery: DeliveryId, at: Timestamp, state: DeliveryState, next: Option<Timestamp>) -> AttemptRecord {
+    AttemptRecord {
+        delivery,
+        attempt: Attempt { at, took_ms: 15, outcome: AttemptOutcome::Retry, status: Some(503), answer: "busy".into() },
+        state,
+        next_attempt_at: next,
+        alerts: Vec::new(),
+        notifications: Vec::new(),
+    }
+}
+
+/// Every table's rows as text, without the poll log, which grows with each poll.
+pub(super) fn dump(path: &Path) -> BTreeMap<String, Vec<String>> {
+    let connection = Connection::open(path).expect("opens");
+    let mut names = connection
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'poll'")
+        .expect("prepares");
+    let names: Vec<String> = names.query_map([], |row| row.get(0)).expect("queries").map(|name| name.expect("a name")).collect();
+    names
+        .into_iter()
+        .map(|name| {
+            let mut statement = connection.prepare(&format!("SELECT * FROM {name}")).expect("prepares");
+            let columns = statement.column_count();
+            let rows = statement
+                .query_map([], |row| {
+                    Ok((0..columns).map(|i| format!("{:?}|", row.get_ref(i).expect("a column"))).collect::<String>())
+                })
+                .expect("queries")
+                .map(|row| row.expect("a row"))
+                .collect();
+            (name, rows)
+        })
+        .collect()
+}
+
+/// How many rows a table has.
+pub(super) fn count(store: &Store, table: &str) -> i64 {
+    let connection = Connection::open(store.path()).expect("opens");
+    connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).expect("counted")
+}

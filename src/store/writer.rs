@@ -1,0 +1,142 @@
+//! The one writer, on a thread of its own that may block.
+//!
+//! Every write is an immediate transaction on the one writer, so that no write ever waits for another of this process and none
+//! fails half way for a lock. A panic inside an operation undoes its transaction and is answered as an error; the thread lives on.
+
+use std::{
+    fs::File,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::Arc,
+};
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use super::error::{StoreError, StoreFault};
+
+/// Operations that may wait for the writer; whoever comes later waits outside, holding its own values.
+const WRITER_QUEUE: usize = 64;
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+enum WriterCommand {
+    Run(Job),
+    Close(oneshot::Sender<Result<(), StoreFault>>),
+}
+
+/// The one that writes.
+#[derive(Debug)]
+pub(super) struct Writer {
+    commands: mpsc::Sender<WriterCommand>,
+    path: Arc<Path>,
+}
+
+impl Writer {
+    /// Takes the connection, and the lock that it keeps until the connection is closed.
+    pub(super) fn start(connection: Connection, lock: Option<File>, path: Arc<Path>) -> Result<Self, StoreError> {
+        let (commands, inbox) = mpsc::channel(WRITER_QUEUE);
+        std::thread::Builder::new().name("store-writer".into()).spawn(move || write_loop(connection, lock, inbox)).map_err(
+            |source| StoreError::Unreachable {
+                doing: "start the writer thread",
+                path: path.to_path_buf(),
+                source: Box::new(source),
+            },
+        )?;
+        Ok(Self { commands, path })
+    }
+
+    /// Runs `run` on the connection, outside any transaction.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        run: impl FnOnce(&mut Connection) -> Result<T, StoreFault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let path = self.path.clone();
+        let job: Job = Box::new(move |connection| {
+            let result = contain(doing, &path, || run(connection));
+            if !connection.is_autocommit() {
+                // Only after a panic in the midst of a transaction whose guard could not undo it.
+                let _ = connection.execute_batch("ROLLBACK");
+            }
+            // Whoever asked may have gone; what was done stays done.
+            let _ = reply.send(result);
+        });
+        self.commands.send(WriterCommand::Run(job)).await.map_err(|_| StoreError::Closed { doing })?;
+        answer.await.map_err(|_| StoreError::Closed { doing })?
+    }
+
+    /// Runs `run` in one immediate transaction, which is committed if it succeeds and undone if not.
+    pub(super) async fn transact<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(doing, move |connection| transact(connection, run)).await
+    }
+
+    /// Ends the thread after what is queued, with the WAL moved into the database.
+    pub(super) async fn close(&self) -> Result<(), StoreError> {
+        let doing = "close the store";
+        let (reply, answer) = oneshot::channel();
+        if self.commands.send(WriterCommand::Close(reply)).await.is_err() {
+            return Ok(());
+        }
+        match answer.await {
+            Ok(result) => result.map_err(|fault| fault.during(doing, &self.path)),
+            // Somebody else's close was first.
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// One immediate transaction.
+pub(super) fn transact<T>(
+    connection: &mut Connection,
+    run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
+) -> Result<T, StoreFault> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let value = run(&transaction)?;
+    transaction.commit()?;
+    Ok(value)
+}
+
+fn write_loop(mut connection: Connection, lock: Option<File>, mut inbox: mpsc::Receiver<WriterCommand>) {
+    while let Some(command) = inbox.blocking_recv() {
+        match command {
+            WriterCommand::Run(job) => job(&mut connection),
+            WriterCommand::Close(reply) => {
+                let result = checkpoint(&connection);
+                let closed = connection.close().map_err(|(_, error)| StoreFault::from(error));
+                drop(lock);
+                let _ = reply.send(result.and(closed));
+                return;
+            }
+        }
+    }
+    // Nobody asked to close: the last handle is gone. The lock goes after the connection, so that no second owner comes too early.
+    drop(connection);
+    drop(lock);
+}
+
+/// Moves the WAL into the database. Another process that reads may hinder that; then it stays, and nothing is lost.
+fn checkpoint(connection: &Connection) -> Result<(), StoreFault> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Runs an operation, with its faults named and its panics answered.
+pub(super) fn contain<T>(doing: &'static str, path: &Path, run: impl FnOnce() -> Result<T, StoreFault>) -> Result<T, StoreError> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result.map_err(|fault| fault.during(doing, path)),
+        Err(payload) => {
+            let message = payload
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| payload.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "no message".to_owned());
+            Err(StoreError::Panicked { doing, message })
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What a run comes to, counted: per rule, per receiver, per week.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use chrono::{Datelike, Days, NaiveDate};
+use serde::Serialize;
+
+use super::{BacktestMessage, BacktestNotification, BacktestRun};
+use model::{rows::BatchKind, supply::Timestamp};
+
+/// Weeks that are told apart.
+const MAX_WEEKS: usize = 1_000;
+
+/// Pairs of rule and token that are named as the noisiest.
+const MAX_NOISIEST: usize = 10;
+
+/// What a run comes to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BacktestSummary {
+    /// First days of the weeks (Mondays), in order.
+    pub weeks: Vec<NaiveDate>,
+    /// The rules, those that would have sent the most first; those that would have sent nothing last.
+    pub rules: Vec<TallyRow>,
+    /// The receivers, likewise.
+    pub receivers: Vec<TallyRow>,
+    /// Rule and token that would have sent the most, with how many messages; at most ten.
+    pub noisiest: Vec<(String, String, u32)>,
+    /// Alerts: a rule that held for something, once.
+    pub alerts: u32,
+    /// Messages: each to one receiver.
+    pub messages: u32,
+    /// Of these, those that tell or count several alerts.
+    pub joined: u32,
+    /// What was to be told and was not, by what became of it: `silenced`, `inhibited`, `acknowledged`, `waiting`, `nobody`.
+    pub untold: BTreeMap<&'static str, u32>,
+}
+
+/// What a rule sends, or a receiver gets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TallyRow {
+    /// Rule or receiver.
+    pub name: String,
+    /// Alerts concerned.
+    pub alerts: u32,
+    /// Messages that tell of them: one that tells of two rules counts for both.
+    pub messages: u32,
+    /// What was to be told and was not.
+    pub untold: u32,
+    /// Messages in each of [`BacktestSummary::weeks`].
+    pub by_week: Vec<u32>,
+    /// For a rule: its receivers; for a receiver: its rules; with messages.
+    pub shares: BTreeMap<String, u32>,
+    /// Tokens concerned.
+    pub tokens: u32,
+}
+
+impl TallyRow {
+    /// Messages of the busiest week, with its index.
+    #[must_use]
+    pub fn busiest(&self) -> Option<(usize, u32)> {
+        // The first of equals: the earliest.
+        self.by_week.iter().copied().enumerate().rev().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0)
+    }
+}
+
+impl BacktestSummary {
+    /// Counts a run.
+    #[must_use]
+    pub fn of(run: &BacktestRun) -> Self {
+        let weeks = weeks(run.from, run.to);
+        let mut rules = RowTally::new(weeks.len());
+        let mut receivers = RowTally::new(weeks.len());
+        let mut pairs: HashMap<(&str, &str), u32> = HashMap::new();
+        let mut alerts: BTreeSet<&str> = BTreeSet::new();
+        for rule in &run.rules {
+            rules.row(rule);
+        }
+        for notification in &run.notifications {
+            alerts.insert(&notification.alert);
+            rules.concern(&notification.rule, notification);
+        }
+        for message in &run.messages {
+            let week = weeks.binary_search(&monday(message.at.date_naive())).ok();
+            receivers.row(&message.receiver);
+            let mut own: BTreeSet<&str> = BTreeSet::new();
+            let mut about: BTreeSet<(&str, &str)> = BTreeSet::new();
+            for notification in message.all() {
+                receivers.concern(&message.receiver, notification);
+                own.insert(&notification.rule);
+                if message.shape != BatchKind::Digest {
+                    about.insert((&notification.rule, name(notification)));
+                }
+            }
+            receivers.message(&message.receiver, week);
+            for rule in own {
+                rules.message(rule, week);
+                rules.share(rule, &message.receiver);
+                receivers.share(&message.receiver, rule);
+            }
+            about.into_iter().for_each(|pair| *pairs.entry(pair).or_default() += 1);
+        }
+        let mut untold: BTreeMap<&'static str, u32> = BTreeMap::new();
+        for row in &run.untold {
+            *untold.entry(row.state).or_default() += 1;
+            rules.row(&row.notification.rule).untold += 1;
+            if let Some(receiver) = &row.receiver {
+                receivers.concern(receiver, &row.notification);
+                receivers.row(receiver).untold += 1;
+            }
+        }
+        let mut noisiest: Vec<_> =
+            pairs.into_iter().map(|((rule, token), count)| (rule.to_owned(), token.to_owned(), count)).collect();
+        noisiest.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (&a.0, &a.1).cmp(&(&b.0, &b.1))));
+        noisiest.truncate(MAX_NOISIEST);
+        let joined = run.messages.iter().filter(|message| is_joined(message)).count();
+        Self {
+            rules: rules.rows(),
+            receivers: receivers.rows(),
+            noisiest,
+            alerts: count(alerts.len()),
+            messages: count(run.messages.len()),
+            joined: count(joined),
+            untold,
+            weeks,
+        }
+    }
+}
+
+/// Whether a message stands for several alerts.
+fn is_joined(message: &BacktestMessage) -> bool {
+    message.told.len() + message.counted.len() > 1
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// How people call what a notification is about.
+fn name(notification: &BacktestNotification) -> &str {
+    notification.symbol.as_deref().or(notification.token.as_deref()).unwrap_or("–")
+}
+
+/// Rows under way.
+struct RowTally<'a> {
+    weeks: usize,
+    rows: BTreeMap<&'a str, TallyRow>,
+    alerts: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    tokens: BTreeMap<&'a str, BTreeSet<&'a str>>,
+}
+
+impl<'a> RowTally<'a> {
+    fn new(weeks: usize) -> Self {
+        Self { weeks, rows: BTreeMap::new(), alerts: BTreeMap::new(), tokens: BTreeMap::new() }
+    }
+
+    fn row(&mut self, name: &'a str) -> &mut TallyRow {
+        let weeks = self.weeks;
+        self.rows.entry(name).or_insert_with(|| TallyRow {
+            name: name.to_owned(),
+            by_week: vec![0; weeks],
+            ..TallyRow::default()
+        })
+    }
+
+    /// A row is about the alert of a notification.
+    fn concern(&mut self, name: &'a str, notification: &'a BacktestNotification) {
+        self.row(name);
+        self.alerts.entry(name).or_default().insert(&notification.alert);
+        if let Some(token) = &notification.token {
+            self.tokens.entry(name).or_default().insert(token);
+        }
+    }
+
+    fn message(&mut self, name: &'a str, week: Option<usize>) {
+        let row = self.row(name);
+        row.messages += 1;
+        if let Some(count) = week.and_then(|week| row.by_week.get_mut(week)) {
+            *count += 1;
+        }
+    }
+
+    fn share(&mut self, name: &'a str, of: &str) {
+        *self.row(name).shares.entry(of.to_owned()).or_default() += 1;
+    }
+
+    fn rows(self) -> Vec<TallyRow> {
+        let size = |sets: &BTreeMap<&str, BTreeSet<&str>>, name: &str| count(sets.get(name).map_or(0, BTreeSet::len));
+        let mut rows: Vec<TallyRow> = self
+            .rows
+            .into_values()
+            .map(|row| TallyRow { alerts: size(&self.alerts, &row.name), tokens: size(&self.tokens, &row.name), ..row })
+            .collect();
+        rows.sort_by(|a, b| b.messages.cmp(&a.messages).then_with(|| a.name.cmp(&b.name)));
+        rows
+    }
+}
+
+/// The Monday of a day's week.
+pub(super) fn monday(day: NaiveDate) -> NaiveDate {
+    day.checked_sub_days(Days::new(u64::from(day.weekday().num_days_from_monday()))).unwrap_or(day)
+}
+
+fn weeks(from: Timestamp, to: Timestamp) -> Vec<NaiveDate> {
+    let mut weeks = Vec::new();
+    let mut next = Some(monday(from.date_naive()));
+    while let Some(week) = next.filter(|week| *week <= to.date_naive() && weeks.len() < MAX_WEEKS) {
+        weeks.push(week);
+        next = week.checked_add_days(Days::new(7));
+    }
+    weeks
+}

@@ -1,0 +1,386 @@
+//! Rule tests: files beside the rules that say what is given, when, and what is to be told of it.
+//!
+//! The cast: `file` reads a test file, `source` is what the API would say, [`crate::simulate`] is the real path of the daemon over a clock
+//! that the test moves, `compare` holds what was told against what was expected, [`report`] tells a person or a build server.
+//!
+//! A test is complete: between two expectations everything that is told must be expected, so that a rule that says too much fails as
+//! one that says too little. Labels, receivers and final texts are those that a message would have. Where a test asks for messages,
+//! these are what receivers would get: grouped, silenced, inhibited and muted. No network, no database, no clock.
+
+mod compare;
+mod file;
+pub mod report;
+pub mod schema;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    io::Read as _,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use chrono::TimeDelta;
+
+use crate::simulate::{DeliverySetup, Pace, Sent, Simulation};
+use engine::{
+    pipeline::DispatchPolicy,
+    route::{RouteTree, Sections},
+};
+use model::{
+    alert::Notification,
+    config::{self, Config},
+    diagnostic::{self, Diagnostic, SourceText},
+    supply::{Resource, Timestamp, TokenId},
+    watch::Watch,
+};
+use rules::{self, RuleSet};
+
+use file::{Expectation, ExpectedAlert, TestCase, TestFile, TestInput, folder_of, instant, line_of};
+use source::{SourceAnswer, TestSource};
+
+/// Largest test file, bytes.
+const MAX_FILE: u64 = 4 << 20;
+/// TestCase files of one run.
+const MAX_FILES: usize = 1_000;
+
+/// As the daemon evaluates: each minute.
+fn pace() -> Pace {
+    Pace { look_every: TimeDelta::minutes(1), ..Pace::default() }
+}
+
+/// What tests run against where their file does not say it.
+#[derive(Clone, Copy, Debug)]
+pub struct TestSetup<'a> {
+    /// Rules, receivers, routes and groups.
+    pub config: &'a Config,
+    /// Where its relative paths begin.
+    pub base_dir: &'a Path,
+    /// Only tests whose name contains this.
+    pub only: Option<&'a str>,
+}
+
+/// How one test ended.
+#[derive(Clone, Debug)]
+pub struct TestOutcome {
+    /// Which file.
+    pub file: PathBuf,
+    /// The line where the test begins, from 1.
+    pub line: usize,
+    /// Its name; for what is wrong with a file as a whole, the file's.
+    pub name: String,
+    /// How long it took.
+    pub took: Duration,
+    /// What is not as expected; empty where it passed.
+    pub failures: Vec<TestFailure>,
+}
+
+/// Something that is not as expected.
+#[derive(Clone, Debug)]
+pub struct TestFailure {
+    /// The line of the expectation or input, from 1.
+    pub line: usize,
+    /// Which one, in a few words.
+    pub place: String,
+    /// What differs, ready to be printed.
+    pub lines: Vec<String>,
+}
+
+impl TestOutcome {
+    /// Whether all was as expected.
+    #[must_use]
+    pub fn is_passed(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// TestCase files beside the rules of a config: `tests/*.toml` in each folder that `[rules] paths` names.
+#[must_use]
+pub fn files_beside(config: &Config, base_dir: &Path) -> Vec<PathBuf> {
+    let mut patterns: Vec<String> = config
+        .rules
+        .paths
+        .iter()
+        .map(|pattern| {
+            let folder = Path::new(pattern).parent().unwrap_or_else(|| Path::new(""));
+            folder.join("tests/*.toml").to_string_lossy().into_owned()
+        })
+        .collect();
+    patterns.sort();
+    patterns.dedup();
+    // No tests is no mistake, so what is said of patterns that match nothing is left aside.
+    rules::read_files(&patterns, base_dir).files.into_iter().map(|source| source.file).collect()
+}
+
+/// Runs the tests of `files`, in their order. `heard` gets each outcome as it comes.
+pub fn run(files: &[PathBuf], setup: &TestSetup<'_>, mut heard: impl FnMut(&TestOutcome)) -> Vec<TestOutcome> {
+    let mut outcomes = Vec::new();
+    for path in files.iter().take(MAX_FILES) {
+        for outcome in run_file(path, setup) {
+            heard(&outcome);
+            outcomes.push(outcome);
+        }
+    }
+    outcomes
+}
+
+fn run_file(path: &Path, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
+    match read(path) {
+        Ok(text) => run_text(SourceText { file: path.to_owned(), text }, setup),
+        Err(problem) => of_whole(path, vec![format!("the test file cannot be read: {problem}")]),
+    }
+}
+
+/// Runs the tests of a text as if it stood in its file.
+#[must_use]
+pub fn run_text(source: SourceText, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
+    let path = source.file.as_path();
+    let file = match file::parse(&source) {
+        Ok(file) => file,
+        Err(problems) => return of_whole(path, shown(&problems, std::slice::from_ref(&source))),
+    };
+    let bench = match TestBench::of(&file, path, setup) {
+        Ok(bench) => bench,
+        Err(lines) => return of_whole(path, lines),
+    };
+    let is_wanted = |test: &&toml::Spanned<TestCase>| setup.only.is_none_or(|only| test.get_ref().name.contains(only));
+    file.test.iter().filter(is_wanted).map(|test| bench.run(test.get_ref(), test.span(), &source, &file)).collect()
+}
+
+/// What is wrong with a file, so that none of its tests ran.
+fn of_whole(path: &Path, lines: Vec<String>) -> Vec<TestOutcome> {
+    let failures = vec![TestFailure { line: 1, place: "the file as a whole".into(), lines }];
+    vec![TestOutcome { file: path.to_owned(), line: 1, name: "the file can be used".into(), took: Duration::ZERO, failures }]
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let file = open_regular(path).map_err(|error| error.to_string())?;
+    file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > MAX_FILE { Err(format!("it is larger than {MAX_FILE} bytes")) } else { Ok(text) }
+}
+
+/// Opens a file to be read. A pipe or a device is refused: it may never end, nor begin.
+fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
+    if std::fs::metadata(path)?.is_file() {
+        std::fs::File::open(path)
+    } else {
+        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"))
+    }
+}
+
+fn shown(problems: &[Diagnostic], sources: &[SourceText]) -> Vec<String> {
+    diagnostic::render(problems, sources, false).lines().map(str::to_owned).collect()
+}
+
+/// Rules, routes and groups that the tests of one file run against.
+struct TestBench {
+    rules: RuleSet,
+    routes: RouteTree,
+    policy: DispatchPolicy,
+    watch: Watch,
+}
+
+impl TestBench {
+    fn of(file: &TestFile, path: &Path, setup: &TestSetup<'_>) -> Result<Self, Vec<String>> {
+        let config = setup.config;
+        let (route, receivers) = match &file.route {
+            None => (&config.route, config.receivers.clone()),
+            Some(route) => {
+                let named = |name: String| config::ReceiverSettings { name, ..config::ReceiverSettings::default() };
+                (route, file::receivers_of(route).into_iter().map(named).collect())
+            }
+        };
+        let (inhibit_rules, time_intervals) = match &file.route {
+            None => (&config.inhibit_rules, &config.time_intervals),
+            Some(_) => (&file.inhibit_rules, &file.time_intervals),
+        };
+        let policy = DispatchPolicy::of(&receivers, &config.delivery).map_err(|problem| vec![problem])?;
+        let routes = RouteTree::of(&Sections { route, receivers: &receivers, inhibit_rules, time_intervals })
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let groups = file.groups.as_ref().unwrap_or(&config.watch.groups);
+        let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: groups.clone() })
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let read = match &file.rules {
+            Some(paths) => rules::read_files(paths, folder_of(path)),
+            None => rules::read_files(&config.rules.paths, setup.base_dir),
+        };
+        let names: Vec<String> = receivers.iter().map(|receiver| receiver.name.clone()).collect();
+        // A rule that has expired by today has not at the time of the test; `expires` is judged by the clock of each test.
+        let earliest = file.test.iter().filter_map(|test| instant(test.get_ref().start.get_ref(), None).ok()).min();
+        let around = rules::Surroundings { receivers: &names, groups, now: earliest.unwrap_or_default() };
+        let loaded = rules::load(&read.files, &around);
+        let is_error = |problem: &&Diagnostic| problem.severity == diagnostic::Severity::Error;
+        let errors: Vec<Diagnostic> = read.diagnostics.iter().chain(&loaded.diagnostics).filter(is_error).cloned().collect();
+        if !errors.is_empty() {
+            return Err(shown(&errors, &loaded.sources));
+        }
+        if loaded.set.rules.is_empty() {
+            return Err(vec!["there are no rules to test: name them by `rules = [\"../unlocks.toml\"]`".into()]);
+        }
+        Ok(Self { rules: loaded.set, routes, policy, watch })
+    }
+
+    fn run(&self, test: &TestCase, span: Range<usize>, source: &SourceText, file: &TestFile) -> TestOutcome {
+        let began = Instant::now();
+        let failures = self.failures(test, source, file);
+        TestOutcome {
+            file: source.file.clone(),
+            line: line_of(&source.text, &span),
+            name: test.name.clone(),
+            took: began.elapsed(),
+            failures,
+        }
+    }
+
+    fn failures(&self, test: &TestCase, source: &SourceText, file: &TestFile) -> Vec<TestFailure> {
+        let at = |span: &Range<usize>| line_of(&source.text, span);
+        let broken = |span: &Range<usize>, place: &str, problem: String| {
+            vec![TestFailure { line: at(span), place: place.to_owned(), lines: vec![problem] }]
+        };
+        let Ok(start) = instant(test.start.get_ref(), None) else { return Vec::new() };
+        let mut failures = Vec::new();
+        if let Some(problem) = self.unknown_rule(test) {
+            return broken(&test.start.span(), "the test", problem);
+        }
+
+        let silences = (1..).zip(&test.silence).filter_map(|(number, quiet)| quiet.get_ref().silence(start, number).ok());
+        let setup = DeliverySetup { silences: silences.collect(), ..DeliverySetup::of(self.policy.clone()) };
+        let mut simulation = Simulation::new(&self.rules, &self.routes, &self.watch, pace(), start).with_delivery(setup);
+        let mut says = TestSource::default();
+        for facts in file.token.iter().chain(&test.token) {
+            match source::token_item(facts.get_ref()) {
+                Ok(item) => simulation.token(&item),
+                Err(problem) => return broken(&facts.span(), "a token", problem),
+            }
+        }
+        let mut last = start;
+        let mut inputs = test.input.iter().map(|input| {
+            last = input.get_ref().at.as_ref().and_then(|at| instant(at.get_ref(), Some(start)).ok()).unwrap_or(last);
+            (last, input)
+        });
+        let mut next = inputs.next();
+        let expectations = test.expect.iter().map(Some).chain([None]);
+        for expect in expectations {
+            let until = expect.map(|expect| instant(expect.get_ref().at.get_ref(), Some(start)).unwrap_or(start));
+            while let Some((when, input)) = next.filter(|(when, _)| until.is_none_or(|until| *when <= until)) {
+                simulation.advance_before(when);
+                if let Err(problem) = give(&mut simulation, &mut says, input.get_ref(), folder_of(&source.file)) {
+                    let place = format!("the input at {}", when.format("%Y-%m-%d %H:%M"));
+                    failures.extend(broken(&input.span(), &place, problem));
+                    return failures;
+                }
+                next = inputs.next();
+            }
+            let (Some(expect), Some(until)) = (expect, until) else { break };
+            simulation.advance(until);
+            let told = told_by(&mut simulation);
+            let sent = simulation.take_sent();
+            failures.extend(held_against(expect.get_ref(), at(&expect.span()), &told, &sent, until, start));
+        }
+        // What came with or after the last expectation is expected by nothing.
+        let told = told_by(&mut simulation);
+        if !told.is_empty() {
+            let lines = compare::differences(&[], &told, start);
+            failures.push(TestFailure { line: at(&test.start.span()), place: "after the last expectation".into(), lines });
+        }
+        for (rule, error) in simulation.template_errors() {
+            failures.push(TestFailure {
+                line: at(&test.start.span()),
+                place: format!("a template of {rule}"),
+                lines: vec![error.clone()],
+            });
+        }
+        failures
+    }
+
+    /// An expectation that names a rule which is not there would pass or fail for the wrong reason.
+    fn unknown_rule(&self, test: &TestCase) -> Option<String> {
+        let names = || self.rules.rules.iter().map(|rule| rule.name.as_str());
+        let named = test.expect.iter().flat_map(|expect| {
+            let expect = expect.get_ref();
+            expect.rule.iter().chain(expect.alert.iter().map(|alert| &alert.get_ref().rule))
+        });
+        let unknown = named.into_iter().find(|name| names().all(|known| known != name.as_str()))?;
+        Some(match diagnostic::closest(unknown, names()) {
+            Some(near) => format!("no rule is called {unknown:?}: did you mean {near:?}?"),
+            None => format!("no rule is called {unknown:?}; there are {}", names().collect::<Vec<_>>().join(", ")),
+        })
+    }
+}
+
+fn told_by(simulation: &mut Simulation<'_>) -> Vec<Notification> {
+    simulation.take_told().into_iter().map(Arc::unwrap_or_clone).collect()
+}
+
+/// Hands an input to the simulation.
+fn give(simulation: &mut Simulation<'_>, says: &mut TestSource, input: &TestInput, folder: &Path) -> Result<(), String> {
+    let token = TokenId::from(input.token.as_str());
+    if let Some(facts) = &input.facts {
+        let mut facts = facts.clone();
+        facts.insert("id".into(), toml::Value::String(input.token.clone()));
+        simulation.token(&source::token_item(&facts)?);
+    }
+    let mut touched: BTreeMap<Resource, ()> = BTreeMap::new();
+    let lists = [
+        (Resource::Unlock, &input.unlock),
+        (Resource::Burn, &input.burn),
+        (Resource::Buyback, &input.buyback),
+        (Resource::Emission, &input.emission),
+        (Resource::Allocation, &input.allocation),
+        (Resource::Funding, &input.funding),
+    ];
+    for (resource, given) in lists {
+        if let Some(given) = given {
+            says.set(&token, resource, given, folder)?;
+            touched.insert(resource, ());
+        }
+    }
+    for entry in &input.add {
+        touched.insert(says.add(&token, entry)?, ());
+    }
+    for entry in &input.change {
+        touched.insert(says.change(&token, entry)?, ());
+    }
+    for entry in &input.remove {
+        touched.insert(says.remove(&token, entry)?, ());
+    }
+    for resource in touched.into_keys() {
+        match says.said(&token, resource)? {
+            SourceAnswer::Answer(endpoint, payload) => simulation.answer(&token, endpoint, payload),
+            SourceAnswer::Rounds(rounds) => simulation.rounds(&token, &rounds),
+        }
+    }
+    Ok(())
+}
+
+fn held_against(
+    expect: &Expectation,
+    line: usize,
+    told: &[Notification],
+    sent: &[Sent],
+    until: Timestamp,
+    start: Timestamp,
+) -> Option<TestFailure> {
+    let is_meant = |notification: &&Notification| expect.rule.as_deref().is_none_or(|rule| notification.body.rule == rule);
+    let told: Vec<Notification> = told.iter().filter(is_meant).cloned().collect();
+    let wanted: Vec<&ExpectedAlert> = expect.alert.iter().map(toml::Spanned::get_ref).collect();
+    // Where only messages are expected, the alerts in them are not looked at one by one.
+    let looks_at_alerts = expect.silence || !expect.alert.is_empty();
+    let mut lines = if looks_at_alerts { compare::differences(&wanted, &told, start) } else { Vec::new() };
+    if let Some(messages) = &expect.message {
+        let wanted: Vec<_> = messages.iter().map(toml::Spanned::get_ref).collect();
+        let is_meant = |sent: &&Sent| {
+            let mut notifications = sent.told.iter().chain(&sent.counted);
+            expect.rule.as_deref().is_none_or(|rule| notifications.any(|notification| notification.body.rule == rule))
+        };
+        let sent: Vec<&Sent> = sent.iter().filter(is_meant).collect();
+        lines.extend(compare::message_differences(&wanted, &sent, start));
+    }
+    let place = format!("expected at {}", until.format("%Y-%m-%d %H:%M"));
+    (!lines.is_empty()).then_some(TestFailure { line, place, lines })
+}

@@ -1,0 +1,78 @@
+//! How tests ended: for people, and as the JUnit XML that build servers read.
+
+use std::fmt::Write as _;
+
+use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
+
+use model::text::{harmless, is_hostile};
+
+use super::{TestFailure, TestOutcome};
+
+/// One outcome for people: a line where it passed, what differs where it did not.
+#[must_use]
+pub fn plain(outcome: &TestOutcome) -> String {
+    let TestOutcome { file, line, name, failures, .. } = outcome;
+    let name = harmless(name);
+    if failures.is_empty() {
+        return format!("ok      {name}\n");
+    }
+    let file = harmless(&file.display().to_string());
+    let mut text = format!("FAILED  {name}\n        {file}:{line}\n");
+    for failure in failures {
+        let _ = writeln!(text, "    {} (line {}):", harmless(&failure.place), failure.line);
+        for line in &failure.lines {
+            // The lines were made harmless where they were made; control codes of rendered files never reach them.
+            let line: String = line.chars().map(|c| if is_hostile(c) { '\u{fffd}' } else { c }).collect();
+            let _ = writeln!(text, "      {line}");
+        }
+    }
+    text
+}
+
+/// The last line: how many passed.
+#[must_use]
+pub fn summary(outcomes: &[TestOutcome]) -> String {
+    let failed = outcomes.iter().filter(|outcome| !outcome.is_passed()).count();
+    let count = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+    match failed {
+        0 => format!("{} passed", count(outcomes.len(), "test")),
+        _ => format!("{failed} of {} failed", count(outcomes.len(), "test")),
+    }
+}
+
+/// JUnit XML: a suite for each file, a case for each test.
+///
+/// # Errors
+/// Where the XML cannot be written.
+pub fn junit(outcomes: &[TestOutcome]) -> Result<String, SerializeError> {
+    let mut report = Report::new("cliffwatch test");
+    report.set_time(outcomes.iter().map(|outcome| outcome.took).sum());
+    for of_file in outcomes.chunk_by(|a, b| a.file == b.file) {
+        let Some(first) = of_file.first() else { continue };
+        let file = first.file.display().to_string();
+        let mut suite = TestSuite::new(file.as_str());
+        suite.set_time(of_file.iter().map(|outcome| outcome.took).sum());
+        suite.add_test_cases(of_file.iter().map(|outcome| case(outcome, &file)));
+        report.add_test_suite(suite);
+    }
+    report.to_string()
+}
+
+/// One test. The format has room for one failure: it bears the place of the first, and the text of all.
+fn case(outcome: &TestOutcome, file: &str) -> TestCase {
+    let mut status = TestCaseStatus::success();
+    if let Some(first) = outcome.failures.first() {
+        let heading = |failure: &TestFailure| format!("{} (line {})", failure.place, failure.line);
+        let mut text = first.lines.join("\n");
+        for failure in outcome.failures.iter().skip(1) {
+            let _ = write!(text, "\n{}\n{}", heading(failure), failure.lines.join("\n"));
+        }
+        status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        status.set_message(heading(first)).set_type("difference").set_description(text);
+    }
+    let mut case = TestCase::new(outcome.name.as_str(), status);
+    case.set_classname(file).set_time(outcome.took);
+    case.extra.insert("file".into(), file.into());
+    case.extra.insert("line".into(), outcome.line.to_string().into());
+    case
+}

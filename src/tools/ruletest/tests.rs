@@ -1,0 +1,271 @@
+use std::fs;
+
+use super::*;
+
+const RULES: &str = r#"
+[[rule]]
+alert  = "Big"
+on     = "unlock"
+within = ["7d", "1d"]
+when   = "cliffAmount >= 1000"
+labels = { severity = "{% if cliffAmount > 5000 %}high{% else %}low{% endif %}" }
+[rule.annotations]
+summary = "{{ token.symbol }}: {{ cliffAmount | amount }} {{ when }}"
+"#;
+
+const HEAD: &str = r#"
+rules = ["../rules.toml"]
+[route]
+receivers = ["ops"]
+[[test]]
+name  = "t"
+start = 2026-03-01T00:00:00Z
+[[test.input]]
+token  = "x"
+unlock = [{ unlockDate = "2026-03-20", cliffAmount = 2000 }]
+"#;
+
+/// Runs a test file over [`RULES`] and gives what a person would read.
+fn check(text: &str) -> (bool, String) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("tests")).unwrap();
+    fs::write(folder.path().join("rules.toml"), RULES).unwrap();
+    let path = folder.path().join("tests/t.toml");
+    fs::write(&path, text).unwrap();
+    let config = toml::from_str::<model::config::Config>(model::config::DEFAULTS).unwrap();
+    let outcomes = run(&[path], &TestSetup { config: &config, base_dir: folder.path(), only: None }, |_| {});
+    let shown: String = outcomes.iter().map(report::plain).collect();
+    (outcomes.iter().all(TestOutcome::is_passed), shown.replace(&folder.path().display().to_string(), ""))
+}
+
+fn passes(expectations: &str) {
+    let (passed, shown) = check(&format!("{HEAD}{expectations}"));
+    assert!(passed, "{shown}");
+}
+
+fn fails(expectations: &str, says: &[&str]) {
+    let (passed, shown) = check(&format!("{HEAD}{expectations}"));
+    assert!(!passed, "it passed");
+    for text in says {
+        assert!(shown.contains(text), "{text:?} is not said in:\n{shown}");
+    }
+}
+
+const FIRST: &str = r#"
+[[test.expect]]
+at = "13d"
+alert = [{ rule = "Big", token = "x", type = "firing", reason = "lead 7d", at = 2026-03-13T00:00:00Z,
+           labels = { severity = "low" }, receivers = ["ops"], summary = "x: 2.00K on 20 Mar 2026" }]
+"#;
+
+#[test]
+fn what_is_told_at_its_time_in_its_words_passes() {
+    passes(FIRST);
+}
+
+#[test]
+fn each_thing_that_may_be_expected_can_fail() {
+    for (from, to, says) in [
+        ("lead 7d", "lead 1d", &["reason", "- lead 1d", "+ lead 7d"][..]),
+        ("firing", "reminder", &["type", "- reminder", "+ firing"]),
+        ("\"low\"", "\"high\"", &["label severity", "- \"high\"", "+ \"low\""]),
+        ("[\"ops\"]", "[\"ops\", \"desk\"]", &["receivers", "- desk, ops", "+ ops"]),
+        ("2.00K on", "3.00K on", &["summary", "- x: 3.00K on 20 Mar 2026", "+ x: 2.00K on 20 Mar 2026"]),
+        ("2026-03-13T", "2026-03-12T", &["at", "+ 2026-03-13T00:00:00+00:00"]),
+        ("token = \"x\"", "token = \"y\"", &["expected, but not told: Big of y", "told, but not expected"]),
+    ] {
+        fails(&FIRST.replace(from, to), says);
+    }
+}
+
+#[test]
+fn an_alert_that_nobody_expected_fails_and_can_be_copied_into_the_file() {
+    fails(
+        "[[test.expect]]\nat = \"14d\"\nsilence = true\n",
+        &["told, but not expected", "[[test.expect.alert]]", "rule = \"Big\""],
+    );
+    let (_, shown) = check(&format!("{HEAD}[[test.expect]]\nat = \"14d\"\nsilence = true\n"));
+    let copied: String = shown
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix('+'))
+        .skip(1)
+        .map(|line| format!("{}\n", line.trim()))
+        .collect();
+    passes(&format!("[[test.expect]]\nat = \"14d\"\n{copied}"));
+}
+
+const MESSAGES: &str = r#"
+rules = ["../rules.toml"]
+inhibit_rules = [{ source_matchers = ["severity=high"], target_matchers = ["severity=low"], equal = ["token"] }]
+[route]
+receivers = ["ops"]
+group_by = []
+group_wait = "1m"
+[[route.routes]]
+matchers = ["token=n"]
+group_wait = "0s"
+mute_time_intervals = ["nights"]
+[[time_intervals]]
+name = "nights"
+time_intervals = [{ times = [{ start_time = "00:00", end_time = "07:00" }] }]
+[[test]]
+name  = "t"
+start = 2026-03-01T00:00:00Z
+silence = [{ matchers = ["token=y"], until = "1d" }]
+[[test.input]]
+token  = "x"
+unlock = [{ unlockDate = "2026-03-05", cliffAmount = 9000 }, { unlockDate = "2026-03-06", cliffAmount = 2000 }]
+[[test.input]]
+token  = "y"
+unlock = [{ unlockDate = "2026-03-05", cliffAmount = 9000 }]
+[[test.input]]
+token  = "z"
+unlock = [{ unlockDate = "2026-03-05", cliffAmount = 9000 }]
+[[test.input]]
+token  = "n"
+unlock = [{ unlockDate = "2026-03-05", cliffAmount = 9000 }]
+"#;
+
+#[test]
+fn a_test_may_expect_the_messages_that_routes_groups_silences_and_inhibitions_make() {
+    let right = r#"
+[[test.expect]]
+at = "12h"
+message = [
+  { receiver = "ops", at = "1m", shape = "group", alerts = ["Big", "Big"], count = 2 },
+  { receiver = "ops", at = "7h", shape = "group", alerts = ["Big"] },
+]
+[[test.expect]]
+at = "25h"
+message = [{ receiver = "ops", at = 2026-03-02T00:00:00Z }]
+"#;
+    let (passed, shown) = check(&format!("{MESSAGES}{right}"));
+    assert!(passed, "{shown}");
+    for (from, to, says) in [
+        ("at = \"7h\"", "at = \"6h\"", &["sent otherwise: 1 alert to ops (group)", "+ 2026-03-01T07:00:00+00:00"][..]),
+        ("count = 2", "count = 3", &["count", "- 3", "+ 2"]),
+        ("shape = \"group\", alerts = [\"Big\"]", "shape = \"single\"", &["- single", "+ group"]),
+        (
+            "message = [{ receiver = \"ops\", at = 2026-03-02T00:00:00Z }]",
+            "message = []",
+            &["sent, but not expected", "[[test.expect.message]]", "alerts = [\"Big\"]"],
+        ),
+        ("{ receiver = \"ops\", at = 2026", "{ receiver = \"desk\", at = 2026", &["expected, but not sent: a message to desk"]),
+        ("shape = \"group\"", "shape = \"grouped\"", &["no message has the shape \"grouped\""]),
+    ] {
+        let (passed, shown) = check(&format!("{MESSAGES}{}", right.replace(from, to)));
+        assert!(!passed, "{to} passed");
+        for text in says {
+            assert!(shown.contains(text), "{text:?} is not said in:\n{shown}");
+        }
+    }
+    for (from, to, says) in [
+        ("\"token=y\"", "\"token\"", "token"),
+        ("until = \"1d\"", "until = \"0s\"", "the silence would end before it begins"),
+        ("\"token=y\"", "\"token=~.*\"", "this would silence everything"),
+    ] {
+        let (passed, shown) = check(&format!("{}{right}", MESSAGES.replace(from, to)));
+        assert!(!passed && shown.contains(says), "{says}: {shown}");
+    }
+}
+
+#[test]
+fn an_alert_that_does_not_come_fails() {
+    fails(
+        "[[test.expect]]\nat = \"1d\"\nalert = [{ rule = \"Big\", summary = \"soon\" }]\n",
+        &["expected, but not told: Big: \"soon\"", "expected at 2026-03-02 00:00"],
+    );
+}
+
+#[test]
+fn what_an_input_after_the_last_expectation_brings_must_be_expected_too() {
+    let late = "[[test.expect]]\nat = \"1d\"\nsilence = true\n[[test.input]]\nat = \"15d\"\ntoken = \"y\"\nunlock = [{ unlockDate = \"2026-03-17\", cliffAmount = 9000 }]\n";
+    fails(late, &["after the last expectation", "high"]);
+}
+
+#[test]
+fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
+    for (typo, says) in [
+        (
+            "[[test.expect]]\nat = \"1d\"\nsilense = true\n",
+            &["unknown key `silense`", "did you mean `silence`?", "t.toml:13:1"][..],
+        ),
+        ("[[test.expect]]\neval_time = \"1d\"\n", &["did you mean `at`?"]),
+        ("[[test.expect]]\nat = \"soon\"\nsilence = true\n", &["\"soon\" is neither a time nor a length of time", "t.toml:12:6"]),
+        ("[[test.expect]]\nat = \"1d\"\nalert = [{ rule = \"Bug\" }]\n", &["no rule is called \"Bug\": did you mean \"Big\"?"]),
+        ("[[test.expect]]\nat = \"1d\"\n", &["this expects nothing"]),
+        ("", &["the test \"t\" expects nothing"]),
+        (
+            "[[test.input]]\ntoken = \"x\"\nunlock = [{ unlockDate = \"2026-03-20\", cliffAmuont = 1 }]\n[[test.expect]]\nat = \"1d\"\nsilence = true\n",
+            &["an unlock has no field `cliffAmuont`: did you mean `cliffAmount`?", "(line 11)"],
+        ),
+        (
+            "[[test.input]]\ntoken = \"x\"\nchange = [{ unlock = \"2026-03-21\", cliffAmount = 1 }]\n[[test.expect]]\nat = \"1d\"\nsilence = true\n",
+            &["x has no unlock \"2026-03-21\"; there are 2026-03-20"],
+        ),
+        (
+            "[[test.input]]\ntoken = \"x\"\nunlock = [{ unlockDate = \"2026-03-20\", cliffAmount = \"many\" }]\n[[test.expect]]\nat = \"1d\"\nsilence = true\n",
+            &["expected a number"],
+        ),
+    ] {
+        fails(typo, says);
+    }
+}
+
+#[test]
+fn a_rule_file_that_is_wrong_is_shown_as_check_shows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("rules.toml"), RULES.replace("cliffAmount >=", "cliffAmuont >=")).unwrap();
+    fs::write(folder.path().join("t.toml"), HEAD.replace("../", "")).unwrap();
+    let config = toml::from_str::<model::config::Config>(model::config::DEFAULTS).unwrap();
+    let path = folder.path().join("t.toml");
+    fs::write(&path, format!("{}{FIRST}", HEAD.replace("../", ""))).unwrap();
+    let outcomes = run(&[path], &TestSetup { config: &config, base_dir: folder.path(), only: None }, |_| {});
+    let shown: String = outcomes.iter().map(report::plain).collect();
+    assert!(shown.contains("did you mean `cliffAmount`?"), "{shown}");
+}
+
+#[test]
+fn a_build_server_reads_what_failed() {
+    let outcome = |name: &str, failures: Vec<TestFailure>| TestOutcome {
+        file: "a&b.toml".into(),
+        line: 3,
+        name: name.into(),
+        took: Duration::from_millis(12),
+        failures,
+    };
+    let failure = TestFailure { line: 7, place: "expected at 2026".into(), lines: vec!["- <b>\u{1}".into(), "+ \"c\"".into()] };
+    let xml = report::junit(&[outcome("passes", Vec::new()), outcome("fails", vec![failure])]).unwrap();
+    assert_eq!(
+        xml,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuites name=\"cliffwatch test\" tests=\"2\" skipped=\"0\" failures=\"1\" errors=\"0\" time=\"0.024\">\n    \
+         <testsuite name=\"a&amp;b.toml\" tests=\"2\" skipped=\"0\" errors=\"0\" failures=\"1\" time=\"0.024\">\n        \
+         <testcase name=\"passes\" classname=\"a&amp;b.toml\" time=\"0.012\" file=\"a&amp;b.toml\" line=\"3\"/>\n        \
+         <testcase name=\"fails\" classname=\"a&amp;b.toml\" time=\"0.012\" file=\"a&amp;b.toml\" line=\"3\">\n            \
+         <failure message=\"expected at 2026 (line 7)\" type=\"difference\">- &lt;b&gt;\n+ &quot;c&quot;</failure>\n        \
+         </testcase>\n    </testsuite>\n</testsuites>\n"
+    );
+}
+
+#[test]
+fn the_tests_of_the_starter_rules_pass() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("rules/tests");
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let config = toml::from_str::<model::config::Config>(model::config::DEFAULTS).unwrap();
+    let outcomes = run(&files, &TestSetup { config: &config, base_dir: Path::new("."), only: None }, |_| {});
+    let shown: String = outcomes.iter().map(report::plain).collect();
+    assert!(outcomes.len() >= 16 && outcomes.iter().all(TestOutcome::is_passed), "{shown}");
+}
+
+#[test]
+fn the_test_that_the_docs_show_passes() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let docs = fs::read_to_string(root.join("docs/rules.md")).unwrap();
+    let shown = docs.split("```toml\n").find(|block| block.starts_with("# rules/tests/unlocks.toml")).expect("it is there");
+    let text =
+        shown.split("```").next().unwrap().replace("../unlocks.toml", &root.join("rules/unlocks.toml").display().to_string());
+    let (passed, shown) = check(&text);
+    assert!(passed, "{shown}");
+}

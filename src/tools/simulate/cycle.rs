@@ -1,0 +1,175 @@
+//! A cycle of a simulation: what is ingested is evaluated and committed, and at its end incidents and groups are told.
+
+use std::borrow::Cow;
+
+use super::{MINUTE, Simulation, clock::minute, memory::Records};
+use engine::{
+    evaluate::{EvaluationContext, Limits, Transitions},
+    pipeline::{self, Ingest, TokenNews, Work},
+    self_monitor,
+};
+use model::{
+    rows::{Commit, TokenSnapshot},
+    supply::{Resource, Timestamp, Token, TokenId},
+};
+use rules::{
+    On,
+    aggregate::{ComputedTotals, FlowEntries},
+};
+
+impl<'a> Simulation<'a> {
+    pub(super) fn by(&self) -> Ingest<'a> {
+        Ingest { watch: self.watch, settings: self.pace.diff, now: self.now }
+    }
+
+    pub(super) fn context(&self) -> EvaluationContext<'a> {
+        EvaluationContext { rules: self.rules, routes: self.routes, now: self.now }
+    }
+
+    /// Lets the rules look at what was ingested.
+    pub(super) fn evaluate(&self, work: &Work<'_>) -> Evaluated {
+        let mut evaluated = Evaluated { limits: self.limits.clone(), ..Evaluated::default() };
+        if self.rules.has_aggregates() {
+            let look_at = self.now + self.pace.look_every.max(MINUTE);
+            for news in &work.tokens {
+                let id = &news.token.id;
+                let is_same = work.commit.feeds.is_empty() && work.commit.tokens.is_empty();
+                let entries = match self.flow_entries.get(id).filter(|_| is_same) {
+                    Some(entries) => Cow::Borrowed(entries),
+                    None => {
+                        let nothing = TokenSnapshot::of(Token::unknown(id.clone()));
+                        let known = self.memory.tokens.get(id).unwrap_or(&nothing);
+                        Cow::Owned(pipeline::flow_entries(news, &known.feeds, &known.records, &work.commit.feeds))
+                    }
+                };
+                evaluated.computed.push(pipeline::compute_totals(
+                    &self.totals,
+                    self.rules,
+                    &news.token,
+                    &entries,
+                    look_at,
+                    self.now,
+                ));
+                if let Cow::Owned(entries) = entries {
+                    evaluated.flow_entries.push((id.clone(), entries));
+                }
+            }
+        }
+        let is_evaluated = |id: &TokenId| work.tokens.iter().any(|news| news.token.id == *id);
+        evaluated.moved = pipeline::moved_feeds(&self.totals, &work.commit.feeds, is_evaluated);
+        evaluated.draft = pipeline::step(&work.tokens, &evaluated.computed, &self.context(), &mut evaluated.limits);
+        evaluated
+    }
+
+    /// Takes in what was ingested, and what the rules came to.
+    pub(super) fn commit(&mut self, work: Owned, evaluated: Evaluated) {
+        let Evaluated { draft, limits, computed, flow_entries, moved } = evaluated;
+        self.limits = limits;
+        let now = self.now;
+        self.changes.extend(work.commit.changes.iter().map(|change| (now, change.clone())));
+        for id in work.commit.feeds.iter().filter_map(|update| update.id.token.as_ref()) {
+            self.flow_entries.remove(id);
+        }
+        for (id, resources, _) in &work.records {
+            if resources.contains(&Resource::Unlock) {
+                self.turns.forget(id);
+            }
+        }
+        self.flow_entries.extend(flow_entries);
+        self.is_summed_anew |= !computed.is_empty();
+        let touched: Vec<TokenId> = work.records.iter().map(|(id, ..)| id.clone()).collect();
+        self.write(work.commit, work.records, draft);
+        pipeline::keep_totals(&mut self.totals, computed, &moved, &[], now);
+        touched.iter().for_each(|id| self.set_wake(id));
+    }
+
+    fn write(&mut self, commit: Commit, records: Vec<Records>, draft: Transitions) {
+        let latest = self.memory.episodes(draft.openings());
+        let mut step = pipeline::conclude(commit, draft, &latest, self.now);
+        if self.monitors {
+            step.tell_template_errors(&self.context());
+        }
+        for (rule, _) in &step.commit.rule_matches {
+            *self.matches.entry(rule.clone()).or_default() += 1;
+        }
+        for (rule, error) in step.template_errors {
+            self.template_errors.entry(rule).or_insert(error);
+        }
+        self.told.extend(self.memory.commit(step.commit, records, self.watch));
+    }
+
+    /// Ends a cycle, and makes messages of what waits. All answers of one instant are one cycle, unless this is called between them: for jobs
+    /// of the daemon that run at the same time.
+    pub fn end_cycle(&mut self) {
+        self.close();
+        self.dispatch();
+    }
+
+    /// Tells incidents, groups as a whole, and what limits left out.
+    fn close(&mut self) {
+        let context = self.context();
+        let open = self.memory.of_no_token.clone();
+        let groups = if self.are_groups_due() {
+            self.is_summed_anew = false;
+            if !self.totals.is_complete() {
+                self.totals.complete(self.now);
+            }
+            pipeline::groups(&mut self.totals, &open, &context, &mut self.limits)
+        } else {
+            Transitions::default()
+        };
+        let news = std::mem::take(&mut self.seen);
+        let (news, watched) = if self.monitors { (news.as_slice(), open.as_slice()) } else { (&[][..], &[][..]) };
+        let (memory, watch) = (&self.memory, self.watch);
+        let incidents = self_monitor::CycleNews {
+            news,
+            open: watched,
+            is_watched: &|feed| pipeline::is_feed_watched(watch, feed),
+            token: &|id| memory.tokens.get(id).map(|known| &known.token),
+        };
+        let draft = pipeline::close(&incidents, groups, std::mem::take(&mut self.limits), &context);
+        self.write(Commit::default(), Vec::new(), draft);
+        self.set_groups_wake();
+    }
+
+    fn are_groups_due(&self) -> bool {
+        let concerns = self.rules.on(On::Portfolio).next().is_some() || !self.memory.of_no_token.is_empty();
+        concerns && (self.is_summed_anew || self.next_of_groups.is_some_and(|at| at <= self.now))
+    }
+
+    fn set_groups_wake(&mut self) {
+        let look = self.now + self.pace.look_every.max(MINUTE);
+        let later = |at: Timestamp| minute(if at > self.now { at } else { look });
+        let reads_clock = self.rules.on(On::Portfolio).any(|rule| rule.is_clock_dependent).then_some(look);
+        let alerts = self.memory.of_no_token.iter().filter_map(|alert| alert.recheck_at);
+        self.next_of_groups = alerts.chain(reads_clock).map(later).min();
+    }
+}
+
+/// What the rules came to, with what they went by.
+#[derive(Default)]
+pub(super) struct Evaluated {
+    draft: Transitions,
+    limits: Limits,
+    computed: Vec<ComputedTotals>,
+    flow_entries: Vec<(TokenId, FlowEntries)>,
+    moved: Vec<TokenId>,
+}
+
+/// What was ingested, with nothing of the memory any more.
+pub(super) struct Owned {
+    commit: Commit,
+    records: Vec<Records>,
+}
+
+impl Owned {
+    pub(super) fn of(work: Work<'_>) -> Self {
+        let own = |news: TokenNews<'_>| (news.token.into_owned().id, news.resources.into_owned(), news.records.into_owned());
+        Self { commit: work.commit, records: work.tokens.into_iter().map(own).collect() }
+    }
+
+    /// Records that were only looked at stay where they are.
+    pub(super) fn unchanged(work: Work<'_>) -> Self {
+        Self { commit: work.commit, records: Vec::new() }
+    }
+}

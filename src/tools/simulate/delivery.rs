@@ -1,0 +1,159 @@
+//! The dispatcher's half of a simulation: what is told becomes messages to receivers, with digests and repeats, as the daemon's
+//! dispatcher makes them.
+
+use std::sync::Arc;
+
+use super::Simulation;
+use engine::{
+    digest_schedule::{self, DigestPlan},
+    pipeline::{self, DigestReads, DigestRows, DigestTurn, DispatchPolicy},
+};
+use model::{
+    alert::Notification,
+    digest::{self, Digest},
+    pending::{PendingState, Suppression},
+    rows::{Batch, Commit},
+    silence::{Ack, Silence},
+    supply::{AlertId, NotificationId, ReceiverName, Resource, Timestamp, TokenId},
+};
+
+/// By what messages are made of what is told, beside the routes.
+#[derive(Clone, Debug, Default)]
+pub struct DeliverySetup {
+    /// What the config says of receivers.
+    pub policy: DispatchPolicy,
+    /// What somebody did not want to hear, whenever that was.
+    pub silences: Vec<Silence>,
+    /// Who knew of which alert.
+    pub acks: Vec<Ack>,
+}
+
+impl DeliverySetup {
+    /// That of a config; without silences, which are no part of one.
+    #[must_use]
+    pub fn of(policy: DispatchPolicy) -> Self {
+        Self { policy, ..Self::default() }
+    }
+}
+
+/// A message to one receiver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    /// When it was made.
+    pub at: Timestamp,
+    /// To whom.
+    pub receiver: ReceiverName,
+    /// Its group, its note, and what it counts.
+    pub bundle: Batch,
+    /// What it tells.
+    pub told: Vec<Arc<Notification>>,
+    /// What it counts without telling it.
+    pub counted: Vec<Arc<Notification>>,
+    /// What something later of the same alert in it stands for.
+    pub merged: Vec<Arc<Notification>>,
+}
+
+/// What was not told: suppressed, or still waiting when the simulation ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Untold {
+    /// The notice.
+    pub notice: NotificationId,
+    /// Of which alert.
+    pub alert: AlertId,
+    /// To whom.
+    pub receiver: ReceiverName,
+    /// By what; none where it waits.
+    pub by: Option<Suppression>,
+}
+
+impl Simulation<'_> {
+    /// Has it make messages of what is told: see [`take_sent`](Self::take_sent).
+    #[must_use]
+    pub fn with_delivery(mut self, setup: DeliverySetup) -> Self {
+        self.memory.delivers = true;
+        self.memory.keeps_changes = !setup.policy.digests.is_empty();
+        // A new digest begins with its next slot.
+        self.next_digest = (!setup.policy.digests.is_empty()).then_some(self.now);
+        self.delivery = Some(setup.policy);
+        setup.silences.into_iter().for_each(|silence| self.memory.put_silence(silence));
+        setup.acks.into_iter().for_each(|ack| self.memory.put_ack(ack));
+        self.digests();
+        self
+    }
+
+    /// When time alone has something to do for the dispatcher.
+    #[must_use]
+    pub fn next_delivery(&self) -> Option<Timestamp> {
+        self.delivery.as_ref()?;
+        [self.next_pass, self.memory.next_repeat(), self.next_digest].into_iter().flatten().min()
+    }
+
+    /// Makes messages of what waits, as one pass of the dispatcher does: digests, what is told again, then everything else.
+    pub(super) fn dispatch(&mut self) {
+        if self.delivery.is_none() {
+            return;
+        }
+        self.digests();
+        self.repeat();
+        let now = self.now;
+        if !self.memory.is_stirred && self.next_pass.is_none_or(|at| at > now) {
+            return;
+        }
+        self.memory.is_stirred = false;
+        self.next_pass = None;
+        let Some(policy) = &self.delivery else { return };
+        let (routes, mutes) = (self.routes, &mut self.mutes);
+        let decide = |state: &PendingState<'_>| pipeline::dispatch(state, routes, &policy.max_per_hour, mutes, now);
+        if let Some(dispatch) = self.memory.pending(decide, now) {
+            self.next_pass = dispatch.next_at;
+            self.sent.extend(self.memory.dispatch(dispatch, now));
+        }
+    }
+
+    /// Puts down the digests whose slot has come.
+    fn digests(&mut self) {
+        let now = self.now;
+        if self.next_digest.is_none_or(|at| at > now) {
+            return;
+        }
+        let plans = self.delivery.as_ref().map(|policy| policy.digests.clone()).unwrap_or_default();
+        self.next_digest = plans.iter().filter_map(|plan| plan.schedule.next(now)).min();
+        self.memory.forget_changes(now - digest_schedule::LOOK_BACK);
+        for plan in &plans {
+            let name = digest::job_name(&plan.receiver);
+            let Some(turn) = pipeline::digest_turn(&plan.schedule, self.memory.job(&name), now) else { continue };
+            let mut commit = Commit { at: now, jobs: vec![(name, turn.slot())], ..Commit::default() };
+            if let DigestTurn::Due { since, slot } = turn {
+                commit.notifications = vec![self.digest(plan, since, slot).notice(&plan.receiver, now)];
+            }
+            self.memory.commit(commit, Vec::new(), self.watch);
+        }
+    }
+
+    fn digest(&self, plan: &DigestPlan, since: Timestamp, slot: Timestamp) -> Digest {
+        let reads = DigestReads::of(plan, since, slot, self.now);
+        let rows = DigestRows {
+            upcoming: &self.memory.upcoming(&reads.upcoming),
+            changes: &self.memory.changes(&reads.changes),
+            statuses: &self.memory.statuses(&reads.statuses),
+            silences: &self.memory.silences(reads.silences_at, self.now),
+            firing: self.memory.firing_count(),
+            incidents: &self.memory.source_alerts(),
+            dead: &[],
+        };
+        pipeline::digest(plan, since, slot, &rows)
+    }
+
+    /// Tells again what still fires.
+    fn repeat(&mut self) {
+        let now = self.now;
+        if self.memory.next_repeat().is_none_or(|at| at > now) {
+            return;
+        }
+        let silences = self.memory.silences(now, now);
+        let groups = self.memory.repeats(now);
+        let known = |token: &TokenId, _: Resource| self.memory.tokens.get(token);
+        let repeats = pipeline::repeats(groups, &silences, &known, &self.context());
+        self.memory.commit_repeats(repeats, now);
+    }
+}

@@ -1,0 +1,561 @@
+//! The memory of a simulation: what the database of the daemon would know, kept and read in the same way, with no decision of its own.
+//!
+//! It takes in the very values that the database writes ([`Commit`], [`Dispatch`], [`Repeats`]), and answers what a pass of the dispatcher
+//! and a digest read. A delivery counts as accepted when it is made: what a receiver answers is no part of a simulation.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+use model::{
+    alert::{Alert, AlertState, AlertStatus, Notification, NotificationKind, SOURCE_TROUBLE},
+    pending::{
+        BURST_WINDOW, Dispatch, FiringAlert, GroupUpdate, HOUR, NewDelivery, PendingLookup, PendingNotification, PendingState,
+        ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, Suppression,
+    },
+    rows::{
+        BatchKind, ChangeFilter, ChangeRow, Commit, FeedUpdate, NotificationFilter, NotificationState, NotificationStatus,
+        TokenSnapshot, UpcomingFilter, UpcomingRow, cut_summary,
+    },
+    silence::{Ack, Silence, SilenceFact},
+    supply::{AlertId, Endpoint, NotificationId, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
+    watch::Watch,
+};
+
+use super::{Sent, Untold};
+
+/// A notification for one receiver: of which alert, to whom.
+type About = (AlertId, ReceiverName);
+
+/// A group of a receiver: to whom, and its key.
+type GroupKey = (ReceiverName, String);
+
+/// The records of a token from now on, all of the resources that are named.
+pub(super) type Records = (TokenId, Vec<Resource>, Vec<Tracked>);
+
+/// What is known of a group that was told.
+#[derive(Debug)]
+struct GroupRow {
+    told_at: Timestamp,
+    repeat_at: Option<Timestamp>,
+    alerts: BTreeSet<AlertId>,
+}
+
+/// An alert that fires.
+#[derive(Debug)]
+struct FiringRow {
+    since: Timestamp,
+    level: Option<u32>,
+}
+
+/// What is in no delivery: to whom it was to be told, what suppresses it, and what it tells.
+#[derive(Debug)]
+struct Undelivered {
+    receiver: ReceiverName,
+    suppression: Option<Suppression>,
+    notice: Arc<Notification>,
+}
+
+/// Everything that is remembered.
+#[derive(Debug, Default)]
+pub(super) struct MemoryStore {
+    /// Tokens with all that is known of them; their groups are filled in.
+    pub tokens: BTreeMap<TokenId, TokenSnapshot>,
+    /// Open alerts that are about no token.
+    pub of_no_token: Vec<Alert>,
+    episodes: HashMap<(RuleId, String), u32>,
+    /// Whether notifications wait to be delivered; without, they are only counted as told.
+    pub delivers: bool,
+    /// Whether changes are kept, for digests.
+    pub keeps_changes: bool,
+    changes: VecDeque<ChangeRow>,
+    jobs: HashMap<String, Timestamp>,
+    notifications: HashSet<NotificationId>,
+    /// The last notice about each alert that fires.
+    last: HashMap<AlertId, Arc<Notification>>,
+    firing: HashMap<AlertId, FiringRow>,
+    /// The same with their labels, those that began first first.
+    by_begin: BTreeMap<(Timestamp, AlertId), FiringAlert>,
+    rows: i64,
+    waiting: Vec<PendingNotification>,
+    suppressed: Vec<PendingNotification>,
+    /// What waits or is suppressed, also for good, by row.
+    texts: BTreeMap<i64, Undelivered>,
+    /// The last row of each that was delivered, and of each that is pending or was.
+    delivered: HashMap<About, i64>,
+    latest: HashMap<About, i64>,
+    /// What suppressed the last of each.
+    suppressed_last: HashMap<About, Suppression>,
+    groups: HashMap<GroupKey, GroupRow>,
+    repeats: BTreeSet<(Timestamp, GroupKey)>,
+    /// Messages of the last hour.
+    made: HashMap<ReceiverName, VecDeque<(Timestamp, BatchKind)>>,
+    silences: Vec<Silence>,
+    acks: HashMap<AlertId, Ack>,
+    /// Something came since the last pass that may have it decide otherwise.
+    pub is_stirred: bool,
+}
+
+impl MemoryStore {
+    // -- the cycle --
+
+    /// What is known of a token; made if nothing is.
+    pub fn token(&mut self, id: &TokenId, watch: &Watch) -> &mut TokenSnapshot {
+        self.tokens.entry(id.clone()).or_insert_with(|| TokenSnapshot::of(watch.placed(Token::unknown(id.clone()))))
+    }
+
+    /// The latest episodes of rules and subjects.
+    pub fn episodes(&self, of: Vec<(RuleId, String)>) -> Vec<u32> {
+        of.iter().map(|pair| self.episodes.get(pair).copied().unwrap_or(0)).collect()
+    }
+
+    /// Writes a step, with the records of tokens as they are from now on. Answers what was not there before of what is told.
+    pub fn commit(&mut self, commit: Commit, records: Vec<Records>, watch: &Watch) -> Vec<Arc<Notification>> {
+        for item in commit.tokens {
+            let Some(id) = item.id.as_str().map(TokenId::from) else { continue };
+            self.token(&id, watch).token.item = item;
+        }
+        for FeedUpdate { id, state, header, .. } in commit.feeds {
+            let Some(token) = id.token else { continue };
+            let known = self.token(&token, watch);
+            put(&mut known.feeds, id.endpoint, state);
+            if let Some(header) = header {
+                put(&mut known.headers, id.endpoint, header);
+            }
+        }
+        for (id, resources, after) in records.into_iter().filter(|(_, resources, _)| !resources.is_empty()) {
+            let known = self.token(&id, watch);
+            known.records.retain(|tracked| !resources.contains(&tracked.record.resource()));
+            known.records.extend(after);
+            // As the database reads them: by time and key, what has no date last.
+            let begin = |tracked: &Tracked| tracked.record.interval().map(|interval| interval.start);
+            known.records.sort_by(|a, b| {
+                let (at_a, at_b) = (begin(a), begin(b));
+                (at_a.is_none(), at_a, &a.key).cmp(&(at_b.is_none(), at_b, &b.key))
+            });
+        }
+        if self.keeps_changes {
+            for change in commit.changes {
+                let (Some(token), Some(resource)) = (change.token.clone(), change.resource) else { continue };
+                let symbol = self.tokens.get(&token).map(|known| known.token.symbol().to_owned());
+                let (id, key) = (0, change.key.clone());
+                self.changes.push_back(ChangeRow { id, at: commit.at, token, symbol, resource, key, change });
+            }
+        }
+        for alert in commit.alerts {
+            self.alert(alert);
+        }
+        for (name, slot) in commit.jobs {
+            self.jobs.insert(name, slot);
+        }
+        commit.notifications.into_iter().filter_map(|notice| self.notice(notice, commit.at)).collect()
+    }
+
+    fn alert(&mut self, alert: Alert) {
+        let episode = self.episodes.entry((alert.rule.clone(), alert.subject.clone())).or_default();
+        *episode = (*episode).max(alert.episode);
+        if let Some(before) = self.firing.remove(&alert.id) {
+            self.by_begin.remove(&(before.since, alert.id.clone()));
+        }
+        if alert.state == AlertState::Firing {
+            let since = alert.starts_at.unwrap_or(alert.active_at);
+            self.firing.insert(alert.id.clone(), FiringRow { since, level: alert.level });
+            let labels = alert.labels.clone();
+            self.by_begin.insert((since, alert.id.clone()), FiringAlert { id: alert.id.clone(), labels });
+        } else {
+            self.last.remove(&alert.id);
+        }
+        self.is_stirred |= !self.suppressed.is_empty();
+        let open = match &alert.token {
+            Some(token) => self.tokens.get_mut(token).map(|known| &mut known.alerts),
+            None => Some(&mut self.of_no_token),
+        };
+        let Some(open) = open else { return };
+        open.retain(|known| known.id != alert.id);
+        if matches!(alert.state, AlertState::Pending | AlertState::Firing) {
+            // As the database reads them.
+            let place = open.partition_point(|other| (other.active_at, &other.id) < (alert.active_at, &alert.id));
+            open.insert(place, alert);
+        }
+    }
+
+    /// Puts a notice down for its receivers; one whose id is known is left alone.
+    fn notice(&mut self, notice: Notification, at: Timestamp) -> Option<Arc<Notification>> {
+        if !self.notifications.insert(notice.id.clone()) {
+            return None;
+        }
+        let notice = Arc::new(notice);
+        if !self.delivers {
+            return Some(notice);
+        }
+        if self.firing.contains_key(&notice.alert) {
+            let is_later = |last: &Arc<Notification>| (notice.at, &last.id) > (last.at, &notice.id);
+            if self.last.get(&notice.alert).is_none_or(is_later) {
+                self.last.insert(notice.alert.clone(), notice.clone());
+            }
+        }
+        for (index, receiver) in notice.receivers.iter().enumerate() {
+            if notice.receivers.iter().take(index).any(|earlier| earlier == receiver) {
+                continue;
+            }
+            self.rows += 1;
+            let row = PendingNotification {
+                no: self.rows,
+                notice: notice.id.clone(),
+                alert: notice.alert.clone(),
+                receiver: receiver.clone(),
+                kind: notice.kind,
+                is_end: notice.body.status == AlertStatus::Resolved,
+                labels: notice.body.labels.clone(),
+                since: at,
+                is_firing: false,
+                suppression: None,
+                is_superseded: false,
+                was_told: false,
+                suppressed_before: None,
+                acknowledged: None,
+            };
+            self.latest.insert((row.alert.clone(), row.receiver.clone()), row.no);
+            let text = Undelivered { receiver: receiver.clone(), suppression: None, notice: notice.clone() };
+            self.texts.insert(row.no, text);
+            self.waiting.push(row);
+            self.is_stirred = true;
+        }
+        Some(notice)
+    }
+
+    /// The last slot of a job.
+    pub fn job(&self, name: &str) -> Option<Timestamp> {
+        self.jobs.get(name).copied()
+    }
+
+    // -- silences and acknowledgements --
+
+    /// Takes in a silence; it counts from the time on at which it was made.
+    pub fn put_silence(&mut self, silence: Silence) {
+        self.silences.retain(|known| known.id != silence.id);
+        self.silences.push(silence);
+        // As the database reads them.
+        self.silences.sort_by(|a, b| b.ends_at.cmp(&a.ends_at).then_with(|| a.id.cmp(&b.id)));
+        self.is_stirred = true;
+    }
+
+    /// Takes in an acknowledgement; it counts from its time on.
+    pub fn put_ack(&mut self, ack: Ack) {
+        self.acks.insert(ack.alert.clone(), ack);
+        self.is_stirred = true;
+    }
+
+    /// Silences that were made by `now` and are not over at `at`.
+    pub fn silences(&self, at: Timestamp, now: Timestamp) -> Vec<Silence> {
+        self.silences.iter().filter(|silence| silence.created_at <= now && silence.ends_at > at).cloned().collect()
+    }
+
+    fn ack(&self, alert: &AlertId, now: Timestamp) -> Option<&Ack> {
+        self.acks.get(alert).filter(|ack| ack.at <= now)
+    }
+
+    // -- a pass of the dispatcher --
+
+    /// Everything that is pending; none where nothing is.
+    pub fn pending<T>(&mut self, look: impl FnOnce(&PendingState<'_>) -> T, now: Timestamp) -> Option<T> {
+        if self.waiting.is_empty() && self.suppressed.is_empty() {
+            return None;
+        }
+        self.refresh(now);
+        let silences = self.silences(now, now);
+        let lookup = Lookup { memory: self, now };
+        let state = PendingState {
+            waiting: &self.waiting,
+            is_cut: false,
+            suppressed: &self.suppressed,
+            silences: &silences,
+            lookup: &lookup,
+        };
+        Some(look(&state))
+    }
+
+    /// Reads anew what rows say of their alerts and receivers.
+    fn refresh(&mut self, now: Timestamp) {
+        let (mut waiting, mut suppressed) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.suppressed));
+        for row in &mut waiting {
+            row.is_firing = self.firing.contains_key(&row.alert);
+            if row.is_end {
+                let about = (row.alert.clone(), row.receiver.clone());
+                row.was_told = self.delivered.contains_key(&about);
+                row.suppressed_before = self.suppressed_last.get(&about).cloned();
+            }
+            row.acknowledged = self.acknowledged(row, now);
+        }
+        for row in &mut suppressed {
+            row.is_firing = self.firing.contains_key(&row.alert);
+            let about = (row.alert.clone(), row.receiver.clone());
+            let is_later = |of: &HashMap<About, i64>| of.get(&about).is_some_and(|no| *no > row.no);
+            row.is_superseded = is_later(&self.latest) || is_later(&self.delivered);
+            row.acknowledged = self.acknowledged(row, now);
+        }
+        (self.waiting, self.suppressed) = (waiting, suppressed);
+    }
+
+    /// Who knows of what is told again, and what it tells.
+    fn acknowledged(&self, row: &PendingNotification, now: Timestamp) -> Option<(Ack, SilenceFact)> {
+        let ack = self.ack(&row.alert, now).filter(|_| row.kind == NotificationKind::Reminder)?;
+        let level = self.firing.get(&row.alert).and_then(|firing| firing.level);
+        Some((ack.clone(), SilenceFact::told(level, &self.texts.get(&row.no)?.notice.body)))
+    }
+
+    /// Writes what a pass comes to. Answers the messages that were made.
+    pub fn dispatch(&mut self, dispatch: Dispatch, now: Timestamp) -> Vec<Sent> {
+        for (no, by) in dispatch.suppressed {
+            self.suppress(no, by, now);
+        }
+        for no in dispatch.released {
+            let Some(index) = self.suppressed.iter().position(|row| row.no == no) else { continue };
+            let row = PendingNotification { since: now, suppression: None, ..self.suppressed.remove(index) };
+            if let Some(text) = self.texts.get_mut(&no) {
+                text.suppression = None;
+            }
+            self.waiting.push(row);
+        }
+        if !dispatch.settled.is_empty() {
+            let settled: HashSet<i64> = dispatch.settled.into_iter().collect();
+            self.suppressed.retain(|row| !settled.contains(&row.no));
+        }
+        for group in dispatch.groups {
+            self.told(group, now);
+        }
+        let sent: Vec<Sent> = dispatch.deliveries.into_iter().map(|delivery| self.deliver(delivery, now)).collect();
+        self.waiting.sort_by_key(|row| row.no);
+        sent
+    }
+
+    fn suppress(&mut self, no: i64, by: Suppression, now: Timestamp) {
+        if let Some(index) = self.waiting.iter().position(|row| row.no == no) {
+            let row = self.waiting.remove(index);
+            let place = self.suppressed.partition_point(|other| other.no < no);
+            self.suppressed.insert(place, row);
+        }
+        let Some(row) = self.suppressed.iter_mut().find(|row| row.no == no) else { return };
+        (row.since, row.suppression) = (now, Some(by.clone()));
+        if let Some(text) = self.texts.get_mut(&no) {
+            text.suppression = Some(by.clone());
+        }
+        self.suppressed_last.insert((row.alert.clone(), row.receiver.clone()), by);
+    }
+
+    fn told(&mut self, group: GroupUpdate, now: Timestamp) {
+        let GroupUpdate { receiver, key, repeat_at, joined, left } = group;
+        let key = (receiver, key);
+        let row =
+            self.groups.entry(key.clone()).or_insert_with(|| GroupRow { told_at: now, repeat_at: None, alerts: BTreeSet::new() });
+        row.told_at = now;
+        let before = std::mem::replace(&mut row.repeat_at, repeat_at);
+        row.alerts.extend(joined);
+        row.alerts.retain(|alert| !left.contains(alert));
+        if let Some(before) = before {
+            self.repeats.remove(&(before, key.clone()));
+        }
+        if let Some(at) = repeat_at {
+            self.repeats.insert((at, key));
+        }
+    }
+
+    fn deliver(&mut self, delivery: NewDelivery, now: Timestamp) -> Sent {
+        let gone: HashSet<i64> = delivery.rows().map(|(no, ..)| no).collect();
+        for row in self.waiting.extract_if(.., |row| gone.contains(&row.no)) {
+            self.delivered.insert((row.alert, row.receiver), row.no);
+        }
+        let mut take = |rows: Vec<(i64, NotificationId)>| -> Vec<Arc<Notification>> {
+            rows.into_iter().filter_map(|(no, _)| Some(self.texts.remove(&no)?.notice)).collect()
+        };
+        let NewDelivery { receiver, told, counted, merged, bundle } = delivery;
+        let (told, counted, merged) = (take(told), take(counted), take(merged));
+        let made = self.made.entry(receiver.clone()).or_default();
+        while made.front().is_some_and(|(at, _)| *at <= now - HOUR) {
+            made.pop_front();
+        }
+        made.push_back((now, bundle.shape));
+        Sent { at: now, receiver, bundle, told, counted, merged }
+    }
+
+    // -- told again --
+
+    /// When the first group is to be told again.
+    pub fn next_repeat(&self) -> Option<Timestamp> {
+        self.repeats.first().map(|(at, _)| *at)
+    }
+
+    /// Groups whose time to be told again has come, in the order in which it came.
+    pub fn repeats(&self, now: Timestamp) -> Vec<RepeatGroup> {
+        let due = self.repeats.iter().take_while(|(at, _)| *at <= now);
+        let groups = due.filter_map(|(_, key)| Some((key, self.groups.get(key)?)));
+        groups
+            .map(|((receiver, key), group)| {
+                let mut firing: Vec<(Timestamp, &AlertId)> =
+                    group.alerts.iter().filter_map(|id| Some((self.firing.get(id)?.since, id))).collect();
+                firing.sort_unstable();
+                let alerts = firing.into_iter().filter_map(|(_, id)| {
+                    let last = Notification::clone(self.last.get(id)?);
+                    let is_acknowledged = self.ack(id, now).is_some();
+                    Some(RepeatAlert { alert: self.open_alert(&last)?.clone(), last, is_acknowledged })
+                });
+                RepeatGroup { receiver: receiver.clone(), key: key.clone(), alerts: alerts.collect() }
+            })
+            .collect()
+    }
+
+    /// The open alert that a notice is about.
+    fn open_alert(&self, of: &Notification) -> Option<&Alert> {
+        let of_token = of.body.token.as_ref().and_then(|token| self.tokens.get(token.id.as_str()));
+        let open = of_token.map_or(&self.of_no_token, |known| &known.alerts);
+        open.iter().chain(&self.of_no_token).find(|alert| alert.id == of.alert)
+    }
+
+    /// Writes what is told again.
+    pub fn commit_repeats(&mut self, repeats: Repeats, now: Timestamp) {
+        for notice in repeats.notifications {
+            self.notice(notice, now);
+        }
+        for (receiver, key, next) in repeats.groups {
+            let key = (receiver, key);
+            let Some(group) = self.groups.get_mut(&key) else { continue };
+            if let Some(before) = std::mem::replace(&mut group.repeat_at, next) {
+                self.repeats.remove(&(before, key.clone()));
+            }
+            if let Some(at) = next {
+                self.repeats.insert((at, key));
+            }
+        }
+    }
+
+    // -- digests, and what is looked at afterwards --
+
+    /// Unlocks ahead, the next first.
+    pub fn upcoming(&self, filter: &UpcomingFilter) -> Vec<UpcomingRow> {
+        let mut rows: Vec<(Timestamp, UpcomingRow)> = Vec::new();
+        for known in self.tokens.values() {
+            let read_at = known.feed(Endpoint::UnlockEvents).and_then(|feed| feed.read_at);
+            for tracked in known.records_of(Resource::Unlock) {
+                let is_in = |start: Timestamp| filter.until.is_none_or(|until| start <= until);
+                let Some(interval) = tracked.record.interval().filter(|of| filter.from < of.end && is_in(of.start)) else {
+                    continue;
+                };
+                rows.push((interval.start, UpcomingRow { token: known.token.clone(), tracked: tracked.clone(), read_at }));
+            }
+        }
+        let key = |row: &UpcomingRow| (row.token.id.clone(), row.tracked.key.clone());
+        rows.sort_by(|(at_a, a), (at_b, b)| at_a.cmp(at_b).then_with(|| key(a).cmp(&key(b))));
+        rows.into_iter().map(|(_, row)| row).take(limit(filter.limit)).collect()
+    }
+
+    /// Changes, the latest first.
+    pub fn changes(&self, filter: &ChangeFilter) -> Vec<ChangeRow> {
+        let is_meant = |row: &&ChangeRow| filter.since.is_none_or(|since| row.at >= since);
+        self.changes.iter().rev().filter(is_meant).take(limit(filter.limit)).cloned().collect()
+    }
+
+    /// Forgets changes that are older than any digest looks back.
+    pub fn forget_changes(&mut self, before: Timestamp) {
+        while self.changes.front().is_some_and(|row| row.at < before) {
+            self.changes.pop_front();
+        }
+    }
+
+    /// What was to be told to a receiver and was not.
+    pub fn statuses(&self, filter: &NotificationFilter) -> Vec<NotificationStatus> {
+        let is_meant = |text: &&Undelivered| {
+            filter.receiver.as_ref().is_none_or(|receiver| text.receiver == *receiver)
+                && filter.since.is_none_or(|since| text.notice.at >= since)
+        };
+        let status = |Undelivered { receiver, suppression, notice }: &Undelivered| NotificationStatus {
+            notice: notice.id.clone(),
+            alert: notice.alert.clone(),
+            rule: notice.body.rule.clone(),
+            kind: notice.kind,
+            at: notice.at,
+            summary: cut_summary(notice.body.annotations.get("summary").map(String::as_str).unwrap_or_default()),
+            receiver: Some(receiver.clone()),
+            state: suppression.as_ref().map_or(NotificationState::Waiting, |by| by.by.state()),
+            role: None,
+            delivery: None,
+            holder: suppression.as_ref().map(|by| by.id.clone()),
+        };
+        let mut statuses: Vec<NotificationStatus> = self.texts.values().filter(is_meant).map(status).collect();
+        statuses.sort_by(|a, b| (a.at, &a.notice, &a.receiver).cmp(&(b.at, &b.notice, &b.receiver)));
+        statuses.truncate(limit(filter.limit));
+        statuses
+    }
+
+    /// How many alerts fire.
+    pub fn firing_count(&self) -> u64 {
+        self.firing.len() as u64
+    }
+
+    /// Open alerts about the source and this program.
+    pub fn source_alerts(&self) -> Vec<Alert> {
+        self.of_no_token.iter().filter(|alert| alert.rule.as_str() == SOURCE_TROUBLE).cloned().collect()
+    }
+
+    /// What was not told so far, in the order in which it was decided.
+    pub fn untold(&self) -> Vec<Untold> {
+        let untold = |Undelivered { receiver, suppression, notice }: &Undelivered| Untold {
+            notice: notice.id.clone(),
+            alert: notice.alert.clone(),
+            receiver: receiver.clone(),
+            by: suppression.clone(),
+        };
+        self.texts.values().map(untold).collect()
+    }
+}
+
+fn limit(rows: u32) -> usize {
+    usize::try_from(rows).unwrap_or(usize::MAX)
+}
+
+fn put<T>(list: &mut Vec<(Endpoint, T)>, endpoint: Endpoint, value: T) {
+    match list.iter_mut().find(|(of, _)| *of == endpoint) {
+        Some((_, there)) => *there = value,
+        None => list.push((endpoint, value)),
+    }
+}
+
+/// What a pass looks up.
+struct Lookup<'a> {
+    memory: &'a MemoryStore,
+    now: Timestamp,
+}
+
+impl PendingLookup for Lookup<'_> {
+    fn firing(&self) -> Cow<'_, [FiringAlert]> {
+        Cow::Owned(self.memory.by_begin.values().cloned().collect())
+    }
+
+    fn told_at(&self, receiver: &ReceiverName, key: &str) -> Option<Timestamp> {
+        Some(self.memory.groups.get(&(receiver.clone(), key.to_owned()))?.told_at)
+    }
+
+    fn told_and_firing(&self, receiver: &ReceiverName, key: &str) -> Vec<AlertId> {
+        let group = self.memory.groups.get(&(receiver.clone(), key.to_owned()));
+        let alerts = group.into_iter().flat_map(|group| &group.alerts);
+        alerts.filter(|id| self.memory.firing.contains_key(*id)).cloned().collect()
+    }
+
+    fn usage(&self, receiver: &ReceiverName) -> ReceiverUsage {
+        let made = self.memory.made.get(receiver);
+        let hour = self.now - HOUR;
+        // The latest first, as far as the hour reaches.
+        let lately = || made.into_iter().flat_map(|made| made.iter().rev().take_while(|(at, _)| *at > hour));
+        let plain = || lately().filter(|(_, shape)| *shape != BatchKind::Summary);
+        let last = |of: BatchKind| lately().find(|(_, shape)| *shape == of).map(|(at, _)| *at);
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        ReceiverUsage {
+            last_hour: count(plain().count()),
+            oldest: plain().last().map(|(at, _)| *at),
+            lately: count(plain().filter(|(at, _)| *at > self.now - BURST_WINDOW).count()),
+            folded_at: last(BatchKind::Fold),
+            summed_at: last(BatchKind::Summary),
+        }
+    }
+}
