@@ -12,7 +12,7 @@ use std::{
 };
 
 use cliffwatch::{
-    engine::diff::{DateWindow, Settings, apply, baseline_unlocks, diff_unlocks},
+    engine::diff::{Settings, UnlockPoll, apply, baseline_unlocks, diff_unlocks},
     model::{
         change::Change,
         supply::{Timestamp, TokenId, Tracked},
@@ -60,7 +60,7 @@ fn main() -> anyhow::Result<()> {
                     loop {
                         let start = Instant::now();
                         let diff =
-                            diff_unlocks(&token, &snapshot, &missing, &version.data, &settings, &DateWindow::ALL, version.at);
+                            diff_unlocks(&UnlockPoll::of(&token, &settings, version.at), &snapshot, &missing, &version.data);
                         took += start.elapsed();
                         polls += 1;
                         snapshot = apply(&snapshot, &diff);

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use cliffwatch::{
-    engine::diff::{DateWindow, Diff, Settings, baseline_unlocks, diff_unlocks},
+    engine::diff::{Diff, Settings, UnlockPoll, baseline_unlocks, diff_unlocks},
     model::{
         rows::{Commit, FeedUpdate},
         supply::{Endpoint, FeedId, FeedState, Resource, Timestamp},
@@ -48,7 +48,7 @@ async fn written() -> anyhow::Result<()> {
                     rows += tranches(&events);
                     Diff { put: baseline_unlocks(&[], &events, now), ..Diff::default() }
                 } else {
-                    diff_unlocks(&snapshot.token.id, &snapshot.records, &[], &events, &Settings::default(), &DateWindow::ALL, now)
+                    diff_unlocks(&UnlockPoll::of(&snapshot.token.id, &Settings::default(), now), &snapshot.records, &[], &events)
                 };
                 records += diff.put.len();
                 let state = FeedState { baseline_at: Some(now), read_at: Some(now), ..FeedState::default() };

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use cliffwatch::{
-    engine::diff::{DateWindow, Diff, Settings, apply, baseline_unlocks, diff_unlocks},
+    engine::diff::{Diff, Settings, UnlockPoll, apply, baseline_unlocks, diff_unlocks},
     model::{
         supply::{Timestamp, TokenId, Tracked},
         wire::UnlockEvent,
@@ -30,7 +30,7 @@ pub fn run() -> anyhow::Result<()> {
         cases.push(Case { token, before, events });
     }
     let measure = |what: &str, cases: &[Case]| {
-        let of = |case: &Case| diff_unlocks(&case.token, &case.before, &[], &case.events, &settings, &DateWindow::ALL, now);
+        let of = |case: &Case| diff_unlocks(&UnlockPoll::of(&case.token, &settings, now), &case.before, &[], &case.events);
         let told: usize = cases.iter().map(|case| of(case).changes.len()).sum();
         let took = best(|| cases.iter().map(|case| of(case).put.len()).sum::<usize>());
         line(what, &format!("{} tranches/s", short(rate(rows, took))), &format!("{told} changes told of {} tokens", cases.len()));

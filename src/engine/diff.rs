@@ -5,7 +5,7 @@
 //! ([`Diff::missing`]).
 //!
 //! The path for unlocks, the heart of it: `tranche` takes events apart, `rename` finds renamed allocations, `align` pairs the old and
-//! new tranches of each series by the cheapest explanation of the whole series, `link` does so for a whole token, `unlock` rolls them
+//! new tranches of each series by the cheapest explanation of the whole series, `link` does so for a whole token, `conserve` finds what keeps its total, `unlock` rolls them
 //! up to events that keep their keys, `changes` says what happened, each correction once, and `unlock` withholds what needs proof.
 //! Burns, buybacks, emissions, allocations and rounds have simpler identities; they are in `records`.
 //!
@@ -19,7 +19,7 @@
 //!   version of the endpoint answered. They are kept.
 //!
 //! ```
-//! use cliffwatch_engine::diff::{DateWindow, Settings, diff_unlocks};
+//! use cliffwatch_engine::diff::{Settings, UnlockPoll, diff_unlocks};
 //! use model::{supply::{Record, Timestamp, Tracked}, wire::UnlockEvent};
 //!
 //! let event = |date: &str| {
@@ -29,13 +29,13 @@
 //! };
 //! let now: Timestamp = "2026-03-01T00:00:00Z".parse()?;
 //! let known = Tracked { key: "2026-03-12".into(), record: Record::Unlock(Box::new(event("2026-03-12")?)) };
-//! let answer = |events: &[UnlockEvent]| {
-//!     diff_unlocks(&"aptos".into(), &[known.clone()], &[], events, &Settings::default(), &DateWindow::ALL, now)
-//! };
+//! let (token, settings) = ("aptos".into(), Settings::default());
+//! let poll = UnlockPoll { supply: Some(1_130_000_000.0), ..UnlockPoll::of(&token, &settings, now) };
+//! let answer = |events: &[UnlockEvent]| diff_unlocks(&poll, &[known.clone()], &[], events);
 //!
 //! let diff = answer(&[event("2026-03-16")?]);
 //! assert_eq!(diff.changes.len(), 1);
-//! assert_eq!(diff.changes[0].summary, "moved from 12 Mar 2026 to 16 Mar 2026 (+4 days)");
+//! assert_eq!(diff.changes[0].summary, "11.31M of Team (1.00% of supply) moved from 12 to 16 Mar 2026 (+4 days)");
 //! // An answer without anything proves nothing.
 //! let diff = answer(&[]);
 //! assert!(diff.held && diff.changes.is_empty() && diff.removed.is_empty());
@@ -44,6 +44,7 @@
 
 mod align;
 mod changes;
+mod conserve;
 mod link;
 mod records;
 mod rename;
@@ -60,7 +61,7 @@ pub use records::{
     baseline_allocations, baseline_burns, baseline_buybacks, baseline_emissions, baseline_funding, diff_allocations, diff_burns,
     diff_buybacks, diff_emissions, diff_funding, max_supply_change,
 };
-pub use unlock::{baseline_unlocks, diff_unlocks, event_key, newly_visible};
+pub use unlock::{UnlockPoll, baseline_unlocks, diff_unlocks, event_key, newly_visible};
 
 use model::{
     change::Change,

@@ -237,16 +237,18 @@ fn compare(
     let (token, records, missing) = (&before.token.id, &before.records, &known.missing);
     match payload {
         Payload::UnlockEvents(events) => {
+            let supply = before.token.item.max_supply.copied();
+            let poll = diff::UnlockPoll { token, window, shows_linear: None, supply, settings, now };
             let sight = known.read_at.zip(header_before.and_then(|header| header.get(HORIZON_DAYS)?.as_i64()));
             let last = sight.and_then(|(read_at, days)| read_at.checked_add_signed(TimeDelta::try_days(days)?));
             let beyond = |at: Option<Timestamp>| last.zip(at).is_some_and(|(last, at)| at.date_naive() > last.date_naive());
             let knows_beyond = records.iter().any(|tracked| beyond(tracked.record.interval().map(|interval| interval.start)));
             if knows_beyond || !events.iter().any(|event| beyond(event.unlock_date.copied())) {
-                return diff::diff_unlocks(token, records, missing, events, settings, window, now);
+                return diff::diff_unlocks(&poll, records, missing, events);
             }
             // The window slides: what lies in the days that were not asked for before came into sight, and is no news.
             let (new, old): (Vec<_>, Vec<_>) = events.iter().cloned().partition(|event| beyond(event.unlock_date.copied()));
-            let mut diff = diff::diff_unlocks(token, records, missing, &old, settings, window, now);
+            let mut diff = diff::diff_unlocks(&poll, records, missing, &old);
             if !diff.held {
                 let written: Vec<Tracked> = diff::apply(records, &diff);
                 diff.put.extend(diff::newly_visible(&written, &new));

@@ -28,6 +28,8 @@ words! {
         SeriesRescaled = "series_rescaled",
         /// The same tranches under another allocation name or category.
         Renamed = "renamed",
+        /// The total is kept, the timing is another, and not by a shift.
+        Restructured = "restructured",
         /// Nothing simpler explains it.
         Rewritten = "rewritten",
         /// A committed claim appeared or changed.
@@ -51,6 +53,7 @@ impl ChangeKind {
             | ChangeKind::Merged
             | ChangeKind::SeriesShifted
             | ChangeKind::SeriesRescaled
+            | ChangeKind::Restructured
             | ChangeKind::Rewritten
             | ChangeKind::Committed => resource == Resource::Unlock,
             ChangeKind::Resized | ChangeKind::Renamed => matches!(resource, Resource::Unlock | Resource::Allocation),
@@ -136,6 +139,9 @@ pub struct ScheduleBrief {
     pub tranches: u32,
     /// The next events after the time of the poll: at most three dates with amounts.
     pub next: Vec<(Timestamp, f64)>,
+    /// First date.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begin: Option<Timestamp>,
     /// Last date of the schedule.
     pub end: Option<Timestamp>,
 }
@@ -171,6 +177,9 @@ pub struct Change {
     /// Amount after by amount before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ratio: Option<f64>,
+    /// Tokens concerned: moved, restructured, reallocated, added, removed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub amount: Option<f64>,
     /// Tranches concerned.
     pub count: u32,
     /// The parts.
@@ -210,6 +219,7 @@ impl Change {
             shift_days_min: None,
             shift_days_max: None,
             ratio: None,
+            amount: None,
             count: 1,
             allocations: Vec::new(),
             fields: Vec::new(),

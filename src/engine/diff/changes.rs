@@ -1,17 +1,20 @@
 //! Says what happened to a token's schedule: from linked tranches to as few [`ExplainedChange`]s as explain them.
 //!
 //! Each step looks at the whole token: `names` (and categories), `series` (moved begins and ends), `recipients`, `amounts` (sizes,
-//! what came, what is gone), `forms` (cut and joined tranches), `facts` (claims and all others). What one step explains, the next no
+//! what came, what is gone), `forms` (the same total, timed otherwise), `join` (equal explanations are one), `facts` (claims and all
+//! others). `wording` has the sentences. What one step explains, the next no
 //! longer sees. Where more than [`MAX_EXPLANATIONS`] changes would be needed, the schedule was rewritten (`rewritten`), and that is
 //! the only change.
 
 mod amounts;
 mod facts;
 mod forms;
+mod join;
 mod names;
 mod recipients;
 mod rewritten;
 mod series;
+mod wording;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -24,7 +27,6 @@ use super::{
 };
 use model::{
     change::{Change, ChangeKind},
-    format,
     supply::{Precision, Record, Resource, Timestamp, TokenId},
     wire::UnlockEvent,
 };
@@ -57,6 +59,8 @@ pub(super) struct ScheduleComparison<'a> {
     /// Events whose removal is not proven.
     pub(super) unproven: &'a HashSet<usize>,
     pub(super) tolerance: f64,
+    /// Tokens that there will ever be; None where unknown.
+    pub(super) supply: Option<f64>,
     pub(super) now: Timestamp,
 }
 
@@ -78,13 +82,15 @@ pub(super) struct ExplainedChange {
 
 /// All changes of a token's schedule.
 pub(super) fn explain_changes(compared: &ScheduleComparison<'_>) -> Vec<ExplainedChange> {
-    let mut builder = ChangeBuilder { compared, explained: Vec::new(), fields: Vec::new() };
+    let mut builder = ChangeBuilder { compared, explained: Vec::new(), fields: Vec::new(), timed_otherwise: BTreeSet::new() };
     builder.names();
-    builder.moves();
+    let timed_otherwise = builder.moves();
     builder.ends();
+    builder.transfers();
     let amounts = builder.recipients();
     builder.amounts(amounts);
-    builder.forms();
+    builder.forms(timed_otherwise);
+    builder.join();
     let ChangeBuilder { mut explained, fields, .. } = builder;
     if compared.is_rewritten(&explained) {
         explained = vec![rewritten::rewritten(compared, explained)];
@@ -105,6 +111,8 @@ struct ChangeBuilder<'s> {
     explained: Vec<ExplainedChange>,
     /// Facts found on the way.
     fields: Vec<RevisedFact>,
+    /// Tranches that moved, and not by one step.
+    timed_otherwise: BTreeSet<TranchePair>,
 }
 
 impl ScheduleComparison<'_> {
@@ -113,16 +121,21 @@ impl ScheduleComparison<'_> {
         found.old.iter().any(|row| self.unproven.contains(row))
     }
 
-    /// Whether so much changed that only the whole schedule explains it.
-    fn is_rewritten(&self, explained: &[ExplainedChange]) -> bool {
-        let told = explained.iter().filter(|found| !self.waits(found)).count();
+    /// Whether each change is about one event, and each about another.
+    fn are_independent(&self, explained: &[ExplainedChange]) -> bool {
         let (mut old, mut new) = (EventSet::new(), EventSet::new());
-        let independent = explained.iter().all(|found| {
+        explained.iter().all(|found| {
             found.old.len() <= 1
                 && found.new.len() <= 1
                 && found.old.iter().all(|row| old.insert(*row))
                 && found.new.iter().all(|row| new.insert(*row))
-        });
+        })
+    }
+
+    /// Whether so much changed that only the whole schedule explains it.
+    fn is_rewritten(&self, explained: &[ExplainedChange]) -> bool {
+        let told = explained.iter().filter(|found| !self.waits(found)).count();
+        let independent = self.are_independent(explained);
         let too_many = told > MAX_EXPLANATIONS && !(told <= MAX_SINGLE_EVENTS && independent);
         let replaced = !explained.is_empty()
             && self.links.gone.len() > 1
@@ -231,22 +244,4 @@ fn mode(values: impl Iterator<Item = i64>) -> i64 {
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut known = BTreeSet::new();
     names.filter(|name| known.insert(*name)).collect()
-}
-
-/// A date before and one after, both as exactly as the change needs.
-fn dates(from: &Tranche<'_>, to: &Tranche<'_>) -> String {
-    from_to(from.time(), from.precision(), to.time(), to.precision())
-}
-
-fn from_to(from: Timestamp, from_precision: Precision, to: Timestamp, to_precision: Precision) -> String {
-    if from.date_naive() == to.date_naive() {
-        return format!("from {} to {}", format::instant(from), format::instant(to));
-    }
-    let say = |at: Timestamp, precision: Precision| match precision {
-        Precision::Month if !format::same_month(from, to) => format::month(at),
-        Precision::ToBeDetermined => "a date to be determined".to_owned(),
-        _ if at.timestamp() == 0 => "no date".to_owned(),
-        _ => format::day(at),
-    };
-    format!("from {} to {}", say(from, from_precision), say(to, to_precision))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     align::{Alignment, TrancheGroup, TranchePair, align},
-    close,
+    conserve::Transfer,
     rename::find_renames,
     tranche::{Tranche, TrancheForm},
 };
@@ -14,8 +14,10 @@ use super::{
 pub(super) struct TrancheLinks {
     /// The same tranche before and after.
     pub(super) pairs: Vec<TranchePair>,
-    /// Cut or joined tranches, or a cliff that became linear: same allocation, same sum, other form.
+    /// Tranches of one allocation that became others of the same sum: cut, joined, of another form, over another time.
     pub(super) groups: Vec<TrancheGroup>,
+    /// What went from one allocation to another.
+    pub(super) transfers: Vec<Transfer>,
     /// Allocations that have another name now: old name, new name.
     pub(super) renames: Vec<(String, String)>,
     /// Gone.
@@ -72,45 +74,13 @@ pub(super) fn link<'a>(old: &mut [Tranche<'a>], new: &[Tranche<'a>], tolerance: 
             links.groups.push(group);
         }
     }
-    links.add_rest(old, new, (&old_linked, &new_linked), tolerance);
+    links.gone.extend((0..old.len()).filter(|i| !old_linked[*i]));
+    links.come.extend((0..new.len()).filter(|j| !new_linked[*j]));
+    links.conserve(old, new, tolerance);
     links.pairs.sort_unstable();
     links.gone.sort_by_key(|i| (old[*i].at, *i));
     links.come.sort_by_key(|j| (new[*j].at, *j));
     links
-}
-
-impl TrancheLinks {
-    /// What was not aligned. The rest of an allocation may have changed its form: cliffs that became a segment, or a segment that
-    /// became cliffs. Else it is gone, or came.
-    fn add_rest(
-        &mut self,
-        old: &[Tranche<'_>],
-        new: &[Tranche<'_>],
-        (old_linked, new_linked): (&[bool], &[bool]),
-        tolerance: f64,
-    ) {
-        let mut rest: BTreeMap<&str, TrancheGroup> = BTreeMap::new();
-        for (i, tranche) in old.iter().enumerate().filter(|(i, _)| !old_linked[*i]) {
-            rest.entry(tranche.series).or_default().0.push(i);
-        }
-        for (j, tranche) in new.iter().enumerate().filter(|(j, _)| !new_linked[*j]) {
-            rest.entry(tranche.series).or_default().1.push(j);
-        }
-        let sum = |all: &[Tranche<'_>], of: &[usize]| of.iter().map(|i| all[*i].amount).sum::<Option<f64>>();
-        for (mut from, mut to) in rest.into_values() {
-            sort_by_date(old, &mut from);
-            sort_by_date(new, &mut to);
-            let conserved = !from.is_empty()
-                && !to.is_empty()
-                && matches!((sum(old, &from), sum(new, &to)), (Some(a), Some(b)) if a > 0.0 && close(a, b, tolerance.max(1e-6)));
-            if conserved {
-                self.groups.push((from, to));
-            } else {
-                self.gone.extend(from);
-                self.come.extend(to);
-            }
-        }
-    }
 }
 
 /// Sorts tranches by begin, end and amount.

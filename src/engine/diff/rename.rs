@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    close_or_none,
+    close, close_or_none,
     tranche::{Tranche, TrancheForm},
 };
 
@@ -14,8 +14,11 @@ const MAX_RENAME_CANDIDATES: usize = 200;
 type TrancheMark = (TrancheForm, i64, Option<i64>, Option<f64>);
 type MarksByName<'a> = BTreeMap<&'a str, Vec<TrancheMark>>;
 
-/// Finds allocations that carry another name: a name that is gone and one that is new, with the same tranches, or with much the
-/// same name and comparable tranches; and names that changed places.
+/// Totals are compared with at least this relative tolerance: sources round each tranche.
+const TOTAL_TOLERANCE: f64 = 1e-6;
+
+/// Finds allocations that carry another name: a name that is gone and one that is new, with the same tranches, with much the same
+/// name and comparable tranches, or with the same total in the same category; and names that changed places.
 pub(super) fn find_renames<'a>(old: &[Tranche<'a>], new: &[Tranche<'a>], tolerance: f64) -> BTreeMap<&'a str, &'a str> {
     let (before, after) = (by_name(old), by_name(new));
     let mut renames = BTreeMap::new();
@@ -25,7 +28,10 @@ pub(super) fn find_renames<'a>(old: &[Tranche<'a>], new: &[Tranche<'a>], toleran
         let mut candidates = Vec::new();
         for from in &gone {
             for to in &come {
-                candidates.extend(likeness(from, to, &before[from], &after[to], tolerance).map(|score| (score, *from, *to)));
+                let likeness = likeness(from, to, &before[from], &after[to], tolerance).or_else(|| {
+                    is_successor(&before[from], &after[to]).then_some(0.0).filter(|_| shares_category(old, from, new, to))
+                });
+                candidates.extend(likeness.map(|score| (score, *from, *to)));
             }
         }
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)).then(a.2.cmp(b.2)));
@@ -72,6 +78,19 @@ fn likeness(from: &str, to: &str, before: &[TrancheMark], after: &[TrancheMark],
         plain_from.len() >= 4 && plain_to.len() >= 4 && (plain_from.contains(&plain_to) || plain_to.contains(&plain_from));
     let likely = (dates && amounts) || spelled_alike || (dates && (likeness >= 0.8 || contained)) || (amounts && likeness >= 0.8);
     likely.then(|| likeness + f64::from(u8::from(dates && amounts)) * 2.0 + f64::from(u8::from(spelled_alike)) * 2.0)
+}
+
+/// Whether all of one is all of the other, in other tranches.
+fn is_successor(before: &[TrancheMark], after: &[TrancheMark]) -> bool {
+    let total = |marks: &[TrancheMark]| marks.iter().map(|mark| mark.3).sum::<Option<f64>>();
+    matches!((total(before), total(after)), (Some(a), Some(b)) if a > 0.0 && close(a, b, TOTAL_TOLERANCE))
+}
+
+/// Whether both names stand for recipients of one category.
+fn shares_category(old: &[Tranche<'_>], from: &str, new: &[Tranche<'_>], to: &str) -> bool {
+    let category =
+        |all: &[Tranche<'_>], name: &str| all.iter().find(|t| t.name == name).and_then(|t| t.standard.map(str::to_owned));
+    category(old, from).is_some_and(|was| category(new, to).is_some_and(|is| was == is))
 }
 
 fn by_name<'a>(all: &[Tranche<'a>]) -> MarksByName<'a> {

@@ -18,6 +18,7 @@ mod proof;
 mod properties;
 mod records;
 mod series;
+mod truth;
 
 fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a timestamp")
@@ -97,7 +98,7 @@ fn known(events: &[UnlockEvent]) -> Vec<Tracked> {
 }
 
 fn diff(before: &[Tracked], after: &[UnlockEvent]) -> Diff {
-    diff_unlocks(&token(), before, &[], after, &Settings::default(), &DateWindow::ALL, now())
+    diff_unlocks(&UnlockPoll::of(&token(), &Settings::default(), now()), before, &[], after)
 }
 
 /// Polls until nothing awaits proof: the snapshot and all that was told.
@@ -105,7 +106,7 @@ fn settle(mut snapshot: Vec<Tracked>, after: &[UnlockEvent], settings: &Settings
     let mut missing = Vec::new();
     let mut told = Vec::new();
     for _ in 0..8 {
-        let diff = diff_unlocks(&token(), &snapshot, &missing, after, settings, &DateWindow::ALL, now());
+        let diff = diff_unlocks(&UnlockPoll::of(&token(), settings, now()), &snapshot, &missing, after);
         snapshot = apply(&snapshot, &diff);
         told.extend(diff.changes);
         missing = diff.missing;

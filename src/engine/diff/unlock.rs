@@ -34,20 +34,38 @@ pub(super) use same::same_schedule;
 /// Coming records that must vanish at once, and be more than half of all coming ones, before the answer is doubted.
 const HOLD_AT_LEAST: usize = 3;
 
+/// What a schedule was asked of: the token, what was asked for, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct UnlockPoll<'a> {
+    /// Whose schedule.
+    pub token: &'a TokenId,
+    /// The days that the answer speaks of.
+    pub window: &'a DateWindow,
+    /// Whether the version of the endpoint that answered shows linear segments; None where that is unknown.
+    pub shows_linear: Option<bool>,
+    /// Tokens that there will ever be; None where unknown. Sentences tell shares of it.
+    pub supply: Option<f64>,
+    /// How exact, and how much proof.
+    pub settings: &'a Settings,
+    /// The time of the poll.
+    pub now: Timestamp,
+}
+
+impl<'a> UnlockPoll<'a> {
+    /// A poll of the whole schedule, by an unknown version of the endpoint.
+    #[must_use]
+    pub fn of(token: &'a TokenId, settings: &'a Settings, now: Timestamp) -> Self {
+        Self { token, window: &DateWindow::ALL, shows_linear: None, supply: None, settings, now }
+    }
+}
+
 /// What a complete answer changes in the unlock events of a token.
 ///
 /// `before` is the snapshot (records of other resources in it are ignored), `missing` what earlier answers left out, `after` the
-/// whole answer for `window`, `now` the time of the poll. An empty answer never empties a snapshot: it is held.
+/// whole answer. An empty answer never empties a snapshot: it is held.
 #[must_use]
-pub fn diff_unlocks(
-    token: &TokenId,
-    before: &[Tracked],
-    missing: &[(RecordKey, u32)],
-    after: &[UnlockEvent],
-    settings: &Settings,
-    window: &DateWindow,
-    now: Timestamp,
-) -> Diff {
+pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], missing: &[(RecordKey, u32)], after: &[UnlockEvent]) -> Diff {
+    let UnlockPoll { token, window, settings, now, .. } = *poll;
     let (new_rows, odd) = tidy(after);
     let known = known_events(before, after, window);
     let old_rows: Vec<&UnlockEvent> = known.iter().map(|(_, event)| *event).collect();
@@ -57,20 +75,21 @@ pub fn diff_unlocks(
         return Diff { held: !missing.is_empty(), missing, odd, ..Diff::default() };
     }
 
-    let covered = linear_is_covered(&old_rows, &new_rows, settings.tolerance);
+    let covered = poll.shows_linear.unwrap_or_else(|| linear_is_covered(&old_rows, &new_rows, settings.tolerance));
     let newly_covered = covered && !old_rows.is_empty() && old_rows.iter().all(|event| event.linear_unlocks.is_absent());
     let with_linear = covered && !newly_covered;
     let mut old = take_apart(&old_rows, with_linear);
     let new = take_apart(&new_rows, with_linear);
     let links = link(&mut old, &new, settings.tolerance);
     let matches = match_events(&old_rows, &new_rows, &old, &new, &links);
-    let vanished = VanishedEvents::of(&old_rows, &old, &links, &matches, with_linear);
+    let vanished = VanishedEvents::of(&old_rows, &old, &new, &links, &matches, with_linear);
     if vanished.must_be_held(&known, &absence, now) {
         let missing = vanished.doubtful.iter().map(|row| absence.counted(known[*row].0)).collect();
         return Diff { held: true, missing, odd, ..Diff::default() };
     }
 
-    let unproven: HashSet<usize> = vanished.doubtful.iter().copied().filter(|row| !absence.is_proven(known[*row].0)).collect();
+    let doubtful = vanished.doubtful.iter().chain(&vanished.deserted).copied();
+    let unproven: HashSet<usize> = doubtful.filter(|row| !absence.is_proven(known[*row].0)).collect();
     let explained = explain_changes(&ScheduleComparison {
         token,
         old_rows: &old_rows,
@@ -83,6 +102,7 @@ pub fn diff_unlocks(
         vanished: &vanished.all,
         unproven: &unproven,
         tolerance: settings.tolerance,
+        supply: poll.supply,
         now,
     });
     let waiting = wait_with(&explained, &unproven, &matches);
@@ -146,6 +166,8 @@ struct VanishedEvents {
     all: Vec<usize>,
     /// Those that need proof. The others are accounted for by tranches that live on elsewhere in this very answer.
     doubtful: Vec<usize>,
+    /// Events that live on, and lost a part of an allocation that is gone altogether: that needs proof too.
+    deserted: Vec<usize>,
     /// Of each event before, how many tranches it had.
     parts: Vec<usize>,
     /// Of each event before, whether the answer does not speak of it: it has only linear segments, and the answer has none.
@@ -156,6 +178,7 @@ impl VanishedEvents {
     fn of(
         old_rows: &[&UnlockEvent],
         old: &[Tranche<'_>],
+        new: &[Tranche<'_>],
         links: &TrancheLinks,
         matches: &EventMatches,
         with_linear: bool,
@@ -172,7 +195,12 @@ impl VanishedEvents {
             old_rows.iter().zip(&parts).map(|(event, parts)| !with_linear && *parts == 0 && has_linear(event)).collect();
         let all: Vec<usize> = (0..old_rows.len()).filter(|row| matches.new_of_old[*row].is_none() && !uncovered[*row]).collect();
         let doubtful = all.iter().copied().filter(|row| parts[*row] == 0 || has_gone_part[*row]).collect();
-        Self { all, doubtful, parts, uncovered }
+        let present: HashSet<&str> = new.iter().map(|tranche| tranche.series).collect();
+        let lost = links.gone.iter().map(|i| &old[*i]).filter(|tranche| !present.contains(tranche.series));
+        let mut deserted: Vec<usize> = lost.map(|tranche| tranche.row).filter(|row| matches.new_of_old[*row].is_some()).collect();
+        deserted.sort_unstable();
+        deserted.dedup();
+        Self { all, doubtful, deserted, parts, uncovered }
     }
 
     /// Whether most of what is to come vanished, and was not yet confirmed once more than a removal needs.
@@ -194,6 +222,7 @@ impl VanishedEvents {
         unproven: &HashSet<usize>,
         waiting: &WaitingEvents,
     ) {
+        diff.missing.extend(self.deserted.iter().filter(|row| unproven.contains(row)).map(|row| absence.counted(known[*row].0)));
         for row in &self.all {
             let key = known[*row].0;
             if unproven.contains(row) {

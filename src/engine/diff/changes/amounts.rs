@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    ChangeBuilder, ChangeSubject, MAX_EXPLANATIONS, SERIES, ScheduleComparison, distinct, recipients::UnexplainedAmounts, record,
+    ChangeBuilder, ChangeSubject, MAX_EXPLANATIONS, SERIES, ScheduleComparison, recipients::UnexplainedAmounts, record, wording,
 };
 use crate::diff::{
     RATIO_TOLERANCE,
@@ -14,7 +14,6 @@ use crate::diff::{
 use model::{
     change::{AllocationChange, ChangeKind, Fact},
     format,
-    supply::Interval,
 };
 
 impl ChangeBuilder<'_> {
@@ -31,15 +30,21 @@ impl ChangeBuilder<'_> {
                 _ => left.extend(links),
             }
         }
-        // What came into, or is gone from, one event that lives on is an event of another size.
         let (mut gone, mut come) = (amounts.gone, amounts.come);
+        self.explain_restocked(&mut left, &mut gone, &mut come);
+        // What came into, or is gone from, one event that lives on is an event of another size; a whole allocation is not, that is
+        // added or removed.
         let mut events: BTreeSet<(usize, usize)> =
             left.iter().map(|(i, j)| (compared.old[*i].row, compared.new[*j].row)).collect();
-        let homes: BTreeSet<Option<(usize, usize)>> = gone
-            .iter()
-            .map(|i| compared.new_of_old[compared.old[*i].row].map(|n| (compared.old[*i].row, n)))
-            .chain(come.iter().map(|j| compared.old_of_new[compared.new[*j].row].map(|o| (o, compared.new[*j].row))))
-            .collect();
+        let gone_home = |i: &usize| {
+            let o = compared.old[*i].row;
+            compared.new_of_old[o].filter(|_| !compared.has_left(compared.old[*i].series)).map(|n| (o, n))
+        };
+        let come_home = |j: &usize| {
+            let n = compared.new[*j].row;
+            compared.old_of_new[n].filter(|_| !compared.is_new(compared.new[*j].series)).map(|o| (o, n))
+        };
+        let homes: BTreeSet<Option<(usize, usize)>> = gone.iter().map(gone_home).chain(come.iter().map(come_home)).collect();
         let parts_of_one = homes.len() == 1 && homes.iter().all(Option::is_some);
         let (mut gone_parts, mut come_parts) = (Vec::new(), Vec::new());
         if parts_of_one {
@@ -59,13 +64,7 @@ impl ChangeBuilder<'_> {
         } else {
             gone.append(&mut gone_parts);
             come.append(&mut come_parts);
-            let mut by_name: BTreeMap<&str, Vec<TranchePair>> = BTreeMap::new();
-            for link in left {
-                by_name.entry(compared.new[link.1].name).or_default().push(link);
-            }
-            for (_, links) in by_name {
-                self.explain_resized_series(&links);
-            }
+            self.explain_resized_series(&left, &[], &[]);
         }
         if !come.is_empty() {
             self.explain_come_or_gone(ChangeKind::Added, &[], &come);
@@ -73,6 +72,38 @@ impl ChangeBuilder<'_> {
         if !gone.is_empty() {
             self.explain_come_or_gone(ChangeKind::Removed, &gone, &[]);
         }
+    }
+
+    /// Allocations of which some tranches changed size and others came or are gone: each has another amount as a whole.
+    fn explain_restocked(&mut self, left: &mut Vec<TranchePair>, gone: &mut Vec<usize>, come: &mut Vec<usize>) {
+        let compared = self.compared;
+        let resized: BTreeSet<&str> = left.iter().map(|(_, j)| compared.new[*j].series).collect();
+        let has_gone: BTreeSet<&str> = gone.iter().map(|i| compared.old[*i].series).collect();
+        let has_come: BTreeSet<&str> = come.iter().map(|j| compared.new[*j].series).collect();
+        let is_restocked = |name: &str| {
+            [resized.contains(name), has_gone.contains(name), has_come.contains(name)].iter().filter(|is| **is).count() > 1
+        };
+        let links: Vec<TranchePair> = left.extract_if(.., |(_, j)| is_restocked(compared.new[*j].series)).collect();
+        let mut went: Vec<usize> = gone.extract_if(.., |i| is_restocked(compared.old[*i].series)).collect();
+        let mut came: Vec<usize> = come.extract_if(.., |j| is_restocked(compared.new[*j].series)).collect();
+        if links.is_empty() && went.is_empty() && came.is_empty() {
+            return;
+        }
+        // In one event that lives on, the event has another size.
+        let rows: BTreeSet<(usize, usize)> = links
+            .iter()
+            .map(|(i, j)| (compared.old[*i].row, compared.new[*j].row))
+            .chain(went.iter().map(|i| (compared.old[*i].row, compared.new_of_old[compared.old[*i].row].unwrap_or(usize::MAX))))
+            .chain(came.iter().map(|j| (compared.old_of_new[compared.new[*j].row].unwrap_or(usize::MAX), compared.new[*j].row)))
+            .collect();
+        let lives_on = |(o, n): &(usize, usize)| *o != usize::MAX && *n != usize::MAX;
+        if rows.len() == 1 && rows.iter().all(lives_on) {
+            left.extend(links);
+            gone.append(&mut went);
+            come.append(&mut came);
+            return;
+        }
+        self.explain_resized_series(&links, &went, &came);
     }
 
     fn explain_rescaled(&mut self, links: &[TranchePair], ratio: f64) {
@@ -84,6 +115,7 @@ impl ChangeBuilder<'_> {
         found.change.to = first.and_then(|(_, j)| amount(compared.new[*j].amount));
         found.change.ratio = Some(ratio);
         found.change.allocations = parts(compared, links, &[], &[]);
+        found.change.amount = Some(links.iter().filter_map(|(i, _)| compared.old[*i].amount).sum());
         let sum = |of: &mut dyn Iterator<Item = Option<f64>>| of.flatten().sum::<f64>();
         let from = sum(&mut links.iter().map(|(i, _)| compared.old[*i].amount));
         let to = sum(&mut links.iter().map(|(_, j)| compared.new[*j].amount));
@@ -118,35 +150,29 @@ impl ChangeBuilder<'_> {
         found.change.from = from.map(Fact::Amount);
         found.change.to = to.map(Fact::Amount);
         found.change.ratio = ratio_of(from, to);
-        let times = found.change.ratio.map(|ratio| format!(" ({})", format::ratio(ratio))).unwrap_or_default();
-        found.change.summary = format!(
-            "{}resized from {} to {}{times}: {}",
-            if form == Some(TrancheForm::Linear) { "linear unlock " } else { "" },
-            format::amount(from.unwrap_or(0.0)),
-            format::amount(to.unwrap_or(0.0)),
-            format::names(found.change.allocations.iter().map(|part| part.name.as_str()))
-        );
+        let old: Vec<usize> = links.iter().map(|(i, _)| *i).chain(gone.iter().copied()).collect();
+        let new: Vec<usize> = links.iter().map(|(_, j)| *j).chain(come.iter().copied()).collect();
+        found.change.summary = resized_sentence(compared, &old, &new, (from, to));
         found.subject = Some(ChangeSubject::New(n));
         self.explained.push(found);
     }
 
-    fn explain_resized_series(&mut self, links: &[TranchePair]) {
+    fn explain_resized_series(&mut self, links: &[TranchePair], gone: &[usize], come: &[usize]) {
         let compared = self.compared;
-        let mut found = compared.explained(ChangeKind::Resized, links, &[], &[]);
-        found.change.allocations = parts(compared, links, &[], &[]);
-        let from: f64 = links.iter().filter_map(|(i, _)| compared.old[*i].amount).sum();
-        let to: f64 = links.iter().filter_map(|(_, j)| compared.new[*j].amount).sum();
+        if links.is_empty() && gone.is_empty() && come.is_empty() {
+            return;
+        }
+        let mut found = compared.explained(ChangeKind::Resized, links, gone, come);
+        found.change.allocations = parts(compared, links, gone, come);
+        let old: Vec<usize> = links.iter().map(|(i, _)| *i).chain(gone.iter().copied()).collect();
+        let new: Vec<usize> = links.iter().map(|(_, j)| *j).chain(come.iter().copied()).collect();
+        let from: f64 = old.iter().filter_map(|i| compared.old[*i].amount).sum();
+        let to: f64 = new.iter().filter_map(|j| compared.new[*j].amount).sum();
         found.change.from = Some(Fact::Amount(from));
         found.change.to = Some(Fact::Amount(to));
         found.change.ratio = ratio_of(Some(from), Some(to));
-        let times = found.change.ratio.map(|ratio| format!(" ({})", format::ratio(ratio))).unwrap_or_default();
-        found.change.summary = format!(
-            "{} of {} resized from {} to {} in all{times}",
-            format::count(links.len(), "tranche"),
-            format::names(found.change.allocations.iter().map(|part| part.name.as_str())),
-            format::amount(from),
-            format::amount(to)
-        );
+        found.change.amount = Some(from);
+        found.change.summary = resized_sentence(compared, &old, &new, (Some(from), Some(to)));
         found.subject = compared.one_event(&found).map(|(_, n)| ChangeSubject::New(n));
         self.explained.push(found);
     }
@@ -167,15 +193,11 @@ impl ChangeBuilder<'_> {
             found.change.from = fact;
             &found.old
         };
-        let span = match (tranches.iter().min_by_key(|t| t.at), tranches.iter().max_by_key(|t| t.at)) {
-            (Some(first), Some(last)) if first.at == last.at => on(first),
-            (Some(first), Some(last)) => format!("{} to {}", format::day(first.time()), format::day(last.time())),
-            _ => String::new(),
-        };
-        let names = format::names(distinct(tranches.iter().map(|t| t.name)));
-        let what = if tranches.len() == 1 { names } else { format!("{} of {names}", format::count(tranches.len(), "tranche")) };
-        let amount = if known { format!(", {}", format::amount(total)) } else { String::new() };
-        found.change.summary = format!("{}: {what}{amount}, {span}", kind.as_str());
+        found.change.amount = known.then_some(total);
+        let (all, of) = if kind == ChangeKind::Added { (compared.new, come) } else { (compared.old, gone) };
+        let tranches = if of.len() > 1 { format!(", {}", format::count(of.len(), "tranche")) } else { String::new() };
+        let due = wording::due(&of.iter().map(|k| &all[*k]).collect::<Vec<_>>());
+        found.change.summary = format!("{}: {}{tranches}, {due}", kind.as_str(), wording::holding(compared, all, of));
         // An event of its own that came or is gone has a key of its own; so has the first of several.
         let is_one = rows.len() == 1;
         let first = rows.first().copied();
@@ -189,13 +211,55 @@ impl ChangeBuilder<'_> {
     }
 }
 
-/// When a tranche is due, for a sentence.
-fn on(t: &Tranche<'_>) -> String {
-    if t.at == 0 {
-        return "without a date".to_owned();
+impl ScheduleComparison<'_> {
+    /// Whether an allocation had no tranche before.
+    fn is_new(&self, name: &str) -> bool {
+        !self.old.iter().any(|t| t.series == name)
     }
-    Interval::of(t.time(), t.precision())
-        .map_or_else(|| "on a date to be determined".to_owned(), |interval| format::when(&interval))
+
+    /// Whether an allocation has no tranche any more.
+    pub(in crate::diff) fn has_left(&self, name: &str) -> bool {
+        !self.new.iter().any(|t| t.series == name)
+    }
+}
+
+/// `Team resized from 10.00M to 5.00M (×0.5), on 1 Mar 2026; the other 10.00M of that unlock stay`.
+fn resized_sentence(
+    compared: &ScheduleComparison<'_>,
+    old: &[usize],
+    new: &[usize],
+    event: (Option<f64>, Option<f64>),
+) -> String {
+    let sum = |all: &[Tranche<'_>], of: &[usize]| {
+        let amounts: Vec<f64> = of.iter().filter_map(|k| all[*k].amount).collect();
+        (!amounts.is_empty()).then(|| amounts.iter().sum::<f64>())
+    };
+    let (from, to) = (sum(compared.old, old), sum(compared.new, new));
+    let names = if new.is_empty() { wording::names_of(compared.old, old) } else { wording::names_of(compared.new, new) };
+    // Other parts of the unlock, where they stay.
+    let others = event.0.zip(event.1).map(|(before, after)| (before - from.unwrap_or(0.0), after - to.unwrap_or(0.0)));
+    let rest = match others {
+        Some((before, after)) if close(before, after, 1e-6) && after > 1e-9 * event.1.unwrap_or(0.0) => {
+            format!("; the other {} of that unlock stay", format::amount(after))
+        }
+        _ => String::new(),
+    };
+    let due = wording::due(&if new.is_empty() {
+        old.iter().map(|i| &compared.old[*i]).collect::<Vec<_>>()
+    } else {
+        new.iter().map(|j| &compared.new[*j]).collect::<Vec<_>>()
+    });
+    match (from, to) {
+        (Some(from), None) => format!("{names} ({}) taken out of the unlock {due}{rest}", format::amount(from)),
+        (None, Some(to)) => format!("{names} ({}) added to the unlock {due}{rest}", format::amount(to)),
+        (from, to) => {
+            let times = ratio_of(from, to).map(|ratio| format!(" ({})", format::ratio(ratio))).unwrap_or_default();
+            let say = |amount: Option<f64>| amount.map_or_else(|| "an unknown amount".to_owned(), format::amount);
+            let when = if old.is_empty() || new.is_empty() { String::new() } else { wording::other_end(compared, old, new) };
+            let due = if when.is_empty() { format!(", {due}") } else { when };
+            format!("{names} resized from {} to {}{times}{due}{rest}", say(from), say(to))
+        }
+    }
 }
 
 /// Gathers links by the ratio of their amounts; what has no ratio comes last, without one.

@@ -2,16 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ChangeBuilder, ChangeSubject, EventSet, ScheduleComparison, amounts::parts};
-use crate::diff::{
-    align::{TranchePair, changed_ratio},
-    close, ratio_of,
-    tranche::TrancheForm,
-};
-use model::{
-    change::{AllocationChange, ChangeKind, Fact},
-    format,
-};
+use super::{ChangeBuilder, ChangeSubject, EventSet, ScheduleComparison, amounts::parts, wording};
+use crate::diff::{align::TranchePair, close, ratio_of, tranche::TrancheForm};
+use model::change::{AllocationChange, ChangeKind, Fact};
 
 /// What is left to explain of amounts: pairs whose amount changed, tranches that are gone, tranches that came.
 #[derive(Default)]
@@ -36,17 +29,25 @@ impl UnexplainedAmounts {
 }
 
 impl ChangeBuilder<'_> {
+    /// What went from one allocation to another.
+    pub(super) fn transfers(&mut self) {
+        let transfers = &self.compared.links.transfers;
+        if !transfers.is_empty() {
+            let mut all = UnexplainedAmounts::default();
+            for transfer in transfers {
+                all.links.extend(&transfer.links);
+                all.gone.extend(&transfer.gone);
+                all.come.extend(&transfer.come);
+            }
+            self.explain_reallocated(&all);
+        }
+    }
+
     /// Events of the same total with other recipients. Returns what is left to explain of amounts.
     pub(super) fn recipients(&mut self) -> UnexplainedAmounts {
         let compared = self.compared;
         let mut by_event: BTreeMap<(usize, TrancheForm), UnexplainedAmounts> = BTreeMap::new();
-        let links: Vec<TranchePair> = compared
-            .links
-            .pairs
-            .iter()
-            .copied()
-            .filter(|(i, j)| changed_ratio(&compared.old[*i], &compared.new[*j], compared.tolerance).is_some())
-            .collect();
+        let links: Vec<TranchePair> = compared.links.pairs.iter().copied().filter(|link| compared.is_resized(*link)).collect();
         for (i, j) in &links {
             let (old, new) = (&compared.old[*i], &compared.new[*j]);
             if compared.new_of_old[old.row] == Some(new.row) {
@@ -91,17 +92,24 @@ impl ChangeBuilder<'_> {
         found.change.from = Some(Fact::Amount(from));
         found.change.to = Some(Fact::Amount(to));
         found.change.ratio = ratio_of(Some(from), Some(to));
-        let names = |side: fn(&AllocationChange) -> bool| {
-            format::names(found.change.allocations.iter().filter(|part| side(part)).map(|part| part.name.as_str()))
+        let grown = |part: &AllocationChange| {
+            let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
+            amount(&part.to) - amount(&part.from)
         };
-        let grows = |part: &AllocationChange| part.ratio.map_or(part.from.is_none(), |ratio| ratio > 1.0);
-        let shrinks = |part: &AllocationChange| part.ratio.map_or(part.to.is_none(), |ratio| ratio < 1.0);
-        found.change.summary = format!(
-            "{} of the same total with other recipients: more to {}, less to {}",
-            format::count(found.new.len(), "event"),
-            names(grows),
-            names(shrinks)
+        let names = |is_side: fn(f64) -> bool| -> Vec<&str> {
+            let side = found.change.allocations.iter().filter(|part| is_side(grown(part)));
+            side.map(|part| part.name.as_str()).collect()
+        };
+        let amount: f64 = found.change.allocations.iter().map(grown).filter(|grown| *grown > 0.0).sum();
+        found.change.amount = Some(amount);
+        let dates = wording::other_end(
+            compared,
+            &links.iter().map(|(i, _)| *i).chain(gone.iter().copied()).collect::<Vec<_>>(),
+            &links.iter().map(|(_, j)| *j).chain(come.iter().copied()).collect::<Vec<_>>(),
         );
+        let dates = if gone.is_empty() && come.is_empty() { String::new() } else { dates };
+        found.change.summary =
+            format!("{}{dates}", wording::transfer(compared, amount, &names(|grown| grown < 0.0), &names(|grown| grown > 0.0)));
         found.subject = compared.one_event(&found).map(|(_, n)| ChangeSubject::New(n));
         self.explained.push(found);
     }

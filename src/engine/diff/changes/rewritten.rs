@@ -1,6 +1,6 @@
 //! A schedule of which so much changed that only the whole explains it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ExplainedChange, ScheduleComparison};
 use crate::diff::{count_of, ratio_of, tranche::Tranche};
@@ -8,14 +8,15 @@ use model::{
     change::{AllocationChange, ChangeKind, Fact, ScheduleBrief},
     format,
     supply::Timestamp,
-    wire::UnlockEvent,
 };
 
 /// All of it is one thing: the schedule was rewritten.
 pub(super) fn rewritten(compared: &ScheduleComparison<'_>, explained: Vec<ExplainedChange>) -> ExplainedChange {
     let mut whole = compared.explained(ChangeKind::Rewritten, &[], &[], &[]);
-    let (before, after) =
-        (brief(compared.old_rows, compared.old, compared.now), brief(compared.new_rows, compared.new, compared.now));
+    let all = |tranches: &[Tranche<'_>]| (0..tranches.len()).collect::<Vec<_>>();
+    let (mut before, mut after) =
+        (brief(compared.old, &all(compared.old), compared.now), brief(compared.new, &all(compared.new), compared.now));
+    (before.events, after.events) = (count_of(compared.old_rows.len()), count_of(compared.new_rows.len()));
     whole.change.count = explained.iter().map(|found| found.change.count).fold(0, u32::saturating_add);
     let mut names: BTreeMap<String, AllocationChange> = BTreeMap::new();
     for found in explained {
@@ -65,19 +66,19 @@ pub(super) fn rewritten(compared: &ScheduleComparison<'_>, explained: Vec<Explai
     whole
 }
 
-/// A schedule in brief.
-fn brief(rows: &[&UnlockEvent], tranches: &[Tranche<'_>], now: Timestamp) -> ScheduleBrief {
+/// A schedule, or some tranches of it, in brief.
+pub(super) fn brief(all: &[Tranche<'_>], of: &[usize], now: Timestamp) -> ScheduleBrief {
+    let tranches: Vec<&Tranche<'_>> = of.iter().map(|k| &all[*k]).collect();
     let mut coming: BTreeMap<Timestamp, f64> = BTreeMap::new();
-    for t in tranches {
-        if t.time() > now {
-            *coming.entry(t.time()).or_default() += t.amount.unwrap_or(0.0);
-        }
+    for t in tranches.iter().filter(|t| t.time() > now) {
+        *coming.entry(t.time()).or_default() += t.amount.unwrap_or(0.0);
     }
     ScheduleBrief {
         total: tranches.iter().filter_map(|t| t.amount).sum(),
-        events: count_of(rows.len()),
+        events: count_of(tranches.iter().map(|t| t.row).collect::<BTreeSet<_>>().len()),
         tranches: count_of(tranches.len()),
         next: coming.into_iter().take(3).collect(),
+        begin: tranches.iter().filter_map(|t| t.dated()).min(),
         end: tranches.iter().map(|t| t.end_time().unwrap_or_else(|| t.time())).max(),
     }
 }

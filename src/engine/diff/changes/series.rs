@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ChangeBuilder, ChangeSubject, ExplainedChange, SERIES, dates, distinct, from_to, in_days, mode};
+use super::{ChangeBuilder, ChangeSubject, ExplainedChange, SERIES, ScheduleComparison, in_days, mode, wording};
 use crate::diff::{
-    align::{DAY_MS, SCATTER_MS, TranchePair, end_moved_apart},
+    align::{DAY_MS, SCATTER_MS, TrancheGroup, TranchePair, changed_ratio, end_moved_apart},
     count_of,
     tranche::TrancheForm,
 };
@@ -19,13 +19,14 @@ const HOUR_MS: i64 = 3_700_000;
 const MONTHS_MS: i64 = 25 * DAY_MS;
 
 impl ChangeBuilder<'_> {
-    /// Dates that moved, gathered by their step.
-    pub(super) fn moves(&mut self) {
+    /// Dates that moved, gathered by their step. Returns the tranches of series that did not move by a step: those vest otherwise.
+    pub(super) fn moves(&mut self) -> TrancheGroup {
         let compared = self.compared;
         let moved: Vec<TranchePair> = compared.links.pairs.iter().copied().filter(|link| compared.moved(*link) != 0).collect();
         for alike in by_step(&moved, |link| compared.moved(*link), |(_, j)| (compared.new[*j].series, compared.new[*j].form)) {
             self.explain_moves(alike);
         }
+        (self.timed_otherwise.iter().map(|(i, _)| *i).collect(), self.timed_otherwise.iter().map(|(_, j)| *j).collect())
     }
 
     fn explain_moves(&mut self, alike: AlikeMoves) {
@@ -34,12 +35,25 @@ impl ChangeBuilder<'_> {
         links.sort_by_key(|(i, j)| (compared.old[*i].at, compared.new[*j].at, *i));
         let rows: BTreeSet<usize> = links.iter().map(|(i, _)| compared.old[*i].row).collect();
         let is_series = links.len() >= SERIES && rows.len() >= 2;
-        if is_series {
-            let kind = if alike.one_step { ChangeKind::SeriesShifted } else { ChangeKind::Rescheduled };
-            let found = self.moved_change(kind, &links);
+        if is_series && alike.one_step {
+            let found = self.moved_change(ChangeKind::SeriesShifted, &links);
             self.explained.push(found);
             return;
         }
+        if is_series {
+            // No step explains it. With them goes whatever else is timed otherwise in these allocations.
+            let names: BTreeSet<&str> = links.iter().map(|(_, j)| compared.new[*j].series).collect();
+            let is_timed_otherwise = |(i, j): &TranchePair| {
+                let (old, new) = (&compared.old[*i], &compared.new[*j]);
+                names.contains(new.series) && (old.at, old.end) != (new.at, new.end)
+            };
+            self.timed_otherwise.extend(compared.links.pairs.iter().copied().filter(is_timed_otherwise));
+            return;
+        }
+        links.retain(|link| {
+            let is_stretched = wording::is_stretched(&compared.old[link.0], &compared.new[link.1]) && !compared.is_resized(*link);
+            !is_stretched || !self.timed_otherwise.insert(*link)
+        });
         // What leaves one event is one thing, also where its parts arrive in several.
         let mut events: BTreeMap<usize, Vec<TranchePair>> = BTreeMap::new();
         for (i, j) in links {
@@ -52,12 +66,6 @@ impl ChangeBuilder<'_> {
             };
             let mut found = self.moved_change(ChangeKind::Rescheduled, &links);
             found.subject = Some(ChangeSubject::New(n));
-            // What went to another event than the rest is that part alone.
-            let whole = compared.new_of_old[o] == Some(n) && compared.old.iter().filter(|t| t.row == o).count() == links.len();
-            if !whole {
-                let names = distinct(links.iter().map(|(_, j)| compared.new[*j].name));
-                found.change.summary = format!("{} {}", format::names(names), found.change.summary);
-            }
             self.explained.push(found);
         }
     }
@@ -94,21 +102,19 @@ impl ChangeBuilder<'_> {
                 })
             })
             .collect();
-        let events = found.old.len();
-        if events == 1 && kind == ChangeKind::Rescheduled && found.new.len() == 1 {
-            let by = days(common).map(|days| format!(" ({})", format::shift(days))).unwrap_or_default();
-            found.change.summary = format!("moved {}{by}", dates(first, then));
-        } else {
+        if found.old.len() > 1 || found.new.len() > 1 || kind == ChangeKind::SeriesShifted {
+            // Ends of linear segments move with their begins, or nearly so.
+            let ends = links
+                .iter()
+                .filter(|(i, j)| !end_moved_apart(&compared.old[*i], &compared.new[*j]))
+                .filter_map(|(i, j)| Some(compared.new[*j].end? - compared.old[*i].end?));
+            let (least, most) = ends.fold((least, most), |(least, most), step| (least.min(step), most.max(step)));
             found.change.shift_days_min = days(least);
             found.change.shift_days_max = days(most);
-            let by = if is_dated { format!(" by {}", format::shifts(in_days(least), in_days(most))) } else { String::new() };
-            found.change.summary = format!(
-                "{} of {} moved{by} (the first {})",
-                format::count(links.len(), "tranche"),
-                format::names(by_name.keys().copied()),
-                dates(first, then)
-            );
         }
+        let amounts: Vec<f64> = links.iter().filter_map(|(_, j)| compared.new[*j].amount).collect();
+        found.change.amount = (!amounts.is_empty()).then(|| amounts.iter().sum());
+        found.change.summary = moved_sentence(compared, kind, links, (least, most), is_dated);
         found
     }
 
@@ -117,8 +123,12 @@ impl ChangeBuilder<'_> {
         let compared = self.compared;
         let ended = |link: &TranchePair| {
             let (from, to) = (compared.old[link.0].end?, compared.new[link.1].end?);
-            (end_moved_apart(&compared.old[link.0], &compared.new[link.1]) && !compared.to_be_determined(*link))
-                .then_some(to - from)
+            // Where the amount changed too, the end is told with it.
+            (end_moved_apart(&compared.old[link.0], &compared.new[link.1])
+                && !compared.to_be_determined(*link)
+                && !compared.is_resized(*link)
+                && !self.timed_otherwise.contains(link))
+            .then_some(to - from)
         };
         let moved: Vec<TranchePair> = compared.links.pairs.iter().copied().filter(|link| ended(link).is_some()).collect();
         for alike in by_step(&moved, |link| ended(link).unwrap_or(0), |(_, j)| (compared.new[*j].series, compared.new[*j].form)) {
@@ -150,11 +160,9 @@ impl ChangeBuilder<'_> {
                     && by_name.keys().all(|name| found.change.allocations.iter().any(|part| part.name == *name))
             };
             if let Some(home) = self.explained.iter_mut().find(|found| moved_series(found)) {
-                home.change.summary.push_str(&format!(
-                    "; the end of {} moved {}",
-                    format::count(alike.links.len(), "linear segment"),
-                    from_to(from, compared.old[*i].precision(), to, compared.new[*j].precision())
-                ));
+                let end = wording::from_to((from, compared.old[*i].precision()), (to, compared.new[*j].precision()));
+                let segments = format::count(alike.links.len(), "linear segment");
+                home.change.summary.push_str(&format!("; the end of {segments} moved {end}"));
                 home.old.extend(found.old);
                 home.new.extend(found.new);
                 continue;
@@ -166,25 +174,62 @@ impl ChangeBuilder<'_> {
                 found.change.shift_days_min = steps().min().map(in_days);
                 found.change.shift_days_max = steps().max().map(in_days);
             }
+            let new: Vec<usize> = alike.links.iter().map(|(_, j)| *j).collect();
+            found.change.amount = Some(new.iter().filter_map(|j| compared.new[*j].amount).sum());
+            let old: Vec<usize> = alike.links.iter().map(|(i, _)| *i).collect();
             found.change.summary = format!(
-                "the end of {} moved {} ({})",
-                if alike.links.len() > 1 {
-                    format!(
-                        "{} of {}",
-                        format::count(alike.links.len(), "linear segment"),
-                        format::names(by_name.keys().copied())
-                    )
-                } else {
-                    format::names(by_name.keys().copied())
-                },
-                from_to(from, compared.old[*i].precision(), to, compared.new[*j].precision()),
-                format::shift(in_days(common))
+                "{}: until {} instead of {} ({}){}",
+                wording::holding(compared, compared.new, &new),
+                format::day(to),
+                format::day(from),
+                format::shift(in_days(common)),
+                wording::other_pace(compared, &old, &new)
             );
             found.change.allocations = by_name.into_values().collect();
             found.subject = compared.one_event(&found).map(|(_, n)| ChangeSubject::New(n));
             self.explained.push(found);
         }
     }
+}
+
+impl ScheduleComparison<'_> {
+    /// Whether a link's amount changed otherwise than by going to another allocation.
+    pub(super) fn is_resized(&self, link: TranchePair) -> bool {
+        changed_ratio(&self.old[link.0], &self.new[link.1], self.tolerance).is_some()
+            && !self.links.transfers.iter().any(|transfer| transfer.links.contains(&link))
+    }
+}
+
+fn moved_sentence(
+    compared: &ScheduleComparison<'_>,
+    kind: ChangeKind,
+    links: &[TranchePair],
+    (least, most): (i64, i64),
+    is_dated: bool,
+) -> String {
+    let Some((i, j)) = links.first().copied() else { return String::new() };
+    let new: Vec<usize> = links.iter().map(|(_, j)| *j).collect();
+    let by = if is_dated { format!(" by {}", format::shifts(in_days(least), in_days(most))) } else { String::new() };
+    if kind == ChangeKind::SeriesShifted || links.iter().any(|(k, _)| compared.old[*k].row != compared.old[i].row) {
+        let who = if links.len() == compared.old.len() && links.len() == compared.new.len() {
+            format!("the whole schedule ({})", format::amount(new.iter().filter_map(|j| compared.new[*j].amount).sum()))
+        } else {
+            let holding = wording::holding(compared, compared.new, &new);
+            if links.len() > 1 { format!("{holding}, {},", format::count(links.len(), "tranche")) } else { holding }
+        };
+        let coming = links.iter().find(|(i, j)| compared.old[*i].time().max(compared.new[*j].time()) > compared.now);
+        let (word, (i, j)) = coming.map_or(("first", (i, j)), |link| ("next", *link));
+        return format!("{who} moved{by}; the {word} {}", wording::dates(&compared.old[i], &compared.new[j]));
+    }
+    let by = is_dated.then(|| format!(" ({})", format::shifts(in_days(least), in_days(most)))).unwrap_or_default();
+    let holding = wording::holding(compared, compared.new, &new);
+    let (old, then) = (&compared.old[i], &compared.new[j]);
+    if then.form == TrancheForm::Linear && old.end == then.end && is_dated {
+        let before: Vec<usize> = links.iter().map(|(i, _)| *i).collect();
+        let pace = wording::other_pace(compared, &before, &new);
+        return format!("{holding}: from {} on instead of {}{by}{pace}", format::day(then.time()), format::day(old.time()));
+    }
+    format!("{holding} moved {}{by}", wording::dates(old, then))
 }
 
 /// One step, and who made it.

@@ -12,7 +12,7 @@ fn a_moved_event_is_rescheduled_and_keeps_its_key() {
     assert_eq!(change.from, Some(Fact::Time(time("2026-03-16"))));
     assert_eq!(change.to, Some(Fact::Time(time("2026-03-20"))));
     assert!((days(&change) - 4.0).abs() < 1e-9);
-    assert_eq!(change.summary, "moved from 16 Mar 2026 to 20 Mar 2026 (+4 days)");
+    assert_eq!(change.summary, "15 of Team, Investors moved from 16 to 20 Mar 2026 (+4 days)");
     assert_eq!(change.allocations.len(), 2);
     assert_eq!(change.count, 2);
 }
@@ -33,7 +33,7 @@ fn a_shift_of_hours_is_told_as_hours() {
     let after = [event("2026-03-16T09:00:00Z", &[("Team", 10.0)])];
     let change = only(told(&before, &after), ChangeKind::Rescheduled);
     assert!((days(&change) + 0.125).abs() < 1e-9);
-    assert_eq!(change.summary, "moved from 16 Mar 2026, 12:00 UTC to 16 Mar 2026, 09:00 UTC (-3 h)");
+    assert_eq!(change.summary, "10 of Team moved from 16 Mar 2026, 12:00 UTC to 16 Mar 2026, 09:00 UTC (-3 h)");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_move_of_months_is_said_in_months_where_only_months_are_known() {
         event
     };
     let change = only(told(&[month("2026-03-16")], &[month("2026-05-02")]), ChangeKind::Rescheduled);
-    assert_eq!(change.summary, "moved from March 2026 to May 2026 (+47 days)");
+    assert_eq!(change.summary, "10 of Team moved from March 2026 to May 2026 (+47 days)");
     assert_eq!(month("2026-03-16").precision(), Precision::Month);
 }
 
@@ -57,7 +57,7 @@ fn a_past_event_is_corrected_like_any_other() {
     let change = only(told(&before, &after), ChangeKind::Resized);
     assert_eq!(change.key, Some("2023-06-16".into()));
     assert_eq!((change.from, change.to), (Some(Fact::Amount(10.0)), Some(Fact::Amount(12.0))));
-    assert_eq!(change.summary, "resized from 10 to 12 (×1.2): Team");
+    assert_eq!(change.summary, "Team resized from 10 to 12 (×1.2), on 16 Jun 2023");
 }
 
 #[test]
@@ -95,11 +95,12 @@ fn one_event_that_becomes_several_is_split_and_back_is_merged() {
 }
 
 #[test]
-fn a_cliff_that_becomes_linear_is_revised() {
+fn a_cliff_that_becomes_linear_is_restructured() {
     let before = [event("2026-04-16", &[("Team", 30.0)]), segment("Farm", "2026-01-01", "2028-01-01", 9.0)];
     let after = [segment("Team", "2026-04-16", "2027-04-16", 30.0), segment("Farm", "2026-01-01", "2028-01-01", 9.0)];
-    let change = only(told(&before, &after), ChangeKind::Revised);
-    assert_eq!(change.summary, "Team: 1 cliff became 1 linear segment, 30 in all");
+    let change = only(told(&before, &after), ChangeKind::Restructured);
+    let said = "Team: until 16 Apr 2027 instead of 16 Apr 2026, evenly 2.50 a month instead of all at once; total (30) as before";
+    assert_eq!(change.summary, said);
 }
 
 #[test]
@@ -107,7 +108,10 @@ fn the_end_of_a_segment_that_moved_is_rescheduled() {
     let before = [segment("Team", "2026-04-16", "2027-04-16", 30.0)];
     let after = [segment("Team", "2026-04-16", "2028-04-16", 30.0)];
     let change = only(told(&before, &after), ChangeKind::Rescheduled);
-    assert_eq!(change.summary, "the end of Team moved from 16 Apr 2027 to 16 Apr 2028 (+366 days)");
+    assert_eq!(
+        change.summary,
+        "30 of Team: until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 a month instead of 2.50 a month"
+    );
     assert_eq!(change.key, Some("2026-04-16".into()));
     let moved = [segment("Team", "2026-05-16", "2027-05-16", 30.0)];
     only(told(&before, &moved), ChangeKind::Rescheduled);

@@ -93,10 +93,10 @@ fn a_removal_is_told_after_proof_and_only_then() {
     assert!(first.changes.is_empty() && first.removed.is_empty() && !first.held);
     assert_eq!(first.missing, [("2026-08-16".into(), 1)]);
     let snapshot = apply(&snapshot, &first);
-    let second = diff_unlocks(&token(), &snapshot, &first.missing, &after, &Settings::default(), &DateWindow::ALL, now());
+    let second = diff_unlocks(&UnlockPoll::of(&token(), &Settings::default(), now()), &snapshot, &first.missing, &after);
     let change = only(second.changes.clone(), ChangeKind::Removed);
     assert_eq!(change.key, Some("2026-08-16".into()));
-    assert_eq!(change.summary, "removed: Team, 10, on 16 Aug 2026");
+    assert_eq!(change.summary, "removed: 10 of Team, on 16 Aug 2026");
     assert!(second.missing.is_empty());
     assert_same_facts(&apply(&snapshot, &second), &after);
 }
@@ -106,7 +106,7 @@ fn a_record_that_comes_back_was_never_gone() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
     let snapshot = known(&before);
     let missing = [("2026-08-16".into(), 1)];
-    let seen = diff_unlocks(&token(), &snapshot, &missing, &before, &Settings::default(), &DateWindow::ALL, now());
+    let seen = diff_unlocks(&UnlockPoll::of(&token(), &Settings::default(), now()), &snapshot, &missing, &before);
     assert!(seen.is_empty(), "{seen:?}");
 }
 
@@ -139,12 +139,12 @@ fn a_mass_removal_is_held_until_confirmed_once_more() {
     let after = before[..6].to_vec();
     let mut missing = Vec::new();
     for poll in 0..2 {
-        let seen = diff_unlocks(&token(), &snapshot, &missing, &after, &Settings::default(), &DateWindow::ALL, now());
+        let seen = diff_unlocks(&UnlockPoll::of(&token(), &Settings::default(), now()), &snapshot, &missing, &after);
         assert!(seen.held, "poll {poll}");
         assert!(seen.changes.is_empty() && seen.put.is_empty() && seen.removed.is_empty());
         missing = seen.missing;
     }
-    let seen = diff_unlocks(&token(), &snapshot, &missing, &after, &Settings::default(), &DateWindow::ALL, now());
+    let seen = diff_unlocks(&UnlockPoll::of(&token(), &Settings::default(), now()), &snapshot, &missing, &after);
     assert!(!seen.held);
     let change = only(seen.changes, ChangeKind::Removed);
     assert_eq!((change.count, seen.removed.len()), (18, 18));
@@ -154,7 +154,7 @@ fn a_mass_removal_is_held_until_confirmed_once_more() {
 fn an_empty_answer_empties_nothing() {
     let snapshot = known(&monthly("2026-01-16", 2, &[("Team", 10.0)]));
     let missing = [("2026-01-16".into(), 99), ("2026-02-16".into(), 99)];
-    let seen = diff_unlocks(&token(), &snapshot, &missing, &[], &Settings::default(), &DateWindow::ALL, now());
+    let seen = diff_unlocks(&UnlockPoll::of(&token(), &Settings::default(), now()), &snapshot, &missing, &[]);
     assert!(seen.held && seen.removed.is_empty() && seen.changes.is_empty());
 }
 
@@ -162,7 +162,14 @@ fn an_empty_answer_empties_nothing() {
 fn rows_of_days_that_were_not_asked_for_are_known_the_next_time() {
     let events = monthly("2026-01-01T00:00:00Z", 12, &[("Team", 5.0)]);
     let window = DateWindow::of(time("2026-03-01").date_naive(), time("2026-09-30").date_naive());
-    let again = |after: &[UnlockEvent]| diff_unlocks(&token(), &known(&events), &[], after, &Settings::default(), &window, now());
+    let again = |after: &[UnlockEvent]| {
+        diff_unlocks(
+            &UnlockPoll { window: &window, ..UnlockPoll::of(&token(), &Settings::default(), now()) },
+            &known(&events),
+            &[],
+            after,
+        )
+    };
     assert!(again(&events).is_empty(), "the source answers more than it was asked for, each time");
     assert!(again(&events[2..9]).is_empty(), "and then no more than that");
     let mut longer = events.clone();
@@ -175,7 +182,12 @@ fn a_record_outside_the_window_proves_nothing() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
     let window = DateWindow::of(time("2026-03-01").date_naive(), time("2026-09-30").date_naive());
     let missing = [("2026-01-16".into(), 1)];
-    let seen = diff_unlocks(&token(), &known(&before), &missing, &before[2..9], &Settings::default(), &window, now());
+    let seen = diff_unlocks(
+        &UnlockPoll { window: &window, ..UnlockPoll::of(&token(), &Settings::default(), now()) },
+        &known(&before),
+        &missing,
+        &before[2..9],
+    );
     assert!(seen.changes.is_empty() && seen.put.is_empty() && !seen.held);
     assert_eq!(seen.missing, missing, "its count stays as it was");
 }

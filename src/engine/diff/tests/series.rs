@@ -10,10 +10,7 @@ fn a_series_that_steps_in_months_is_one_shift_although_it_scatters() {
     assert_eq!(change.count, 48);
     assert_eq!((change.shift_days_min, change.shift_days_max), (Some(30.0), Some(33.0)));
     assert_eq!((change.from, change.to), (Some(Fact::Time(time("2026-04-01"))), Some(Fact::Time(time("2026-05-03")))));
-    assert_eq!(
-        change.summary,
-        "48 tranches of Investors, Team moved by +30 to +33 days (the first from 1 Apr 2026 to 3 May 2026)"
-    );
+    assert_eq!(change.summary, "the whole schedule (360) moved by +30 to +33 days; the next from 1 Apr 2026 to 3 May 2026");
     assert_eq!(
         change.allocations.iter().map(|part| (part.name.as_str(), part.count)).collect::<Vec<_>>(),
         [("Investors", 24), ("Team", 24)]
@@ -47,7 +44,7 @@ fn a_shift_may_spare_single_tranches_and_whole_allocations() {
 fn a_placeholder_date_that_becomes_real_is_one_shift() {
     let at = |from: &str| monthly(from, 12, &[("Team", 10.0)]);
     let change = only(told(&at("1970-01-01"), &at("2026-06-01")), ChangeKind::SeriesShifted);
-    assert!(change.summary.contains("the first from no date to 1 Jun 2026"), "{}", change.summary);
+    assert!(change.summary.contains("the next from no date to 1 Jun 2026"), "{}", change.summary);
 }
 
 #[test]
@@ -58,7 +55,7 @@ fn a_date_that_is_taken_back_is_told_without_a_number_of_days() {
     let changes = diff(&before, &after).changes;
     let [change] = &changes[..] else { panic!("{changes:#?}") };
     assert_eq!(change.kind, ChangeKind::Rescheduled);
-    assert_eq!(change.summary, "moved from 20 Jul 2026 to no date");
+    assert_eq!(change.summary, "1 of Team moved from 20 Jul 2026 to no date");
     assert_eq!((change.shift_days, &change.to), (None, &None));
 }
 

@@ -1,0 +1,69 @@
+//! What is told of real corrections, against labels that were written by hand.
+
+use std::path::Path;
+
+#[expect(clippy::single_component_path_imports, reason = "the labels find the words through their parent")]
+use model;
+use model::{change::Change, supply::Tracked, wire::UnlockEvent};
+
+use super::{known, settle};
+use crate::diff::Settings;
+
+#[path = "../../../../tests/truth/mod.rs"]
+mod labels;
+
+#[derive(serde::Deserialize)]
+struct Version {
+    at: String,
+    data: Vec<UnlockEvent>,
+}
+
+/// What is told of each correction of a folder.
+fn corrections(folder: &Path) -> Vec<(String, String, Vec<Change>)> {
+    let mut all = Vec::new();
+    let mut files: Vec<_> = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
+    files.sort();
+    for path in files {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let mut snapshot: Option<Vec<Tracked>> = None;
+        for line in std::fs::read_to_string(&path).expect("a file").lines() {
+            let Version { at, data } = serde_json::from_str(line).expect("a version");
+            snapshot = Some(match snapshot {
+                None => known(&data),
+                Some(snapshot) => {
+                    let (snapshot, told) = settle(snapshot, &data, &Settings::default());
+                    all.push((name.clone(), at, told));
+                    snapshot
+                }
+            });
+        }
+    }
+    all
+}
+
+#[test]
+fn corrections_are_told_as_people_tell_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/revisions");
+    let labels = labels::labels(&folder);
+    let told = corrections(&folder);
+    assert_eq!(told.len(), labels.len(), "each correction has a label");
+    let mut right = 0;
+    let mut table = String::new();
+    for (token, at, changes) in &told {
+        let label = labels.iter().find(|label| label.token == *token && label.at == *at).expect("a label");
+        let faults = labels::faults(label, changes);
+        right += usize::from(faults.is_empty());
+        if !faults.is_empty() || std::env::var_os("TRUTH_ALL").is_some() {
+            table.push_str(&format!("{token} {at}\n  truth: {}\n", label.sentence));
+            for change in changes {
+                table.push_str(&format!("  told {}: {}\n", change.kind, change.summary));
+            }
+            for fault in faults {
+                table.push_str(&format!("  FAULT {fault}\n"));
+            }
+        }
+    }
+    println!("{table}{right} of {} right", told.len());
+    assert!(right * 100 >= told.len() * 98, "{table}{right} of {} right", told.len());
+}

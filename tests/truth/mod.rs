@@ -1,0 +1,185 @@
+//! The labels of `data/revisions/truth.toml`, and how what was told compares with them. It shares nothing with the diff: labels were
+//! written from the data by hand, and only the documented fields of a change are read.
+
+use std::{collections::BTreeSet, path::Path};
+
+use super::model::change::{Change, ChangeKind, Fact};
+
+/// What an analyst says of one correction.
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Correction {
+    pub token: String,
+    /// When the corrected version was published.
+    pub at: String,
+    pub sentence: String,
+    #[serde(default)]
+    #[expect(dead_code, reason = "for who reads the labels")]
+    pub reason: String,
+    #[serde(default)]
+    pub change: Vec<Label>,
+}
+
+/// One thing that happened, as data.
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Label {
+    pub kind: String,
+    #[serde(default)]
+    pub also: Vec<String>,
+    pub scope: String,
+    pub allocations: Vec<String>,
+    #[serde(default)]
+    pub was: Vec<String>,
+    #[expect(dead_code, reason = "how many tranches a correction touches depends on how one counts an unchanged one")]
+    pub tranches: Option<u32>,
+    pub amount: Option<f64>,
+    pub from_amount: Option<f64>,
+    pub to_amount: Option<f64>,
+    pub ratio: Option<f64>,
+    pub from_date: Option<String>,
+    pub to_date: Option<String>,
+    pub from_end: Option<String>,
+    pub to_end: Option<String>,
+    pub shift_days: Option<[f64; 2]>,
+    #[expect(dead_code, reason = "the laws are checked over the data itself")]
+    #[serde(default)]
+    pub reconciles: std::collections::BTreeMap<String, f64>,
+}
+
+#[derive(serde::Deserialize)]
+struct Labels {
+    correction: Vec<Correction>,
+}
+
+/// All labels of a folder of revisions.
+pub fn labels(folder: &Path) -> Vec<Correction> {
+    let text = std::fs::read_to_string(folder.join("truth.toml")).expect("the labels can be read");
+    toml::from_str::<Labels>(&text).expect("the labels are right").correction
+}
+
+/// What is wrong in what was told of a correction; empty where it was told right.
+pub fn faults(correction: &Correction, told: &[Change]) -> Vec<String> {
+    let mut faults = Vec::new();
+    // A new source that comes with a correction may be told with it, on its own, or not at all.
+    let substance: Vec<&Change> = told.iter().filter(|change| change.kind != ChangeKind::Revised).collect();
+    if substance.len() > 2 {
+        faults.push(format!("{} changes told of one correction", substance.len()));
+    }
+    let wanted: Vec<&Label> = correction.change.iter().filter(|label| label.kind != "revised").collect();
+    for label in &wanted {
+        let nearest = substance.iter().map(|change| label.differs(change, wanted.len() == 1)).min_by_key(Vec::len);
+        match nearest {
+            None => faults.push(format!("{} is not told", label.kind)),
+            Some(missed) => faults.extend(missed),
+        }
+    }
+    for change in &substance {
+        let is_known = wanted.iter().any(|label| label.allows(change.kind));
+        if !is_known {
+            faults.push(format!("{} is told, and did not happen", change.kind));
+        }
+    }
+    faults
+}
+
+impl Label {
+    fn allows(&self, kind: ChangeKind) -> bool {
+        self.kind == kind.as_str() || self.also.iter().any(|also| also == kind.as_str())
+    }
+
+    /// Where a change says something else than this label.
+    fn differs(&self, change: &Change, is_alone: bool) -> Vec<String> {
+        let kind = change.kind.as_str();
+        if !self.allows(change.kind) {
+            return vec![format!("{} is told as {kind}", self.kind); 9];
+        }
+        let mut faults = Vec::new();
+        let said: BTreeSet<&str> = change.allocations.iter().map(|part| part.name.as_str()).collect();
+        if self.kind != kind {
+            // Another kind that is as honest has its own figures; it must at least be about the same allocations.
+            if !self.allocations.iter().any(|name| said.contains(name.as_str())) && change.kind != ChangeKind::Rewritten {
+                faults.push(format!("{kind} names {said:?}, not {:?}", self.allocations));
+            }
+            return faults;
+        }
+        let named: BTreeSet<&str> = self.allocations.iter().map(String::as_str).collect();
+        let extra: Vec<&&str> = said.difference(&named).filter(|name| !self.was.iter().any(|was| was == **name)).collect();
+        let lacking: Vec<&&str> = named.difference(&said).collect();
+        if change.kind != ChangeKind::Rewritten && (!extra.is_empty() || !lacking.is_empty()) {
+            faults.push(format!("{kind} names {extra:?} beside, and not {lacking:?}"));
+        }
+        let about = |what: &str, wanted: Option<f64>, said: Option<f64>, faults: &mut Vec<String>| {
+            if let Some(wanted) = wanted
+                && said.is_none_or(|said| (said - wanted).abs() > 1e-4 * wanted.abs())
+            {
+                faults.push(format!("{kind}: {what} is {wanted}, told is {said:?}"));
+            }
+        };
+        let sum = |side: fn(&super::model::change::AllocationChange) -> &Option<Fact>| {
+            let amounts: Vec<f64> = change.allocations.iter().filter_map(|part| side(part).as_ref()?.amount()).collect();
+            (!amounts.is_empty()).then(|| amounts.iter().sum::<f64>())
+        };
+        if !matches!(change.kind, ChangeKind::Renamed | ChangeKind::Rewritten | ChangeKind::Resized) {
+            about("the amount", self.amount, change.amount, &mut faults);
+        }
+        if change.kind == ChangeKind::Rewritten {
+            let whole = |amount: Option<f64>| amount.filter(|_| self.scope == "token" && is_alone);
+            about("the total before", whole(self.from_amount), change.from.as_ref().and_then(Fact::amount), &mut faults);
+            about("the total after", whole(self.to_amount), change.to.as_ref().and_then(Fact::amount), &mut faults);
+        } else {
+            about("the amount before", self.from_amount, sum(|part| &part.from), &mut faults);
+            about("the amount after", self.to_amount, sum(|part| &part.to), &mut faults);
+            // The ratio of an unlock is that of the whole event; its parts have their own.
+            let ratio = sum(|part| &part.from).zip(sum(|part| &part.to)).map(|(from, to)| to / from).or(change.ratio);
+            about("the ratio", self.ratio, ratio, &mut faults);
+        }
+        if let Some([least, most]) = self.shift_days {
+            // From a placeholder to a date there are no days, though one may count them.
+            let is_placeholder = self.from_date.as_ref().is_some_and(|from| from.starts_with("1970-"));
+            let said = (change.shift_days_min.or(change.shift_days), change.shift_days_max.or(change.shift_days));
+            if !(is_placeholder && said == (None, None))
+                && !matches!(said, (Some(a), Some(b)) if (a - least).abs() < 0.05 && (b - most).abs() < 0.05)
+            {
+                faults.push(format!("{kind}: the shift is {least} to {most} days, told is {said:?}"));
+            }
+        }
+        let day = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::time).map(|at| at.format("%Y-%m-%d").to_string());
+        if matches!(change.kind, ChangeKind::Rescheduled | ChangeKind::SeriesShifted) {
+            // Where only an end moved there is no other date.
+            let wanted = (self.from_date.as_ref().or(self.from_end.as_ref()), self.to_date.as_ref().or(self.to_end.as_ref()));
+            let first = |side: fn(&super::model::change::AllocationChange) -> &Option<Fact>| {
+                change.allocations.iter().filter_map(|part| day(side(part))).min()
+            };
+            for (what, wanted, said, least) in [
+                ("before", wanted.0, day(&change.from), first(|part| &part.from)),
+                ("after", wanted.1, day(&change.to), first(|part| &part.to)),
+            ] {
+                if let Some(wanted) = wanted
+                    && said.as_deref() != wanted.get(..10)
+                    && least.as_deref() != wanted.get(..10)
+                    && !(said.is_none() && wanted.starts_with("1970-01-01"))
+                {
+                    faults.push(format!("{kind}: the first date {what} is {wanted}, told is {said:?}"));
+                }
+            }
+        }
+        if change.kind == ChangeKind::Restructured {
+            let brief = |at: Option<super::model::supply::Timestamp>| at.map(|at| at.format("%Y-%m-%d").to_string());
+            let (before, after) = (change.before.as_ref(), change.after.as_ref());
+            for (what, wanted, said) in [
+                ("begin before", &self.from_date, brief(before.and_then(|brief| brief.begin))),
+                ("begin after", &self.to_date, brief(after.and_then(|brief| brief.begin))),
+                ("end before", &self.from_end, brief(before.and_then(|brief| brief.end))),
+                ("end after", &self.to_end, brief(after.and_then(|brief| brief.end))),
+            ] {
+                if let Some(wanted) = wanted
+                    && said.as_deref() != wanted.get(..10)
+                {
+                    faults.push(format!("{kind}: the {what} is {wanted}, told is {said:?}"));
+                }
+            }
+        }
+        faults
+    }
+}
