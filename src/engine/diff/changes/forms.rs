@@ -29,6 +29,10 @@ impl ChangeBuilder<'_> {
             let (before, after) = (brief(compared.old, &old, compared.now), brief(compared.new, &new, compared.now));
             found.change.amount = Some(after.total);
             if kind == ChangeKind::Restructured {
+                // Only the timing is told here: another amount is a change of its own.
+                for part in &mut found.change.allocations {
+                    (part.from, part.ratio) = (part.to.clone(), None);
+                }
                 found.change.from = before.end.map(Fact::Time);
                 found.change.to = after.end.map(Fact::Time);
                 let shift = before.end.zip(after.end).map(|(from, to)| in_days((to - from).num_milliseconds()));

@@ -102,7 +102,8 @@ pub(super) fn restructured(compared: &ScheduleComparison<'_>, groups: &[TrancheG
     let total = if close(before, after, 1e-6) {
         format!("total ({}{}) as before", format::amount(after), share(compared, after).replace(" (", ", ").replace(')', ""))
     } else {
-        format!("total {} instead of {}", format::amount(after), format::amount(before))
+        // The other amount is told apart.
+        format!("{} in all", format::amount(after))
     };
     format!("{}: {when}{how}; {total}", names_of(compared.new, &new))
 }

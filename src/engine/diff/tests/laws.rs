@@ -1,0 +1,483 @@
+//! The three laws, over real schedules that are corrected at random as people correct them.
+//!
+//! Each correction is made here, from a flat list of tranches, together with the kinds that an analyst could call it. Nothing of the
+//! diff is used to make it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use super::*;
+
+/// One tranche, flat.
+#[derive(Clone, Debug, PartialEq)]
+struct Flat {
+    name: String,
+    category: String,
+    at: i64,
+    end: Option<i64>,
+    amount: f64,
+    precision: Option<String>,
+}
+
+const DAY: i64 = 86_400;
+
+/// Real schedules of a readable size, whose amounts are all known.
+static SCHEDULES: LazyLock<Vec<(String, Vec<Flat>)>> = LazyLock::new(|| {
+    let bundled = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/unlock-events");
+    let folder = std::env::var_os("LAW_SCHEDULES").map_or(bundled, Into::into);
+    let mut files: Vec<_> = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    let read = |path: &std::path::PathBuf| {
+        let events: Vec<UnlockEvent> = serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("events");
+        let flat = flatten(&events);
+        let fits = (2..400).contains(&flat.len()) && flat.iter().all(|tranche| tranche.amount > 0.0 && tranche.at != 0);
+        fits.then(|| (path.file_stem().expect("a name").to_string_lossy().into_owned(), flat))
+    };
+    let found: Vec<(String, Vec<Flat>)> = files.iter().filter_map(read).collect();
+    assert!(found.len() > 30, "{} schedules", found.len());
+    found
+});
+
+fn flatten(events: &[UnlockEvent]) -> Vec<Flat> {
+    let mut flat = Vec::new();
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    for event in events {
+        let at = event.unlock_date.copied().map_or(0, |at| at.timestamp());
+        for part in event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items()) {
+            flat.push(Flat {
+                name: text(part.allocation_name.as_str()),
+                category: text(part.standard_allocation_name.as_str()),
+                at,
+                end: None,
+                amount: part.cliff_amount.copied().unwrap_or(0.0),
+                precision: part.unlock_precision.as_str().map(str::to_owned),
+            });
+        }
+        for part in event.linear_unlocks.get().map_or(&[][..], |linears| linears.allocation_breakdown.items()) {
+            flat.push(Flat {
+                name: text(part.allocation_name.as_str()),
+                category: text(part.standard_allocation_name.as_str()),
+                at: part.begin_date.copied().map_or(at, |at| at.timestamp()),
+                end: part.end_date.copied().map(|at| at.timestamp()),
+                amount: part.linear_amount.copied().unwrap_or(0.0),
+                precision: part.unlock_precision.as_str().map(str::to_owned),
+            });
+        }
+    }
+    flat
+}
+
+fn instant(seconds: i64) -> Timestamp {
+    Timestamp::from_timestamp(seconds, 0).expect("a time")
+}
+
+fn rebuild(flat: &[Flat]) -> Vec<UnlockEvent> {
+    let mut dates: BTreeMap<i64, (Vec<CliffAllocation>, Vec<LinearAllocation>)> = BTreeMap::new();
+    for tranche in flat {
+        let (cliffs, linears) = dates.entry(tranche.at).or_default();
+        match tranche.end {
+            None => cliffs.push(CliffAllocation {
+                allocation_name: tranche.name.clone().into(),
+                standard_allocation_name: tranche.category.clone().into(),
+                cliff_amount: tranche.amount.into(),
+                unlock_precision: tranche.precision.clone().map_or(Maybe::Absent, Maybe::from),
+                ..CliffAllocation::default()
+            }),
+            Some(end) => linears.push(LinearAllocation {
+                allocation_name: tranche.name.clone().into(),
+                standard_allocation_name: tranche.category.clone().into(),
+                linear_amount: tranche.amount.into(),
+                begin_date: instant(tranche.at).into(),
+                end_date: instant(end).into(),
+                unlock_precision: tranche.precision.clone().map_or(Maybe::Absent, Maybe::from),
+                ..LinearAllocation::default()
+            }),
+        }
+    }
+    dates.into_iter().map(|(at, (cliffs, linears))| event_at(instant(at), cliffs, linears)).collect()
+}
+
+/// Numbers without an end, the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % u64::try_from(n.max(1)).expect("a count")).expect("an index")
+    }
+
+    fn between(&mut self, least: i64, most: i64) -> i64 {
+        least + i64::try_from(self.below(usize::try_from(most - least + 1).expect("a span"))).expect("a number")
+    }
+}
+
+/// A way to correct a schedule: its name, and the kinds that an analyst could call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    MoveAllocation,
+    MoveAll,
+    MoveOne,
+    MoveEnd,
+    MoveBegin,
+    Stretch,
+    QuarterAtOnce,
+    MakeLinear,
+    MovePart,
+    Merge,
+    Rename,
+    Recategorize,
+    Transfer,
+    NewRecipient,
+    Add,
+    Remove,
+    Prolong,
+    Curtail,
+    RescaleAllocation,
+    RescaleAll,
+    ResizeOne,
+}
+
+impl Way {
+    const ALL: [Way; 21] = [
+        Way::MoveAllocation,
+        Way::MoveAll,
+        Way::MoveOne,
+        Way::MoveEnd,
+        Way::MoveBegin,
+        Way::Stretch,
+        Way::QuarterAtOnce,
+        Way::MakeLinear,
+        Way::MovePart,
+        Way::Merge,
+        Way::Rename,
+        Way::Recategorize,
+        Way::Transfer,
+        Way::NewRecipient,
+        Way::Add,
+        Way::Remove,
+        Way::Prolong,
+        Way::Curtail,
+        Way::RescaleAllocation,
+        Way::RescaleAll,
+        Way::ResizeOne,
+    ];
+
+    fn kinds(self) -> &'static [ChangeKind] {
+        use ChangeKind::*;
+        match self {
+            Way::MoveAllocation | Way::MoveAll => &[SeriesShifted, Rescheduled],
+            Way::MoveOne => &[Rescheduled],
+            Way::MoveEnd | Way::MoveBegin => &[Rescheduled, Restructured],
+            Way::Stretch => &[Restructured, Rescheduled, Split],
+            Way::QuarterAtOnce | Way::MakeLinear => &[Restructured],
+            Way::MovePart => &[Split, Restructured],
+            Way::Merge => &[Merged, Restructured],
+            Way::Rename | Way::Recategorize => &[Renamed],
+            // Where each had what the other has now, the names may have changed as well.
+            Way::Transfer => &[Reallocated, Renamed],
+            Way::NewRecipient => &[Reallocated],
+            Way::Add => &[Added],
+            // Where others unlock on that day, it is their event that has another size.
+            Way::Prolong => &[Added, Resized],
+            Way::Remove | Way::Curtail => &[Removed],
+            Way::RescaleAllocation | Way::RescaleAll => &[SeriesRescaled, Resized],
+            Way::ResizeOne => &[Resized],
+        }
+    }
+
+    /// Corrects a schedule; None where it cannot be corrected so.
+    fn correct(self, flat: &[Flat], random: &mut Random) -> Option<Vec<Flat>> {
+        let mut new = flat.to_vec();
+        let names: Vec<String> = flat.iter().map(|t| t.name.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+        let name = names[random.below(names.len())].clone();
+        let of: Vec<usize> = (0..flat.len()).filter(|k| flat[*k].name == name).collect();
+        let cliffs: Vec<usize> = of.iter().copied().filter(|k| flat[*k].end.is_none()).collect();
+        let linears: Vec<usize> = of.iter().copied().filter(|k| flat[*k].end.is_some_and(|end| end > flat[*k].at + 60 * DAY)).collect();
+        let days = [random.between(1, 20), random.between(21, 400), -random.between(1, 200)][random.below(3)] * DAY;
+        let factor = [0.1, 0.5, 1.5, 2.0, 10.0, 1.013][random.below(6)];
+        let shift = |t: &mut Flat| {
+            t.at += days;
+            t.end = t.end.map(|end| end + days);
+        };
+        match self {
+            Way::MoveAllocation => of.iter().for_each(|k| shift(&mut new[*k])),
+            Way::MoveAll => new.iter_mut().for_each(shift),
+            Way::MoveOne => shift(&mut new[*cliffs.get(random.below(cliffs.len()))?]),
+            Way::MoveEnd => {
+                let k = *linears.get(random.below(linears.len()))?;
+                new[k].end = new[k].end.map(|end| end + days.abs());
+            }
+            Way::MoveBegin => {
+                let k = *linears.get(random.below(linears.len()))?;
+                new[k].at -= days.abs();
+            }
+            Way::Stretch => {
+                // Half as much, over twice the time.
+                let first = of.iter().map(|k| flat[*k].at).min()?;
+                (cliffs.len() >= 3 && linears.is_empty() && cliffs.len() == of.len()).then_some(())?;
+                new.retain(|t| t.name != name);
+                for k in &cliffs {
+                    let step = (flat[*k].at - first) * 2;
+                    let later = step + 30 * DAY;
+                    new.push(Flat { at: first + step, amount: flat[*k].amount / 2.0, ..flat[*k].clone() });
+                    new.push(Flat { at: first + later, amount: flat[*k].amount / 2.0, ..flat[*k].clone() });
+                }
+            }
+            Way::QuarterAtOnce => {
+                let k = *cliffs.get(random.below(cliffs.len()))?;
+                new[k].amount *= 0.25;
+                let rest = Flat { amount: flat[k].amount * 0.75, end: Some(flat[k].at + 365 * DAY), ..flat[k].clone() };
+                new.push(rest);
+            }
+            Way::MakeLinear => {
+                (cliffs.len() >= 3 && cliffs.len() == of.len()).then_some(())?;
+                let (first, last) = (flat[cliffs[0]].at, cliffs.iter().map(|k| flat[*k].at).max()?);
+                let amount = cliffs.iter().map(|k| flat[*k].amount).sum();
+                let whole = Flat { at: first, end: Some(last), amount, ..flat[cliffs[0]].clone() };
+                (last > first).then_some(())?;
+                new.retain(|t| t.name != name);
+                new.push(whole);
+            }
+            Way::MovePart => {
+                let k = *cliffs.get(random.below(cliffs.len()))?;
+                let at = flat[k].at + days;
+                (!of.iter().any(|k| flat[*k].at == at)).then_some(())?;
+                new[k].amount *= 0.5;
+                new.push(Flat { at, amount: flat[k].amount * 0.5, ..flat[k].clone() });
+            }
+            Way::Merge => {
+                (cliffs.len() >= 2).then_some(())?;
+                let at = random.below(cliffs.len() - 1);
+                let (a, b) = (cliffs[at], cliffs[at + 1]);
+                (flat[a].at != flat[b].at).then_some(())?;
+                new[b].amount += flat[a].amount;
+                new.remove(a);
+            }
+            Way::Rename => of.iter().for_each(|k| new[*k].name = format!("{name} II")),
+            Way::Recategorize => of.iter().for_each(|k| new[*k].category = "Something Else".to_owned()),
+            Way::Transfer => {
+                // A fifth of each tranche goes to another allocation, where that has one on the day.
+                let mut moved = 0;
+                for k in &of {
+                    let is_partner = |j: &usize| flat[*j].at == flat[*k].at && flat[*j].end == flat[*k].end && flat[*j].name > name;
+                    if let Some(j) = (0..flat.len()).find(is_partner) {
+                        let part = flat[*k].amount * 0.2;
+                        new[*k].amount -= part;
+                        new[j].amount += part;
+                        moved += 1;
+                    }
+                }
+                (moved > 0).then_some(())?;
+            }
+            Way::NewRecipient => {
+                for k in &of {
+                    new[*k].amount *= 0.6;
+                    new.push(Flat { name: "Foundation II".to_owned(), amount: flat[*k].amount * 0.4, ..flat[*k].clone() });
+                }
+            }
+            Way::Add => {
+                let at = flat[0].at + random.between(0, 900) * DAY;
+                let total: f64 = flat.iter().map(|t| t.amount).sum();
+                for k in 0..random.between(1, 12) {
+                    let amount = total * 0.001_37;
+                    let name = "Strategic Reserve".to_owned();
+                    new.push(Flat { name, category: "Reserve".into(), at: at + k * 30 * DAY, end: None, amount, precision: None });
+                }
+            }
+            Way::Remove => {
+                (names.len() >= 3 && of.len() * 2 < flat.len()).then_some(())?;
+                new.retain(|t| t.name != name);
+            }
+            Way::Prolong => {
+                (cliffs.len() >= 4).then_some(())?;
+                let mut dates: Vec<i64> = cliffs.iter().map(|k| flat[*k].at).collect();
+                dates.sort_unstable();
+                let step = dates[dates.len() - 1] - dates[dates.len() - 2];
+                (step > DAY).then_some(())?;
+                let last = cliffs.iter().copied().max_by_key(|k| flat[*k].at)?;
+                for k in 1..=random.between(1, 3) {
+                    new.push(Flat { at: flat[last].at + k * step, ..flat[last].clone() });
+                }
+            }
+            Way::Curtail => {
+                (cliffs.len() >= 6).then_some(())?;
+                let last = cliffs.iter().copied().max_by_key(|k| flat[*k].at)?;
+                let at = flat[last].at;
+                // An event of others that goes on is resized: only whole dates are curtailed here.
+                (!flat.iter().any(|t| t.name != name && t.at == at)).then_some(())?;
+                new.retain(|t| !(t.name == name && t.at == at));
+            }
+            Way::RescaleAllocation => of.iter().for_each(|k| new[*k].amount *= factor),
+            Way::RescaleAll => new.iter_mut().for_each(|t| t.amount *= factor),
+            Way::ResizeOne => new[of[random.below(of.len())]].amount *= factor,
+        }
+        Some(new)
+    }
+}
+
+fn totals(flat: &[Flat]) -> BTreeMap<String, f64> {
+    let mut totals = BTreeMap::new();
+    for tranche in flat {
+        *totals.entry(tranche.name.clone()).or_default() += tranche.amount;
+    }
+    totals
+}
+
+/// What the told changes say that each allocation has more, by its new name.
+fn told_differences(told: &[Change]) -> BTreeMap<String, f64> {
+    use ChangeKind::*;
+    let mut differences: BTreeMap<String, f64> = BTreeMap::new();
+    let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
+    for change in told {
+        if matches!(change.kind, Added | Removed | Resized | SeriesRescaled | Reallocated | Restructured | Split | Merged | Rewritten) {
+            for part in &change.allocations {
+                *differences.entry(part.name.clone()).or_default() += amount(&part.to) - amount(&part.from);
+            }
+        }
+    }
+    differences
+}
+
+/// The new name of each renamed allocation.
+fn renames(told: &[Change]) -> BTreeMap<String, String> {
+    let mut renames = BTreeMap::new();
+    for change in told {
+        for part in change.allocations.iter().filter(|_| change.kind == ChangeKind::Renamed) {
+            if let (Some(Fact::Text(from)), Some(Fact::Text(to))) = (&part.from, &part.to)
+                && *to == part.name
+            {
+                renames.insert(from.clone(), to.clone());
+            }
+        }
+    }
+    renames
+}
+
+/// What is told by a version of the endpoint that shows linear segments, until nothing awaits proof.
+fn told_of(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+    let (mut snapshot, mut missing, mut told) = (known(before), Vec::new(), Vec::new());
+    let (token, settings) = (token(), Settings::default());
+    let poll = UnlockPoll { shows_linear: Some(true), ..UnlockPoll::of(&token, &settings, now()) };
+    for _ in 0..8 {
+        let diff = diff_unlocks(&poll, &snapshot, &missing, after);
+        snapshot = apply(&snapshot, &diff);
+        told.extend(diff.changes);
+        missing = diff.missing;
+        if missing.is_empty() {
+            break;
+        }
+    }
+    assert_same_facts(&snapshot, after);
+    told
+}
+
+/// Where what was told breaks a law.
+fn broken(before: &[Flat], after: &[Flat], told: &[Change]) -> Vec<String> {
+    let mut broken = Vec::new();
+    let renamed = renames(told);
+    let (old, new, said) = (totals(before), totals(after), told_differences(told));
+    let new_name = |name: &String| renamed.get(name).cloned().unwrap_or_else(|| name.clone());
+    let mut real: BTreeMap<String, f64> = new.clone();
+    for (name, total) in &old {
+        *real.entry(new_name(name)).or_default() -= total;
+    }
+    let scale: f64 = old.values().chain(new.values()).copied().fold(0.0, f64::max);
+    let names: BTreeSet<&String> = real.keys().chain(said.keys()).collect();
+    for name in names {
+        let (real, said) = (real.get(name).copied().unwrap_or(0.0), said.get(name).copied().unwrap_or(0.0));
+        if (real - said).abs() > scale * 1e-6 {
+            broken.push(format!("the books: {name} really differs by {real}, told is {said}"));
+        }
+    }
+    let is_kept = real.values().all(|difference| difference.abs() <= scale * 1e-9);
+    for change in told {
+        use ChangeKind::*;
+        if is_kept && matches!(change.kind, Added | Removed | Resized | SeriesRescaled) {
+            broken.push(format!("conserved, and told is {}: {}", change.kind, change.summary));
+        }
+    }
+    let is_single = |change: &Change| change.count == 1 || change.key.is_some();
+    if told.len() > 2 && !(told.len() <= 4 && told.iter().all(is_single)) {
+        broken.push(format!("{} changes for one correction", told.len()));
+    }
+    broken
+}
+
+fn opposite(kind: ChangeKind) -> ChangeKind {
+    match kind {
+        ChangeKind::Added => ChangeKind::Removed,
+        ChangeKind::Removed => ChangeKind::Added,
+        ChangeKind::Split => ChangeKind::Merged,
+        ChangeKind::Merged => ChangeKind::Split,
+        kind => kind,
+    }
+}
+
+#[test]
+fn corrections_of_real_schedules_keep_the_laws() {
+    let rounds: usize = std::env::var("LAW_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(400);
+    let mut faults: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut counts: BTreeMap<Way, (usize, usize)> = BTreeMap::new();
+    for round in 0..rounds {
+        let mut random = Random(u64::try_from(round).expect("a number").wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        random.below(7);
+        let way = Way::ALL[round % Way::ALL.len()];
+        let (token, before) = &SCHEDULES[random.below(SCHEDULES.len())];
+        let Some(after) = way.correct(before, &mut random) else { continue };
+        let told = told_of(&rebuild(before), &rebuild(&after));
+        let said: Vec<String> = told.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
+        let mut wrong = broken(before, &after, &told);
+        if told.is_empty() || !told.iter().all(|change| way.kinds().contains(&change.kind)) {
+            wrong.push("the kind".to_owned());
+        }
+        let back = told_of(&rebuild(&after), &rebuild(before));
+        let kinds = |told: &[Change]| told.iter().map(|change| change.kind).collect::<BTreeSet<_>>();
+        if kinds(&back).into_iter().map(opposite).collect::<BTreeSet<_>>() != kinds(&told) {
+            wrong.push(format!("back it is {:?}", back.iter().map(|change| &change.summary).collect::<Vec<_>>()));
+        }
+        let count = counts.entry(way).or_default();
+        count.0 += 1;
+        if wrong.is_empty() {
+            count.1 += 1;
+        } else {
+            faults.entry(format!("{way:?}")).or_default().push(format!("{round} {token}: {wrong:?}\n      told {said:?}"));
+        }
+    }
+    let mut table = String::new();
+    for (way, (all, right)) in &counts {
+        table.push_str(&format!("{way:?}: {right} of {all}\n"));
+    }
+    for (way, faults) in &faults {
+        table.push_str(&format!("{way}\n  {}\n", faults.iter().take(3).cloned().collect::<Vec<_>>().join("\n  ")));
+    }
+    assert!(faults.is_empty(), "{table}");
+}
+
+#[test]
+fn two_corrections_at_once_keep_the_laws() {
+    let rounds: usize = std::env::var("LAW_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(400);
+    let mut faults = Vec::new();
+    let (mut all, mut rewritten) = (0, 0);
+    for round in 0..rounds {
+        let mut random = Random(u64::try_from(round).expect("a number").wrapping_mul(0x2545_f491_4f6c_dd1d));
+        random.below(7);
+        let ways = [Way::ALL[random.below(Way::ALL.len())], Way::ALL[random.below(Way::ALL.len())]];
+        let (token, before) = &SCHEDULES[random.below(SCHEDULES.len())];
+        let Some(after) = ways[0].correct(before, &mut random).and_then(|flat| ways[1].correct(&flat, &mut random)) else {
+            continue;
+        };
+        let told = told_of(&rebuild(before), &rebuild(&after));
+        all += 1;
+        rewritten += usize::from(told.iter().any(|change| change.kind == ChangeKind::Rewritten));
+        let wrong = broken(before, &after, &told);
+        if !wrong.is_empty() {
+            let said: Vec<String> = told.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
+            faults.push(format!("{round} {token} {ways:?}: {wrong:?}\n      told {said:?}"));
+        }
+    }
+    assert!(faults.is_empty(), "{} of {all} wrong\n{}", faults.len(), faults.iter().take(12).cloned().collect::<Vec<_>>().join("\n"));
+    // Two simple things are two simple things.
+    assert!(rewritten * 4 < all, "{rewritten} of {all} are told as rewritten");
+}
