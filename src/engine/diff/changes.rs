@@ -82,13 +82,19 @@ pub(super) struct ExplainedChange {
 
 /// All changes of a token's schedule.
 pub(super) fn explain_changes(compared: &ScheduleComparison<'_>) -> Vec<ExplainedChange> {
-    let mut builder = ChangeBuilder { compared, explained: Vec::new(), fields: Vec::new(), timed_otherwise: BTreeSet::new() };
+    let mut builder = ChangeBuilder {
+        compared,
+        explained: Vec::new(),
+        fields: Vec::new(),
+        timed_otherwise: BTreeSet::new(),
+        resized: BTreeSet::new(),
+    };
     builder.names();
     let timed_otherwise = builder.moves();
-    builder.ends();
     builder.transfers();
     let amounts = builder.recipients();
     builder.amounts(amounts);
+    builder.ends();
     builder.forms(timed_otherwise);
     builder.join();
     let ChangeBuilder { mut explained, fields, .. } = builder;
@@ -113,6 +119,8 @@ struct ChangeBuilder<'s> {
     fields: Vec<RevisedFact>,
     /// Tranches that moved, and not by one step.
     timed_otherwise: BTreeSet<TranchePair>,
+    /// Tranches of another amount that was told together with their dates.
+    resized: BTreeSet<TranchePair>,
 }
 
 impl ScheduleComparison<'_> {

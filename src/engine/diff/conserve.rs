@@ -101,7 +101,10 @@ impl TrancheLinks {
                 continue;
             }
             let (pairs, rest) = tranches.compare(old, new, tolerance);
-            if before > 0.0 && !rest.0.is_empty() && !rest.1.is_empty() {
+            // What differs has to add up by itself: within a large total much could be called rounding.
+            let sum = |all: &[Tranche<'_>], of: &[usize]| of.iter().filter_map(|k| all[*k].amount).sum::<f64>();
+            let is_kept = close(sum(old, &rest.0), sum(new, &rest.1), tolerance.max(TOTAL_TOLERANCE));
+            if before > 0.0 && is_kept && !rest.0.is_empty() && !rest.1.is_empty() {
                 self.forget(tranches);
                 self.pairs.extend(pairs);
                 self.groups.push(rest);

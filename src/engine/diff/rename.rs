@@ -76,8 +76,30 @@ fn likeness(from: &str, to: &str, before: &[TrancheMark], after: &[TrancheMark],
     let spelled_alike = plain_from == plain_to;
     let contained =
         plain_from.len() >= 4 && plain_to.len() >= 4 && (plain_from.contains(&plain_to) || plain_to.contains(&plain_from));
-    let likely = (dates && amounts) || spelled_alike || (dates && (likeness >= 0.8 || contained)) || (amounts && likeness >= 0.8);
+    // Some of its tranches may have come or gone at the same time.
+    let mostly = common(before, after, tolerance) * 2 > before.len().max(after.len());
+    let likely = (dates && amounts)
+        || spelled_alike
+        || mostly
+        || (dates && (likeness >= 0.8 || contained))
+        || (amounts && likeness >= 0.8);
     likely.then(|| likeness + f64::from(u8::from(dates && amounts)) * 2.0 + f64::from(u8::from(spelled_alike)) * 2.0)
+}
+
+/// How many tranches both have, dates and amounts alike. Both are in the order of their dates and amounts.
+fn common(a: &[TrancheMark], b: &[TrancheMark], tolerance: f64) -> usize {
+    let place = |mark: &TrancheMark| (mark.0, mark.1, mark.2);
+    let (mut i, mut j, mut found) = (0, 0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        match place(x).cmp(&place(y)) {
+            _ if place(x) == place(y) && close_or_none(x.3, y.3, tolerance) => (i, j, found) = (i + 1, j + 1, found + 1),
+            std::cmp::Ordering::Less => i += 1,
+            std::cmp::Ordering::Greater => j += 1,
+            std::cmp::Ordering::Equal if x.3 < y.3 => i += 1,
+            std::cmp::Ordering::Equal => j += 1,
+        }
+    }
+    found
 }
 
 /// Whether all of one is all of the other, in other tranches.

@@ -132,6 +132,7 @@ impl ChangeBuilder<'_> {
 
     fn explain_resized_event(&mut self, (o, n): (usize, usize), links: &[TranchePair], gone: &[usize], come: &[usize]) {
         let compared = self.compared;
+        self.resized.extend(links);
         let mut found = compared.explained(ChangeKind::Resized, links, gone, come);
         found.old.insert(o);
         found.new.insert(n);
@@ -162,6 +163,7 @@ impl ChangeBuilder<'_> {
         if links.is_empty() && gone.is_empty() && come.is_empty() {
             return;
         }
+        self.resized.extend(links);
         let mut found = compared.explained(ChangeKind::Resized, links, gone, come);
         found.change.allocations = parts(compared, links, gone, come);
         let old: Vec<usize> = links.iter().map(|(i, _)| *i).chain(gone.iter().copied()).collect();

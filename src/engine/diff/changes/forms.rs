@@ -15,7 +15,11 @@ impl ChangeBuilder<'_> {
         let compared = self.compared;
         let mut by_kind: BTreeMap<ChangeKind, Vec<TrancheGroup>> = BTreeMap::new();
         for group in &compared.links.groups {
-            by_kind.entry(kind_of(compared, group)).or_default().push(group.clone());
+            let name = group.0.first().map(|i| compared.old[*i].series);
+            let of_name = compared.links.groups.iter().filter(|(old, _)| old.first().map(|i| compared.old[*i].series) == name);
+            // One cliff that was cut is one thing; several of one allocation are another way of vesting.
+            let kind = if of_name.count() > 1 { ChangeKind::Restructured } else { kind_of(compared, group) };
+            by_kind.entry(kind).or_default().push(group.clone());
         }
         if !timed_otherwise.0.is_empty() {
             by_kind.entry(ChangeKind::Restructured).or_default().push(timed_otherwise);

@@ -54,6 +54,11 @@ impl ChangeBuilder<'_> {
             let is_stretched = wording::is_stretched(&compared.old[link.0], &compared.new[link.1]) && !compared.is_resized(*link);
             !is_stretched || !self.timed_otherwise.insert(*link)
         });
+        if alike.one_step && rows.len() > 1 {
+            let found = self.moved_change(ChangeKind::Rescheduled, &links);
+            self.explained.push(found);
+            return;
+        }
         // What leaves one event is one thing, also where its parts arrive in several.
         let mut events: BTreeMap<usize, Vec<TranchePair>> = BTreeMap::new();
         for (i, j) in links {
@@ -126,7 +131,7 @@ impl ChangeBuilder<'_> {
             // Where the amount changed too, the end is told with it.
             (end_moved_apart(&compared.old[link.0], &compared.new[link.1])
                 && !compared.to_be_determined(*link)
-                && !compared.is_resized(*link)
+                && !self.resized.contains(link)
                 && !self.timed_otherwise.contains(link))
             .then_some(to - from)
         };

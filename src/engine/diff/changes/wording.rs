@@ -10,7 +10,7 @@ use crate::diff::{
 };
 use model::{
     format,
-    supply::{Interval, Precision, Timestamp},
+    supply::{Precision, Timestamp},
 };
 
 /// A month of the calendar on average, milliseconds: rates are told by the month.
@@ -149,11 +149,11 @@ fn pace(all: &[Tranche<'_>], of: &[usize]) -> String {
             let step = steps(&cliffs.keys().copied().collect::<Vec<_>>());
             let amounts: Vec<f64> = cliffs.values().copied().collect();
             let first = amounts.first().copied().unwrap_or(0.0);
+            let are_equal = amounts.iter().all(|amount| close(*amount, first, 0.02));
             match step {
-                Some(step) if amounts.iter().all(|amount| close(*amount, first, 0.02)) => {
-                    format!("{} {step}", format::amount(first))
-                }
-                Some(step) => format!("in {} unequal steps, one {}", cliffs.len(), step.trim_start_matches("a ")),
+                Some((each, _)) if are_equal => format!("{} {each}", format::amount(first)),
+                Some((_, every)) => format!("in {} unequal {every} steps", cliffs.len()),
+                None if are_equal => format!("in {} steps of {}", cliffs.len(), format::amount(first)),
                 None => format!("in {} steps", cliffs.len()),
             }
         }
@@ -178,14 +178,21 @@ fn rate(amount: f64, over_ms: i64) -> String {
     }
 }
 
-/// The regular step of dates, in words; None where there is none.
-fn steps(dates: &[i64]) -> Option<&'static str> {
+/// The regular step of dates, in words: `a month`, `monthly`. None where there is none.
+fn steps(dates: &[i64]) -> Option<(&'static str, &'static str)> {
     let gaps: Vec<i64> = dates.windows(2).map(|two| two[1] - two[0]).collect();
     let is_about = |days: i64, slack: i64| gaps.iter().all(|gap| (gap - days * DAY_MS).abs() <= slack * DAY_MS);
-    [("a day", 1, 0), ("a week", 7, 1), ("a month", 30, 3), ("a quarter", 91, 4), ("every half year", 182, 5), ("a year", 365, 3)]
-        .into_iter()
-        .find(|(_, days, slack)| !gaps.is_empty() && is_about(*days, *slack))
-        .map(|(text, ..)| text)
+    [
+        ("a day", "daily", 1, 0),
+        ("a week", "weekly", 7, 1),
+        ("a month", "monthly", 30, 3),
+        ("a quarter", "quarterly", 91, 4),
+        ("every half year", "half-yearly", 182, 5),
+        ("a year", "yearly", 365, 3),
+    ]
+    .into_iter()
+    .find(|(_, _, days, slack)| !gaps.is_empty() && is_about(*days, *slack))
+    .map(|(each, adjective, ..)| (each, adjective))
 }
 
 /// `until 19 Sep 2034 instead of 29 Nov 2027`, where the tranches end on another day; empty where they do not.
@@ -209,8 +216,11 @@ pub(super) fn on(t: &Tranche<'_>) -> String {
     if t.at == 0 {
         return "without a date".to_owned();
     }
-    Interval::of(t.time(), t.precision())
-        .map_or_else(|| "on a date to be determined".to_owned(), |interval| format::when(&interval))
+    match t.precision() {
+        Precision::Month => format!("in {}", format::month(t.time())),
+        Precision::ToBeDetermined => "on a date to be determined".to_owned(),
+        _ => format!("on {}", format::day(t.time())),
+    }
 }
 
 /// When several tranches are due: `on 5 Sep 2022`, `from 16 Jun 2021 to 1 Jul 2025`.
@@ -241,7 +251,7 @@ pub(super) fn from_to((from, from_precision): (Timestamp, Precision), (to, to_pr
         _ => format::day(at),
     };
     let is_day = |precision: Precision| !matches!(precision, Precision::ToBeDetermined);
-    if format::same_month(from, to) && from.timestamp() != 0 && is_day(from_precision) && is_day(to_precision) {
+    if from < to && format::same_month(from, to) && from.timestamp() != 0 && is_day(from_precision) && is_day(to_precision) {
         return format!("from {} to {}", from.format("%-d"), format::day(to));
     }
     format!("from {} to {}", say(from, from_precision), say(to, to_precision))
