@@ -177,7 +177,8 @@ pub struct Change {
     /// Amount after by amount before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ratio: Option<f64>,
-    /// Tokens concerned: moved, restructured, reallocated, added, removed.
+    /// Tokens concerned: those that moved, vest otherwise, went to others, came or are gone; of a resize or rescale, what was added or
+    /// taken.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub amount: Option<f64>,
     /// Tranches concerned.

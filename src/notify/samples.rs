@@ -135,7 +135,9 @@ pub fn moved() -> Notification {
     change.to = Some(Fact::Time(time("2026-05-12T00:00:00Z")));
     change.shift_days = Some(30.0);
     change.count = 2;
-    change.summary = "moved from 12 Apr 2026 to 12 May 2026 (+30 days)".into();
+    change.amount = Some(37_060_000.0);
+    change.summary =
+        "37.06M of Core Contributors, Investors (0.37% of supply) moved from 12 Apr 2026 to 12 May 2026 (+30 days)".into();
     let part = |name: &str| AllocationChange {
         name: name.into(),
         from: Some(Fact::Time(time("2026-04-12T00:00:00Z"))),

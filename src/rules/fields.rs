@@ -246,6 +246,7 @@ pub static CHANGE: &[FieldDef<Change>] = fields! {
     "change.shiftDaysMin" Days c => c.shift_days_min.or(c.shift_days);
     "change.shiftDaysMax" Days c => c.shift_days_max.or(c.shift_days);
     "change.ratio" Number c => c.ratio;
+    "change.amount" Number c => c.amount;
     "change.count" Number c => Some(f64::from(c.count));
     "change.summary" Text c => Some(&c.summary);
     "change.allocations" Items(Change) c => changed_allocations;

@@ -162,7 +162,7 @@ impl Vocabulary {
     /// What `from` and `to` hold for the kind of change that the rule hears.
     pub fn fact_type(&self) -> FactType {
         match self.on {
-            On::Change(_, Some(ChangeKind::Rescheduled | ChangeKind::SeriesShifted)) => FactType::Time,
+            On::Change(_, Some(ChangeKind::Rescheduled | ChangeKind::SeriesShifted | ChangeKind::Restructured)) => FactType::Time,
             On::Change(_, Some(ChangeKind::Resized | ChangeKind::SeriesRescaled | ChangeKind::SupplyChanged)) => FactType::Amount,
             On::Change(_, Some(ChangeKind::Renamed)) => FactType::Text,
             _ => FactType::Any,

@@ -120,7 +120,8 @@ impl Label {
             let amounts: Vec<f64> = change.allocations.iter().filter_map(|part| side(part).as_ref()?.amount()).collect();
             (!amounts.is_empty()).then(|| amounts.iter().sum::<f64>())
         };
-        if !matches!(change.kind, ChangeKind::Renamed | ChangeKind::Rewritten | ChangeKind::Resized) {
+        if !matches!(change.kind, ChangeKind::Renamed | ChangeKind::Rewritten | ChangeKind::Resized | ChangeKind::SeriesRescaled)
+        {
             about("the amount", self.amount, change.amount, &mut faults);
         }
         if change.kind == ChangeKind::Rewritten {

@@ -50,7 +50,7 @@ pub(super) fn summary(body: &AlertBody) -> String {
 /// `$33.15M (2.77%) unlocks on 16 Mar 2026`; None where there is neither a change nor a size nor a date.
 fn facts_in_a_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
     let record = body.record.as_ref().unwrap_or(&Value::Null);
-    let (size, percent) = size_of(body.resource, record);
+    let (size, percent) = size_of(body, record);
     let percent = percent.map(|percent| match share {
         ShareStyle::Short => percent,
         ShareStyle::Long => format!("{percent} of market cap"),
@@ -63,9 +63,11 @@ fn facts_in_a_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
     };
     if let Some(change) = &body.change {
         let told = if change.summary.is_empty() { change.kind.as_str() } else { &change.summary };
-        let of = change.resource.or(body.resource).map_or("", Resource::as_str);
-        let size = if size.is_empty() { size } else { format!(" · {size}") };
-        return Some(format!("{of} {}{size}", text::line(told, text::MAX_LINE_CHARS)).trim().to_owned());
+        // What moved or was resized is an unlock anyway: the sentence says whose.
+        let of = change.resource.or(body.resource).filter(|of| *of != Resource::Unlock).map_or("", Resource::as_str);
+        // The size first: a phone shows the beginning of a line.
+        let size = if size.is_empty() { size } else { format!("{size} · ") };
+        return Some(format!("{size}{}", format!("{of} {}", text::line(told, text::MAX_LINE_CHARS)).trim()));
     }
     let what = match body.resource {
         Some(Resource::Unlock) => "unlocks",
@@ -86,8 +88,10 @@ pub(super) fn token_symbol(body: &AlertBody) -> String {
     symbol.map_or_else(|| "Cliffwatch".into(), |symbol| text::line(symbol, 40))
 }
 
-/// Value (else amount) and share of the market cap, as far as the record has them.
-fn size_of(resource: Option<Resource>, record: &Value) -> (Option<String>, Option<String>) {
+/// Value (else amount) and share of the market cap, as far as the record has them. For a change they are those of what changed, at the
+/// prices of the record.
+fn size_of(body: &AlertBody, record: &Value) -> (Option<String>, Option<String>) {
+    let resource = body.resource;
     let number = |pointers: &[&str]| pointers.iter().find_map(|pointer| record.pointer(pointer)?.as_f64());
     let (value, tokens): (&[&str], &[&str]) = match resource {
         Some(Resource::Unlock) => (
@@ -101,9 +105,15 @@ fn size_of(resource: Option<Resource>, record: &Value) -> (Option<String>, Optio
         Some(Resource::Allocation) => (&[], &["/allocationAmount"]),
         None => (&[], &[]),
     };
-    let size =
-        number(value).map(format::usd).or_else(|| number(tokens).map(|tokens| format!("{} tokens", format::amount(tokens))));
-    (size, number(&["/cliffUnlocks/valueToMarketCap"]).map(format::percent))
+    let (value, tokens, share) = (number(value), number(tokens), number(&["/cliffUnlocks/valueToMarketCap"]));
+    if let Some(amount) = body.change.as_ref().and_then(|change| change.amount) {
+        // The sentence has the amount in tokens.
+        let factor = tokens.filter(|tokens| *tokens > 0.0).map(|tokens| amount / tokens);
+        let of_it = |whole: Option<f64>| whole.zip(factor).map(|(whole, factor)| whole * factor).filter(|part| part.is_finite());
+        return (of_it(value).map(format::usd), of_it(share).map(format::percent));
+    }
+    let size = value.map(format::usd).or_else(|| tokens.map(|tokens| format!("{} tokens", format::amount(tokens))));
+    (size, share.map(format::percent))
 }
 
 /// How far away it is from `now`: `in 7 days`, `now`; nothing for what happened, has passed meanwhile, or has no date.

@@ -12,7 +12,7 @@ use crate::diff::{
     tranche::{Tranche, TrancheForm},
 };
 use model::{
-    change::{AllocationChange, ChangeKind, Fact},
+    change::{AllocationChange, Change, ChangeKind, Fact},
     format,
 };
 
@@ -115,7 +115,7 @@ impl ChangeBuilder<'_> {
         found.change.to = first.and_then(|(_, j)| amount(compared.new[*j].amount));
         found.change.ratio = Some(ratio);
         found.change.allocations = parts(compared, links, &[], &[]);
-        found.change.amount = Some(links.iter().filter_map(|(i, _)| compared.old[*i].amount).sum());
+        found.change.amount = amount_of_difference(&found.change);
         let sum = |of: &mut dyn Iterator<Item = Option<f64>>| of.flatten().sum::<f64>();
         let from = sum(&mut links.iter().map(|(i, _)| compared.old[*i].amount));
         let to = sum(&mut links.iter().map(|(_, j)| compared.new[*j].amount));
@@ -153,6 +153,7 @@ impl ChangeBuilder<'_> {
         found.change.ratio = ratio_of(from, to);
         let old: Vec<usize> = links.iter().map(|(i, _)| *i).chain(gone.iter().copied()).collect();
         let new: Vec<usize> = links.iter().map(|(_, j)| *j).chain(come.iter().copied()).collect();
+        found.change.amount = amount_of_difference(&found.change);
         found.change.summary = resized_sentence(compared, &old, &new, (from, to));
         found.subject = Some(ChangeSubject::New(n));
         self.explained.push(found);
@@ -173,7 +174,7 @@ impl ChangeBuilder<'_> {
         found.change.from = Some(Fact::Amount(from));
         found.change.to = Some(Fact::Amount(to));
         found.change.ratio = ratio_of(Some(from), Some(to));
-        found.change.amount = Some(from);
+        found.change.amount = amount_of_difference(&found.change);
         found.change.summary = resized_sentence(compared, &old, &new, (Some(from), Some(to)));
         found.subject = compared.one_event(&found).map(|(_, n)| ChangeSubject::New(n));
         self.explained.push(found);
@@ -262,6 +263,13 @@ fn resized_sentence(
             format!("{names} resized from {} to {}{times}{due}{rest}", say(from), say(to))
         }
     }
+}
+
+/// What the named allocations have more or less, all together.
+fn amount_of_difference(change: &Change) -> Option<f64> {
+    let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
+    let differences: Vec<f64> = change.allocations.iter().map(|part| (amount(&part.to) - amount(&part.from)).abs()).collect();
+    (!differences.is_empty()).then(|| differences.iter().sum())
 }
 
 /// Gathers links by the ratio of their amounts; what has no ratio comes last, without one.
