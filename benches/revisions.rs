@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench revisions [-- FOLDER]` reads `*.jsonl` of the folder (else `$CLIFFWATCH_REVISIONS`, else `data/revisions`): one
 //! file per token, one line per version, `{"at": …, "data": [unlock events]}`. Each version is polled until all is told, as a
-//! daemon would, with two confirmations for a removal.
+//! daemon would, with two confirmations for a removal. Where the folder has labels (`truth.toml`), each correction is compared with
+//! its label; `--faults` shows only those that are told otherwise.
 
 use std::{
     collections::BTreeMap,
@@ -10,6 +11,10 @@ use std::{
     path::PathBuf,
     time::{Duration, Instant},
 };
+
+use cliffwatch::model;
+#[path = "../tests/truth/mod.rs"]
+mod truth;
 
 use cliffwatch::{
     engine::diff::{Settings, UnlockPoll, apply, baseline_unlocks, diff_unlocks},
@@ -36,6 +41,8 @@ fn main() -> anyhow::Result<()> {
     files.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
     files.sort();
     let settings = Settings::default();
+    let labels = if folder.join("truth.toml").exists() { truth::labels(&folder) } else { Vec::new() };
+    let (mut right, mut labelled, only_faults) = (0, 0, std::env::args().any(|arg| arg == "--faults"));
     println!("{:<22} {:<10} {:>7} {:>5} {:>4}  told", "token", "at", "differ", "polls", "told");
     let (mut corrections, mut differ_all, mut told_all, mut worst) = (0, 0, 0, 0);
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
@@ -71,13 +78,25 @@ fn main() -> anyhow::Result<()> {
                         }
                     }
                     let differ = differences(&before, &version.data);
-                    println!(
+                    let at = version.at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+                    let label = labels.iter().find(|label| label.token == token.as_str() && label.at == at);
+                    let faults = label.map(|label| truth::faults(label, &told)).unwrap_or_default();
+                    labelled += usize::from(label.is_some());
+                    right += usize::from(label.is_some() && faults.is_empty());
+                    if let Some(label) = label.filter(|_| !faults.is_empty()) {
+                        println!("  a person says: {}\n  but: {}", label.sentence, faults.join("; "));
+                    }
+                    let is_shown = !only_faults || !faults.is_empty();
+                    let line = format!(
                         "{:<22} {:<10} {differ:>7} {polls:>5} {:>4}  {}",
                         token.as_str(),
                         version.at.format("%Y-%m-%d").to_string(),
                         told.len(),
                         told.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect::<Vec<_>>().join(" | ")
                     );
+                    if is_shown {
+                        println!("{line}");
+                    }
                     corrections += 1;
                     differ_all += differ;
                     told_all += told.len();
@@ -92,6 +111,9 @@ fn main() -> anyhow::Result<()> {
         }
     }
     println!("\n{corrections} corrections, {differ_all} tranche differences, {told_all} changes told (at most {worst} for one)");
+    if labelled > 0 {
+        println!("{right} of {labelled} are told as they were labelled by hand");
+    }
     println!("kinds: {}", kinds.iter().map(|(kind, count)| format!("{kind} {count}")).collect::<Vec<_>>().join(", "));
     println!("the diffs took {:.1} ms in all", took.as_secs_f64() * 1e3);
     Ok(())

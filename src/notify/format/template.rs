@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(value["data"]["alerts"][0]["rule"], "ScheduleMoved");
         assert_eq!(value["templateError"], error.as_str());
         let (body, error) = render("{{ alerts[0].record.dataSource }}", Some("text/plain"), &due(1, "own", vec![notice]));
-        assert!(body.contains("· 37.06M of Core") && body.contains(error.as_deref().expect("it failed")), "{body}");
+        assert!(body.contains("37.06M of Core") && body.contains(error.as_deref().expect("it failed")), "{body}");
     }
 
     #[test]
