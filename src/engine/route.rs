@@ -133,11 +133,6 @@ impl RouteTree {
         self.known.get(receiver).copied().unwrap_or(false)
     }
 
-    /// All receivers of the config.
-    pub fn receivers(&self) -> impl Iterator<Item = &ReceiverName> {
-        self.known.keys()
-    }
-
     /// The whole tree, a line for each route, from the root down.
     #[must_use]
     pub fn lines(&self) -> Vec<RouteLine> {

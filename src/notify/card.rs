@@ -118,12 +118,6 @@ impl<'a> Brief<'a> {
         self.external_url.and_then(web_address)
     }
 
-    /// Whether all that it tells is over.
-    #[must_use]
-    pub fn is_resolved(&self) -> bool {
-        !self.notifications().is_empty() && self.notifications().iter().all(|notice| is_resolved(&notice.body))
-    }
-
     /// The gravest tone of its alerts.
     #[must_use]
     pub fn tone(&self) -> Tone {

@@ -77,7 +77,6 @@ pub struct Receivers {
 struct Receiver {
     sender: Sender,
     max_per_hour: u32,
-    send_resolved: bool,
 }
 
 #[derive(Debug)]
@@ -165,12 +164,6 @@ impl Receivers {
         self.by_name.get(receiver).map(|receiver| receiver.max_per_hour)
     }
 
-    /// Whether the receiver is told how alerts end.
-    #[must_use]
-    pub fn sends_resolved(&self, receiver: &ReceiverName) -> bool {
-        self.by_name.get(receiver).is_some_and(|receiver| receiver.send_resolved)
-    }
-
     /// How often a receiver's template failed, and the built-in message went out, since this was last asked.
     pub fn take_template_failures(&self) -> u64 {
         let failures = self.by_name.values().map(|receiver| match &receiver.sender {
@@ -241,11 +234,7 @@ impl Receiver {
                 Sender::Email(Box::new(email::EmailReceiver::build(receiver, delivery, external_url, problems)?))
             }
         };
-        Some(Self {
-            sender,
-            max_per_hour: receiver.max_per_hour.unwrap_or(delivery.max_per_hour),
-            send_resolved: receiver.send_resolved.unwrap_or(true),
-        })
+        Some(Self { sender, max_per_hour: receiver.max_per_hour.unwrap_or(delivery.max_per_hour) })
     }
 }
 

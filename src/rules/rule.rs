@@ -172,12 +172,6 @@ impl Rule {
     pub fn level_clauses(&self, scope: &Scope<'_>) -> Vec<Clause> {
         self.body.levels.iter().filter_map(|level| level.when.clauses(scope)).collect()
     }
-
-    /// Whether a missing field makes it fire: `missing = "fire"`.
-    #[must_use]
-    pub fn fires_on_missing(&self) -> bool {
-        self.body.fires_on_missing
-    }
 }
 
 /// What a rule on `portfolio` looks at as one.

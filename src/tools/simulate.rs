@@ -109,7 +109,6 @@ pub struct Simulation<'a> {
     /// When a pass of the dispatcher, and when a digest, is due by time alone.
     next_pass: Option<Timestamp>,
     next_digest: Option<Timestamp>,
-    matches: BTreeMap<RuleId, u64>,
     template_errors: BTreeMap<RuleId, String>,
 }
 
@@ -140,7 +139,6 @@ impl<'a> Simulation<'a> {
             mutes: MuteTimes::default(),
             next_pass: None,
             next_digest: None,
-            matches: BTreeMap::new(),
             template_errors: BTreeMap::new(),
         };
         simulation.forget_totals();
@@ -185,12 +183,6 @@ impl<'a> Simulation<'a> {
     /// What the diff told since this was last asked, with the time of each.
     pub fn take_changes(&mut self) -> Vec<(Timestamp, Change)> {
         std::mem::take(&mut self.changes)
-    }
-
-    /// How many evaluations each rule held in.
-    #[must_use]
-    pub fn matches(&self) -> &BTreeMap<RuleId, u64> {
-        &self.matches
     }
 
     /// Rules with a template that failed, with the first error of each.

@@ -225,12 +225,6 @@ impl StatusView {
             daemon: parts.daemon,
         }
     }
-
-    /// Whether nothing was ever asked: an empty list then says nothing.
-    #[must_use]
-    pub fn was_never_asked(&self) -> bool {
-        self.source_up.is_none()
-    }
 }
 
 impl EndpointView {

@@ -62,22 +62,6 @@ impl CatalogChange<'_> {
             .map_err(doing("write a token"))
     }
 
-    /// Takes a token out, with all its records.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
-    pub fn remove_token(&self, id: &str) -> Result<(), CatalogError> {
-        for sql in [
-            "DELETE FROM token WHERE id = ?1",
-            "DELETE FROM header WHERE owner = ?1 AND resource <> 'funding'",
-            "DELETE FROM record WHERE owner = ?1 AND resource <> 'funding'",
-            "DELETE FROM gap WHERE owner = ?1",
-        ] {
-            self.0.0.execute(sql, [id]).map_err(doing("remove a token"))?;
-        }
-        Ok(())
-    }
-
     /// Notes that something is not known of `owner` (a token; empty for what is about none): the word of an
     /// [`Endpoint`](model::supply::Endpoint), or [`RATE_CHANGES`](crate::facts::RATE_CHANGES).
     ///

@@ -89,9 +89,6 @@ impl<'a> Simulation<'a> {
         if self.monitors {
             step.tell_template_errors(&self.context());
         }
-        for (rule, _) in &step.commit.rule_matches {
-            *self.matches.entry(rule.clone()).or_default() += 1;
-        }
         for (rule, error) in step.template_errors {
             self.template_errors.entry(rule).or_insert(error);
         }
