@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{Exit, Invocation, OutputFormat, UsageError, print};
-use model::{rows::AckResult, silence::ack_words, supply::AlertId, text::harmless};
+use model::{AckResult, AlertId, ack_words, text::harmless};
 use store::{Access, Store};
 
 /// Say that an alert is known: no reminders until its date, amount or level changes

@@ -2,13 +2,11 @@
 
 use clap::Args;
 
-use super::{
-    Exit, Invocation, parse_word,
-    print::{Cell, Column, Listing},
-    upcoming::{find, nothing},
-};
+use super::print::{Cell, Column, Listing};
+use super::upcoming::{find, nothing};
+use super::{Exit, Invocation, parse_word};
 use daemon::ui::view::AlertView;
-use model::{alert::AlertState, rows::AlertFilter, supply::RuleId};
+use model::{AlertFilter, AlertState, RuleId};
 use store::Access;
 
 /// Show alerts.

@@ -3,36 +3,24 @@
 mod csv;
 mod text;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use chrono::TimeDelta;
 use clap::Args;
 use serde_json::json;
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError,
-    invocation::{routes_of, watch_of},
-    parse_span, parse_time, print, shown,
-    terminal::ProgressBar,
-    wait,
-};
+use super::invocation::{routes_of, watch_of};
+use super::terminal::ProgressBar;
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time, print, shown, wait};
 use engine::{diff, pipeline::DispatchPolicy};
-use model::{
-    config::{self, Config, Span, WatchSettings},
-    silence::{Silence, read_matchers},
-    supply::Timestamp,
-    watch::Watch,
-};
+use model::config::{self, Config, Span, WatchSettings};
+use model::{Silence, Timestamp, Watch, read_matchers};
 use rules::RuleFiles;
 use store::Access;
-use tools::{
-    backtest::{self, BacktestComparison, BacktestRun, BacktestSetup, BacktestSummary, History},
-    simulate::{DeliverySetup, Pace},
-};
+use tools::backtest::{self, BacktestComparison, BacktestRun, BacktestSetup, BacktestSummary, History};
+use tools::simulate::{DeliverySetup, Pace};
 
 /// What is looked at before now, where `--from` does not say it.
 const DEFAULT_DAYS: i64 = 90;

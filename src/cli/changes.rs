@@ -2,12 +2,10 @@
 
 use clap::Args;
 
-use super::{
-    Exit, Invocation, parse_span, parse_word,
-    print::{Cell, Column, Listing},
-    upcoming::{find, nothing},
-};
-use model::{change::ChangeKind, config::Span, rows::ChangeFilter, supply::Resource};
+use super::print::{Cell, Column, Listing};
+use super::upcoming::{find, nothing};
+use super::{Exit, Invocation, parse_span, parse_word};
+use model::{ChangeFilter, ChangeKind, Resource, config::Span};
 use store::Access;
 
 /// Show what changed.

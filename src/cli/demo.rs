@@ -9,12 +9,10 @@ mod files;
 mod printing;
 mod receivers;
 
-use std::{
-    io::{self, Write},
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -25,7 +23,7 @@ use super::{Exit, Invocation, parse_address, run::drive};
 use correction::{CORRECTION_AFTER, correct};
 use daemon::app::{self, App, AppError, Drive};
 use files::write_files;
-use model::{clock::Clock, format};
+use model::{Clock, format};
 use printing::{DemoLine, print_lines};
 use service::{Options, Service, ServiceError};
 

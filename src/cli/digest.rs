@@ -2,20 +2,11 @@
 
 use clap::Subcommand;
 
-use super::{
-    Exit, Invocation, UsageError,
-    print::{Cell, Column, Listing},
-};
+use super::print::{Cell, Column, Listing};
+use super::{Exit, Invocation, UsageError};
 use daemon::ui::view::DigestView;
 use engine::digest_schedule;
-use model::{
-    config::Config,
-    diagnostic::closest,
-    digest,
-    rows::{OptOut, OptOutSource},
-    supply::ReceiverName,
-    text::harmless,
-};
+use model::{OptOut, OptOutSource, ReceiverName, closest, config::Config, digest, text::harmless};
 use notify::unsubscribe::{self, plain_address};
 use store::{Access, Store};
 

@@ -6,40 +6,24 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError,
-    invocation::{routes_of, watch_of},
-    notification_status::StatusReader,
-    parse_span,
-    print::{self, Cell, Column, Listing},
-    upcoming::find,
-    width,
+use super::invocation::{routes_of, watch_of};
+use super::notification_status::StatusReader;
+use super::print::{self, Cell, Column, Listing};
+use super::upcoming::find;
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, width};
+use engine::digest_schedule::DigestPlan;
+use engine::explain::{
+    self, CaseOrNothing, ExplainCase, ExplainLine, ExplainQuery, ExplainStep, ExplainTarget, ExplainWorld, Explanation,
+    MAX_CASES, Overview,
 };
-use engine::{
-    digest_schedule::DigestPlan,
-    explain::{
-        self, CaseOrNothing, ExplainCase, ExplainLine, ExplainQuery, ExplainStep, ExplainTarget, ExplainWorld, Explanation,
-        MAX_CASES, Overview,
-    },
-    pipeline::DispatchPolicy,
-    route::RouteTree,
-};
+use engine::pipeline::DispatchPolicy;
+use engine::route::RouteTree;
 use model::{
-    alert::{Alert, AlertState, SOURCE_TROUBLE},
-    change::ChangeKind,
-    config::Span,
-    diagnostic::closest,
-    pending::FiringAlert,
-    rows::{AlertFilter, ChangeFilter, ChangeRow, TokenSnapshot},
-    supply::{Resource, RuleId, Timestamp, TokenId},
-    text::harmless,
-    watch::Watch,
-    wire,
+    Alert, AlertFilter, AlertState, ChangeFilter, ChangeKind, ChangeRow, FiringAlert, Resource, RuleId, SOURCE_TROUBLE,
+    Timestamp, TokenId, TokenSnapshot, Watch, closest, config::Span, text::harmless, wire,
 };
-use rules::{
-    On, Rule, RuleSet,
-    aggregate::{self, AggregateCache, FlowEntries, Recheck},
-};
+use rules::aggregate::{self, AggregateCache, FlowEntries, Recheck};
+use rules::{On, Rule, RuleSet};
 use store::{Access, Store};
 
 /// Alerts of one rule and token that are looked at.

@@ -58,7 +58,7 @@ use clap::{CommandFactory, Parser};
 use args::{Cli, ColorWhen, Command, OutputFormat};
 use exit::{Exit, UsageError, print_error};
 use invocation::Invocation;
-use model::clock::Clock;
+use model::Clock;
 use parse::{parse_address, parse_money, parse_span, parse_time, parse_word};
 use terminal::{shown, width};
 

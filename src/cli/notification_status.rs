@@ -2,17 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use engine::{
-    explain::Records,
-    group::Prospect,
-    pipeline::{self, HourLimits},
-    route::RouteTree,
-};
+use engine::explain::Records;
+use engine::group::Prospect;
+use engine::pipeline::{self, HourLimits};
+use engine::route::RouteTree;
 use model::{
-    alert::Alert,
-    rows::{AlertFilter, NotificationFilter, NotificationState, NotificationStatus, OutboxRow},
-    silence::{Ack, Silence},
-    supply::{AlertId, Timestamp},
+    Ack, Alert, AlertFilter, AlertId, NotificationFilter, NotificationState, NotificationStatus, OutboxRow, Silence, Timestamp,
 };
 use store::Store;
 

@@ -5,19 +5,14 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError,
-    invocation::routes_of,
-    notification_status::StatusReader,
-    parse_word,
-    print::{self, Cell, Column, Listing},
-};
+use super::invocation::routes_of;
+use super::notification_status::StatusReader;
+use super::print::{self, Cell, Column, Listing};
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_word};
 use engine::{explain, pipeline::DispatchPolicy};
 use model::{
-    config::Config,
-    rows::{DeliveryState, NotificationFilter, NotificationRole, NotificationStatus, OutboxDetail, OutboxFilter, OutboxRow},
-    supply::{AlertId, DeliveryId, ReceiverName},
-    text::harmless,
+    AlertId, DeliveryId, DeliveryState, NotificationFilter, NotificationRole, NotificationStatus, OutboxDetail, OutboxFilter,
+    OutboxRow, ReceiverName, config::Config, text::harmless,
 };
 use store::{Access, Store};
 

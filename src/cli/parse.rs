@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::exit::UsageError;
-use model::{config::Span, diagnostic::closest, supply::Timestamp, wire};
+use model::{Timestamp, closest, config::Span, wire};
 
 /// `2026-03-09T12:00:00Z`, `2026-03-09`.
 pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {

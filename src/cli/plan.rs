@@ -4,23 +4,15 @@ use std::fmt::Write as _;
 
 use clap::Args;
 
-use super::{
-    Exit, Invocation, OutputFormat,
-    invocation::watch_of,
-    print::{self, Cell, Column},
-};
+use super::invocation::watch_of;
+use super::print::{self, Cell, Column};
+use super::{Exit, Invocation, OutputFormat};
 use daemon::schedule::{self, Job};
 use engine::budget;
-use engine::plan::{
-    self, PlanBasis,
-    month::{self, DAYS, Month, Outlook, Wish},
-};
-use model::{
-    config::{self, Config},
-    format,
-    rows::{CreditState, PlanToken},
-    supply::{Endpoint, FeedId, FeedState, Timestamp, TokenId},
-};
+use engine::plan::month::{self, DAYS, Month, Outlook, Wish};
+use engine::plan::{self, PlanBasis};
+use model::config::{self, Config};
+use model::{CreditState, Endpoint, FeedId, FeedState, PlanToken, Timestamp, TokenId, format};
 use store::{Access, Store};
 
 /// Tokens that `*` stands for until the list was read: about as many as the API had in 2026.

@@ -6,7 +6,7 @@ use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, p
 use serde::Serialize;
 
 use super::{Invocation, OutputFormat, width};
-use model::{supply::Timestamp, text::harmless};
+use model::{Timestamp, text::harmless};
 
 /// Below this many columns a table becomes a list of small blocks: on a phone, five columns of one letter help nobody.
 const NARROW: u16 = 72;

@@ -3,13 +3,11 @@
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError,
-    invocation::routes_of,
-    print::{self, Cell, Column, Listing},
-};
+use super::invocation::routes_of;
+use super::print::{self, Cell, Column, Listing};
+use super::{Exit, Invocation, OutputFormat, UsageError};
 use engine::route::{GroupBy, Grouping, RouteTree};
-use model::{alert::Labels, config::Span, text::harmless};
+use model::{Labels, config::Span, text::harmless};
 
 /// `routes`.
 #[derive(Debug, Subcommand)]

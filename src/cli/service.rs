@@ -5,12 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
-use super::{
-    Exit, Invocation, OutputFormat, parse_address,
-    print::{self, Cell, Column, Listing},
-    run, shown,
-    terminal::ProgressBar,
-};
+use super::print::{self, Cell, Column, Listing};
+use super::terminal::ProgressBar;
+use super::{Exit, Invocation, OutputFormat, parse_address, run, shown};
 use daemon::app;
 use model::config::{LogFormat, LogSettings};
 use service::{DataFolder, MirrorScope, Options, Service, ServiceError};

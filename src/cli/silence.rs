@@ -2,16 +2,10 @@
 
 use clap::{Args, Subcommand};
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time,
-    print::{self, Cell, Column, Listing},
-};
+use super::print::{self, Cell, Column, Listing};
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time};
 use model::{
-    config::Span,
-    format,
-    silence::{SilencePreview, SilenceRequest, SilenceState, SilenceView, read_matchers},
-    supply::Timestamp,
-    text::harmless,
+    SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, config::Span, format, read_matchers, text::harmless,
 };
 use store::{Access, Store};
 

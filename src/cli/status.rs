@@ -2,18 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError,
-    print::{self, Cell, Column},
-    rule_check, width,
-};
+use super::print::{self, Cell, Column};
+use super::{Exit, Invocation, OutputFormat, UsageError, rule_check, width};
 use daemon::ui::view::{RulesView, StatusParts, StatusView, age, bytes};
 use engine::digest_schedule;
-use model::{
-    digest,
-    silence::{SilenceState, SilenceView},
-    text::harmless,
-};
+use model::{SilenceState, SilenceView, digest, text::harmless};
 use notify::unsubscribe;
 use store::Access;
 
@@ -199,15 +192,8 @@ fn receivers(status: &StatusView, width: Option<u16>) -> String {
 mod tests {
     use super::*;
     use model::{
-        alert::AlertState,
-        config,
-        rows::{
-            CreditState, DeliveryState, EndpointStat, NotificationOverview, OptOut, OptOutSource, ReceiverCounts, StoreCounts,
-            SuppressedCount,
-        },
-        silence::{SilenceRequest, read_matchers},
-        supply::{Endpoint, Resource},
-        wire,
+        AlertState, CreditState, DeliveryState, Endpoint, EndpointStat, NotificationOverview, OptOut, OptOutSource,
+        ReceiverCounts, Resource, SilenceRequest, StoreCounts, SuppressedCount, config, read_matchers, wire,
     };
 
     #[test]

@@ -3,18 +3,11 @@
 use clap::Args;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use super::{
-    Exit, Invocation, UsageError, parse_money, parse_span,
-    print::{Cell, Column, Listing},
-};
+use super::print::{Cell, Column, Listing};
+use super::{Exit, Invocation, UsageError, parse_money, parse_span};
 use daemon::ui::view::UnlockView;
-use model::{
-    config::{Config, Span},
-    diagnostic::closest,
-    format,
-    rows::UpcomingFilter,
-    supply::TokenId,
-};
+use model::config::{Config, Span};
+use model::{TokenId, UpcomingFilter, closest, format};
 use store::{Access, Store};
 
 /// Rows that are read where something is filtered here.

@@ -12,22 +12,18 @@ mod maintenance;
 mod run;
 mod self_alerts;
 
-use std::{
-    fmt,
-    path::PathBuf,
-    sync::{Arc, OnceLock},
-};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
-use crate::{
-    cycle::{self, CycleError},
-    readiness::Readiness,
-    reload::{self, Origin},
-    schedule::Scheduler,
-};
+use crate::cycle::{self, CycleError};
+use crate::readiness::Readiness;
+use crate::reload::{self, Origin};
+use crate::schedule::Scheduler;
 pub(crate) use build::remember_good_rules;
 use dead_mans_switch::DeadMansSwitch;
 pub use drive::Drive;
-use model::clock::Clock;
+use model::Clock;
 pub use run::asked_to_stop;
 pub(crate) use run::told_to_systemd;
 use self_alerts::SelfAlerts;

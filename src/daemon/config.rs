@@ -15,24 +15,18 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use figment::{
-    Figment,
-    providers::{Format, Serialized},
-};
+use figment::Figment;
+use figment::providers::{Format, Serialized};
 use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
 use check::ConfigCheck;
-use engine::{
-    digest_schedule::Schedule,
-    route::{ConfigProblem, RouteTree, Sections},
-};
+use engine::digest_schedule::Schedule;
+use engine::route::{ConfigProblem, RouteTree, Sections};
 use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals};
-use model::diagnostic::{Diagnostic, Severity, SourceText};
-use notify::{
-    KeyProblem,
-    format::{FormatKey, FormatSpec, format_keys},
-};
+use model::{Diagnostic, Severity, SourceText};
+use notify::KeyProblem;
+use notify::format::{FormatKey, FormatSpec, format_keys};
 pub use schema::config as schema;
 use tree::ConfigNode;
 

@@ -14,13 +14,10 @@ mod upcoming;
 
 use std::{net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
-use axum::{
-    Json, Router,
-    http::{HeaderValue, StatusCode, header},
-    middleware,
-    response::{IntoResponse, Response},
-    routing::{delete, get, post},
-};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use axum::{Json, Router, middleware};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::{
@@ -30,7 +27,7 @@ use tower_http::{
 use url::Url;
 
 use crate::{live::Live, metrics::Metrics, readiness::Readiness};
-use model::{clock::Clock, config::Secret};
+use model::{Clock, config::Secret};
 use store::{Store, StoreError};
 
 /// For one whole request.

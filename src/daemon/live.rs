@@ -9,20 +9,13 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::schedule::{self, Job};
-use engine::{
-    pipeline::{ActiveRules, DispatchPolicy},
-    route::{RouteTree, Sections},
-    slot::Slots,
-};
-use model::{
-    config::{Config, Secret, SecretError, SecretText},
-    supply::Endpoint,
-    watch::Watch,
-};
-use notify::{
-    Receivers,
-    unsubscribe::{Subscriber, subscribers},
-};
+use engine::pipeline::{ActiveRules, DispatchPolicy};
+use engine::route::{RouteTree, Sections};
+use engine::slot::Slots;
+use model::config::{Config, Secret, SecretError, SecretText};
+use model::{Endpoint, Watch};
+use notify::Receivers;
+use notify::unsubscribe::{Subscriber, subscribers};
 use rules::RuleSet;
 
 /// The value at work.

@@ -6,11 +6,10 @@
 use std::{fmt, io::IsTerminal};
 
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::{
-    EnvFilter,
-    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
-    registry::LookupSpan,
-};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 use model::config::{LogFormat, LogSettings};
 

@@ -3,11 +3,10 @@
 //! [`Metrics`] is shared by all rooms; each calls the method named for what happened. MetricLabels come from the config (receivers, rules) and
 //! from our own words (endpoints, outcomes, kinds), never from the source, so that their number is bounded.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError, atomic::AtomicU64},
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use prometheus_client::{
     encoding::text,
@@ -16,11 +15,8 @@ use prometheus_client::{
 };
 
 use model::{
-    alert::AlertState,
-    change::ChangeKind,
-    rows::{CreditState, NotificationOverview, PollEntryOutcome, SuppressedCount},
-    silence::SilenceState,
-    supply::{Endpoint, ReceiverName, RuleId, Timestamp},
+    AlertState, ChangeKind, CreditState, Endpoint, NotificationOverview, PollEntryOutcome, ReceiverName, RuleId, SilenceState,
+    SuppressedCount, Timestamp,
 };
 use notify::Outcome;
 
@@ -273,7 +269,7 @@ fn seconds(at: Timestamp) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::poll::FailureKind;
+    use model::FailureKind;
 
     fn at() -> Timestamp {
         chrono::DateTime::from_timestamp(1_790_000_000, 0).unwrap()

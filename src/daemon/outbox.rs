@@ -25,23 +25,16 @@ mod sender;
 mod shared;
 mod worker;
 
-use std::{
-    collections::HashSet,
-    fmt,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use tokio::{sync::Mutex, task::JoinSet};
 
 use crate::{dispatch::Dispatcher, metrics::Metrics, systemd::ProgressMarker};
 use dispatch_loop::dispatch_until_stopped;
-use model::{
-    clock::Clock,
-    config,
-    rows::{AttemptOutcome, DeliveryState},
-    supply::{DeliveryId, ReceiverName, Timestamp},
-};
+use model::{AttemptOutcome, Clock, DeliveryId, DeliveryState, ReceiverName, Timestamp, config};
 use orphans::dead_letter_orphans;
 pub use ports::{
     Announce, BoxFuture, DeliverySender, DeliveryStore, DeliveryStoreError, DownReceiver, ReceiverIncident, incident_subject,

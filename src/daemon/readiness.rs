@@ -3,13 +3,11 @@
 //! Here it is decided what makes the daemon not ready and what makes it ready again; the app, the schedule and the reload say what
 //! happened, and `/-/ready`, the status page and systemd show it.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ui::view::{DaemonView, RulesView};
-use model::supply::Timestamp;
+use model::Timestamp;
 
 /// Why the daemon is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,20 +10,15 @@ mod fingerprint;
 mod problem;
 mod swap;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{self as loading, Environment};
 pub use fingerprint::fingerprint;
-use model::{
-    config::{Config, SecretText},
-    diagnostic::{Diagnostic, SourceText},
-    supply::Timestamp,
-};
+use model::config::{Config, SecretText};
+use model::{Diagnostic, SourceText, Timestamp};
 pub use problem::ReloadProblem;
 use rules::{self, RuleSet};
 use tools::ruletest::{self, TestSetup};

@@ -4,24 +4,18 @@
 //! up to a second early. So each slot is computed afresh by [`Slots`], the job waits for the rest of the second, and the next slot is
 //! armed when the run is over; a run that outlasts its interval skips the slots that it covers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use tokio_cron_scheduler::{Job as Shot, JobScheduler, JobSchedulerError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use engine::slot::{SlotError, Slots};
-use model::{
-    clock::Clock,
-    config,
-    supply::{Endpoint, Timestamp},
-};
+use model::{Clock, Endpoint, Timestamp, config};
 
 /// What a schedule runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

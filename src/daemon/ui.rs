@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
-use model::{format, rows::OutboxRow};
+use model::{OutboxRow, format};
 use view::{AlertView, StatusView, UnlockView};
 
 const TEMPLATE: &str = include_str!("ui/status.html");

@@ -6,7 +6,7 @@
 
 use chrono::{Datelike, Months, NaiveTime, TimeDelta};
 
-use model::{config, rows::CreditState, supply::Timestamp, wire};
+use model::{CreditState, Timestamp, config, wire};
 
 /// Why something is asked; the earlier ones come first, and may spend more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,14 +3,9 @@
 use chrono::TimeDelta;
 use jiff::{ToSpan, civil::Weekday, tz::TimeZone};
 
-use crate::{
-    route::interval::{days_of_week, time_of_day},
-    slot,
-};
-use model::{
-    config,
-    supply::{ReceiverName, Timestamp},
-};
+use crate::route::interval::{days_of_week, time_of_day};
+use crate::slot;
+use model::{ReceiverName, Timestamp, config};
 
 /// How far a digest looks ahead unless its receiver says otherwise.
 pub const AHEAD: TimeDelta = TimeDelta::days(7);

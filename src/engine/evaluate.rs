@@ -49,11 +49,7 @@ pub use whole::{TokenTotals, portfolios, tokens};
 use crate::route::RouteTree;
 use body::iso;
 use lifecycle::AlertLifecycle;
-use model::{
-    alert::{Alert, Resolution},
-    change::Change,
-    supply::{Resource, RuleId, Timestamp, Token, Tracked},
-};
+use model::{Alert, Change, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
 use records::{DatedRecord, OpenAlert, open_alerts};
 use rules::{On, RuleSet};
 use subject::RecordSubject;

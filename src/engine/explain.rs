@@ -29,12 +29,7 @@ mod words;
 use serde::Serialize;
 
 use crate::{digest_schedule::DigestPlan, route::RouteTree};
-use model::{
-    pending::FiringAlert,
-    rows::NotificationStatus,
-    supply::{Resource, Timestamp},
-    watch::Watch,
-};
+use model::{FiringAlert, NotificationStatus, Resource, Timestamp, Watch};
 use rules::{Lead, On, Rule, Scope};
 
 pub use answer::{nothing, of_incident, unheard};

@@ -16,17 +16,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::TimeDelta;
 
-use crate::{
-    route::{GroupBy, Grouping, Inhibitor, RouteTree},
-    self_monitor::is_about_delivery,
-};
+use crate::route::{GroupBy, Grouping, Inhibitor, RouteTree};
+use crate::self_monitor::is_about_delivery;
 use model::{
-    alert::{Labels, NotificationKind},
-    format,
-    pending::{FiringAlert, HOUR, PendingNotification, ReceiverUsage, Suppression, Suppressor},
-    rows::{Batch, BatchKind},
-    silence::{Silence, SilenceState},
-    supply::{AlertId, NotificationId, ReceiverName, Timestamp},
+    AlertId, Batch, BatchKind, FiringAlert, HOUR, Labels, NotificationId, NotificationKind, PendingNotification, ReceiverName,
+    ReceiverUsage, Silence, SilenceState, Suppression, Suppressor, Timestamp, format,
 };
 
 /// Alerts that one message tells; the others are counted.

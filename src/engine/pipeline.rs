@@ -18,24 +18,16 @@ mod ingest;
 mod repeats;
 mod totals;
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap},
-};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::{
-    digest_schedule::{self, DigestPlan},
-    evaluate::{self, EvaluationContext, Limits, TokenFacts, TokenTotals, Transitions},
-    route::RouteTree,
-    self_monitor::{self, FeedNews, FeedResult},
-};
+use crate::digest_schedule::{self, DigestPlan};
+use crate::evaluate::{self, EvaluationContext, Limits, TokenFacts, TokenTotals, Transitions};
+use crate::route::RouteTree;
+use crate::self_monitor::{self, FeedNews, FeedResult};
 use model::{
-    alert::Alert,
-    change::Change,
-    config,
-    rows::Commit,
-    supply::{Endpoint, FeedId, FeedState, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
-    watch::Watch,
+    Alert, Change, Commit, Endpoint, FeedId, FeedState, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
+    Watch, config,
 };
 use rules::{RuleSet, aggregate::ComputedTotals};
 

@@ -11,13 +11,7 @@ use std::collections::HashSet;
 use chrono::{NaiveDate, TimeDelta};
 
 use crate::budget::{Allowance, PollReason};
-use model::{
-    config,
-    poll::PollRequest,
-    rows::PlanToken,
-    supply::{ContentHash, Endpoint, FeedState, Timestamp, TokenId},
-    watch::Watch,
-};
+use model::{ContentHash, Endpoint, FeedState, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
 
 /// One thing to ask.
 #[derive(Clone, Debug, PartialEq)]

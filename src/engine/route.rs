@@ -21,10 +21,7 @@ use chrono::TimeDelta;
 pub use build::{ConfigProblem, GROUP_INTERVAL, GROUP_WAIT, MAX_DEPTH, MAX_ROUTES, MAX_RULES, Sections};
 pub use inhibit::{InhibitRule, Inhibitor};
 pub use interval::NamedInterval;
-use model::{
-    alert::Labels,
-    supply::{ReceiverName, Timestamp},
-};
+use model::{Labels, ReceiverName, Timestamp};
 use node::RouteNode;
 pub use node::{GroupBy, Grouping, Leaf, RouteLine};
 

@@ -3,13 +3,11 @@
 //! Zone rules come with the program, since those of a system may be older; daylight saving is followed at each slot, so that
 //! "18:00 in Paris" stays 18:00 there all year.
 
-use croner::{
-    Cron,
-    parser::{CronParser, Seconds},
-};
+use croner::Cron;
+use croner::parser::{CronParser, Seconds};
 use jiff::{Zoned, tz::TimeZone};
 
-use model::supply::Timestamp;
+use model::Timestamp;
 
 /// A pattern in a zone.
 #[derive(Clone, Debug)]

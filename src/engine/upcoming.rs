@@ -5,11 +5,7 @@
 //! event until it is.
 
 use crate::diff;
-use model::{
-    rows::{Put, TokenSnapshot},
-    supply::{Endpoint, Record, Resource, Timestamp},
-    wire,
-};
+use model::{Endpoint, Put, Record, Resource, Timestamp, TokenSnapshot, wire};
 
 /// What follows from a row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -113,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use model::supply::{FeedState, Token, Tracked};
+    use model::{FeedState, Token, Tracked};
 
     fn snapshot(events: &[serde_json::Value], has_schedule: bool) -> TokenSnapshot {
         let feed = FeedState { baseline_at: has_schedule.then(Timestamp::default), ..Default::default() };

@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::fingerprint;
 use crate::{
-    change::Change,
-    supply::{AlertId, Interval, NotificationId, Precision, ReceiverName, RecordKey, Resource, RuleId, Timestamp, TokenId},
-    text::fingerprint,
+    AlertId, Change, Interval, NotificationId, Precision, ReceiverName, RecordKey, Resource, RuleId, Timestamp, TokenId,
 };
 
 /// Labels of an alert, by name.

@@ -3,14 +3,12 @@
 //! A tick reads the time once and passes it on, so that everything below can be tested at any instant. `--now` and tests stop the time
 //! with a [`Clock::manual`].
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Utc};
 
-use crate::supply::Timestamp;
+use crate::Timestamp;
 
 /// Where the time comes from. Cheap to clone; clones of a manual clock share its hands.
 #[derive(Clone, Debug, Default)]

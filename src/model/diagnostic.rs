@@ -3,12 +3,10 @@
 //! Whoever reads a file gathers [`Diagnostic`]s and keeps the text ([`SourceText`], secrets masked). [`render`] shows them to people,
 //! [`to_json`] to programs. Neither ever panics, whatever the span, and nothing from a file reaches a terminal as a control code.
 
-use std::{
-    collections::HashSet,
-    fmt::Write as _,
-    ops::Range,
-    path::{Path, PathBuf},
-};
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet, renderer::DecorStyle};
 use serde::Serialize;

@@ -10,11 +10,8 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    alert::{AlertBody, AlertStatus, Labels, Notification, NotificationKind, SourceBody, alert_id, notification_id},
-    format,
-    rows::{ChangeRow, NotificationState, NotificationStatus, UpcomingRow},
-    silence::{Silence, SilenceState},
-    supply::{ReceiverName, Record, RuleId, Timestamp},
+    AlertBody, AlertStatus, ChangeRow, Labels, Notification, NotificationKind, NotificationState, NotificationStatus,
+    ReceiverName, Record, RuleId, Silence, SilenceState, SourceBody, Timestamp, UpcomingRow, alert_id, format, notification_id,
 };
 
 /// A day, over which what was held back is counted for a look.

@@ -2,10 +2,7 @@
 
 use chrono::Datelike;
 
-use crate::{
-    supply::{Interval, Precision, Timestamp},
-    text::is_hostile,
-};
+use crate::{Interval, Precision, Timestamp, text::is_hostile};
 
 /// Characters of a name from the source that a sentence shows; the rest is cut.
 pub const MAX_NAME_CHARS: usize = 60;

@@ -1,6 +1,6 @@
 //! Dates as HTTP headers have them (RFC 9110): `Mon, 09 Mar 2026 00:01:30 GMT`, and the two older forms.
 
-use crate::supply::Timestamp;
+use crate::Timestamp;
 
 /// Reads the date of a header; none where it is none.
 #[must_use]

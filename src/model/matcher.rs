@@ -5,7 +5,7 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::alert::Labels;
+use crate::Labels;
 
 /// Bytes of one matcher.
 pub const MAX_MATCHER_BYTES: usize = 1_024;

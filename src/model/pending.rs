@@ -10,10 +10,8 @@ use std::borrow::Cow;
 use chrono::TimeDelta;
 
 use crate::{
-    alert::{Alert, Labels, Notification, NotificationKind},
-    rows::{Batch, NotificationRole, NotificationState},
-    silence::{Ack, Silence, SilenceFact},
-    supply::{AlertId, NotificationId, ReceiverName, Timestamp},
+    Ack, Alert, AlertId, Batch, Labels, Notification, NotificationId, NotificationKind, NotificationRole, NotificationState,
+    ReceiverName, Silence, SilenceFact, Timestamp,
 };
 
 /// The time over which messages are counted for the storm cap of a receiver.

@@ -6,10 +6,7 @@
 
 use std::time::Duration;
 
-use crate::{
-    supply::{ContentHash, Endpoint, FeedId, Timestamp, TokenId},
-    wire,
-};
+use crate::{ContentHash, Endpoint, FeedId, Timestamp, TokenId, wire};
 
 /// One thing to ask.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -9,12 +9,8 @@ use std::fmt;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    alert::{Alert, AlertBody, AlertState, Labels},
-    matcher::{Matcher, MatcherError, all_match},
-    supply::{AlertId, Timestamp},
-    text::{fingerprint, replaced},
-};
+use crate::text::{fingerprint, replaced};
+use crate::{Alert, AlertBody, AlertId, AlertState, Labels, Matcher, MatcherError, Timestamp, all_match};
 
 /// Matchers of one silence.
 pub const MAX_MATCHERS: usize = 32;

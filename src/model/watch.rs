@@ -4,10 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use crate::{
-    config,
-    supply::{Token, TokenId},
-};
+use crate::{Token, TokenId, config};
 
 /// `[watch]`, ready for matching.
 #[derive(Clone, Debug)]

@@ -18,12 +18,7 @@ use super::text;
 use changes::change_rows;
 use facts::{facts, shares};
 use headline::{headline, says_more, summary, title, token_symbol};
-use model::{
-    alert::{AlertBody, AlertStatus, Notification, NotificationKind},
-    format,
-    rows::DueDelivery,
-    supply::Timestamp,
-};
+use model::{AlertBody, AlertStatus, DueDelivery, Notification, NotificationKind, Timestamp, format};
 use origin::origin;
 use schedule::schedule;
 

@@ -55,12 +55,8 @@ pub use network::Network;
 pub use problem::{KeyProblem, ReceiverProblem};
 pub use retry::{NextStep, Outcome};
 
-use model::{
-    alert::NotificationKind,
-    config::{self, ReceiverKind},
-    rows::{Attempt, DueDelivery},
-    supply::{ReceiverName, Timestamp},
-};
+use model::config::{self, ReceiverKind};
+use model::{Attempt, DueDelivery, NotificationKind, ReceiverName, Timestamp};
 use unsubscribe::DigestConsent;
 
 /// Largest file with certificates that is read, bytes.

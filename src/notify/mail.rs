@@ -8,16 +8,10 @@ use std::sync::LazyLock;
 use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
-use super::{
-    card::{self, Brief, Card, MAX_TITLE_CHARS, ShareStyle, Tone},
-    picture::{self, Picture},
-    text,
-};
-use model::{
-    alert::{Notification, NotificationKind},
-    digest::Digest,
-    format,
-};
+use super::card::{self, Brief, Card, MAX_TITLE_CHARS, ShareStyle, Tone};
+use super::picture::{self, Picture};
+use super::text;
+use model::{Digest, Notification, NotificationKind, format};
 
 /// Alerts up to which all are shown in full. Of more, each is a line of a list, and the first are shown in full below it.
 const FEW: usize = 3;

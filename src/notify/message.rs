@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use model::{
-    alert::{AlertBody, AlertStatus, Labels, Notification, NotificationKind, SourceBody, alert_id, notification_id},
-    rows::{Batch, DueDelivery},
-    supply::{DeliveryId, ReceiverName, RuleId, Timestamp},
+    AlertBody, AlertStatus, Batch, DeliveryId, DueDelivery, Labels, Notification, NotificationKind, ReceiverName, RuleId,
+    SourceBody, Timestamp, alert_id, notification_id,
 };
 
 /// Most alerts in one message; the rest is counted in `truncatedAlerts`.

@@ -1,10 +1,8 @@
 //! Which addresses a webhook may reach: a private one only where the config lists its network, checked on the address that is
 //! connected to, after the name was resolved. So neither a name that points inwards nor one that changes its mind opens a way in.
 
-use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::Arc,
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};

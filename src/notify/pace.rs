@@ -1,10 +1,8 @@
 //! How fast a service is asked: so many requests at once, and one more after each pause. Above that it would answer 429, and may
 //! shut us out for longer.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 

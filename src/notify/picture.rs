@@ -8,11 +8,7 @@ use serde::Serialize;
 use tiny_skia::{Color, FillRule, Paint, PathBuilder, Pixmap, Rect, Transform};
 
 use super::card::{self, Tone};
-use model::{
-    alert::{AlertBody, SeriesPoint},
-    format,
-    supply::Timestamp,
-};
+use model::{AlertBody, SeriesPoint, Timestamp, format};
 
 /// Size in pixels: twice that in which it is shown, for sharp screens.
 const WIDTH: u32 = 1120;

@@ -4,12 +4,7 @@
 
 use chrono::TimeDelta;
 
-use model::{
-    config,
-    http_date::parse_http_date,
-    rows::{Attempt, AttemptOutcome, AttemptRecord, DeliveryState},
-    supply::{DeliveryId, Timestamp},
-};
+use model::{Attempt, AttemptOutcome, AttemptRecord, DeliveryId, DeliveryState, Timestamp, config, http_date::parse_http_date};
 
 /// What one attempt came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

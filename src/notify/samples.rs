@@ -5,15 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 
 use model::{
-    alert::{
-        AlertBody, AlertStatus, Labels, Notification, NotificationKind, SeriesPoint, SourceBody, TokenBody, alert_id,
-        notification_id,
-    },
-    change::{AllocationChange, Change, ChangeKind, Fact},
+    AlertBody, AlertStatus, AllocationChange, Change, ChangeKind, DeliveryId, DueDelivery, Fact, Labels, Notification,
+    NotificationKind, Precision, Resource, RuleId, SeriesPoint, SourceBody, Timestamp, TokenBody, TokenId, alert_id,
     config::{self, Percent, Span},
-    rows::DueDelivery,
-    supply::{DeliveryId, Precision, Resource, RuleId, Timestamp, TokenId},
-    wire,
+    notification_id, wire,
 };
 
 pub fn time(text: &str) -> Timestamp {

@@ -5,17 +5,12 @@
 //! by making the tags of all recipients that the config names.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use ring::{
-    hmac,
-    rand::{SecureRandom, SystemRandom},
-};
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
 use subtle::ConstantTimeEq;
 
-use model::{
-    config::{self, ReceiverKind},
-    rows::LinkKey,
-    supply::ReceiverName,
-};
+use model::config::{self, ReceiverKind};
+use model::{LinkKey, ReceiverName};
 
 /// Path of the links below `external_url`.
 pub const PATH: &str = "unsubscribe";

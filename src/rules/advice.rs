@@ -2,11 +2,7 @@
 //! records that are never asked for, a window longer than the history that is read.
 
 use crate::aggregate::Flow;
-use model::{
-    config::Span,
-    diagnostic::Diagnostic,
-    supply::{Resource, Token, days},
-};
+use model::{Diagnostic, Resource, Token, config::Span, days};
 
 use super::{on::On, rule::Rule, set::RuleSet, wording::days_in_words};
 

@@ -1,11 +1,7 @@
 //! The text that stands for an alert where a rule has no `summary`, or where its template fails.
 
 use crate::aggregate::{Flow, Totals, Window};
-use model::{
-    format,
-    supply::{Interval, Precision, Record, Resource, Timestamp},
-    text::is_hostile,
-};
+use model::{Interval, Precision, Record, Resource, Timestamp, format, text::is_hostile};
 
 use super::{scope::Scope, wording::days_in_words};
 

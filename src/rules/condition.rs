@@ -15,12 +15,10 @@ mod parse;
 
 use std::cell::RefCell;
 
-use super::{
-    env::Env,
-    finding::Finding,
-    on::On,
-    scope::{Scope, Truth},
-};
+use super::env::Env;
+use super::finding::Finding;
+use super::on::On;
+use super::scope::{Scope, Truth};
 
 pub use dependencies::{Dependencies, Edge};
 pub use logic::Logic;

@@ -9,10 +9,7 @@ mod reader;
 mod recipients;
 
 use crate::aggregate::Totals;
-use model::{
-    change::Change,
-    supply::{Record, Resource, Token},
-};
+use model::{Change, Record, Resource, Token};
 
 use super::scope::SourceFacts;
 

@@ -2,17 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use model::{
-    change::ChangeKind,
-    supply::{Resource, Token, TokenId},
-    wire::TokenItem,
-};
+use model::{ChangeKind, Resource, Token, TokenId, wire::TokenItem};
 
-use super::{
-    fields::{self, FieldDef},
-    on::On,
-    rule::Rule,
-};
+use super::fields::{self, FieldDef};
+use super::on::On;
+use super::rule::Rule;
 
 /// Where rules stand in their set, by what they listen to and by what they read.
 #[derive(Debug, Default)]

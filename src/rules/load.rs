@@ -12,18 +12,13 @@ mod templates;
 mod twins;
 mod values;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    ops::Range,
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
 
 use toml::de::DeTable;
 
-use model::{
-    diagnostic::{Diagnostic, LineIndex, Severity, SourceText, closest},
-    supply::{RuleId, Timestamp},
-};
+use model::{Diagnostic, LineIndex, RuleId, Severity, SourceText, Timestamp, closest};
 
 use super::{finding::Finding, rule::Rule, set::RuleSet, template::TemplateEngine};
 

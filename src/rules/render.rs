@@ -3,14 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use model::alert::Labels;
+use model::Labels;
 
-use super::{
-    builtin::{built_in_of_totals, built_in_summary},
-    rule::Rule,
-    scope::Scope,
-    template,
-};
+use super::builtin::{built_in_of_totals, built_in_summary};
+use super::rule::Rule;
+use super::scope::Scope;
+use super::template;
 
 /// Labels and annotations of one alert.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,15 +5,14 @@ use std::{ops::Range, path::Path, sync::Arc};
 use chrono::TimeDelta;
 
 use crate::aggregate::Window;
-use model::supply::{ReceiverName, RuleId, Timestamp, Token, TokenId};
+use model::{ReceiverName, RuleId, Timestamp, Token, TokenId};
 
-use super::{
-    condition::{Condition, Dependencies, clauses::Clause},
-    filters::Filters,
-    on::On,
-    scope::{Lead, Scope, Truth},
-    template::Template,
-};
+use super::condition::clauses::Clause;
+use super::condition::{Condition, Dependencies};
+use super::filters::Filters;
+use super::on::On;
+use super::scope::{Lead, Scope, Truth};
+use super::template::Template;
 
 /// A rule that has been checked. How its conditions and templates are held is this room's own.
 #[derive(Debug)]

@@ -3,10 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    load::{LEVEL_KEYS, RULE_KEYS},
-    on::On,
-};
+use super::load::{LEVEL_KEYS, RULE_KEYS};
+use super::on::On;
 
 /// The schema of rule files.
 #[must_use]

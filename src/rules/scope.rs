@@ -3,10 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::aggregate::Totals;
-use model::{
-    change::Change,
-    supply::{Record, Timestamp, Token, Tracked},
-};
+use model::{Change, Record, Timestamp, Token, Tracked};
 
 /// What a condition or a template looks at.
 #[derive(Clone, Copy, Debug)]

@@ -5,17 +5,12 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 use crate::aggregate::{Flow, Window};
-use model::{
-    change::ChangeKind,
-    supply::{Resource, span_of_days},
-};
+use model::{ChangeKind, Resource, span_of_days};
 
-use super::{
-    condition::{Dependencies, Edge},
-    index::Index,
-    on::On,
-    rule::Rule,
-};
+use super::condition::{Dependencies, Edge};
+use super::index::Index;
+use super::on::On;
+use super::rule::Rule;
 
 /// The rules at work.
 #[derive(Debug, Default)]

@@ -1,10 +1,8 @@
 //! A data folder on disk, as an import reads it and an export writes it.
 
-use std::{
-    borrow::Cow,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::ImportError;
 

@@ -14,14 +14,10 @@ use std::collections::BTreeSet;
 use chrono::TimeDelta;
 
 use carry::amounts;
-use model::{
-    supply::{Resource, Timestamp},
-    wire::{Burn, Buyback, Emission, TokenItem, UnlockEvent},
-};
-use store::{
-    catalog::{CatalogChange, CatalogError, CatalogRecord},
-    facts::{DateRange, FactsError, SupplyFacts as _},
-};
+use model::wire::{Burn, Buyback, Emission, TokenItem, UnlockEvent};
+use model::{Resource, Timestamp};
+use store::catalog::{CatalogChange, CatalogError, CatalogRecord};
+use store::facts::{DateRange, FactsError, SupplyFacts as _};
 
 /// A change that makes no sense for the data.
 #[derive(Debug, thiserror::Error)]

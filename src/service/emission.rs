@@ -7,10 +7,8 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime};
 
 use crate::answer::totals::add;
-use model::{
-    supply::Timestamp,
-    wire::{Emission, EmissionAllocation, Maybe, NamedOr, UnlockEvent},
-};
+use model::Timestamp;
+use model::wire::{Emission, EmissionAllocation, Maybe, NamedOr, UnlockEvent};
 
 /// Days that are made at most; longer schedules end there.
 const MAX_DAYS: usize = 36_525;

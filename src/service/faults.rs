@@ -6,19 +6,15 @@
 mod answer;
 mod body;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use axum::{
-    Router,
-    body::Body,
-    extract::Request,
-    http::header,
-    middleware::{self, Next},
-    response::IntoResponse as _,
-};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header;
+use axum::middleware::{self, Next};
+use axum::response::IntoResponse as _;
 use tokio_util::io::ReaderStream;
 
 use body::Spaces;

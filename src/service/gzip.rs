@@ -3,10 +3,8 @@
 
 use std::io::Write as _;
 
-use axum::{
-    body::Bytes,
-    http::{HeaderMap, header},
-};
+use axum::body::Bytes;
+use axum::http::{HeaderMap, header};
 use flate2::{Compression, Crc, write::DeflateEncoder};
 
 /// Bodies below this go out as they are, bytes: packing would save less than a packet.

@@ -18,21 +18,15 @@ use chrono::TimeDelta;
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::{
-    ServiceError,
-    data_folder::{GAPS, INVESTORS, PRICES, SourceFile, TOKENS},
-};
+use crate::ServiceError;
+use crate::data_folder::{GAPS, INVESTORS, PRICES, SourceFile, TOKENS};
 pub use daemon::import_daemon;
-use model::{
-    supply::Timestamp,
-    wire::{Maybe, TokenItem},
-};
+use model::Timestamp;
+use model::wire::{Maybe, TokenItem};
 pub use problem::ImportProblem;
 use problem::ProblemList;
-use store::{
-    catalog::{Catalog, CatalogChange, CatalogRecord},
-    facts::SupplyFacts as _,
-};
+use store::catalog::{Catalog, CatalogChange, CatalogRecord};
+use store::facts::SupplyFacts as _;
 pub use tokens::DataGap;
 
 /// Puts `files` in place of all data, in one transaction.

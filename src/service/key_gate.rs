@@ -3,16 +3,14 @@
 //! A key is looked up by its hash and remembered for a second, so that a busy key costs no read a request. What a request costs is
 //! counted in [`credit_counter`](crate::credit_counter).
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, RwLock},
-    time::Instant,
-};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
 use ring::digest;
 
 use crate::{AccessPolicy, Options, ServiceError, credit_counter::CreditCounter, refusal::Refusal, service::GENERATION_CHECK};
-use model::supply::Timestamp;
+use model::Timestamp;
 use store::catalog::{Catalog, CatalogError, KeyUsage};
 
 /// Longest key that is looked at, bytes.

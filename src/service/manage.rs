@@ -4,12 +4,10 @@ use std::{io, path::Path};
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::{
-    Edit, EditError, ExportSummary, ImportSummary, Service, ServiceError, SourceFile, export, import,
-    key_gate::hash_of,
-    refusal::redact,
-    service::{ServedData, whole_seconds},
-};
+use crate::key_gate::hash_of;
+use crate::refusal::redact;
+use crate::service::{ServedData, whole_seconds};
+use crate::{Edit, EditError, ExportSummary, ImportSummary, Service, ServiceError, SourceFile, export, import};
 use store::{catalog::KeyRow, facts::SupplyFacts as _, snapshot::Snapshot};
 
 impl Service {

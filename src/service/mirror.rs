@@ -3,10 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::refusal::{Refusal, redact};
-use model::{
-    supply::{Endpoint, TokenId},
-    watch::Watch,
-};
+use model::{Endpoint, TokenId, Watch};
 
 /// What the daemon behind a mirror asks the source for. Clones share it, so that a reload of the daemon is heard of.
 #[derive(Clone, Debug)]

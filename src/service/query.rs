@@ -8,11 +8,9 @@ mod value;
 use chrono::{Days, NaiveDate, NaiveTime};
 use url::form_urlencoded;
 
-use crate::{
-    refusal::{Refusal, redact},
-    route::{ApiRoute, DataSubject, QueryField},
-};
-use model::supply::Timestamp;
+use crate::refusal::{Refusal, redact};
+use crate::route::{ApiRoute, DataSubject, QueryField};
+use model::Timestamp;
 use store::facts::DateRange;
 use value::{date, decimal, slug, slugs, standards, truth, whole};
 

@@ -9,13 +9,11 @@ use chrono::NaiveDate;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter, sync};
 use tokio::sync::Semaphore;
 
-use crate::{
-    answer::{AnswerBody, AnswerContent, ListRows},
-    gzip::{MIN_PACKED, Packed},
-    http::blocking,
-    query::DataQuery,
-    refusal::Refusal,
-};
+use crate::answer::{AnswerBody, AnswerContent, ListRows};
+use crate::gzip::{MIN_PACKED, Packed};
+use crate::http::blocking;
+use crate::query::DataQuery;
+use crate::refusal::Refusal;
 
 /// Size of the cache, bytes. Beyond it goes what was not asked for again, or not lately.
 const MAX_CACHED_BYTES: u64 = 64 << 20;

@@ -1,24 +1,20 @@
 //! The service itself: the data that it answers from, the answers that it made before, and how it notices that the data changed.
 
-use std::{
-    path::Path,
-    sync::{Arc, PoisonError, RwLock},
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use chrono::DateTime;
 
-use crate::{
-    AccessPolicy, MirrorScope, Options, ServiceError,
-    answer::{self, AnswerContent, AnswerContext},
-    http::blocking,
-    key_gate::KeyGate,
-    metrics::ServiceMetrics,
-    query::DataQuery,
-    refusal::Refusal,
-    response_cache::ResponseCache,
-};
-use model::supply::Timestamp;
+use crate::answer::{self, AnswerContent, AnswerContext};
+use crate::http::blocking;
+use crate::key_gate::KeyGate;
+use crate::metrics::ServiceMetrics;
+use crate::query::DataQuery;
+use crate::refusal::Refusal;
+use crate::response_cache::ResponseCache;
+use crate::{AccessPolicy, MirrorScope, Options, ServiceError};
+use model::Timestamp;
 use store::{catalog::Catalog, snapshot::Snapshot};
 
 /// How long another process's change of data or keys may go unseen.

@@ -1,19 +1,15 @@
 //! A copy of a live database: of one moment, checked, on the disk for good before it gets its name.
 
-use std::{
-    fs::{self, File},
-    io,
-    path::{Path, PathBuf},
-    sync::PoisonError,
-};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use rusqlite::Connection;
 
-use super::{
-    Store,
-    connection::{beside, open_read_only},
-    error::{StoreError, StoreFault},
-};
+use super::Store;
+use super::connection::{beside, open_read_only};
+use super::error::{StoreError, StoreFault};
 
 impl Store {
     /// Copies the live database to `to`, of one moment, checked and synced before it gets its name. It replaces a file only where

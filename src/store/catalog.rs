@@ -12,24 +12,18 @@ mod error;
 mod keys;
 mod view;
 
-use std::{
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-pub use self::{
-    change::{CatalogChange, CatalogRecord},
-    error::CatalogError,
-    keys::{KeyRow, KeyUsage},
-    view::CatalogView,
-};
-use super::{
-    connection::{self, open_catalog_reader, open_writer},
-    readers::ReaderPool,
-    schema::{self, FileState, MigrationFailed},
-};
+pub use self::change::{CatalogChange, CatalogRecord};
+pub use self::error::CatalogError;
+pub use self::keys::{KeyRow, KeyUsage};
+pub use self::view::CatalogView;
+use super::connection::{self, open_catalog_reader, open_writer};
+use super::readers::ReaderPool;
+use super::schema::{self, FileState, MigrationFailed};
 use error::doing;
 
 /// Reading connections kept open; more are opened under load and closed again.

@@ -7,28 +7,19 @@ mod alerts;
 mod records;
 mod tokens;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::atomic::Ordering,
-    time::Instant,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use chrono::TimeDelta;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 pub(super) use self::alerts::{AlertColumns, webhook_id};
 use self::tokens::TokenRow;
-use super::{
-    Store, StoreError,
-    codec::{Millis, count, json},
-    error::StoreFault,
-    failpoint,
-};
-use model::{
-    rows::{Commit, CommitResult, PollEntry},
-    supply::{Endpoint, Resource, Timestamp, TokenId},
-    wire::InvestorItem,
-};
+use super::codec::{Millis, count, json};
+use super::error::StoreFault;
+use super::{Store, StoreError, failpoint};
+use model::{Commit, CommitResult, Endpoint, PollEntry, Resource, Timestamp, TokenId, wire::InvestorItem};
 
 impl Store {
     /// Writes one step of a cycle whole, or not at all.

@@ -1,9 +1,7 @@
 //! From a path to a connection: every setting that a promise rests on, and a way to read where nothing may be written.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 

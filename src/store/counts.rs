@@ -4,16 +4,12 @@ use std::{collections::HashMap, path::Path};
 
 use rusqlite::Transaction;
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, counted, one, time, word},
-    connection::beside,
-    error::StoreFault,
-};
+use super::codec::{Millis, all, counted, one, time, word};
+use super::connection::beside;
+use super::error::StoreFault;
+use super::{Store, StoreError};
 use model::{
-    alert::AlertState,
-    rows::{DeliveryState, EndpointStat, ReceiverCounts, StoreCounts, StoreGauges},
-    supply::{Endpoint, ReceiverName, Resource},
+    AlertState, DeliveryState, Endpoint, EndpointStat, ReceiverCounts, ReceiverName, Resource, StoreCounts, StoreGauges,
 };
 
 impl Store {

@@ -5,16 +5,12 @@ use std::cmp::Ordering;
 use chrono::TimeDelta;
 use rusqlite::{Row, Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, from_json, one, small, time, word},
-    error::StoreFault,
-    rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked},
-};
+use super::codec::{Millis, all, from_json, one, small, time, word};
+use super::error::StoreFault;
+use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked};
+use super::{Store, StoreError};
 use model::{
-    alert::Alert,
-    rows::{CreditState, PlanToken, TokenSnapshot},
-    supply::{Endpoint, FeedId, FeedState, Resource, RuleId, Timestamp, Token, TokenId},
+    Alert, CreditState, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot,
     wire::InvestorItem,
 };
 

@@ -3,10 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::{StoreError, catalog::CatalogError};
-use model::{
-    supply::{Endpoint, Resource, Timestamp},
-    wire,
-};
+use model::{Endpoint, Resource, Timestamp, wire};
 
 /// Why facts could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -65,10 +65,9 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{InterruptHandle, Transaction};
 
@@ -77,7 +76,7 @@ use error::StoreFault;
 use readers::Readers;
 use writer::Writer;
 
-use model::supply::Timestamp;
+use model::Timestamp;
 
 /// How the database is opened.
 #[derive(Clone, Debug)]

@@ -2,13 +2,11 @@
 
 use rusqlite::{Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, one, word},
-    error::StoreFault,
-};
-use model::rows::{LinkKey, OptOut, OptOutSource};
-use model::supply::ReceiverName;
+use super::codec::{Millis, all, one, word};
+use super::error::StoreFault;
+use super::{Store, StoreError};
+use model::ReceiverName;
+use model::{LinkKey, OptOut, OptOutSource};
 
 impl Store {
     /// Who wants no digests: of `receiver`, or of all.

@@ -4,17 +4,13 @@ mod list;
 
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, count, from_json, millis, one, small, word},
-    commit::{CommitWriter, NotificationTarget},
-    error::StoreFault,
-    failpoint,
-};
+use super::codec::{Millis, all, count, from_json, millis, one, small, word};
+use super::commit::{CommitWriter, NotificationTarget};
+use super::error::StoreFault;
+use super::{Store, StoreError, failpoint};
 use model::{
-    alert::{AlertBody, Notification, NotificationKind},
-    rows::{AttemptRecord, CommitResult, DeliveryState, DueDelivery},
-    supply::{AlertId, DeliveryId, NotificationId, ReceiverName, Timestamp},
+    AlertBody, AlertId, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId,
+    NotificationKind, ReceiverName, Timestamp,
 };
 
 impl Store {

@@ -5,24 +5,18 @@ use std::{borrow::Cow, cell::RefCell, sync::atomic::Ordering};
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, from_json, json, millis, one, small, time, word},
-    commit::{CommitWriter, NotificationTarget, webhook_id},
-    error::StoreFault,
-    outbox::notification,
-    rows::{self, ALERT_COLUMN_COUNT, ALERT_COLUMNS},
-    silence::{ack, silences},
-};
+use super::codec::{Millis, all, from_json, json, millis, one, small, time, word};
+use super::commit::{CommitWriter, NotificationTarget, webhook_id};
+use super::error::StoreFault;
+use super::outbox::notification;
+use super::rows::{self, ALERT_COLUMN_COUNT, ALERT_COLUMNS};
+use super::silence::{ack, silences};
+use super::{Store, StoreError};
 use model::{
-    alert::{AlertBody, AlertStatus, Labels, Notification, NotificationKind},
-    pending::{
-        BURST_WINDOW, Dispatch, FiringAlert, GroupUpdate, HOUR, NewDelivery, PendingLookup, PendingNotification, PendingState,
-        ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, Suppression, Suppressor,
-    },
-    rows::{Batch, BatchKind, CommitResult, DeliveryState, DispatchResult},
-    silence::{Ack, SilenceFact},
-    supply::{AlertId, NotificationId, ReceiverName, Timestamp},
+    Ack, AlertBody, AlertId, AlertStatus, BURST_WINDOW, Batch, BatchKind, CommitResult, DeliveryState, Dispatch, DispatchResult,
+    FiringAlert, GroupUpdate, HOUR, Labels, NewDelivery, Notification, NotificationId, NotificationKind, PendingLookup,
+    PendingNotification, PendingState, ReceiverName, ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, SilenceFact, Suppression,
+    Suppressor, Timestamp,
 };
 
 /// Notifications that one pass decides about, the longest waiting first; the others follow when these are gone.

@@ -6,12 +6,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use rusqlite::{Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, counted},
-    error::StoreFault,
-};
-use model::{rows::PruneResult, supply::Timestamp};
+use super::codec::{Millis, all, counted};
+use super::error::StoreFault;
+use super::{Store, StoreError};
+use model::{PruneResult, Timestamp};
 
 impl Store {
     /// Forgets what is older than `retention` (rows of the poll log: than `poll_log_retention`), in small transactions between which

@@ -3,18 +3,14 @@
 use chrono::TimeDelta;
 use rusqlite::{Row, Transaction, params, types::Value};
 
-use super::{
-    Store, StoreError,
-    codec::{Conditions, Millis, all, from_json, list, time, word},
-    cycle::LONGEST_INTERVAL,
-    error::StoreFault,
-    rows::{self, ALERT_COLUMNS, token, tracked},
-};
+use super::codec::{Conditions, Millis, all, from_json, list, time, word};
+use super::cycle::LONGEST_INTERVAL;
+use super::error::StoreFault;
+use super::rows::{self, ALERT_COLUMNS, token, tracked};
+use super::{Store, StoreError};
 use model::{
-    alert::Alert,
-    change::{Change, ChangeKind},
-    rows::{AlertFilter, ChangeFilter, ChangeRow, UpcomingFilter, UpcomingRow, VersionRow},
-    supply::{Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId},
+    Alert, AlertFilter, Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token,
+    TokenId, UpcomingFilter, UpcomingRow, VersionRow,
 };
 
 impl Store {

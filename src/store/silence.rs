@@ -3,18 +3,11 @@
 use chrono::TimeDelta;
 use rusqlite::{Row, Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, from_json, json, millis},
-    error::StoreFault,
-    rows::{self, ALERT_COLUMNS},
-};
-use model::{
-    alert::{Alert, AlertState, Labels},
-    rows::AckResult,
-    silence::{Ack, Silence, SilenceFact},
-    supply::{AlertId, Timestamp},
-};
+use super::codec::{Millis, all, from_json, json, millis};
+use super::error::StoreFault;
+use super::rows::{self, ALERT_COLUMNS};
+use super::{Store, StoreError};
+use model::{Ack, AckResult, Alert, AlertId, AlertState, Labels, Silence, SilenceFact, Timestamp};
 
 /// Messages of the last week that the preview of a silence looks at.
 const MAX_PREVIEWED: u32 = 20_000;

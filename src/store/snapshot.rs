@@ -8,21 +8,16 @@ use std::path::Path;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde::de::DeserializeOwned;
 
-use super::{
-    StoreError,
-    codec::{Millis, all, from_json, millis, one},
-    connection::open_daemon_reader,
-    cycle::investors,
-    error::StoreFault,
-    facts::{Coverage, DateRange, FactsError, SupplyFacts},
-    open::refuse_unless_current,
-    readers::ReaderPool,
-    rows::token,
-};
-use model::{
-    supply::{Endpoint, Resource, Timestamp},
-    wire,
-};
+use super::StoreError;
+use super::codec::{Millis, all, from_json, millis, one};
+use super::connection::open_daemon_reader;
+use super::cycle::investors;
+use super::error::StoreFault;
+use super::facts::{Coverage, DateRange, FactsError, SupplyFacts};
+use super::open::refuse_unless_current;
+use super::readers::ReaderPool;
+use super::rows::token;
+use model::{Endpoint, Resource, Timestamp, wire};
 
 /// Reading connections kept open; more are opened under load and closed again.
 const MAX_IDLE_READERS: usize = 2;

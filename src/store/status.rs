@@ -4,21 +4,13 @@ use std::collections::HashMap;
 
 use rusqlite::{Transaction, types::Value};
 
-use super::{
-    Store, StoreError,
-    codec::{Conditions, Millis, all, counted, list, word},
-    cycle,
-    error::StoreFault,
-    opt_out,
-    silence::{acks, silences},
-};
+use super::codec::{Conditions, Millis, all, counted, list, word};
+use super::error::StoreFault;
+use super::silence::{acks, silences};
+use super::{Store, StoreError, cycle, opt_out};
 use model::{
-    alert::NotificationKind,
-    rows::{
-        NotificationFilter, NotificationOverview, NotificationRole, NotificationState, NotificationStatus, ReceiverStatus,
-        SuppressedCount, cut_summary,
-    },
-    supply::{AlertId, DeliveryId, NotificationId, ReceiverName, Timestamp},
+    AlertId, DeliveryId, NotificationFilter, NotificationId, NotificationKind, NotificationOverview, NotificationRole,
+    NotificationState, NotificationStatus, ReceiverName, ReceiverStatus, SuppressedCount, Timestamp, cut_summary,
 };
 
 impl Store {

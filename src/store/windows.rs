@@ -2,14 +2,12 @@
 
 use rusqlite::{Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, one, word},
-    error::StoreFault,
-    rows::{FEED_COLUMNS, feed_state, tracked},
-};
-use model::rows::{RecordRange, WindowRecords};
-use model::supply::{Endpoint, Resource, TokenId};
+use super::codec::{Millis, all, one, word};
+use super::error::StoreFault;
+use super::rows::{FEED_COLUMNS, feed_state, tracked};
+use super::{Store, StoreError};
+use model::{Endpoint, Resource, TokenId};
+use model::{RecordRange, WindowRecords};
 
 impl Store {
     /// What the windows of tokens are summed over, in the order of `ids`: of each resource no more records than `ranges` wants.

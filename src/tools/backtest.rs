@@ -10,24 +10,15 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 use serde::{Serialize, Serializer};
 
 use crate::simulate::{DeliverySetup, Pace, Sent, Simulation};
 use engine::route::RouteTree;
-use model::{
-    alert::{Labels, Notification},
-    format,
-    pending::Suppressor,
-    rows::BatchKind,
-    supply::{NotificationId, Resource, Timestamp},
-    watch::Watch,
-};
+use model::{BatchKind, Labels, Notification, NotificationId, Resource, Suppressor, Timestamp, Watch, format};
 use rules::RuleSet;
 
 pub use history::{History, HistoryError};

@@ -15,29 +15,20 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::BTreeMap,
-    io::Read as _,
-    ops::Range,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 
 use crate::simulate::{DeliverySetup, Pace, Sent, Simulation};
-use engine::{
-    pipeline::DispatchPolicy,
-    route::{RouteTree, Sections},
-};
-use model::{
-    alert::Notification,
-    config::{self, Config},
-    diagnostic::{self, Diagnostic, SourceText},
-    supply::{Resource, Timestamp, TokenId},
-    watch::Watch,
-};
+use engine::pipeline::DispatchPolicy;
+use engine::route::{RouteTree, Sections};
+use model::config::{self, Config};
+use model::{Diagnostic, Notification, Resource, SourceText, Timestamp, TokenId, Watch, diagnostic};
 use rules::{self, RuleSet};
 
 use file::{Expectation, ExpectedAlert, TestCase, TestFile, TestInput, folder_of, instant, line_of};

@@ -19,40 +19,29 @@ mod passing;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 
 use clock::Turns;
 use cycle::Owned;
 pub use delivery::{DeliverySetup, Sent, Untold};
-use engine::{
-    budget::PollReason,
-    diff,
-    evaluate::Limits,
-    group::MuteTimes,
-    pipeline::{self, DispatchPolicy, RoundsPage, Work},
-    plan::PlannedPoll,
-    route::RouteTree,
-    self_monitor::FeedNews,
-};
+use engine::budget::PollReason;
+use engine::diff;
+use engine::evaluate::Limits;
+use engine::group::MuteTimes;
+use engine::pipeline::{self, DispatchPolicy, RoundsPage, Work};
+use engine::plan::PlannedPoll;
+use engine::route::RouteTree;
+use engine::self_monitor::FeedNews;
 use memory::MemoryStore;
 use model::{
-    alert::Notification,
-    change::Change,
-    poll::{FetchedAnswer, Payload, PollAnswer, PollOutcome, PollRequest},
-    silence::{Ack, Silence},
-    supply::{ContentHash, Endpoint, FeedId, RuleId, Timestamp, TokenId},
-    watch::Watch,
-    wire,
+    Ack, Change, ContentHash, Endpoint, FeedId, FetchedAnswer, Notification, Payload, PollAnswer, PollOutcome, PollRequest,
+    RuleId, Silence, Timestamp, TokenId, Watch, wire,
 };
-use rules::{
-    RuleSet,
-    aggregate::{AggregateCache, FlowEntries},
-};
+use rules::RuleSet;
+use rules::aggregate::{AggregateCache, FlowEntries};
 
 /// How often the daemon evaluates: everything that time brings is told at a full minute.
 const MINUTE: TimeDelta = TimeDelta::minutes(1);

@@ -1,10 +1,8 @@
 //! A backtest for people: tables, and the last messages.
 
-use crate::{
-    print::{self, Cell, Column},
-    terminal::width,
-};
-use model::{format, rows::BatchKind, supply::Timestamp, text::harmless};
+use crate::print::{self, Cell, Column};
+use crate::terminal::width;
+use model::{BatchKind, Timestamp, format, text::harmless};
 use tools::backtest::{
     BacktestComparison, BacktestMessage, BacktestNotification, BacktestRun, BacktestSummary, TallyRow, difference, joint_messages,
 };

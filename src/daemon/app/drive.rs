@@ -1,13 +1,11 @@
 //! What moves the app: its schedule, or a hand that turns it; and what is said of each run.
 
 use super::App;
-use crate::{
-    cycle::{CycleError, CycleReport, run_cycle},
-    outbox::DeliveryReport,
-    schedule::Job,
-    systemd,
-};
-use model::supply::Timestamp;
+use crate::cycle::{CycleError, CycleReport, run_cycle};
+use crate::outbox::DeliveryReport;
+use crate::schedule::Job;
+use crate::systemd;
+use model::Timestamp;
 
 /// Failures of a cycle that the log names each; the others are in the database.
 const LOGGED_FAILURES: usize = 3;

@@ -6,14 +6,11 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{App, AppError};
-use crate::{
-    http::{self, HttpDeps},
-    live,
-    readiness::NotReady,
-    reload::ReloadProblem,
-    schedule::{RunJob, Scheduler},
-    systemd,
-};
+use crate::http::{self, HttpDeps};
+use crate::readiness::NotReady;
+use crate::reload::ReloadProblem;
+use crate::schedule::{RunJob, Scheduler};
+use crate::{live, systemd};
 
 /// How long runs in hand may take once we are to stop.
 const STOP_RUNS: Duration = Duration::from_secs(60);

@@ -9,23 +9,13 @@ use super::*;
 use crate::config::{Environment, load_text};
 use crate::live::LiveConfig;
 use crate::outbox::{Announce, BoxFuture, DeliverySender, DownReceiver, Outbox, OutboxDeps};
-use engine::{
-    pipeline::{ActiveRules, DispatchPolicy},
-    route::{RouteTree, Sections},
-    self_monitor,
-};
+use engine::pipeline::{ActiveRules, DispatchPolicy};
+use engine::route::{RouteTree, Sections};
+use engine::self_monitor;
 use model::{
-    alert::{
-        Alert, AlertState, AlertStatus, Labels, Notification, NotificationKind, Resolution, SOURCE_TROUBLE, alert_id,
-        notification_id,
-    },
-    clock::Clock,
-    config,
-    rows::{AckResult, Attempt, BatchKind, DueDelivery, NotificationStatus},
-    rows::{NotificationRole, NotificationState},
-    silence::{Silence, SilenceRequest, read_matchers},
-    supply::{AlertId, NotificationId, RuleId},
-    watch::Watch,
+    AckResult, Alert, AlertId, AlertState, AlertStatus, Attempt, BatchKind, Clock, DueDelivery, Labels, Notification,
+    NotificationId, NotificationKind, NotificationRole, NotificationState, NotificationStatus, Resolution, RuleId,
+    SOURCE_TROUBLE, Silence, SilenceRequest, Watch, alert_id, config, notification_id, read_matchers,
 };
 use notify::{Outcome, samples};
 use rules::RuleSet;

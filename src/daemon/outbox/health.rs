@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use chrono::TimeDelta;
 
-use model::supply::Timestamp;
+use model::Timestamp;
 use notify::Outcome;
 
 /// Attempts in a row without an answer after which a receiver counts as down.

@@ -3,11 +3,7 @@
 
 use std::pin::Pin;
 
-use model::{
-    alert::{Alert, AlertState, Notification},
-    rows::{Attempt, AttemptRecord, Commit, DueDelivery},
-    supply::{ReceiverName, RuleId, Timestamp},
-};
+use model::{Alert, AlertState, Attempt, AttemptRecord, Commit, DueDelivery, Notification, ReceiverName, RuleId, Timestamp};
 use notify::Outcome;
 use store::Store;
 

@@ -4,14 +4,9 @@
 use std::sync::Arc;
 
 use super::{BoxFuture, DeliverySender, DeliveryStoreError};
-use model::{
-    rows::{Attempt, DueDelivery},
-    supply::{ReceiverName, Timestamp},
-};
-use notify::{
-    Outcome, Receivers,
-    unsubscribe::{self, DigestConsent},
-};
+use model::{Attempt, DueDelivery, ReceiverName, Timestamp};
+use notify::unsubscribe::{self, DigestConsent};
+use notify::{Outcome, Receivers};
 use store::Store;
 
 /// The receivers, and the database that knows who wants digests.

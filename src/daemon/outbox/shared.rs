@@ -1,20 +1,15 @@
 //! What the workers of the outbox share: the receivers as a reload last left them, and how each worker is woken.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    sync::{Arc, Mutex, PoisonError, RwLock},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{OutboxDeps, ports::DeliverySender};
 use crate::systemd::ProgressMarker;
-use model::{
-    config,
-    supply::{ReceiverName, Timestamp},
-};
+use model::{ReceiverName, Timestamp, config};
 
 /// What all workers share.
 #[derive(Debug)]

@@ -3,29 +3,19 @@
 mod record;
 mod silence;
 
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::{
-    task::{Id, JoinError, JoinSet},
-    time::Instant,
-};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
 
-use super::{
-    BATCH, DeliveryReport, MAX_SLEEP, MIN_SLEEP, STORE_PAUSE,
-    health::ReceiverHealth,
-    orphans::dead_letter_orphans,
-    ports::{DeliveryStoreError, ReceiverIncident, incident_subject},
-    shared::Shared,
-};
-use model::{
-    clock::Clock,
-    rows::{Attempt, AttemptRecord, DueDelivery},
-    supply::{DeliveryId, ReceiverName, Timestamp},
-};
+use super::health::ReceiverHealth;
+use super::orphans::dead_letter_orphans;
+use super::ports::{DeliveryStoreError, ReceiverIncident, incident_subject};
+use super::shared::Shared;
+use super::{BATCH, DeliveryReport, MAX_SLEEP, MIN_SLEEP, STORE_PAUSE};
+use model::{Attempt, AttemptRecord, Clock, DeliveryId, DueDelivery, ReceiverName, Timestamp};
 use notify::Outcome;
 use record::{Recording, recorded};
 

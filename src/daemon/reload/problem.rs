@@ -2,10 +2,7 @@
 
 use std::{collections::HashSet, fmt::Write as _, path::Path};
 
-use model::{
-    diagnostic::{self, Diagnostic, Severity, SourceText, position},
-    text::harmless,
-};
+use model::{Diagnostic, Severity, SourceText, diagnostic, position, text::harmless};
 use rules::RuleSet;
 use tools::ruletest::{TestOutcome, report};
 

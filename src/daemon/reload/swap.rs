@@ -7,11 +7,9 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use super::{ReadFiles, ReloadProblem, WATCH, fingerprint, read};
-use crate::{
-    app::{App, remember_good_rules, told_to_systemd},
-    live::LiveConfig,
-    outbox::ReceiverSender,
-};
+use crate::app::{App, remember_good_rules, told_to_systemd};
+use crate::live::LiveConfig;
+use crate::outbox::ReceiverSender;
 use model::text::error_chain;
 
 impl App {

@@ -8,10 +8,7 @@ use chrono::NaiveDate;
 use icalendar::{Calendar, Component, Event, EventLike, EventStatus, Property};
 
 use super::view::UnlockView;
-use model::{
-    format,
-    supply::{Interval, Precision, Timestamp},
-};
+use model::{Interval, Precision, Timestamp, format};
 
 /// How often subscribers should ask again; the source changes a few times a day.
 const REFRESH: &str = "PT1H";

@@ -1,12 +1,8 @@
 use super::*;
 use model::{
-    alert::{Alert, AlertState},
-    matcher::Matcher,
-    rows::NotificationState,
-    rows::{CreditState, EndpointStat, NotificationOverview, ReceiverStatus, StoreCounts, SuppressedCount, UpcomingRow},
-    silence::SilenceRequest,
-    supply::{AlertId, Endpoint, Record, Resource, Timestamp, Token, TokenId, Tracked},
-    wire,
+    Alert, AlertId, AlertState, CreditState, Endpoint, EndpointStat, Matcher, NotificationOverview, NotificationState,
+    ReceiverStatus, Record, Resource, SilenceRequest, StoreCounts, SuppressedCount, Timestamp, Token, TokenId, Tracked,
+    UpcomingRow, wire,
 };
 use view::{RulesView, StatusParts};
 

@@ -13,12 +13,7 @@ use serde::Serialize;
 
 pub use alert::AlertView;
 use engine::{digest_schedule::DigestPlan, self_monitor};
-use model::{
-    alert::{Alert, AlertState},
-    rows::{CreditState, EndpointStat, NotificationOverview, StoreCounts},
-    silence::SilenceView,
-    supply::{Endpoint, Timestamp},
-};
+use model::{Alert, AlertState, CreditState, Endpoint, EndpointStat, NotificationOverview, SilenceView, StoreCounts, Timestamp};
 use notify::unsubscribe::Subscriber;
 pub use receiver::{DigestView, OutboxView, StoppedView};
 pub use unlock::UnlockView;

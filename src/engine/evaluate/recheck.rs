@@ -3,10 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{RuleEval, RuleTerms, records::is_told};
-use model::{
-    alert::{Alert, AlertState},
-    supply::{Interval, Resource, Timestamp, span_of_days},
-};
+use model::{Alert, AlertState, Interval, Resource, Timestamp, span_of_days};
 use rules::{On, RuleSet};
 
 /// The longest interval that a date may stand for (a month): an unlock that began so long ago may not have passed yet.

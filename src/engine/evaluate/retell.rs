@@ -1,7 +1,7 @@
 //! What is told again of an alert that still fires.
 
 use super::{EvaluationContext, TokenFacts, lifecycle::AlertSubject as _, subject::RecordSubject};
-use model::alert::{Alert, AlertBody, AlertStatus};
+use model::{Alert, AlertBody, AlertStatus};
 
 /// What is told again of an alert that still fires, with its text as it reads now; none where its rule or its record is gone, or it
 /// is about no record.

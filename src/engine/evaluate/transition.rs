@@ -5,8 +5,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use chrono::TimeDelta;
 
 use model::{
-    alert::{Alert, AlertBody, Notification, NotificationKind, alert_id, notification_id},
-    supply::{ReceiverName, Record, RuleId, Timestamp},
+    Alert, AlertBody, Notification, NotificationKind, ReceiverName, Record, RuleId, Timestamp, alert_id, notification_id,
 };
 
 /// What an evaluation comes to, before episodes are assigned.

@@ -3,12 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ExplainCase, ExplainQuery, ExplainStep, Explainer, Explanation, Mark, status::told, words::one_line};
-use model::{
-    alert::Alert,
-    change::ChangeKind,
-    format,
-    supply::{ReceiverName, Resource, Token},
-};
+use model::{Alert, ChangeKind, ReceiverName, Resource, Token, format};
 use rules::{Rule, aggregate::Totals};
 
 /// What an explanation is about: `BigCliffAhead for ARB, unlock on 16 Mar 2026`.

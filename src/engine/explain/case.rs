@@ -5,15 +5,11 @@ use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 use super::{Explanation, answer::nothing};
 use crate::evaluate::record_of;
 use model::{
-    alert::{Alert, AlertState},
-    change::Change,
-    rows::{ChangeRow, TokenSnapshot},
-    supply::{Endpoint, FeedState, Record, Resource, Timestamp, Token, TokenId, Tracked},
+    Alert, AlertState, Change, ChangeRow, Endpoint, FeedState, Record, Resource, Timestamp, Token, TokenId, TokenSnapshot,
+    Tracked,
 };
-use rules::{
-    On, Pool, Rule, SourceFacts,
-    aggregate::{AggregateCache, Totals},
-};
+use rules::aggregate::{AggregateCache, Totals};
+use rules::{On, Pool, Rule, SourceFacts};
 
 /// Cases of one rule and token that are explained at once.
 pub const MAX_CASES: usize = 20;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{ExplainCase, Explanation};
-use model::{format, supply::Timestamp};
+use model::{Timestamp, format};
 use rules::{On, Rule};
 
 /// An explanation in one line.

@@ -3,12 +3,8 @@
 
 use crate::group::{Prospect, Wait};
 use model::{
-    alert::Alert,
-    format,
-    rows::{DeliveryState, NotificationStatus, OutboxRow},
-    rows::{NotificationRole, NotificationState},
-    silence::{Ack, Silence, SilenceState},
-    supply::{ReceiverName, Timestamp},
+    Ack, Alert, DeliveryState, NotificationRole, NotificationState, NotificationStatus, OutboxRow, ReceiverName, Silence,
+    SilenceState, Timestamp, format,
 };
 
 use super::{Mark, one_line};

@@ -2,12 +2,8 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use super::*;
 use model::{
-    alert::{Alert, AlertState, Labels, NotificationKind, Resolution},
-    config,
-    diagnostic::SourceText,
-    rows::{DeliveryState, NotificationRole, NotificationState, OutboxRow},
-    supply::{AlertId, DeliveryId, Endpoint, FeedState, NotificationId, Record, Token, TokenId, Tracked},
-    wire,
+    Alert, AlertId, AlertState, DeliveryId, DeliveryState, Endpoint, FeedState, Labels, NotificationId, NotificationKind,
+    NotificationRole, NotificationState, OutboxRow, Record, Resolution, SourceText, Token, TokenId, Tracked, config, wire,
 };
 use rules::{self, RuleSet, Surroundings, aggregate::Totals};
 

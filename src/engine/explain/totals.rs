@@ -1,11 +1,9 @@
 //! What the windows hold that a rule asks for.
 
-use super::{
-    ExplainQuery, ExplainStep, Explainer, Mark,
-    answer::pool_name,
-    words::{ago, span},
-};
-use model::{format, supply::Resource};
+use super::answer::pool_name;
+use super::words::{ago, span};
+use super::{ExplainQuery, ExplainStep, Explainer, Mark};
+use model::{Resource, format};
 use rules::{Rule, aggregate::Sum};
 
 impl Explainer<'_> {

@@ -2,10 +2,7 @@
 
 use chrono::TimeDelta;
 
-use model::{
-    config::Span,
-    supply::{Interval, Timestamp, days},
-};
+use model::{Interval, Timestamp, config::Span, days};
 
 /// A length of time as rules and configs write it.
 pub(super) fn span(span: TimeDelta) -> Span {

@@ -2,11 +2,8 @@
 
 use crate::digest_schedule::{DigestPlan, Schedule};
 use model::{
-    alert::Alert,
-    digest::{Digest, DigestMaterial},
-    rows::{ChangeFilter, ChangeRow, NotificationFilter, NotificationStatus, UpcomingFilter, UpcomingRow},
-    silence::Silence,
-    supply::{ReceiverName, Timestamp},
+    Alert, ChangeFilter, ChangeRow, Digest, DigestMaterial, NotificationFilter, NotificationStatus, ReceiverName, Silence,
+    Timestamp, UpcomingFilter, UpcomingRow,
 };
 
 /// Rows of each kind that a digest is made of; more than it lists, so that it can count.

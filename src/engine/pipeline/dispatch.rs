@@ -8,13 +8,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::TimeDelta;
 
-use crate::{
-    group::{self, Decision, Group, Message, MuteTimes, Prospect, Situation, Sorted, Usage, sooner},
-    route::RouteTree,
-};
+use crate::group::{self, Decision, Group, Message, MuteTimes, Prospect, Situation, Sorted, Usage, sooner};
+use crate::route::RouteTree;
 use model::{
-    pending::{Dispatch, GroupUpdate, NewDelivery, PendingNotification, PendingState, Suppressor},
-    supply::{AlertId, ReceiverName, Timestamp},
+    AlertId, Dispatch, GroupUpdate, NewDelivery, PendingNotification, PendingState, ReceiverName, Suppressor, Timestamp,
 };
 
 /// A receiver that is gone from the config gets nothing, but what is addressed to it becomes visible dead letters.

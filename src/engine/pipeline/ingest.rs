@@ -2,19 +2,13 @@
 
 use std::borrow::Cow;
 
-use crate::{
-    diff, ingest,
-    plan::PlannedPoll,
-    self_monitor::{FeedNews, FeedResult},
-    upcoming::{self, Reconciled},
-};
+use crate::plan::PlannedPoll;
+use crate::self_monitor::{FeedNews, FeedResult};
+use crate::upcoming::{self, Reconciled};
+use crate::{diff, ingest};
 use model::{
-    alert::Alert,
-    poll::{FailureKind, FetchedAnswer, PollFailure, PollOutcome},
-    rows::{Commit, FeedUpdate, TokenSnapshot},
-    supply::{Endpoint, FeedId, FeedState, Record, Resource, Timestamp, Token, Tracked},
-    watch::Watch,
-    wire,
+    Alert, Commit, Endpoint, FailureKind, FeedId, FeedState, FeedUpdate, FetchedAnswer, PollFailure, PollOutcome, Record,
+    Resource, Timestamp, Token, TokenSnapshot, Tracked, Watch, wire,
 };
 
 use super::{TIMED, TokenNews, polled_at};

@@ -2,11 +2,8 @@
 
 use crate::evaluate::{self, EvaluationContext, TokenFacts};
 use model::{
-    alert::{Alert, AlertBody, Notification, NotificationKind, notification_id},
-    pending::{RepeatAlert, RepeatGroup, Repeats},
-    rows::TokenSnapshot,
-    silence::Silence,
-    supply::{ReceiverName, Resource, Timestamp, TokenId},
+    Alert, AlertBody, Notification, NotificationKind, ReceiverName, RepeatAlert, RepeatGroup, Repeats, Resource, Silence,
+    Timestamp, TokenId, TokenSnapshot, notification_id,
 };
 
 use super::polled_at;

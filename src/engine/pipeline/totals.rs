@@ -3,15 +3,9 @@
 use chrono::TimeDelta;
 
 use crate::evaluate::{self, EvaluationContext, Limits, Transitions};
-use model::{
-    alert::Alert,
-    rows::{FeedUpdate, RecordRange},
-    supply::{Endpoint, FeedState, Resource, Timestamp, Token, TokenId, Tracked},
-};
-use rules::{
-    On, Pool, Rule, RuleSet,
-    aggregate::{self, AggregateCache, ComputedTotals, Flow, FlowEntries, LONGEST_REST, Recheck},
-};
+use model::{Alert, Endpoint, FeedState, FeedUpdate, RecordRange, Resource, Timestamp, Token, TokenId, Tracked};
+use rules::aggregate::{self, AggregateCache, ComputedTotals, Flow, FlowEntries, LONGEST_REST, Recheck};
+use rules::{On, Pool, Rule, RuleSet};
 
 use super::TokenNews;
 

@@ -8,15 +8,9 @@ use chrono::TimeDelta;
 use serde::Serialize;
 
 use super::PollPlan;
-use crate::{
-    budget::{Allowance, PollReason},
-    slot::Slots,
-};
-use model::{
-    config,
-    rows::CreditState,
-    supply::{Endpoint, Timestamp},
-};
+use crate::budget::{Allowance, PollReason};
+use crate::slot::Slots;
+use model::{CreditState, Endpoint, Timestamp, config};
 
 /// How far the plan looks ahead, days.
 pub const DAYS: u32 = 30;

@@ -5,12 +5,7 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use super::{GroupBy, Grouping, InhibitRule, NamedInterval, RouteTree, node::RouteNode};
-use model::{
-    config,
-    diagnostic::closest,
-    matcher::{self, Matcher, MatcherError},
-    supply::ReceiverName,
-};
+use model::{Matcher, MatcherError, ReceiverName, closest, config, matcher};
 
 /// How deep routes may be nested.
 pub const MAX_DEPTH: usize = 16;

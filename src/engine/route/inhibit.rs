@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use model::matcher::{Matcher, all_match};
-use model::{alert::Labels, pending::FiringAlert, supply::AlertId};
+use model::{AlertId, FiringAlert, Labels};
+use model::{Matcher, all_match};
 
 /// One of `[[inhibit_rules]]`, checked.
 #[derive(Clone, Debug)]

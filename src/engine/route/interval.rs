@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use jiff::{civil::Weekday, tz::TimeZone};
 
 use crate::slot;
-use model::{config, diagnostic::closest, supply::Timestamp};
+use model::{Timestamp, closest, config};
 
 /// Ranges in one key.
 const MAX_RANGES: usize = 100;

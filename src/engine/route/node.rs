@@ -3,11 +3,7 @@
 use chrono::TimeDelta;
 
 use super::NamedInterval;
-use model::{
-    alert::Labels,
-    matcher::{Matcher, all_match},
-    supply::ReceiverName,
-};
+use model::{Labels, Matcher, ReceiverName, all_match};
 
 /// One route. Its receivers and grouping are its own, else those of the nearest route above that has any.
 #[derive(Clone, Debug, Default)]

@@ -1,16 +1,11 @@
 //! Incidents that are no feed's: a receiver, a dead letter, a reload, the database, a template. Each function makes one alert.
 
-use super::{
-    texts::{clip, instant, sentence, span_in_words},
-    writer::{IncidentText, IncidentWriter},
-};
+use super::texts::{clip, instant, sentence, span_in_words};
+use super::writer::{IncidentText, IncidentWriter};
 use crate::evaluate::{EvaluationContext, NotificationDraft, Transitions, blank, plain_body};
 use model::{
-    alert::{
-        Alert, AlertState, AlertStatus, Labels, Notification, NotificationKind, Resolution, SOURCE_TROUBLE, alert_id,
-        notification_id,
-    },
-    supply::{DeliveryId, ReceiverName, RuleId, Timestamp},
+    Alert, AlertState, AlertStatus, DeliveryId, Labels, Notification, NotificationKind, ReceiverName, Resolution, RuleId,
+    SOURCE_TROUBLE, Timestamp, alert_id, notification_id,
 };
 
 /// The subject of the alert about a failed reload.

@@ -2,16 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{
-    poll::FailureKind,
-    supply::{Endpoint, FeedId, TokenId},
-};
+use model::{Endpoint, FailureKind, FeedId, TokenId};
 
-use super::{
-    FeedsByResult,
-    incident::{FEW_FEEDS, Incident},
-    kind::IncidentKind,
-};
+use super::FeedsByResult;
+use super::incident::{FEW_FEEDS, Incident};
+use super::kind::IncidentKind;
 
 /// So many tokens of an endpoint get an alert each from one cycle; more are told as one.
 const MOST_ALERTS_EACH: usize = 10;

@@ -3,12 +3,9 @@
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
+use crate::wire::{InvestorItem, ParseWarning, TokenItem};
 use crate::{
-    alert::{Alert, Notification},
-    change::Change,
-    poll::FailureKind,
-    supply::{Endpoint, FeedId, FeedState, Record, RecordKey, RuleId, Timestamp, TokenId},
-    wire::{InvestorItem, ParseWarning, TokenItem},
+    Alert, Change, Endpoint, FailureKind, FeedId, FeedState, Notification, Record, RecordKey, RuleId, Timestamp, TokenId,
 };
 
 /// Everything that one step of a cycle writes, in one transaction.

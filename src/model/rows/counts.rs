@@ -1,10 +1,7 @@
 //! How much there is of everything.
 
 use super::outbox::DeliveryState;
-use crate::{
-    alert::AlertState,
-    supply::{Endpoint, ReceiverName, Resource, Timestamp},
-};
+use crate::{AlertState, Endpoint, ReceiverName, Resource, Timestamp};
 
 /// How much there is of everything, for `status`.
 #[derive(Clone, Debug, Default, PartialEq)]

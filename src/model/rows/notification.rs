@@ -3,11 +3,7 @@
 use serde::Serialize;
 
 use super::{opt_out::OptOut, outbox::DeliveryState};
-use crate::{
-    alert::{Alert, NotificationKind},
-    silence::{Ack, Silence},
-    supply::{AlertId, DeliveryId, NotificationId, ReceiverName, Timestamp},
-};
+use crate::{Ack, Alert, AlertId, DeliveryId, NotificationId, NotificationKind, ReceiverName, Silence, Timestamp};
 
 /// What dispatching came to.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,10 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{
-    supply::{ReceiverName, Timestamp},
-    text::hex,
-};
+use crate::{ReceiverName, Timestamp, text::hex};
 
 /// Somebody who wants no digests of a receiver any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    alert::{Alert, Labels, Notification, NotificationKind},
-    supply::{DeliveryId, NotificationId, ReceiverName, Timestamp},
-};
+use crate::{Alert, DeliveryId, Labels, Notification, NotificationId, NotificationKind, ReceiverName, Timestamp};
 
 /// An alert in the outbox, ready to be sent.
 #[derive(Clone, Debug, PartialEq)]

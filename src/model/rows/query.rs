@@ -1,11 +1,7 @@
 //! What commands and pages ask for.
 
 use super::outbox::DeliveryState;
-use crate::{
-    alert::AlertState,
-    change::ChangeKind,
-    supply::{AlertId, ReceiverName, Resource, RuleId, Timestamp, TokenId},
-};
+use crate::{AlertId, AlertState, ChangeKind, ReceiverName, Resource, RuleId, Timestamp, TokenId};
 
 /// Which statuses are read.
 #[derive(Clone, Debug, Default, PartialEq)]

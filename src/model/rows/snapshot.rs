@@ -2,11 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{
-    alert::Alert,
-    change::Change,
-    supply::{Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
-};
+use crate::{Alert, Change, Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked};
 
 /// A token with all that is known of it: what a diff compares and rules see.
 #[derive(Clone, Debug)]

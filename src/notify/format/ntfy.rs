@@ -4,10 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest,
-    fit::{cut_bytes, fit},
-};
+use super::fit::{cut_bytes, fit};
+use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
 use crate::card::{Brief, ShareStyle, Tone};
 use model::config;
 

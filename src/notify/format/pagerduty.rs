@@ -4,15 +4,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest,
-    request::{RequestSubject, one_by_one},
-};
-use crate::{
-    card::{Brief, Tone},
-    text,
-};
-use model::{alert::NotificationKind, config};
+use super::request::{RequestSubject, one_by_one};
+use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
+use crate::card::{Brief, Tone};
+use crate::text;
+use model::{NotificationKind, config};
 
 const MAX_SUMMARY_CHARS: usize = 1_000;
 const MAX_DETAIL_CHARS: usize = 1_000;

@@ -2,15 +2,10 @@
 
 use serde::Serialize;
 
-use crate::{
-    card::{Brief, Card},
-    credentials::MissingKey,
-    message,
-};
-use model::{
-    alert::{AlertStatus, Notification},
-    config::SecretText,
-};
+use crate::card::{Brief, Card};
+use crate::credentials::MissingKey;
+use crate::message;
+use model::{AlertStatus, Notification, config::SecretText};
 
 /// Most alerts of one delivery that get a request of their own, where a service takes one alert at a time.
 const MAX_REQUESTS: usize = message::MAX_ALERTS;

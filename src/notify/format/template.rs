@@ -6,23 +6,14 @@
 
 use std::{collections::BTreeMap, io::Read, sync::Arc};
 
-use minijinja::{
-    AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value,
-    value::{Enumerator, Object, Serde},
-};
+use minijinja::value::{Enumerator, Object, Serde};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use serde_json::json;
 
 use super::{FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, TextOfKey, WebhookRequest};
-use crate::{
-    card::{Brief, ShareStyle},
-    message,
-};
-use model::{
-    alert::{SourceBody, TokenBody},
-    config, format,
-    rows::DueDelivery,
-    supply::{ReceiverName, Resource, Timestamp},
-};
+use crate::card::{Brief, ShareStyle};
+use crate::message;
+use model::{DueDelivery, ReceiverName, Resource, SourceBody, Timestamp, TokenBody, config, format};
 
 /// Longest template, bytes.
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;

@@ -4,10 +4,8 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use crate::{
-    format::WebhookRequest,
-    network::{self, Guard},
-};
+use crate::format::WebhookRequest;
+use crate::network::{self, Guard};
 
 /// Why an address cannot be used. Says nothing of the address itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,19 +1,15 @@
 //! The totals of every token between ticks, with the instant at which time alone will change them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use model::supply::{Timestamp, Token, TokenId};
+use model::{Timestamp, Token, TokenId};
 
-use super::{
-    entries::{FlowEntries, later},
-    totals::{Member, Totals, share},
-    window::{Flow, Window},
-};
+use super::entries::{FlowEntries, later};
+use super::totals::{Member, Totals, share};
+use super::window::{Flow, Window};
 
 /// At the latest then a token is computed again, whatever its records say. The store reads entries a little farther than the
 /// longest window, and what lies beyond that must come into sight in time.

@@ -2,10 +2,7 @@
 
 use chrono::TimeDelta;
 
-use model::{
-    supply::{Interval, Precision, Record, Resource, Timestamp, Tracked, days},
-    wire,
-};
+use model::{Interval, Precision, Record, Resource, Timestamp, Tracked, days, wire};
 
 use super::window::{Flow, LatestEntry, Sum, Window};
 

@@ -1,9 +1,6 @@
 //! Whether a flow is known at all: nothing read is never nothing there.
 
-use model::{
-    supply::{Endpoint, FeedState, Resource},
-    wire,
-};
+use model::{Endpoint, FeedState, Resource, wire};
 
 /// Whether what a feed would tell of `resource` is known: a complete answer was read. What happened is unknown again while the feed
 /// fails, since nothing says that nothing happened meanwhile; a schedule stays what it was. Where the token list says that there are

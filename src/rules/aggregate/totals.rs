@@ -4,12 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use chrono::TimeDelta;
 
-use model::supply::{Timestamp, Token, TokenId};
+use model::{Timestamp, Token, TokenId};
 
-use super::{
-    entries::{FlowEntries, earlier},
-    window::{Flow, LatestEntry, Sum, Window},
-};
+use super::entries::{FlowEntries, earlier};
+use super::window::{Flow, LatestEntry, Sum, Window};
 
 /// The sums over all windows that rules ask for, of a token or of a group, at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use model::supply::{Resource, Timestamp, days};
+use model::{Resource, Timestamp, days};
 
 /// What moves tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

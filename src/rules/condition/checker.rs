@@ -12,23 +12,17 @@ mod units;
 
 use std::ops::Range;
 
-use cel::{
-    IdedExpr,
-    common::ast::{CallExpr, Expr, LiteralValue, SourceInfo, operators},
-};
+use cel::IdedExpr;
+use cel::common::ast::{CallExpr, Expr, LiteralValue, SourceInfo, operators};
 
-use crate::{
-    fields::ItemKind,
-    finding::Finding,
-    getter::{GetFact, GetTexts},
-    on::On,
-    vocabulary::Vocabulary,
-};
+use crate::fields::ItemKind;
+use crate::finding::Finding;
+use crate::getter::{GetFact, GetTexts};
+use crate::on::On;
+use crate::vocabulary::Vocabulary;
 
-use super::{
-    dependencies::Dependencies,
-    expr::{Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, SpanExpr, TextExpr, TimeExpr},
-};
+use super::dependencies::Dependencies;
+use super::expr::{Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, SpanExpr, TextExpr, TimeExpr};
 
 /// Items of a list written in a condition.
 const MAX_LIST: usize = 200;

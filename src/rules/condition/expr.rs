@@ -6,12 +6,10 @@
 use chrono::{Datelike, TimeDelta, Timelike};
 use regex::Regex;
 
-use crate::{
-    aggregate::{Flow, Sum, Window},
-    fields::NumberUnit,
-    getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList},
-};
-use model::supply::Timestamp;
+use crate::aggregate::{Flow, Sum, Window};
+use crate::fields::NumberUnit;
+use crate::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList};
+use model::Timestamp;
 
 /// True, false, or neither.
 #[derive(Debug)]

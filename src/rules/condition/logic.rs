@@ -7,10 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use cel::{
-    IdedExpr,
-    common::ast::{CallExpr, Expr, LiteralValue, operators},
-};
+use cel::IdedExpr;
+use cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
 
 /// Alternatives of one condition that are looked at; of one with more nothing is said.
 const MAX_CASES: usize = 64;

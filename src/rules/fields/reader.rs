@@ -1,11 +1,7 @@
 //! The shape of a field: a name, a type, and a plain function that reads it.
 
 use crate::aggregate::Member;
-use model::{
-    change::{AllocationChange, Fact},
-    supply::Timestamp,
-    wire,
-};
+use model::{AllocationChange, Fact, Timestamp, wire};
 
 /// A field of an `O` by name.
 #[derive(Debug)]

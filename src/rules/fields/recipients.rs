@@ -1,9 +1,6 @@
 //! What a condition reads of an unlock event where the answer has it in several places, and the recipients of a record.
 
-use model::{
-    supply::{Precision, Record, Timestamp},
-    wire,
-};
+use model::{Precision, Record, Timestamp, wire};
 
 use super::reader::{ItemVisitor, ListItem};
 

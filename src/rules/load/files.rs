@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
 
-use model::diagnostic::{Diagnostic, SourceText};
+use model::{Diagnostic, SourceText};
 
 /// Largest rule file, bytes.
 const MAX_FILE: u64 = 1 << 20;

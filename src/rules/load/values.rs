@@ -4,10 +4,8 @@
 use std::{borrow::Cow, ops::Range};
 
 use chrono::TimeDelta;
-use toml::{
-    Spanned,
-    de::{DeArray, DeTable, DeValue},
-};
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::wording::span_of;
 

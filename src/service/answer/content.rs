@@ -5,7 +5,7 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::query::PageRequest;
-use model::supply::Timestamp;
+use model::Timestamp;
 
 /// What a question without pages, or one with them, is answered from.
 #[derive(Debug)]

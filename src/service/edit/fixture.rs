@@ -2,10 +2,8 @@
 
 use super::{EDITED, Edit, EditError, find};
 use crate::edit::event_row;
-use model::{
-    supply::{Resource, Timestamp},
-    wire::{AllocationsData, Emission, Maybe, TokenItem, UnlockEvent},
-};
+use model::wire::{AllocationsData, Emission, Maybe, TokenItem, UnlockEvent};
+use model::{Resource, Timestamp};
 use store::{catalog::CatalogRecord, facts::SupplyFacts as _};
 
 impl Edit<'_> {

@@ -3,10 +3,8 @@
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::data_folder::SourceFile;
-use model::{
-    supply::Timestamp,
-    wire::{Maybe, UnlockEvent, gather_oddities},
-};
+use model::Timestamp;
+use model::wire::{Maybe, UnlockEvent, gather_oddities};
 
 /// Problems that are listed; more are counted.
 const MAX_PROBLEMS: usize = 100;

@@ -4,10 +4,7 @@ use rusqlite::params;
 use serde::Serialize;
 
 use super::{CatalogError, CatalogView, error::doing};
-use model::{
-    supply::{Resource, Timestamp},
-    wire,
-};
+use model::{Resource, Timestamp, wire};
 
 /// A change that is being made: what it sees is its own work so far.
 #[derive(Debug)]

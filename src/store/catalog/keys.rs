@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::{Catalog, CatalogError, error::doing};
 use crate::connection::{self, beside, open_writer};
-use model::supply::Timestamp;
+use model::Timestamp;
 
 /// A log above this is carried over into the database, bytes.
 const LOG_BYTES: u64 = 8 << 20;

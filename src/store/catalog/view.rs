@@ -5,10 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::{CatalogError, error::doing};
 use crate::facts::{Coverage, DateRange, FactsError, RATE_CHANGES, SupplyFacts};
-use model::{
-    supply::{Endpoint, Resource, Timestamp},
-    wire,
-};
+use model::{Endpoint, Resource, Timestamp, wire};
 
 /// One consistent view of the data.
 #[derive(Debug)]

@@ -3,15 +3,12 @@
 use rusqlite::{Row, Transaction, params};
 
 use super::notifications;
-use crate::{
-    Store, StoreError,
-    codec::{Conditions, Millis, all, counted, list, one, small, time, word},
-    error::StoreFault,
-};
+use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
+use crate::error::StoreFault;
+use crate::{Store, StoreError};
 use model::{
-    alert::Notification,
-    rows::{Attempt, AttemptOutcome, BatchKind, DeliveryState, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, cut_summary},
-    supply::{AlertId, DeliveryId, ReceiverName, Timestamp},
+    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, Notification, OutboxAlert, OutboxDetail,
+    OutboxFilter, OutboxRow, ReceiverName, Timestamp, cut_summary,
 };
 
 impl Store {

@@ -3,21 +3,14 @@
 
 mod folder;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    io,
-    path::PathBuf,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::PathBuf;
 
 use chrono::TimeDelta;
 
 use crate::simulate::Simulation;
-use model::{
-    poll::Payload,
-    rows::VersionRow,
-    supply::{Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId},
-    wire,
-};
+use model::{Endpoint, FeedState, Payload, Record, RecordKey, Resource, Timestamp, Token, TokenId, VersionRow, wire};
 
 /// Why there is nothing to simulation.
 #[derive(Debug, thiserror::Error)]

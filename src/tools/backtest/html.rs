@@ -15,7 +15,7 @@ use super::{
     joint_messages, seconds,
 };
 use entry::{EntryRow, ReportEntry};
-use model::{format, supply::Timestamp, text::is_hostile};
+use model::{Timestamp, format, text::is_hostile};
 use timeline::Timeline;
 
 /// Rows of each list of a comparison.

@@ -6,7 +6,7 @@ use chrono::{Datelike, Days, NaiveDate};
 use serde::Serialize;
 
 use super::{BacktestMessage, BacktestNotification, BacktestRun};
-use model::{rows::BatchKind, supply::Timestamp};
+use model::{BatchKind, Timestamp};
 
 /// Weeks that are told apart.
 const MAX_WEEKS: usize = 1_000;

@@ -1,5 +1,5 @@
 use super::*;
-use model::{config, diagnostic::SourceText, wire};
+use model::{SourceText, config, wire};
 use rules::{self, Surroundings};
 
 const RULES: &str = r#"

@@ -6,15 +6,7 @@ use chrono::TimeDelta;
 use serde::Deserialize;
 use toml::Spanned;
 
-use model::{
-    alert::NotificationKind,
-    config,
-    diagnostic::{Diagnostic, SourceText, closest},
-    rows::BatchKind,
-    silence::{Silence, read_matchers},
-    supply::Timestamp,
-    wire,
-};
+use model::{BatchKind, Diagnostic, NotificationKind, Silence, SourceText, Timestamp, closest, config, read_matchers, wire};
 
 /// Tests of one file.
 const MAX_TESTS: usize = 1_000;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::file::{KINDS, short};
-use model::{rows::BatchKind, supply::Resource};
+use model::{BatchKind, Resource};
 
 /// The schema of files of rule tests; `config` is that of the config, whose routes and receivers a test may name.
 #[must_use]

@@ -3,19 +3,12 @@
 use std::borrow::Cow;
 
 use super::{MINUTE, Simulation, clock::minute, memory::Records};
-use engine::{
-    evaluate::{EvaluationContext, Limits, Transitions},
-    pipeline::{self, Ingest, TokenNews, Work},
-    self_monitor,
-};
-use model::{
-    rows::{Commit, TokenSnapshot},
-    supply::{Resource, Timestamp, Token, TokenId},
-};
-use rules::{
-    On,
-    aggregate::{ComputedTotals, FlowEntries},
-};
+use engine::evaluate::{EvaluationContext, Limits, Transitions};
+use engine::pipeline::{self, Ingest, TokenNews, Work};
+use engine::self_monitor;
+use model::{Commit, Resource, Timestamp, Token, TokenId, TokenSnapshot};
+use rules::On;
+use rules::aggregate::{ComputedTotals, FlowEntries};
 
 impl<'a> Simulation<'a> {
     pub(super) fn by(&self) -> Ingest<'a> {

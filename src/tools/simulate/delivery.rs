@@ -4,17 +4,11 @@
 use std::sync::Arc;
 
 use super::Simulation;
-use engine::{
-    digest_schedule::{self, DigestPlan},
-    pipeline::{self, DigestReads, DigestRows, DigestTurn, DispatchPolicy},
-};
+use engine::digest_schedule::{self, DigestPlan};
+use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn, DispatchPolicy};
 use model::{
-    alert::Notification,
-    digest::{self, Digest},
-    pending::{PendingState, Suppression},
-    rows::{Batch, Commit},
-    silence::{Ack, Silence},
-    supply::{AlertId, NotificationId, ReceiverName, Resource, Timestamp, TokenId},
+    Ack, AlertId, Batch, Commit, Digest, Notification, NotificationId, PendingState, ReceiverName, Resource, Silence,
+    Suppression, Timestamp, TokenId, digest,
 };
 
 /// By what messages are made of what is told, beside the routes.

@@ -3,25 +3,16 @@
 //! It takes in the very values that the database writes ([`Commit`], [`Dispatch`], [`Repeats`]), and answers what a pass of the dispatcher
 //! and a digest read. A delivery counts as accepted when it is made: what a receiver answers is no part of a simulation.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
-    sync::Arc,
-};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use model::{
-    alert::{Alert, AlertState, AlertStatus, Notification, NotificationKind, SOURCE_TROUBLE},
-    pending::{
-        BURST_WINDOW, Dispatch, FiringAlert, GroupUpdate, HOUR, NewDelivery, PendingLookup, PendingNotification, PendingState,
-        ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, Suppression,
-    },
-    rows::{
-        BatchKind, ChangeFilter, ChangeRow, Commit, FeedUpdate, NotificationFilter, NotificationState, NotificationStatus,
-        TokenSnapshot, UpcomingFilter, UpcomingRow, cut_summary,
-    },
-    silence::{Ack, Silence, SilenceFact},
-    supply::{AlertId, Endpoint, NotificationId, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
-    watch::Watch,
+    Ack, Alert, AlertId, AlertState, AlertStatus, BURST_WINDOW, BatchKind, ChangeFilter, ChangeRow, Commit, Dispatch, Endpoint,
+    FeedUpdate, FiringAlert, GroupUpdate, HOUR, NewDelivery, Notification, NotificationFilter, NotificationId, NotificationKind,
+    NotificationState, NotificationStatus, PendingLookup, PendingNotification, PendingState, ReceiverName, ReceiverUsage,
+    RepeatAlert, RepeatGroup, Repeats, Resource, RuleId, SOURCE_TROUBLE, Silence, SilenceFact, Suppression, Timestamp, Token,
+    TokenId, TokenSnapshot, Tracked, UpcomingFilter, UpcomingRow, Watch, cut_summary,
 };
 
 use super::{Sent, Untold};

@@ -1,14 +1,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use model::{
-    alert::AlertStatus,
-    config::{self, Config},
-    diagnostic::SourceText,
-    rows::BatchKind,
-    silence::{Silence, read_matchers},
-    wire,
-};
+use model::config::{self, Config};
+use model::{AlertStatus, BatchKind, Silence, SourceText, read_matchers, wire};
 use rules::{self, Surroundings};
 
 const RULES: &str = r#"

@@ -7,7 +7,7 @@ use jiff::tz::TimeZoneDatabase;
 
 use super::ConfigCheck;
 use crate::config::tree::{ConfigNode, ValuePlace};
-use model::diagnostic::closest;
+use model::closest;
 use notify::Network;
 
 impl ConfigCheck<'_> {

@@ -4,12 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use model::{
-    alert::{Alert, AlertState, Labels},
-    format,
-    rows::{NotificationState, ReceiverStatus},
-    supply::{AlertId, Resource, Timestamp},
-};
+use model::{Alert, AlertId, AlertState, Labels, NotificationState, ReceiverStatus, Resource, Timestamp, format};
 
 /// An alert.
 #[derive(Clone, Debug, PartialEq, Serialize)]

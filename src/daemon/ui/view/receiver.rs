@@ -5,11 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use engine::digest_schedule::DigestPlan;
-use model::{
-    digest,
-    rows::{DeliveryState, NotificationOverview, OptOutSource, StoreCounts},
-    supply::Timestamp,
-};
+use model::{DeliveryState, NotificationOverview, OptOutSource, StoreCounts, Timestamp, digest};
 use notify::unsubscribe::Subscriber;
 
 /// The outbox of one receiver.

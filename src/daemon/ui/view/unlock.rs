@@ -2,11 +2,7 @@
 
 use serde::Serialize;
 
-use model::{
-    format,
-    rows::UpcomingRow,
-    supply::{Precision, Record, Timestamp},
-};
+use model::{Precision, Record, Timestamp, UpcomingRow, format};
 
 /// An unlock ahead.
 #[derive(Clone, Debug, PartialEq, Serialize)]

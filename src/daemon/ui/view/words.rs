@@ -1,6 +1,6 @@
 //! Sizes, ages and changes in words.
 
-use model::rows::ChangeRow;
+use model::ChangeRow;
 
 /// A change in a line: token, what happened.
 #[must_use]

@@ -1,22 +1,16 @@
 //! Histories from files: a data folder, or a folder of dated versions.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs,
-    io::{self, BufRead as _, Read as _},
-    path::{Path, PathBuf},
-};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{self, BufRead as _, Read as _};
+use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{History, HistoryContent, HistoryError, HistoryEvent};
-use model::{
-    poll::Payload,
-    supply::{Endpoint, Timestamp, TokenId},
-    wire,
-};
+use model::{Endpoint, Payload, Timestamp, TokenId, wire};
 
 /// Largest file that is read, bytes.
 const MAX_FILE: u64 = 256 << 20;

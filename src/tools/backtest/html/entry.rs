@@ -2,11 +2,9 @@
 
 use serde::Serialize;
 
-use super::{
-    super::{BacktestMessage, BacktestNotification, BacktestRun, UndeliveredNotification, joint_messages},
-    MAX_ALERTS,
-};
-use model::{format, rows::BatchKind, supply::Timestamp};
+use super::super::{BacktestMessage, BacktestNotification, BacktestRun, UndeliveredNotification, joint_messages};
+use super::MAX_ALERTS;
+use model::{BatchKind, Timestamp, format};
 
 /// Messages that are listed; all are in the counts, and in the JSON and CSV of the command.
 const MAX_LISTED: usize = 2_000;

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use chrono::{Datelike, Days, Months, NaiveDate, NaiveTime, TimeDelta};
 use serde::Serialize;
 
-use super::{
-    super::{BacktestNotification, BacktestRun, BacktestSummary, TallyRow, seconds, summary::monday},
-    entry::{CLASSES, ReportEntry, severity},
-};
-use model::{format, supply::Timestamp};
+use super::super::summary::monday;
+use super::super::{BacktestNotification, BacktestRun, BacktestSummary, TallyRow, seconds};
+use super::entry::{CLASSES, ReportEntry, severity};
+use model::{Timestamp, format};
 
 /// Dots that are drawn.
 const MAX_DOTS: usize = 20_000;
