@@ -63,7 +63,6 @@ use parse::{parse_address, parse_money, parse_span, parse_time, parse_word};
 use terminal::{shown, width};
 
 /// Runs the command line of this process.
-#[must_use]
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

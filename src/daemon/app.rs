@@ -105,13 +105,11 @@ impl App {
     }
 
     /// What a cycle works with: for benches that commit beside it.
-    #[must_use]
     pub fn deps(&self) -> &cycle::Deps {
         &self.deps
     }
 
     /// The database.
-    #[must_use]
     pub fn store(&self) -> &Store {
         &self.deps.store
     }

@@ -56,7 +56,6 @@ impl std::fmt::Debug for Environment {
 
 impl Environment {
     /// That of this process. Variables that are no text are left out.
-    #[must_use]
     pub fn of_process() -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -83,7 +82,6 @@ pub struct Loaded {
 
 impl Loaded {
     /// Whether it cannot be used.
-    #[must_use]
     pub fn has_errors(&self) -> bool {
         has_errors(&self.diagnostics)
     }
@@ -91,7 +89,6 @@ impl Loaded {
 
 /// The config file to read: the one named, else `$CLIFFWATCH_CONFIG` (which clap has put into `explicit`), else the first of
 /// [`PLACES`] that is there. None where there is none.
-#[must_use]
 pub fn find(explicit: Option<&Path>) -> Option<PathBuf> {
     match explicit {
         Some(path) => Some(path.to_owned()),
@@ -100,7 +97,6 @@ pub fn find(explicit: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Loads the config of `path`, with the environment over it; without a path, defaults and environment alone.
-#[must_use]
 pub fn load(path: Option<&Path>, environment: &Environment) -> Loaded {
     match path {
         None => load_text(None, "", environment),
@@ -142,7 +138,6 @@ fn base_of(path: Option<&Path>) -> PathBuf {
 }
 
 /// Loads a config from its text: what [`load`] does after reading.
-#[must_use]
 pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> Loaded {
     let base_dir = base_of(path);
     let file = path.unwrap_or(Path::new("(no config file)"));

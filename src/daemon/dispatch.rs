@@ -29,16 +29,12 @@ pub struct Dispatcher {
 
 impl Dispatcher {
     /// A dispatcher that goes by what is at work at each pass. From now on the store leaves what is to be told to it.
-    #[must_use]
     pub fn new(store: Store, live: Arc<Live>) -> Self {
         store.await_dispatch();
         Self { store, live, slots: Mutex::new(None) }
     }
 
     /// Decides about everything that waits at `now`, and makes deliveries of what is to be sent.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn dispatch(&self, now: Timestamp) -> Result<DispatchResult, StoreError> {
         let live = self.live.load_full();
         self.digests(&live, now).await?;

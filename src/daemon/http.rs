@@ -103,9 +103,7 @@ pub fn router(deps: HttpDeps) -> Router {
 }
 
 /// Answers requests until `stop`, then finishes those under way, at most `STOP_DEADLINE` long.
-///
-/// # Errors
-/// Where the listener fails for good.
+/// Ends with an error where the listener fails for good.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
     service::serve_few(listener, router, MAX_CONNECTIONS, STOP_DEADLINE, stop.cancelled_owned()).await
 }

@@ -43,18 +43,12 @@ pub struct LiveConfig {
 impl LiveConfig {
     /// Builds everything from a config that was checked, and from rules that were compiled with it. Files with secrets and
     /// certificates are read beside the runtime's threads, which must not wait for a disk.
-    ///
-    /// # Errors
-    /// Everything that cannot be built.
     pub async fn build(config: Config, rules: RuleSet) -> Result<Self, Vec<String>> {
         let building = tokio::task::spawn_blocking(move || Self::build_now(config, rules));
         building.await.unwrap_or_else(|error| Err(vec![format!("the receivers could not be built: {error}")]))
     }
 
     /// As [`Self::build`], on this thread.
-    ///
-    /// # Errors
-    /// As [`Self::build`].
     pub fn build_now(config: Config, rules: RuleSet) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let routes = RouteTree::of(&Sections::from(&config));
@@ -79,16 +73,13 @@ impl LiveConfig {
     }
 
     /// The endpoints that are asked.
-    #[must_use]
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.slots.iter().filter_map(|(job, _)| job.endpoint()).collect()
     }
 }
 
 /// A secret, read at this moment. A file is read beside the runtime's threads, which must not wait for a disk.
-///
-/// # Errors
-/// Where a file is named that cannot be read.
+/// Fails where a file is named that cannot be read.
 pub async fn resolve(secret: Secret) -> Result<Option<SecretText>, SecretError> {
     if secret.inline.is_some() {
         return secret.resolve();

@@ -31,9 +31,6 @@ pub enum LogError {
 }
 
 /// Whether `text` is a log filter: a level, or directives such as `info,cliffwatch_daemon::outbox=debug`.
-///
-/// # Errors
-/// What is wrong with it, for people.
 pub fn check_filter(text: &str) -> Result<(), String> {
     if text.len() > MAX_FILTER_BYTES {
         return Err("the filter is too long".to_owned());
@@ -64,10 +61,7 @@ fn filter(level: &str, verbose: u8, rust_log: Option<&str>) -> Result<EnvFilter,
     EnvFilter::builder().parse(&text).map_err(|error| LogError::Filter(error.to_string()))
 }
 
-/// Begins the log of the daemon.
-///
-/// # Errors
-/// Where the filter cannot be read, or a log was begun before.
+/// Begins the log of the daemon. Fails where the filter cannot be read, or a log was begun before.
 pub fn start(log: &LogSettings, verbose: u8) -> Result<(), LogError> {
     let rust_log = std::env::var("RUST_LOG").ok();
     let filter = filter(&log.level, verbose, rust_log.as_deref())?;

@@ -76,7 +76,6 @@ impl Default for Metrics {
 
 impl Metrics {
     /// All families, registered, at zero; the reload of the start counts as successful.
-    #[must_use]
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("cliffwatch");
         let metrics = Self {
@@ -248,7 +247,6 @@ impl Metrics {
     }
 
     /// All of it as OpenMetrics; see `service::exposition`.
-    #[must_use]
     pub fn encode(&self) -> String {
         let mut page = String::new();
         // Writing to a text does not fail.

@@ -105,7 +105,6 @@ pub struct DeliveryReport {
 
 impl DeliveryReport {
     /// How many deliveries stand in `state` after it.
-    #[must_use]
     pub fn count(&self, state: DeliveryState) -> usize {
         self.attempts.iter().filter(|(_, _, _, now)| *now == state).count()
     }
@@ -113,7 +112,6 @@ impl DeliveryReport {
 
 impl Outbox {
     /// Starts a worker for each receiver.
-    #[must_use]
     pub fn start(deps: OutboxDeps) -> Self {
         let mut outbox = Self::idle(deps);
         outbox.drives_itself = true;
@@ -132,7 +130,6 @@ impl Outbox {
     }
 
     /// An outbox that only moves when [`deliver_due`](Self::deliver_due) turns it.
-    #[must_use]
     pub fn idle(deps: OutboxDeps) -> Self {
         let shared = Arc::new(Shared::new(deps));
         let idle = shared.setup().names.iter().map(|name| Worker::new(name.clone(), shared.clone())).collect();
@@ -175,13 +172,11 @@ impl Outbox {
     }
 
     /// When the dispatcher last began a look at what waits that went well: what was decided before has its deliveries, or is to wait.
-    #[must_use]
     pub fn dispatched_at(&self) -> Option<Timestamp> {
         *self.shared.dispatched_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A marker for each worker: it rises at least every few seconds for as long as the worker lives, whatever its receiver does.
-    #[must_use]
     pub fn progress(&self) -> Vec<ProgressMarker> {
         let dispatcher = self.shared.deps.dispatcher.is_some().then(|| self.shared.dispatch_progress.clone());
         let handles = self.shared.handles.read().unwrap_or_else(PoisonError::into_inner);

@@ -46,7 +46,6 @@ struct DaemonState {
 
 impl Readiness {
     /// Of a daemon that has just begun and is not ready.
-    #[must_use]
     pub fn starting(at: Timestamp) -> Self {
         Self(Arc::new(Mutex::new(DaemonState {
             started_at: at,
@@ -100,19 +99,16 @@ impl Readiness {
     }
 
     /// Why it is not ready; none where it is.
-    #[must_use]
     pub fn not_ready(&self) -> Option<NotReady> {
         self.with(|state| state.not_ready.clone())
     }
 
     /// The rules, for the status.
-    #[must_use]
     pub fn rules(&self) -> RulesView {
         self.with(|state| RulesView { count: state.rules, problem: state.rules_problem.clone() })
     }
 
     /// The daemon, for the status.
-    #[must_use]
     pub fn view(&self) -> DaemonView {
         self.with(|state| DaemonView {
             ready: state.not_ready.is_none(),

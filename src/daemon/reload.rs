@@ -55,7 +55,6 @@ pub struct ReadFiles {
 }
 
 /// Compiles rule texts with the names that the config knows.
-#[must_use]
 pub fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Diagnostic>, now: Timestamp) -> ReadFiles {
     let names: Vec<String> = config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
     let around = rules::Surroundings { receivers: &names, groups: &config.watch.groups, now };
@@ -66,14 +65,12 @@ pub fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Dia
 }
 
 /// Reads and compiles the rule files.
-#[must_use]
 pub fn read_files(config: &Config, base_dir: &Path, now: Timestamp) -> ReadFiles {
     let files = rules::read_files(&config.rules.paths, base_dir);
     compile(config, files.files, files.diagnostics, now)
 }
 
 /// Reads the config again, where it came from a file, then as [`read_files`], and runs the tests beside the rules where those are right.
-#[must_use]
 pub fn read(at_work: &Config, origin: Option<&Origin>, base_dir: &Path, now: Timestamp) -> ReadFiles {
     let (config, waits) = match origin.map(|origin| loading::load(Some(&origin.path), &origin.environment)) {
         None => (at_work.clone(), Vec::new()),
@@ -106,7 +103,6 @@ pub fn read(at_work: &Config, origin: Option<&Origin>, base_dir: &Path, now: Tim
 }
 
 /// What a reload makes of a new config: itself, but for what only a restart can change, which stays as it is at work and is named.
-#[must_use]
 pub fn beside(at_work: &Config, mut new: Config) -> (Config, Vec<String>) {
     /// As JSON; a secret as the hash of its text, since it shows as dots.
     fn json(section: &impl serde::Serialize, secrets: &[(&str, &Option<SecretText>)]) -> serde_json::Value {

@@ -28,7 +28,6 @@ pub enum Job {
 
 impl Job {
     /// The key in `[schedule]`, and the name in the database.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Job::Poll(endpoint) => endpoint.as_str(),
@@ -37,7 +36,6 @@ impl Job {
     }
 
     /// The endpoint that it asks, where it asks one.
-    #[must_use]
     pub fn endpoint(self) -> Option<Endpoint> {
         match self {
             Job::Poll(endpoint) => Some(endpoint),
@@ -47,9 +45,7 @@ impl Job {
 }
 
 /// The jobs of a config with their slots; those that are off are left out.
-///
-/// # Errors
-/// The first pattern or zone that cannot be read, with its key. The check of the config finds all of them.
+/// Fails with the first pattern or zone that cannot be read, with its key. The check of the config finds all of them.
 pub fn jobs(schedule: &config::ScheduleSettings) -> Result<Vec<(Job, Slots)>, (&'static str, SlotError)> {
     let pattern_of = |endpoint| match endpoint {
         Endpoint::TokenList => &schedule.token_list,
@@ -75,7 +71,6 @@ pub fn jobs(schedule: &config::ScheduleSettings) -> Result<Vec<(Job, Slots)>, (&
 }
 
 /// The slot that a job missed while nobody ran it: the last one, once, however many there were. A job that never ran is due at once.
-#[must_use]
 pub fn missed(slots: &Slots, last_run: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     match (slots.last(now), last_run) {
         (_, None) => Some(now),
@@ -115,9 +110,7 @@ struct JobStates {
 
 impl Scheduler {
     /// Starts the ticker. `last_runs` are the slots that jobs last ran for: what was missed since is made up for first.
-    ///
-    /// # Errors
-    /// Where the ticker does not start.
+    /// Fails where the ticker does not start.
     pub async fn start(
         jobs: Vec<(Job, Slots)>,
         last_runs: &[(String, Timestamp)],
@@ -181,7 +174,6 @@ impl Scheduler {
     }
 
     /// A job whose slot came more than `patience` ago and was not taken, though it is not running: the ticker stands still.
-    #[must_use]
     pub fn overdue(&self, patience: TimeDelta) -> Option<(Job, Timestamp)> {
         let late = self.inner.clock.now() - patience;
         self.inner.jobs().armed.iter().find(|(_, slot)| **slot < late).map(|(job, slot)| (*job, *slot))

@@ -22,7 +22,6 @@ impl ProgressMarker {
     }
 
     /// How much was done so far.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

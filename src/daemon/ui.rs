@@ -41,7 +41,6 @@ pub struct ChangeLine {
 }
 
 /// The page as HTML. Should the template ever fail, the page says so instead.
-#[must_use]
 pub fn render(page: &StatusPage) -> String {
     static TEMPLATES: OnceLock<Environment<'static>> = OnceLock::new();
     let templates = TEMPLATES.get_or_init(templates);

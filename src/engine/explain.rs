@@ -87,7 +87,6 @@ pub enum Mark {
 
 impl Mark {
     /// A sign for people.
-    #[must_use]
     pub fn sign(self) -> &'static str {
         match self {
             Mark::Yes => "✓",
@@ -131,7 +130,6 @@ pub struct Explanation {
 }
 
 /// Answers.
-#[must_use]
 pub fn explain(query: &ExplainQuery<'_>) -> Explanation {
     let mut explainer = Explainer { query, steps: Vec::new(), because: None };
     explainer.at_work();

@@ -99,7 +99,6 @@ pub struct Group<'a> {
 
 impl Group<'_> {
     /// Whether its state is kept: what a route groups, and what is told again.
-    #[must_use]
     pub fn is_kept(&self) -> bool {
         !self.is_urgent && (self.grouping.by != GroupBy::Alert || self.grouping.repeat.is_some())
     }
@@ -133,7 +132,6 @@ fn holder(row: &PendingNotification, situation: &Situation<'_>, inhibitor: &Inhi
 }
 
 /// Holds back what something speaks against, lets go what nothing does any more, and groups the others.
-#[must_use]
 pub fn sort<'a>(situation: &Situation<'a>) -> Sorted<'a> {
     let now = situation.now;
     let inhibitor = Inhibitor::new(situation.routes.inhibit_rules(), situation.firing);
@@ -270,7 +268,6 @@ pub struct Decision<'a> {
 }
 
 /// When a group may be told; none while it is muted.
-#[must_use]
 pub fn due_at(group: &Group<'_>, flushed_at: Option<Timestamp>) -> Option<Timestamp> {
     let first = group.first()?;
     if group.is_urgent {
@@ -303,7 +300,6 @@ impl MuteTimes {
 
 /// Which groups are told now, and in which messages. `flushed_at` says when a group was last told, `usage` what a receiver got, and
 /// `muted_until` when a route that is muted tells again.
-#[must_use]
 pub fn decide<'a>(
     groups: &[Group<'a>],
     flushed_at: &dyn Fn(usize) -> Option<Timestamp>,
@@ -488,7 +484,6 @@ pub struct Prospect {
 }
 
 /// What each message that waits is waiting for, given what [`decide`] came to. `groups` are those that it was asked about.
-#[must_use]
 pub fn prospects(
     groups: &[Group<'_>],
     decision: &Decision<'_>,

@@ -54,7 +54,6 @@ pub struct ActiveRules {
 
 impl ActiveRules {
     /// What an evaluation at `now` goes by.
-    #[must_use]
     pub fn context(&self, now: Timestamp) -> EvaluationContext<'_> {
         EvaluationContext { rules: &self.rules, routes: &self.routes, now }
     }
@@ -71,9 +70,7 @@ pub struct DispatchPolicy {
 
 impl DispatchPolicy {
     /// That of a config.
-    ///
-    /// # Errors
-    /// What is wrong with the digest of a receiver; the check of the config finds it with its place.
+    /// Fails with what is wrong with the digest of a receiver; the check of the config finds it with its place.
     pub fn of(receivers: &[config::ReceiverSettings], delivery: &config::DeliverySettings) -> Result<Self, String> {
         let limit = |receiver: &config::ReceiverSettings| {
             (ReceiverName::from(receiver.name.as_str()), receiver.max_per_hour.unwrap_or(delivery.max_per_hour))
@@ -154,13 +151,11 @@ pub fn close(
 }
 
 /// Whether a feed is still asked for.
-#[must_use]
 pub fn is_feed_watched(watch: &Watch, feed: &FeedId) -> bool {
     feed.token.as_ref().is_none_or(|token| watch.covers(token))
 }
 
 /// Tokens that incidents speak of: their names are to be known when a cycle is closed.
-#[must_use]
 pub fn tokens_of_incidents(news: &[FeedNews], open: &[Alert]) -> Vec<TokenId> {
     let troubled = news.iter().filter(|news| !matches!(news.result, FeedResult::Fine));
     let mut ids: Vec<TokenId> = troubled.filter_map(|news| news.feed.token.clone()).collect();
@@ -182,7 +177,6 @@ pub struct Step {
 
 /// Makes one step of what is to be written and of what the rules came to. `latest` are the latest episodes of what `draft` opens, in
 /// its order ([`Transitions::openings`]).
-#[must_use]
 pub fn conclude(commit: Commit, draft: Transitions, latest: &[u32], now: Timestamp) -> Step {
     let verdict = draft.assign_episodes(latest);
     let mut commit = Commit { at: now, ..commit };
@@ -205,7 +199,6 @@ impl Step {
 }
 
 /// When the source last gave a complete answer about each resource.
-#[must_use]
 pub fn polled_at(feeds: &[(Endpoint, FeedState)]) -> Vec<(Resource, Timestamp)> {
     let mut latest: BTreeMap<Resource, Timestamp> = BTreeMap::new();
     for (endpoint, state) in feeds {

@@ -43,7 +43,6 @@ pub struct PollPlan {
 
 impl PollPlan {
     /// Credits that it will cost if every answer is as long as the last one.
-    #[must_use]
     pub fn cost(&self) -> u64 {
         self.asks.iter().map(|ask| ask.cost).sum()
     }
@@ -77,7 +76,6 @@ impl PlanBasis<'_> {
 }
 
 /// Tokens to plan for: those known that are watched, and those that the config names, whether the list has them or not.
-#[must_use]
 pub fn watched(mut known: Vec<PlanToken>, watch: &Watch) -> Vec<PlanToken> {
     known.retain(|token| watch.covers(&token.id));
     let there: HashSet<TokenId> = known.iter().map(|token| token.id.clone()).collect();
@@ -86,7 +84,6 @@ pub fn watched(mut known: Vec<PlanToken>, watch: &Watch) -> Vec<PlanToken> {
 }
 
 /// Plans an endpoint that is asked once for everything.
-#[must_use]
 pub fn plan_whole(endpoint: Endpoint, feed: &FeedState, basis: &PlanBasis<'_>) -> PollPlan {
     let request = match endpoint {
         Endpoint::Upcoming => PollRequest::Upcoming {
@@ -106,7 +103,6 @@ pub fn plan_whole(endpoint: Endpoint, feed: &FeedState, basis: &PlanBasis<'_>) -
 }
 
 /// Plans an endpoint that is asked once for each token. `tokens` are those that are watched.
-#[must_use]
 pub fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'_>) -> PollPlan {
     let mut resting = 0;
     let mut asks: Vec<(PlannedPoll, Option<Timestamp>, Option<Timestamp>)> = Vec::new();
@@ -144,7 +140,6 @@ pub fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'
 }
 
 /// Plans the details of investors whose latest round is new.
-#[must_use]
 pub fn plan_investors(ids: impl IntoIterator<Item = String>, basis: &PlanBasis<'_>) -> PollPlan {
     let asks = ids
         .into_iter()

@@ -32,19 +32,13 @@ pub enum SlotError {
     },
 }
 
-/// The zone of an IANA name, by the rules that come with this program.
-///
-/// # Errors
-/// Where there is none of that name.
+/// The zone of an IANA name, by the rules that come with this program. Fails where there is none of that name.
 pub fn zone(name: &str) -> Result<TimeZone, SlotError> {
     jiff::tz::TimeZoneDatabase::bundled().get(name).map_err(|_| SlotError::Zone(name.to_owned()))
 }
 
 impl Slots {
-    /// Reads a six-field pattern (seconds first). `off` gives none.
-    ///
-    /// # Errors
-    /// Where the pattern or the zone cannot be read.
+    /// Reads a six-field pattern (seconds first). `off` gives none. Fails where the pattern or the zone cannot be read.
     pub fn parse(pattern: &str, zone_name: &str) -> Result<Option<Self>, SlotError> {
         let zone = zone(zone_name)?;
         if pattern.trim() == "off" {
@@ -59,19 +53,16 @@ impl Slots {
     }
 
     /// The first slot after `after`; none where the pattern never comes (31 February).
-    #[must_use]
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         self.cron.find_next_occurrence(&self.zoned(after)?, false).ok().and_then(|slot| from_zoned(&slot))
     }
 
     /// The last slot at or before `at`.
-    #[must_use]
     pub fn last(&self, at: Timestamp) -> Option<Timestamp> {
         self.cron.find_previous_occurrence(&self.zoned(at)?, true).ok().and_then(|slot| from_zoned(&slot))
     }
 
     /// Slots after `after` up to `until`, at most `most`.
-    #[must_use]
     pub fn count(&self, after: Timestamp, until: Timestamp, most: u32) -> u32 {
         let mut count = 0;
         let mut at = after;

@@ -25,7 +25,6 @@ const fn newer(mark: Option<Timestamp>, known: Option<Timestamp>) -> bool {
 }
 
 /// Compares the row with the snapshot. `tolerance` is relative, for amounts; `now` the time of the poll.
-#[must_use]
 pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f64, now: Timestamp) -> Reconciled {
     let Some(mut event) = item.upcoming_event.get().cloned() else { return Reconciled::default() };
     // The row says these once for the token; the event's own row has them itself.

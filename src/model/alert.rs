@@ -272,13 +272,11 @@ pub struct Notification {
 const ID_BYTES: usize = 10;
 
 /// Id of the alert that `rule` raises for `subject` for the `episode`-th time.
-#[must_use]
 pub fn alert_id(rule: &RuleId, subject: &str, episode: u32) -> AlertId {
     AlertId::from(format!("al_{}", fingerprint([rule.as_str(), subject, &episode.to_string()], ID_BYTES)))
 }
 
 /// Id of the notification of `alert` at `transition`, a word that no other transition of the alert has: `firing`, `lead 7d`, `resolved`.
-#[must_use]
 pub fn notification_id(alert: &AlertId, transition: &str) -> NotificationId {
     NotificationId::from(format!("no_{}", fingerprint([alert.as_str(), transition], ID_BYTES)))
 }

@@ -8,7 +8,6 @@ pub struct Percent(pub f64);
 
 impl Percent {
     /// As a fraction of one.
-    #[must_use]
     pub fn fraction(self) -> f64 {
         self.0 / 100.0
     }

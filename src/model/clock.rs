@@ -24,19 +24,16 @@ enum TimeSource {
 
 impl Clock {
     /// The system's own time.
-    #[must_use]
     pub fn system() -> Self {
         Self(TimeSource::System)
     }
 
     /// A clock that stands at `at` until it is [set](Self::set).
-    #[must_use]
     pub fn manual(at: Timestamp) -> Self {
         Self(TimeSource::Manual(Arc::new(AtomicI64::new(at.timestamp_millis()))))
     }
 
     /// The present instant, UTC, in whole milliseconds: what the database keeps, so that nothing differs after a restart.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             TimeSource::System => read_system_clock(),

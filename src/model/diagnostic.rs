@@ -76,7 +76,6 @@ impl Diagnostic {
 }
 
 /// The candidate that `word` was probably meant to be, if one is near enough.
-#[must_use]
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
     candidates
@@ -107,7 +106,6 @@ pub struct TextPosition {
 }
 
 /// Where `span` lies in `text`. A span outside of the text, or inside a character, is moved to the nearest place that exists.
-#[must_use]
 pub fn position(text: &str, span: &Range<usize>) -> TextPosition {
     LineIndex::of(text).position(span)
 }
@@ -122,20 +120,17 @@ pub struct LineIndex<'t> {
 
 impl<'t> LineIndex<'t> {
     /// Those of a text.
-    #[must_use]
     pub fn of(text: &'t str) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, starts }
     }
 
     /// The line of a place, from 1.
-    #[must_use]
     pub fn line(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset)
     }
 
     /// As [`position`].
-    #[must_use]
     pub fn position(&self, span: &Range<usize>) -> TextPosition {
         let place = |offset: usize| {
             let offset = self.text.floor_char_boundary(offset);
@@ -151,7 +146,6 @@ impl<'t> LineIndex<'t> {
 }
 
 /// Sorts for reading: errors first, then by file in the order of `sources`, then by place; what is said twice is said once.
-#[must_use]
 pub fn in_order<'a>(diagnostics: &'a [Diagnostic], sources: &[SourceText]) -> Vec<&'a Diagnostic> {
     let rank = |file: &Path| sources.iter().position(|source| source.file == file).unwrap_or(sources.len());
     let mut seen = HashSet::new();
@@ -167,7 +161,6 @@ pub fn in_order<'a>(diagnostics: &'a [Diagnostic], sources: &[SourceText]) -> Ve
 }
 
 /// How many errors and warnings, in words: `2 errors, 1 warning`; empty where there are none.
-#[must_use]
 pub fn summary(diagnostics: &[&Diagnostic]) -> String {
     let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
     let word = |count: usize, noun: &str| match count {
@@ -183,7 +176,6 @@ pub fn summary(diagnostics: &[&Diagnostic]) -> String {
 }
 
 /// All problems with their lines and carets, as a compiler shows them; the last line counts them. Empty where there are none.
-#[must_use]
 pub fn render(diagnostics: &[Diagnostic], sources: &[SourceText], color: bool) -> String {
     let ordered = in_order(diagnostics, sources);
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
@@ -267,7 +259,6 @@ struct JsonDiagnostic<'a> {
 
 /// All problems as a JSON array: `file`, `line`, `column`, `endLine`, `endColumn` (from 1, the end exclusive, null where the file as a
 /// whole is meant), `severity`, `message`, `label`, `help`.
-#[must_use]
 pub fn to_json(diagnostics: &[Diagnostic], sources: &[SourceText]) -> serde_json::Value {
     let lines: Vec<LineIndex<'_>> = sources.iter().map(|source| LineIndex::of(&source.text)).collect();
     let list = in_order(diagnostics, sources).into_iter().map(|diagnostic| {

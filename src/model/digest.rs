@@ -24,7 +24,6 @@ pub const MAX_LINES: usize = 50;
 pub const JOB_PREFIX: &str = "digest/";
 
 /// The name under which the slots of a receiver's digest are kept.
-#[must_use]
 pub fn job_name(receiver: &ReceiverName) -> String {
     format!("{JOB_PREFIX}{receiver}")
 }
@@ -88,7 +87,6 @@ pub struct DigestMaterial<'a> {
 
 impl Digest {
     /// Puts a digest together.
-    #[must_use]
     pub fn of(material: &DigestMaterial<'_>) -> Self {
         let DigestMaterial { since, at, ahead: span, upcoming, changes, statuses, silences, firing, trouble } = *material;
         let until = at.checked_add_signed(span).unwrap_or(at);
@@ -151,7 +149,6 @@ impl Digest {
     }
 
     /// The line that stands for all of it.
-    #[must_use]
     pub fn summary(&self) -> String {
         let count = |listed: usize, more: u32| listed + usize::try_from(more).unwrap_or_default();
         let unlocks = count(self.ahead.len(), self.ahead_left_out);
@@ -169,7 +166,6 @@ impl Digest {
     }
 
     /// All of it as plain text.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
         let more = |text: &mut String, count: u32, how: &str| {
@@ -226,7 +222,6 @@ impl Digest {
     }
 
     /// The message for `receiver`. The same slot makes the same message.
-    #[must_use]
     pub fn notice(&self, receiver: &ReceiverName, now: Timestamp) -> Notification {
         let subject = format!("{}/{}", job_name(receiver), self.at.timestamp());
         let alert = alert_id(&RuleId::from("Digest"), &subject, 1);
@@ -275,7 +270,6 @@ impl AheadLine {
 
 impl SilencedLine {
     /// `until 9 Mar 2026, 18:00 UTC, by ann: known to the exchange`.
-    #[must_use]
     pub fn words(&self) -> String {
         let Self { until, author, comment, .. } = self;
         format!("until {}, by {author}: {comment}", format::instant(*until))

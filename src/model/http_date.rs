@@ -3,7 +3,6 @@
 use crate::Timestamp;
 
 /// Reads the date of a header; none where it is none.
-#[must_use]
 pub fn parse_http_date(text: &str) -> Option<Timestamp> {
     httpdate::parse_http_date(text.trim()).ok().map(Timestamp::from)
 }

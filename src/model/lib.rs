@@ -13,7 +13,7 @@
 //!
 //! **The promise.** Reading is lenient: a field that does not fit costs itself and leaves a warning, and what is read can be written
 //! again without loss. States, outcomes and kinds are enumerations of words that are declared once ([`words!`]). A date is never more
-//! exact than its source: an unlock "in March" is an [`Interval`](time::Interval) of a month.
+//! exact than its source: an unlock "in March" is an [`Interval`] of a month.
 //!
 //! ```
 //! use cliffwatch_model::{format, supply::Record, wire};

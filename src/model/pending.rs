@@ -78,7 +78,6 @@ impl Suppressor {
     pub const ALL: [Suppressor; 3] = [Suppressor::Silence, Suppressor::Alert, Suppressor::Ack];
 
     /// The state of a notification that it suppresses.
-    #[must_use]
     pub fn state(self) -> NotificationState {
         match self {
             Suppressor::Silence => NotificationState::Silenced,
@@ -88,13 +87,11 @@ impl Suppressor {
     }
 
     /// The word of that state.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.state().as_str()
     }
 
     /// The suppressor of a word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|suppressor| suppressor.as_str() == word)
     }

@@ -42,7 +42,6 @@ pub enum PollRequest {
 
 impl PollRequest {
     /// Whose metrics and schedule it counts towards.
-    #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         match self {
             PollRequest::TokenList => Endpoint::TokenList,
@@ -53,13 +52,11 @@ impl PollRequest {
     }
 
     /// About which token, if one.
-    #[must_use]
     pub fn token(&self) -> Option<&TokenId> {
         if let PollRequest::Token { token, .. } = self { Some(token) } else { None }
     }
 
     /// The feed that the answer belongs to.
-    #[must_use]
     pub fn feed(&self) -> FeedId {
         FeedId { endpoint: self.endpoint(), token: self.token().cloned() }
     }
@@ -174,7 +171,6 @@ words! {
 
 impl FailureKind {
     /// Whether it says something of the source as a whole rather than of the one thing asked.
-    #[must_use]
     pub fn is_source_wide(self) -> bool {
         matches!(
             self,

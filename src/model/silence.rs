@@ -113,10 +113,7 @@ pub enum SilenceError {
     Comment,
 }
 
-/// Reads the matchers of a silence.
-///
-/// # Errors
-/// The first text that is none.
+/// Reads the matchers of a silence. Fails with the first text that is none.
 pub fn read_matchers<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec<Matcher>, SilenceError> {
     texts
         .into_iter()
@@ -131,9 +128,7 @@ pub fn read_matchers<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec
 
 impl SilenceRequest {
     /// The silence that is wished for, made at `now`.
-    ///
-    /// # Errors
-    /// Where it would hold back everything or nothing, or does not say who and why.
+    /// Fails where it would hold back everything or nothing, or does not say who and why.
     pub fn grant(self, now: Timestamp) -> Result<Silence, SilenceError> {
         let SilenceRequest { matchers, author, comment, starts_at, ends_at } = self;
         let starts_at = starts_at.unwrap_or(now).max(now);
@@ -189,7 +184,6 @@ fn silence_id(
 
 impl Silence {
     /// Where it stands.
-    #[must_use]
     pub fn state(&self, now: Timestamp) -> SilenceState {
         if now < self.starts_at {
             SilenceState::Pending
@@ -201,19 +195,16 @@ impl Silence {
     }
 
     /// Whether its matchers take an alert with these labels.
-    #[must_use]
     pub fn takes(&self, labels: &Labels) -> bool {
         all_match(&self.matchers, labels)
     }
 
     /// Whether it holds back what is said of an alert with these labels now.
-    #[must_use]
     pub fn hides(&self, labels: &Labels, now: Timestamp) -> bool {
         self.state(now) == SilenceState::Active && self.takes(labels)
     }
 
     /// Its matchers in one line.
-    #[must_use]
     pub fn matchers_line(&self) -> String {
         self.matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
@@ -232,7 +223,6 @@ pub struct SilenceView {
 
 impl SilenceView {
     /// As it stands at `now`.
-    #[must_use]
     pub fn of(silence: Silence, now: Timestamp) -> Self {
         Self { state: silence.state(now), silence }
     }
@@ -268,7 +258,6 @@ pub struct SilencedAlert {
 
 impl SilencePreview {
     /// What `matchers` take of the alerts that are open and of the labels of last week's messages.
-    #[must_use]
     pub fn of(matchers: &[Matcher], open: &[Alert], last_week: &[Labels]) -> Self {
         let alerts = open.iter().filter(|alert| all_match(matchers, &alert.labels)).map(|alert| SilencedAlert {
             id: alert.id.clone(),
@@ -285,7 +274,6 @@ impl SilencePreview {
     }
 
     /// In a sentence.
-    #[must_use]
     pub fn sentence(&self) -> String {
         format!(
             "it hides {} of {} that are open now; of the last seven days' {} it would have hidden {}",
@@ -335,7 +323,6 @@ const FACT_FIELDS: [&str; 12] = [
 
 impl SilenceFact {
     /// The fact of an alert at a `level` whose record is `record`.
-    #[must_use]
     pub fn of(level: Option<u32>, record: Option<&serde_json::Value>) -> Self {
         let mut fact = serde_json::Map::new();
         fact.insert("level".to_owned(), level.into());
@@ -348,7 +335,6 @@ impl SilenceFact {
     }
 
     /// The fact that a notification is about.
-    #[must_use]
     pub fn told(level: Option<u32>, body: &AlertBody) -> Self {
         Self::of(level, body.record.as_ref())
     }
@@ -361,10 +347,7 @@ impl fmt::Display for Ack {
     }
 }
 
-/// Reads an author and a comment of an acknowledgement.
-///
-/// # Errors
-/// Where the author is missing, or one of them is too long.
+/// Reads an author and a comment of an acknowledgement. Fails where the author is missing, or one of them is too long.
 pub fn ack_words(author: &str, comment: &str) -> Result<(String, String), SilenceError> {
     let (author, comment) = (line(author), line(comment));
     if author.is_empty() || author.chars().count() > MAX_AUTHOR {

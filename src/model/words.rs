@@ -32,7 +32,6 @@ macro_rules! words {
             pub const ALL: [$name; [$($word),*].len()] = [$($name::$variant),*];
 
             /// Its word.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $( $name::$variant => $word, )*
@@ -40,7 +39,6 @@ macro_rules! words {
             }
 
             /// The one of a word.
-            #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|one| one.as_str() == word)
             }

@@ -117,9 +117,7 @@ impl SendResult {
 
 impl Receivers {
     /// Builds all receivers. Reads certificate files, and secrets once, to check them; connects nowhere.
-    ///
-    /// # Errors
-    /// All problems of all receivers, in the order of the config.
+    /// Fails with all problems of all receivers, in the order of the config.
     pub fn build(
         receivers: &[config::ReceiverSettings],
         delivery: &config::DeliverySettings,
@@ -149,13 +147,11 @@ impl Receivers {
     }
 
     /// Whether there is a receiver of this name.
-    #[must_use]
     pub fn has(&self, receiver: &ReceiverName) -> bool {
         self.by_name.contains_key(receiver)
     }
 
     /// Most messages in an hour; none where there is no such receiver.
-    #[must_use]
     pub fn max_per_hour(&self, receiver: &ReceiverName) -> Option<u32> {
         self.by_name.get(receiver).map(|receiver| receiver.max_per_hour)
     }
@@ -170,7 +166,6 @@ impl Receivers {
     }
 
     /// Whether a delivery is a digest by mail, which its recipients can stop: then it is [sent](Self::send_digest) with their wishes.
-    #[must_use]
     pub fn is_stoppable(&self, receiver: &ReceiverName, delivery: &DueDelivery) -> bool {
         let is_mail = self.by_name.get(receiver).is_some_and(|receiver| matches!(receiver.sender, Sender::Email(_)));
         is_mail

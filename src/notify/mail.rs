@@ -84,7 +84,6 @@ struct DigestTables {
 type DigestPart = (&'static str, Vec<(String, String, String)>, u32);
 
 /// Writes the mail that tells `brief`; `unsubscribe` is where its recipient stops such mails. None where there is nothing to tell.
-#[must_use]
 pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     if brief.notifications().is_empty() {
         return None;

@@ -43,9 +43,7 @@ struct WebhookData<'a> {
 }
 
 /// The exact bytes of the webhook body in the format `cliffwatch`. None where there is nothing to tell.
-///
-/// # Errors
-/// Where a notice cannot be written as JSON.
+/// Fails where a notice cannot be written as JSON.
 pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let notifications = &delivery.notifications;
     let Some(first) = notifications.first() else { return Ok(None) };
@@ -91,7 +89,6 @@ pub(super) fn status(notifications: &[Notification]) -> AlertStatus {
 }
 
 /// The group of a message, else what its alerts have in common, as text: the same for a firing, a reminder and the end of one alert.
-#[must_use]
 pub fn group_key(delivery: &DueDelivery) -> String {
     if let Some(key) = &delivery.bundle.group_key {
         return key.clone();
@@ -112,7 +109,6 @@ pub fn group_key(delivery: &DueDelivery) -> String {
 }
 
 /// A test message to `receiver`, as a delivery that is in no table: for [`Receivers::send`](super::Receivers::send).
-#[must_use]
 pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
     let notice = test_notice(receiver, now);
     DueDelivery {
@@ -129,7 +125,6 @@ pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
 }
 
 /// A test message to `receiver`. Each has an id of its own.
-#[must_use]
 pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notification {
     let rule = RuleId::from("Test");
     // An alert of its own: a test must not wait behind an earlier one that fails.

@@ -51,7 +51,6 @@ pub struct Picture {
 }
 
 /// Draws the schedule around the unlock that `body` tells. None where it is about no unlock, or too little is known.
-#[must_use]
 pub fn draw(body: &AlertBody, tone: Tone, now: Timestamp) -> Option<Picture> {
     let own = card::own_date(body)?;
     let series: Vec<SeriesPoint> = body.series.iter().filter(|point| point.amount.is_finite()).copied().collect();

@@ -20,7 +20,6 @@ pub struct WatchFacts<'a> {
 }
 
 /// Warnings of rules that cannot do what they say, given what is watched and asked for.
-#[must_use]
 pub fn advise(set: &RuleSet, known: &WatchFacts<'_>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for rule in &set.rules {

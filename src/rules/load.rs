@@ -85,14 +85,12 @@ pub struct LoadedRules {
 
 impl LoadedRules {
     /// Whether the rules can be used.
-    #[must_use]
     pub fn is_usable(&self) -> bool {
         self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
     }
 }
 
 /// Checks rule files and makes their rules.
-#[must_use]
 pub fn load(files: &[SourceText], around: &Surroundings<'_>) -> LoadedRules {
     let engine = TemplateEngine::new();
     let mut diagnostics = Vec::new();

@@ -23,7 +23,6 @@ pub struct Rendered {
 
 impl Rule {
     /// Labels and annotations. Never fails: see [`Rendered::error`].
-    #[must_use]
     pub fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered {
         let level = level.and_then(|level| self.body.levels.get(usize::try_from(level).ok()?));
         let mut rendered = Rendered::default();

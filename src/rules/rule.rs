@@ -94,7 +94,6 @@ pub struct Level {
 
 impl Rule {
     /// Whether its filters (`tokens`, `listed_methods`, `allocations`) let this scope in.
-    #[must_use]
     pub fn covers(&self, scope: &Scope<'_>) -> bool {
         if self.on == On::Portfolio {
             let group = scope.totals.map(|totals| totals.group.as_deref());
@@ -105,31 +104,26 @@ impl Rule {
 
     /// Whether its filters may let in anything of this token; of a rule on `portfolio`, whether the token is one of those that it
     /// looks at as one where no group is named.
-    #[must_use]
     pub fn lets_in(&self, token: &Token) -> bool {
         self.body.filters.let_in(&token.id, &token.groups)
     }
 
     /// As [`Self::lets_in`], of a token of which no more than this is at hand.
-    #[must_use]
     pub fn lets_in_named(&self, token: &TokenId, groups: &[String]) -> bool {
         self.body.filters.let_in(token, groups)
     }
 
     /// Groups of which it asks for a token's share.
-    #[must_use]
     pub fn shares(&self) -> &[String] {
         &self.body.dependencies.groups
     }
 
     /// Windows that it asks for.
-    #[must_use]
     pub fn windows(&self) -> &[Window] {
         &self.body.dependencies.windows
     }
 
     /// Whether `when` holds; true where the rule has none. `missing = "fire"` turns `Missing` into `True`.
-    #[must_use]
     pub fn holds(&self, scope: &Scope<'_>) -> Truth {
         match self.body.when.as_ref().map(|when| when.test(scope)) {
             None => Truth::True,
@@ -139,7 +133,6 @@ impl Rule {
     }
 
     /// Whether a firing alert has cleared: `clear_when` where given, else that `when` is false. `Missing` clears nothing.
-    #[must_use]
     pub fn clears(&self, scope: &Scope<'_>) -> bool {
         match &self.body.clear_when {
             Some(clear) => clear.test(scope) == Truth::True,
@@ -148,26 +141,22 @@ impl Rule {
     }
 
     /// Index of the highest level that holds: the last in the file's order that is true.
-    #[must_use]
     pub fn level(&self, scope: &Scope<'_>) -> Option<u32> {
         let highest = self.body.levels.iter().rposition(|level| level.when.test(scope) == Truth::True)?;
         u32::try_from(highest).ok()
     }
 
     /// `when`, clause by clause; none where the rule has none.
-    #[must_use]
     pub fn clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
         self.body.when.as_ref()?.clauses(scope)
     }
 
     /// `clear_when`, clause by clause; none where the rule has none.
-    #[must_use]
     pub fn clear_clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
         self.body.clear_when.as_ref()?.clauses(scope)
     }
 
     /// The conditions of its levels, in the order of the file.
-    #[must_use]
     pub fn level_clauses(&self, scope: &Scope<'_>) -> Vec<Clause> {
         self.body.levels.iter().filter_map(|level| level.when.clauses(scope)).collect()
     }
@@ -184,7 +173,6 @@ pub enum Pool {
 
 impl Pool {
     /// The group, where it is one.
-    #[must_use]
     pub fn group(&self) -> Option<&str> {
         match self {
             Pool::Watched => None,

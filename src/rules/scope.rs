@@ -26,7 +26,6 @@ pub struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     /// The record that plain names such as `cliffValue` are about: of a change, the one after it; where that is gone, before it.
-    #[must_use]
     pub fn record_in_view(&self) -> Option<&'a Record> {
         let side = |of: fn(&Change) -> Option<&Record>| self.change.and_then(of);
         self.record

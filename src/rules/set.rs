@@ -27,7 +27,6 @@ pub struct RuleSet {
 
 impl RuleSet {
     /// A set of rules, with what is worked out over all of them.
-    #[must_use]
     pub fn of(rules: Vec<Rule>) -> Self {
         let index = Index::of(&rules);
         let mut dependencies = Dependencies::default();
@@ -48,7 +47,6 @@ impl RuleSet {
     }
 
     /// Whether any rule hears of emissions: of their records, their changes, or what was `emitted`.
-    #[must_use]
     pub fn hears_emissions(&self) -> bool {
         !self.index.on(On::Record(Resource::Emission)).is_empty()
             || ChangeKind::ALL.iter().any(|kind| !self.index.hears(Resource::Emission, *kind).is_empty())
@@ -56,7 +54,6 @@ impl RuleSet {
     }
 
     /// Whether any rule looks at tokens or groups as a whole.
-    #[must_use]
     pub fn has_aggregates(&self) -> bool {
         !self.index.on(On::Token).is_empty() || !self.index.on(On::Portfolio).is_empty()
     }

@@ -42,9 +42,8 @@ pub struct AnswerContext<'a> {
 }
 
 /// Answers a question.
-///
-/// # Errors
-/// A refusal where the token or investor is unknown, where a mirror was not told yet, or where the data cannot be read.
+/// Fails with a refusal where the token or investor is unknown, where a mirror was not told yet, or where the data cannot be
+/// read.
 pub fn answer(facts: &impl SupplyFacts, query: &DataQuery, context: AnswerContext<'_>) -> Result<AnswerContent, Refusal> {
     match query.subject {
         DataSubject::TokenList => {

@@ -37,10 +37,7 @@ pub struct DataFolder {
 }
 
 impl DataFolder {
-    /// Looks what is in the folder.
-    ///
-    /// # Errors
-    /// Where it is no folder, or has no token list, or cannot be read.
+    /// Looks what is in the folder. Fails where it is no folder, or has no token list, or cannot be read.
     pub fn open(root: &Path) -> Result<Self, ImportError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -77,7 +74,6 @@ impl DataFolder {
     }
 
     /// Files in all, for a progress bar.
-    #[must_use]
     pub fn file_count(&self) -> usize {
         self.count
     }

@@ -73,25 +73,17 @@ impl<'a> Edit<'a> {
     }
 
     /// Ids of the list.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
     pub fn tokens(&self) -> Result<Vec<TokenItem>, EditError> {
         Ok(self.draft.tokens()?)
     }
 
     /// The schedule of a token, oldest first.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn events(&self, token: &str) -> Result<Vec<UnlockEvent>, EditError> {
         Ok(self.draft.records(Resource::Unlock, token, DateRange::default())?)
     }
 
     /// Moves the event at `from`, parts and linear segments with it. An event that is already at `to` takes its parts.
-    ///
-    /// # Errors
-    /// Where there is no such token or event.
+    /// Fails where there is no such token or event.
     pub fn move_event(&mut self, token: &str, from: Timestamp, to: Timestamp) -> Result<(), EditError> {
         self.change_events(token, |events, now| {
             let index = find(events, token, from)?;
@@ -106,10 +98,7 @@ impl<'a> Edit<'a> {
         })
     }
 
-    /// Multiplies all amounts of the event at `at`.
-    ///
-    /// # Errors
-    /// Where there is no such token or event.
+    /// Multiplies all amounts of the event at `at`. Fails where there is no such token or event.
     pub fn resize_event(&mut self, token: &str, at: Timestamp, factor: f64) -> Result<(), EditError> {
         self.change_events(token, |events, now| {
             let index = find(events, token, at)?;
@@ -121,10 +110,7 @@ impl<'a> Edit<'a> {
         })
     }
 
-    /// Adds a burn; the token list then says that the token has burns.
-    ///
-    /// # Errors
-    /// Where there is no such token.
+    /// Adds a burn; the token list then says that the token has burns. Fails where there is no such token.
     pub fn add_burn(&mut self, token: &str, burn: Burn) -> Result<(), EditError> {
         self.put_item(token, |item| item.has_burn = true.into())?;
         let mut burns: Vec<Burn> = self.draft.records(Resource::Burn, token, DateRange::default())?;
@@ -134,10 +120,7 @@ impl<'a> Edit<'a> {
         Ok(self.draft.put_records(Resource::Burn, token, rows)?)
     }
 
-    /// Adds a buyback; the token list then says that the token has buybacks.
-    ///
-    /// # Errors
-    /// Where there is no such token.
+    /// Adds a buyback; the token list then says that the token has buybacks. Fails where there is no such token.
     pub fn add_buyback(&mut self, token: &str, buyback: Buyback) -> Result<(), EditError> {
         self.put_item(token, |item| item.has_buyback = true.into())?;
         let mut buybacks: Vec<Buyback> = self.draft.records(Resource::Buyback, token, DateRange::default())?;
@@ -147,10 +130,7 @@ impl<'a> Edit<'a> {
         Ok(self.draft.put_records(Resource::Buyback, token, rows)?)
     }
 
-    /// Changes fields of the token list.
-    ///
-    /// # Errors
-    /// Where there is no such token.
+    /// Changes fields of the token list. Fails where there is no such token.
     pub fn put_item(&mut self, token: &str, change: impl FnOnce(&mut TokenItem)) -> Result<(), EditError> {
         let mut item = self.draft.token(token)?.ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
         change(&mut item);

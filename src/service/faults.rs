@@ -86,13 +86,11 @@ pub enum Fault {
 
 impl Fault {
     /// A status without `Retry-After`.
-    #[must_use]
     pub fn status(code: u16) -> Self {
         Fault::Status { code, retry_after: None }
     }
 
     /// 429 that asks to come back after `secs` seconds.
-    #[must_use]
     pub fn too_many(secs: u64) -> Self {
         Fault::Status { code: 429, retry_after: Some(secs.to_string()) }
     }
@@ -137,7 +135,6 @@ struct GzipBomb(u64);
 
 impl Faults {
     /// No faults.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -163,19 +160,16 @@ impl Faults {
     }
 
     /// What was asked since the log was last taken.
-    #[must_use]
     pub fn take_log(&self) -> Vec<LoggedRequest> {
         std::mem::take(&mut self.state().log)
     }
 
     /// What was asked, without taking it.
-    #[must_use]
     pub fn log(&self) -> Vec<LoggedRequest> {
         self.state().log.clone()
     }
 
     /// Requests since the beginning.
-    #[must_use]
     pub fn request_count(&self) -> u64 {
         self.state().count
     }

@@ -53,10 +53,7 @@ impl Default for ConnectionLimits {
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
 
-/// Listens on an address, with a queue for a crowd.
-///
-/// # Errors
-/// Where the address cannot be had.
+/// Listens on an address, with a queue for a crowd. Fails where the address cannot be had.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     allow_connections();
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -81,17 +78,11 @@ fn allow_connections() {
 
 /// Serves `router` on `listener` within the limits of the data service, until `stop` resolves; then open requests may finish for a few
 /// seconds.
-///
-/// # Errors
-/// None at present: what fails is a connection, and the others go on. It is here for a listener that may fail.
 pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
     serve_within(ConnectionLimits::default(), listener, router, stop).await
 }
 
 /// As [`serve`], for few: at most so many connections at once, and so long for open requests once it is time to stop.
-///
-/// # Errors
-/// As [`serve`].
 pub async fn serve_few(
     listener: TcpListener,
     router: Router,

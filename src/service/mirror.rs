@@ -17,7 +17,6 @@ struct DaemonScope {
 
 impl MirrorScope {
     /// A daemon that asks `endpoints`, about the tokens of `watch`.
-    #[must_use]
     pub fn of(endpoints: Vec<Endpoint>, watch: Watch) -> Self {
         Self(Arc::new(RwLock::new(DaemonScope { endpoints, watch: Some(watch) })))
     }
@@ -32,13 +31,11 @@ impl MirrorScope {
     }
 
     /// A daemon of which nothing is known but its database: it may yet ask for anything.
-    #[must_use]
     pub fn unknown() -> Self {
         Self(Arc::new(RwLock::new(DaemonScope { endpoints: Endpoint::ALL.to_vec(), watch: None })))
     }
 
     /// Whether it asks an endpoint at all.
-    #[must_use]
     pub fn asks(&self, endpoint: Endpoint) -> bool {
         self.daemon().endpoints.contains(&endpoint)
     }

@@ -52,7 +52,6 @@ impl StandardAllocation {
     ];
 
     /// The category of a `standardAllocationName`.
-    #[must_use]
     pub fn of(name: Option<&str>) -> Self {
         match name.unwrap_or_default() {
             "Community" => StandardAllocation::Community,
@@ -71,7 +70,6 @@ pub struct FiniteNumber(u64);
 
 impl FiniteNumber {
     /// The number.
-    #[must_use]
     pub fn get(self) -> f64 {
         f64::from_bits(self.0)
     }
@@ -122,10 +120,7 @@ pub struct DataQuery {
 }
 
 impl DataQuery {
-    /// Reads a question.
-    ///
-    /// # Errors
-    /// A refusal with status 400 and a sentence on what is wrong.
+    /// Reads a question. Fails with a refusal with status 400 and a sentence on what is wrong.
     pub fn read(route: &ApiRoute, id: Option<&str>, text: &str) -> Result<Self, Refusal> {
         if text.len() > MAX_QUERY {
             return Err(Refusal::bad(format!("the query is longer than {MAX_QUERY} bytes")));
@@ -189,7 +184,6 @@ impl DataQuery {
     }
 
     /// The instants that the days stand for, both ends included.
-    #[must_use]
     pub fn window(&self) -> DateRange {
         let midnight = |date: NaiveDate| date.and_time(NaiveTime::MIN).and_utc();
         DateRange {
@@ -199,7 +193,6 @@ impl DataQuery {
     }
 
     /// Whether an instant lies in the window; one that is unknown lies only where there is no window.
-    #[must_use]
     pub fn includes(&self, at: Option<Timestamp>) -> bool {
         let window = self.window();
         match at {
@@ -209,7 +202,6 @@ impl DataQuery {
     }
 
     /// Whether a recipient with this `standardAllocationName` is wanted.
-    #[must_use]
     pub fn wants(&self, standard_allocation_name: Option<&str>) -> bool {
         self.standards.is_empty() || self.standards.contains(&StandardAllocation::of(standard_allocation_name))
     }

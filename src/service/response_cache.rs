@@ -110,9 +110,7 @@ impl ResponseCache {
     }
 
     /// The answer; `make` makes it where nobody did. It blocks, and is called at most once at a time for a question.
-    ///
-    /// # Errors
-    /// What `make` answers. Nothing is cached of that.
+    /// Fails with what `make` answers. Nothing is cached of that.
     pub async fn get<M>(&self, cache_key: CacheKey, wants_packed: bool, make: M) -> Result<CachedAnswer, Refusal>
     where
         M: FnOnce(&DataQuery) -> Result<AnswerContent, Refusal> + Send + 'static,

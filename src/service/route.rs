@@ -150,7 +150,6 @@ impl ApiRoute {
     }
 
     /// Whether its answers have pages.
-    #[must_use]
     pub fn is_paged(&self) -> bool {
         self.params.iter().any(|(_, field)| *field == QueryField::Page)
     }

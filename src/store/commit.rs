@@ -23,9 +23,6 @@ use model::{Commit, CommitResult, Endpoint, PollEntry, Resource, Timestamp, Toke
 
 impl Store {
     /// Writes one step of a cycle whole, or not at all.
-    ///
-    /// # Errors
-    /// Where nothing of it was written: see [`StoreError`].
     pub async fn commit(&self, commit: Commit) -> Result<CommitResult, StoreError> {
         let doing = "commit a step of a cycle";
         let goes_to = self.notification_target();

@@ -14,26 +14,17 @@ use model::{
 
 impl Store {
     /// How much there is of everything.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn counts(&self) -> Result<StoreCounts, StoreError> {
         let path = self.0.path.clone();
         self.read("count what there is", move |from| counts(from, &path)).await
     }
 
     /// What the metrics show.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn gauges(&self) -> Result<StoreGauges, StoreError> {
         self.read("read the gauges", gauges).await
     }
 
     /// How each endpoint fares that was ever asked.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn poll_stats(&self) -> Result<Vec<EndpointStat>, StoreError> {
         self.read("read how endpoints fare", endpoint_stats).await
     }

@@ -210,13 +210,11 @@ pub enum StoreError {
 
 impl StoreError {
     /// What is stored is damaged: only a backup helps.
-    #[must_use]
     pub fn is_damaged(&self) -> bool {
         matches!(self, StoreError::Damaged { .. })
     }
 
     /// No space is left: it goes on by itself when there is.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::Full { .. })
     }

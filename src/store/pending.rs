@@ -33,9 +33,6 @@ impl Store {
     }
 
     /// Has `decide` decide about everything that is pending, and writes what it comes to, in one transaction.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn dispatch(
         &self,
         decide: impl FnOnce(&PendingState<'_>) -> Dispatch + Send + 'static,
@@ -45,9 +42,6 @@ impl Store {
     }
 
     /// Shows everything that is pending at `now` to `look`; none where nothing is.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn pending<T: Send + 'static>(
         &self,
         look: impl FnOnce(&PendingState<'_>) -> T + Send + 'static,
@@ -57,17 +51,11 @@ impl Store {
     }
 
     /// Groups that were last told `repeat_interval` ago, with what still fires in them and the last message about each.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn repeats(&self, now: Timestamp) -> Result<Vec<RepeatGroup>, StoreError> {
         self.read("read what is to be told again", move |from| repeats(from, now)).await
     }
 
     /// Writes what is told again, and when the groups are told next.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn commit_repeats(&self, repeats: Repeats, now: Timestamp) -> Result<(), StoreError> {
         self.write("write what is told again", move |to| commit_repeats(to, &repeats, now)).await
     }

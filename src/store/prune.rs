@@ -13,10 +13,7 @@ use model::{PruneResult, Timestamp};
 
 impl Store {
     /// Forgets what is older than `retention` (rows of the poll log: than `poll_log_retention`), in small transactions between which
-    /// commits go on. What is undelivered, unresolved or current stays.
-    ///
-    /// # Errors
-    /// Where a batch failed; those before it are done.
+    /// commits go on. What is undelivered, unresolved or current stays. Fails where a batch failed; those before it are done.
     pub async fn prune(
         &self,
         now: Timestamp,

@@ -27,10 +27,7 @@ const MAX_IDLE_READERS: usize = 2;
 pub struct Snapshot(ReaderPool);
 
 impl Snapshot {
-    /// Opens the database beside whoever writes it.
-    ///
-    /// # Errors
-    /// Where there is none, it is not the daemon's, or of another schema.
+    /// Opens the database beside whoever writes it. Fails where there is none, it is not the daemon's, or of another schema.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         refuse_unless_current(path)?;
         let pool = ReaderPool::new(path, open_daemon_reader, MAX_IDLE_READERS);
@@ -39,10 +36,7 @@ impl Snapshot {
         Ok(Self(pool))
     }
 
-    /// Runs `read` on one consistent view.
-    ///
-    /// # Errors
-    /// What `read` answers, or where the view cannot be taken.
+    /// Runs `read` on one consistent view. Fails with what `read` answers, or where the view cannot be taken.
     pub fn read<T, E: From<FactsError>>(&self, read: impl FnOnce(&SnapshotView<'_>) -> Result<T, E>) -> Result<T, E> {
         let path = self.0.path();
         let answer = self.0.with(|connection| match connection.transaction() {
@@ -69,9 +63,6 @@ pub struct SnapshotView<'a> {
 
 impl SnapshotView<'_> {
     /// Grows with every request to the source, so that whoever keeps answers knows when to forget them.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn generation(&self) -> Result<i64, FactsError> {
         self.reading("read the last poll", |from| {
             // The sequence stays where the log itself is pruned.

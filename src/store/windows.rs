@@ -11,9 +11,6 @@ use model::{RecordRange, WindowRecords};
 
 impl Store {
     /// What the windows of tokens are summed over, in the order of `ids`: of each resource no more records than `ranges` wants.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn window_records(&self, ids: Vec<TokenId>, ranges: Vec<RecordRange>) -> Result<Vec<WindowRecords>, StoreError> {
         self.read("read what windows hold", move |from| window_records(from, &ids, &ranges)).await
     }

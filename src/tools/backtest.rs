@@ -98,7 +98,6 @@ impl BacktestNotification {
     }
 
     /// Whether it tells the end of its alert.
-    #[must_use]
     pub fn is_end(&self) -> bool {
         self.kind == "alert.resolved"
     }
@@ -147,7 +146,6 @@ impl BacktestMessage {
     }
 
     /// What it says in one line.
-    #[must_use]
     pub fn title(&self) -> String {
         let more = (self.told.len() + self.counted.len()).saturating_sub(1);
         match self.told.first() {
@@ -158,7 +156,6 @@ impl BacktestMessage {
     }
 
     /// Whether another message says the same at the same time, to whomever.
-    #[must_use]
     pub fn says_as(&self, other: &Self) -> bool {
         let words = |message: &Self| (message.at, message.shape, message.group_key.clone(), message.counted.len());
         let alike = |a: &Arc<BacktestNotification>, b: &Arc<BacktestNotification>| {
@@ -227,7 +224,6 @@ pub struct BacktestRun {
 }
 
 /// Plays `history` from `from` to `to`. `heard` is told now and then how far it has come, from 0 to 1.
-#[must_use]
 pub fn run(
     history: &History,
     setup: &BacktestSetup<'_>,
@@ -334,7 +330,6 @@ pub struct BacktestComparison {
 
 /// Holds what the rules at work send against what other rules would send. Two messages to one receiver are the same one where they
 /// tell the same of an alert.
-#[must_use]
 pub fn compare(now: &BacktestRun, other: &BacktestRun) -> BacktestComparison {
     let mut comparison = BacktestComparison::default();
     let mut places: HashMap<(&str, &NotificationId), usize> = HashMap::new();
@@ -366,7 +361,6 @@ pub fn compare(now: &BacktestRun, other: &BacktestRun) -> BacktestComparison {
 }
 
 /// A message beside another: what of it the other does not tell, as `(what is gone, what is new)`.
-#[must_use]
 pub fn difference<'m>(
     was: &'m BacktestMessage,
     is: &'m BacktestMessage,

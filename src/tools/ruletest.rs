@@ -83,14 +83,12 @@ pub struct TestFailure {
 
 impl TestOutcome {
     /// Whether all was as expected.
-    #[must_use]
     pub fn is_passed(&self) -> bool {
         self.failures.is_empty()
     }
 }
 
 /// TestCase files beside the rules of a config: `tests/*.toml` in each folder that `[rules] paths` names.
-#[must_use]
 pub fn files_beside(config: &Config, base_dir: &Path) -> Vec<PathBuf> {
     let mut patterns: Vec<String> = config
         .rules
@@ -127,7 +125,6 @@ fn run_file(path: &Path, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
 }
 
 /// Runs the tests of a text as if it stood in its file.
-#[must_use]
 pub fn run_text(source: SourceText, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
     let path = source.file.as_path();
     let file = match file::parse(&source) {

@@ -103,7 +103,6 @@ pub struct Simulation<'a> {
 
 impl<'a> Simulation<'a> {
     /// A simulation that knows nothing yet, at `start`.
-    #[must_use]
     pub fn new(rules: &'a RuleSet, routes: &'a RouteTree, watch: &'a Watch, pace: Pace, start: Timestamp) -> Self {
         let mut simulation = Self {
             rules,
@@ -142,13 +141,11 @@ impl<'a> Simulation<'a> {
     }
 
     /// The rules by which it evaluates.
-    #[must_use]
     pub fn rules(&self) -> &RuleSet {
         self.rules
     }
 
     /// The time that it has come to.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.now
     }
@@ -164,7 +161,6 @@ impl<'a> Simulation<'a> {
     }
 
     /// What was to be told and reached nobody so far: suppressed, or waiting.
-    #[must_use]
     pub fn untold(&self) -> Vec<Untold> {
         self.memory.untold()
     }
@@ -175,7 +171,6 @@ impl<'a> Simulation<'a> {
     }
 
     /// Rules with a template that failed, with the first error of each.
-    #[must_use]
     pub fn template_errors(&self) -> &BTreeMap<RuleId, String> {
         &self.template_errors
     }

@@ -20,17 +20,13 @@ use store::{Access, Opening, Store};
 
 impl App {
     /// Builds everything from a config that was checked. `base_dir` is where its relative paths begin.
-    ///
-    /// # Errors
-    /// Where something of it cannot be had. Rule files with errors do so only where no good rules are remembered from before.
+    /// Fails where something of it cannot be had. Rule files with errors do so only where no good rules are remembered from
+    /// before.
     pub async fn open(config: Config, base_dir: &Path, clock: Clock, drive: Drive) -> Result<Self, AppError> {
         Self::open_tuned(config, base_dir, clock, drive, Tuning::default()).await
     }
 
     /// As [`Self::open`], with the waits of the client made short.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     #[doc(hidden)]
     pub async fn open_tuned(
         config: Config,

@@ -27,9 +27,6 @@ pub(super) struct DeadMansSwitch {
 
 impl DeadMansSwitch {
     /// That of the config; none where it has none.
-    ///
-    /// # Errors
-    /// Where no client can be made.
     pub(super) fn of(config: &config::HttpSettings) -> Result<Option<Self>, AppError> {
         if config.dead_mans_switch.is_none() && config.dead_mans_switch_file.is_none() {
             return Ok(None);

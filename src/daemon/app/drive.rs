@@ -21,9 +21,6 @@ pub enum Drive {
 
 impl App {
     /// Runs a job now, as if its slot had come.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn tick(&self, job: Job) -> Result<CycleReport, CycleError> {
         let now = self.clock.now();
         run_cycle(&self.deps, job, now, now).await
@@ -35,7 +32,6 @@ impl App {
     }
 
     /// The jobs that are on, in the order in which a single pass runs them.
-    #[must_use]
     pub fn jobs(&self) -> Vec<Job> {
         self.deps.setup().slots.iter().map(|(job, _)| *job).collect()
     }

@@ -21,9 +21,7 @@ const STOP_TASKS: Duration = Duration::from_secs(10);
 
 impl App {
     /// Runs until `stop`, then leaves in good order. `started` is told the address that was bound, once everything works.
-    ///
-    /// # Errors
-    /// Where the address or the ticker cannot be had, or the database cannot be closed.
+    /// Fails where the address or the ticker cannot be had, or the database cannot be closed.
     pub async fn run(self, stop: impl Future<Output = ()>, started: impl FnOnce(Option<SocketAddr>)) -> Result<(), AppError> {
         let app = Arc::new(self);
         let tasks = TaskTracker::new();
@@ -65,10 +63,7 @@ impl App {
         Ok(())
     }
 
-    /// Closes the database of an app that was turned by hand.
-    ///
-    /// # Errors
-    /// Where it cannot be closed in good order.
+    /// Closes the database of an app that was turned by hand. Fails where it cannot be closed in good order.
     pub async fn close(self) -> Result<(), AppError> {
         self.deps.outbox.stop(STOP_DELIVERIES).await;
         self.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })

@@ -139,7 +139,6 @@ pub struct ReceiverIncident {
 }
 
 /// Subject of the alert about a receiver.
-#[must_use]
 pub fn incident_subject(receiver: &ReceiverName) -> String {
     format!("receiver/{receiver}")
 }

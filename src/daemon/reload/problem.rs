@@ -24,7 +24,6 @@ pub struct ReloadProblem {
 
 impl ReloadProblem {
     /// What a config or a receiver cannot be built from.
-    #[must_use]
     pub fn of_parts(file: Option<&Path>, problems: &[String]) -> Self {
         let count = u32::try_from(problems.len()).unwrap_or(u32::MAX);
         let file = file.map_or_else(|| "the config".to_owned(), |file| file.display().to_string());

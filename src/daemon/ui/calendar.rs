@@ -25,7 +25,6 @@ pub struct CalendarEntry {
 }
 
 /// The calendar. `link` is where the status page is; `now` stands in for the time of the last read where that is not known.
-#[must_use]
 pub fn render(entries: &[CalendarEntry], link: Option<&str>, now: Timestamp) -> String {
     // Made of our own words: the library's defaults name the library.
     let mut calendar = Calendar::empty();

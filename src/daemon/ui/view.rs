@@ -174,7 +174,6 @@ pub struct StatusParts<'a> {
 
 impl StatusView {
     /// The view of these parts.
-    #[must_use]
     pub fn of(parts: StatusParts<'_>) -> Self {
         let StatusParts { now, counts, credit, .. } = parts;
         let asked: Vec<&EndpointStat> = parts.endpoints.iter().filter(|stat| stat.last_try.is_some()).collect();

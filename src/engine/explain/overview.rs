@@ -21,7 +21,6 @@ pub struct ExplainLine {
 
 impl ExplainLine {
     /// The line of an explanation.
-    #[must_use]
     pub fn of(rule: &Rule, explanation: &Explanation) -> Self {
         let Explanation { about, fired, so, .. } = explanation;
         let about = about.split_once(" for ").map_or(about.as_str(), |(_, about)| about).to_owned();
@@ -29,7 +28,6 @@ impl ExplainLine {
     }
 
     /// The line where there is no explanation.
-    #[must_use]
     pub fn failed(rule: &Rule, why: String) -> Self {
         Self { rule: rule.name.clone(), about: None, fired: false, so: why }
     }
@@ -50,7 +48,6 @@ impl Overview {
     }
 
     /// How much was looked at and told, in words; `last` is when the rule last held for anything.
-    #[must_use]
     pub fn head(&self, rule: &Rule, last: Option<Timestamp>) -> String {
         let looked = self.lines.len();
         let looked = match rule.on {

@@ -38,7 +38,6 @@ pub struct StatusInWords {
 }
 
 /// What became of one message.
-#[must_use]
 pub fn told(status: &NotificationStatus, records: &Records<'_>, now: Timestamp) -> StatusInWords {
     let receiver = status.receiver.as_ref().map_or("nobody", ReceiverName::as_str);
     let held = |by: String| StatusInWords {

@@ -25,7 +25,6 @@ pub enum DigestTurn {
 
 impl DigestTurn {
     /// The slot that has come.
-    #[must_use]
     pub fn slot(self) -> Timestamp {
         match self {
             DigestTurn::Begin(slot) | DigestTurn::Due { slot, .. } => slot,
@@ -34,7 +33,6 @@ impl DigestTurn {
 }
 
 /// Whether the slot of a digest has come, given the last one that was told or noted.
-#[must_use]
 pub fn digest_turn(schedule: &Schedule, last: Option<Timestamp>, now: Timestamp) -> Option<DigestTurn> {
     let slot = schedule.last(now)?;
     match last {
@@ -59,7 +57,6 @@ pub struct DigestReads {
 
 impl DigestReads {
     /// Those of a plan, for a slot that comes after `since`.
-    #[must_use]
     pub fn of(plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Self {
         let until = slot.checked_add_signed(plan.schedule.ahead);
         Self {
@@ -97,7 +94,6 @@ pub struct DigestRows<'a> {
 }
 
 /// The digest of a plan.
-#[must_use]
 pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &DigestRows<'_>) -> Digest {
     let DigestRows { upcoming, changes, statuses, silences, firing, incidents, dead } = *rows;
     let summary = |alert: &Alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone());

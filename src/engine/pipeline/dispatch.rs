@@ -21,7 +21,6 @@ const NO_LIMIT: u32 = u32::MAX;
 pub type HourLimits = BTreeMap<ReceiverName, u32>;
 
 /// Decides about everything that is pending at `now`. `mutes` remembers when muted routes tell again; whoever passes often keeps it.
-#[must_use]
 pub fn dispatch(
     state: &PendingState<'_>,
     routes: &RouteTree,
@@ -33,7 +32,6 @@ pub fn dispatch(
 }
 
 /// What each notification that waits is waiting for, by what [`dispatch`] would decide.
-#[must_use]
 pub fn prospects(state: &PendingState<'_>, routes: &RouteTree, limits: &HourLimits, now: Timestamp) -> Vec<Prospect> {
     weigh(state, routes, limits, &mut MuteTimes::default(), now, |weighed| {
         group::prospects(&weighed.sorted.groups, &weighed.decision, routes, weighed.told_at, weighed.usage, now)

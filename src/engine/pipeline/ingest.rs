@@ -169,7 +169,6 @@ impl Ingest<'_> {
     }
 
     /// A token as it is known, where only time, its place or the rules may have changed.
-    #[must_use]
     pub fn as_known<'k>(&self, known: &'k TokenSnapshot) -> TokenNews<'k> {
         let token = self.watch.placed(known.token.clone());
         TokenNews {
@@ -213,7 +212,6 @@ pub struct WholeAnswer {
 }
 
 /// An answer of a feed that is asked once for everything. One that is empty where there was a list is taken for a failure.
-#[must_use]
 pub fn whole_answer(ask: &PlannedPoll, fetched: &FetchedAnswer, known: FeedState, now: Timestamp) -> WholeAnswer {
     let id = fetched.request.feed();
     let is_baseline = known.baseline_at.is_none();
@@ -242,7 +240,6 @@ pub fn whole_answer(ask: &PlannedPoll, fetched: &FetchedAnswer, known: FeedState
 }
 
 /// What incidents of the source go by: how a feed fared.
-#[must_use]
 pub fn feed_news(feed: FeedId, ingested: &Ingested) -> FeedNews {
     let held = "more than half of what lies ahead is missing from a complete answer; nothing is taken out until it is confirmed";
     let result = match ingested {

@@ -10,7 +10,6 @@ use super::polled_at;
 
 /// What is told again of these groups, and when the next time comes. `known` finds what is known of a token now; groups come in the order
 /// in which their time has come.
-#[must_use]
 pub fn repeats<'k>(
     groups: Vec<RepeatGroup>,
     silences: &[Silence],
@@ -40,7 +39,6 @@ pub fn repeats<'k>(
 }
 
 /// Which records are to be known to tell an alert again in its rule's words.
-#[must_use]
 pub fn about(alert: &Alert) -> Option<(&TokenId, Resource)> {
     Some((alert.token.as_ref()?, alert.resource?))
 }

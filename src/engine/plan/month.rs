@@ -37,7 +37,6 @@ pub struct Wish {
 
 impl Wish {
     /// Reads it off a plan that was made under [`unlimited`].
-    #[must_use]
     pub fn of(endpoint: Endpoint, slots: &Slots, plan: &PollPlan, now: Timestamp) -> Self {
         let first = plan.asks.iter().filter(|ask| ask.why == PollReason::First);
         Self {
@@ -56,7 +55,6 @@ impl Wish {
 }
 
 /// An allowance without a limit: under it, the planner says all that it would like to ask.
-#[must_use]
 pub fn unlimited(now: Timestamp) -> Allowance {
     Allowance { left: None, reserve: 0, today: None, reset_at: now }
 }
@@ -134,7 +132,6 @@ pub enum Outlook {
 }
 
 /// Lays out the month. `tokens` are watched; that number may be a guess.
-#[must_use]
 pub fn month(
     wishes: &[Wish],
     tokens: u64,
@@ -240,7 +237,6 @@ fn line(wish: &Wish, granted: u64) -> MonthLine {
 impl Month {
     /// Tokens at which every tick could be asked in full, once all were read; none where the lists alone cost too much, or no limit
     /// is known.
-    #[must_use]
     pub fn tokens_in_full(&self) -> Option<u64> {
         let (lists, others) = self.by_kind();
         let rest = self.allowance?.checked_sub(self.reserve)?.checked_sub(lists)?;
@@ -248,7 +244,6 @@ impl Month {
     }
 
     /// How many times less often tokens would have to be looked at; none where that does not help.
-    #[must_use]
     pub fn times_less_often(&self) -> Option<f64> {
         let (lists, others) = self.by_kind();
         let rest = self.allowance?.checked_sub(self.reserve)?.checked_sub(lists)?;

@@ -72,19 +72,14 @@ impl<'a> From<&'a config::Config> for Sections<'a> {
 
 impl RouteTree {
     /// Builds the tree from `[route]` and the `[[receiver]]` sections alone: see [`Self::of`].
-    ///
-    /// # Errors
-    /// As [`Self::of`].
     pub fn build(route: &config::Route, receivers: &[config::ReceiverSettings]) -> Result<Self, Vec<ConfigProblem>> {
         Self::of(&Sections { route, receivers, inhibit_rules: &[], time_intervals: &[] })
     }
 
     /// Builds the tree. A config without any route sends everything to every receiver: whoever configures one receiver and nothing
     /// else wants to hear.
-    ///
-    /// # Errors
-    /// All problems of the sections: matchers that cannot be read, receivers and intervals that do not exist, keys that only the root
-    /// may have.
+    /// Fails with all problems of the sections: matchers that cannot be read, receivers and intervals that do not exist, keys
+    /// that only the root may have.
     pub fn of(sections: &Sections<'_>) -> Result<Self, Vec<ConfigProblem>> {
         let route = sections.route;
         let mut known = BTreeMap::new();

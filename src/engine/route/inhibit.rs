@@ -24,7 +24,6 @@ pub struct Inhibitor<'a> {
 
 impl<'a> Inhibitor<'a> {
     /// Finds what inhibits among what fires.
-    #[must_use]
     pub fn new(rules: &'a [InhibitRule], firing: &'a [FiringAlert]) -> Self {
         let rules = rules
             .iter()
@@ -41,7 +40,6 @@ impl<'a> Inhibitor<'a> {
 
     /// The alert because of which `alert` is not told; none where it is. An alert that both sides of a rule take is not inhibited by
     /// another such alert, or the two would silence each other.
-    #[must_use]
     pub fn of(&self, alert: &AlertId, labels: &Labels) -> Option<&'a AlertId> {
         self.rules.iter().find_map(|(rule, sources)| {
             if !all_match(&rule.target, labels) {

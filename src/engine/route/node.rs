@@ -63,19 +63,16 @@ pub struct Leaf<'a> {
 
 impl<'a> Leaf<'a> {
     /// Its place in the tree: `{}/{severity="critical"}`.
-    #[must_use]
     pub fn key(&self) -> &'a str {
         &self.node.key
     }
 
     /// Who is told there.
-    #[must_use]
     pub fn receivers(&self) -> &'a [ReceiverName] {
         &self.node.receivers
     }
 
     /// How it groups.
-    #[must_use]
     pub fn grouping(&self) -> &'a Grouping {
         &self.node.grouping
     }

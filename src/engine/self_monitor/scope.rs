@@ -81,14 +81,12 @@ impl IncidentScope {
 }
 
 /// Whether an alert with this subject says that something of the source fails.
-#[must_use]
 pub fn is_about_source(subject: &str) -> bool {
     IncidentScope::of_subject(subject).is_some()
 }
 
 /// Whether an alert with this subject says that nothing is to be had from the source: it fails as a whole, refuses the key, or wants
 /// credits.
-#[must_use]
 pub fn is_source_down(subject: &str) -> bool {
     IncidentScope::of_subject(subject).is_some_and(|scope| scope.width() >= 2)
 }

@@ -91,26 +91,22 @@ impl ReceiverSettings {
     }
 
     /// The webhook's address.
-    #[must_use]
     pub fn address(&self) -> Secret {
         self.secret_of("url", self.url.as_ref(), self.url_file.as_ref())
     }
 
     /// A secret that the webhook's format takes under this key, or under `x_file`.
-    #[must_use]
     pub fn format_secret(&self, key: &str) -> Secret {
         let file = self.format_keys.get(&format!("{key}_file")).map(|path| PathBuf::from(path.expose()));
         self.secret_of(key, self.format_keys.get(key), file.as_ref())
     }
 
     /// A text that the webhook's format takes under this key.
-    #[must_use]
     pub fn format_text(&self, key: &str) -> Option<&str> {
         self.format_keys.get(key).map(SecretText::expose)
     }
 
     /// The password of the mail server.
-    #[must_use]
     pub fn login(&self) -> Secret {
         self.secret_of("password", self.password.as_ref(), self.password_file.as_ref())
     }

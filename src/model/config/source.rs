@@ -65,7 +65,6 @@ pub struct SourceSettings {
 
 impl SourceSettings {
     /// The API key.
-    #[must_use]
     pub fn key(&self) -> Secret {
         Secret {
             key: "source.api_key".into(),

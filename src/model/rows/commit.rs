@@ -83,7 +83,6 @@ pub enum PollEntryOutcome {
 
 impl PollEntryOutcome {
     /// Its word: `fresh`, `unchanged`, or that of the failure.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fresh => "fresh",

@@ -52,13 +52,11 @@ pub struct ReceiverCounts {
 
 impl ReceiverCounts {
     /// How many are in `state`.
-    #[must_use]
     pub fn of(&self, state: DeliveryState) -> u64 {
         self.states.iter().find(|(of, _)| *of == state).map_or(0, |(_, count)| *count)
     }
 
     /// How many are due or retrying.
-    #[must_use]
     pub fn pending(&self) -> u64 {
         self.of(DeliveryState::Due) + self.of(DeliveryState::Retrying)
     }

@@ -59,13 +59,11 @@ words! {
 
 impl NotificationState {
     /// The state of its delivery, where it has one.
-    #[must_use]
     pub fn delivery(self) -> Option<DeliveryState> {
         DeliveryState::parse(self.as_str())
     }
 
     /// Whether a silence, another alert or an acknowledgement suppresses it.
-    #[must_use]
     pub fn is_suppressed(self) -> bool {
         matches!(self, NotificationState::Silenced | NotificationState::Inhibited | NotificationState::Acknowledged)
     }
@@ -128,7 +126,6 @@ pub struct NotificationStatus {
 const MAX_SUMMARY_CHARS: usize = 200;
 
 /// The first line of a summary, cut.
-#[must_use]
 pub fn cut_summary(summary: &str) -> String {
     summary.lines().next().unwrap_or_default().chars().take(MAX_SUMMARY_CHARS).collect()
 }

@@ -41,25 +41,21 @@ impl std::fmt::Debug for LinkKey {
 
 impl LinkKey {
     /// A key of these bytes, which are to come from the system's generator.
-    #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
     /// The bytes, for signing.
-    #[must_use]
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
     /// The bytes as hex digits, for the database.
-    #[must_use]
     pub fn to_hex(self) -> String {
         hex(&self.0)
     }
 
     /// The key of 64 hex digits.
-    #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 2 * bytes.len() {

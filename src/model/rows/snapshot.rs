@@ -21,13 +21,11 @@ pub struct TokenSnapshot {
 
 impl TokenSnapshot {
     /// A token of which nothing else is known.
-    #[must_use]
     pub fn of(token: Token) -> Self {
         Self { token, feeds: Vec::new(), headers: Vec::new(), records: Vec::new(), alerts: Vec::new() }
     }
 
     /// State of one of its feeds.
-    #[must_use]
     pub fn feed(&self, endpoint: Endpoint) -> Option<&FeedState> {
         self.feeds.iter().find(|(of, _)| *of == endpoint).map(|(_, state)| state)
     }
@@ -80,7 +78,6 @@ pub struct PlanToken {
 
 impl PlanToken {
     /// A token of which nothing is known but its slug.
-    #[must_use]
     pub fn unknown(id: TokenId) -> Self {
         Self { id, listed: false, last_updated: None, has_burn: None, has_buyback: None, next_event: None, feed: None }
     }

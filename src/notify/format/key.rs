@@ -37,7 +37,6 @@ pub enum FormatKeyValue {
 
 impl FormatKeyValue {
     /// Whether it must never be shown. A secret can come from a systemd credential too.
-    #[must_use]
     pub fn is_secret(self) -> bool {
         matches!(self, Self::SigningSecrets | Self::BearerToken | Self::OwnSecret)
     }
@@ -64,7 +63,6 @@ impl FormatKey {
     }
 
     /// Whether this is the key that a config calls `word`, itself or as `x_file`.
-    #[must_use]
     pub fn is_called(&self, word: &str) -> bool {
         self.name == word.strip_suffix("_file").unwrap_or(word)
     }

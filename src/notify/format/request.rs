@@ -56,7 +56,6 @@ pub enum RequestError {
 
 impl RequestError {
     /// Whether another attempt may do better: a secret's file may come back.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, RequestError::Missing(_))
     }

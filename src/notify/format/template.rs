@@ -122,9 +122,6 @@ pub enum TemplateError {
 
 impl BodyTemplate {
     /// Checks a template and tries it with an unlock ahead.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn new(source: &str, content_type: Option<&str>) -> Result<Self, TemplateError> {
         let content_type = content_type.unwrap_or("application/json").trim().to_owned();
         let is_good = content_type.contains('/')
@@ -155,9 +152,7 @@ impl BodyTemplate {
     }
 
     /// The body; where the template fails, the built-in one with the error, which comes second.
-    ///
-    /// # Errors
-    /// Where not even the built-in one can be made.
+    /// Fails where not even the built-in one can be made.
     fn body(&self, brief: &Brief<'_>) -> Result<(Vec<u8>, Option<String>), RequestError> {
         let error = match self.render(brief) {
             Ok(body) => return Ok((body, None)),

@@ -34,7 +34,6 @@ pub struct Totals {
 
 impl Totals {
     /// The totals of one token at `now`.
-    #[must_use]
     pub fn of(token: &Token, entries: &FlowEntries, windows: &Arc<[Window]>, now: Timestamp) -> Self {
         Self {
             windows: windows.clone(),
@@ -49,7 +48,6 @@ impl Totals {
     }
 
     /// The totals of a group. Where something of one token is unknown, so is the sum.
-    #[must_use]
     pub fn of_group(group: Option<&str>, members: Vec<Member>, windows: &Arc<[Window]>) -> Self {
         let market_cap = members.iter().try_fold(0.0, |sum, member| Some(sum + member.totals.market_cap?));
         let sums = windows
@@ -96,14 +94,12 @@ impl Totals {
     }
 
     /// What is in a window; none where no rule asks for it.
-    #[must_use]
     pub fn sum(&self, window: Window) -> Option<Sum> {
         let index = self.windows.binary_search(&window).ok()?;
         self.sums.get(index).copied()
     }
 
     /// The latest burn or buyback; none for the other flows.
-    #[must_use]
     pub fn last(&self, flow: Flow) -> Option<LatestEntry> {
         match flow {
             Flow::Burned => self.last_burn,

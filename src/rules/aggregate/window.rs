@@ -22,7 +22,6 @@ impl Flow {
     pub const ALL: [Flow; 4] = [Flow::Ahead, Flow::Emitted, Flow::Burned, Flow::BoughtBack];
 
     /// The word in conditions and templates.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Flow::Ahead => "ahead",
@@ -33,7 +32,6 @@ impl Flow {
     }
 
     /// The flow of a word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|flow| flow.as_str() == word)
     }
@@ -48,7 +46,6 @@ impl Flow {
     }
 
     /// The records that it is made of.
-    #[must_use]
     pub fn resource(self) -> Resource {
         match self {
             Flow::Ahead => Resource::Unlock,
@@ -84,7 +81,6 @@ impl Sum {
     pub(super) const ZERO: Sum = Sum { amount: Some(0.0), value: Some(0.0), count: Some(0.0) };
 
     /// Both together; unknown where one is.
-    #[must_use]
     pub fn plus(self, other: Sum) -> Sum {
         let add = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         Sum { amount: add(self.amount, other.amount), value: add(self.value, other.value), count: add(self.count, other.count) }
@@ -104,7 +100,6 @@ pub struct LatestEntry {
 
 impl LatestEntry {
     /// Days that have passed since.
-    #[must_use]
     pub fn days_since(&self, now: Timestamp) -> f64 {
         days(now - self.at)
     }

@@ -54,9 +54,6 @@ pub struct ListRows {
 
 impl ListRows {
     /// A list of what `items` are as JSON.
-    ///
-    /// # Errors
-    /// Where one cannot be written.
     pub fn of<T: Serialize>(items: impl IntoIterator<Item = T>, read_at: Option<Timestamp>) -> serde_json::Result<Self> {
         let (mut text, mut ends) = (String::new(), Vec::new());
         for item in items {
@@ -71,13 +68,11 @@ impl ListRows {
     }
 
     /// Bytes that it takes.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.text.len() + self.ends.len() * size_of::<usize>()
     }
 
     /// A page; one past the end is empty.
-    #[must_use]
     pub fn page(&self, page: PageRequest) -> AnswerBody {
         let count = self.ends.len();
         let size = usize::try_from(page.size).unwrap_or(usize::MAX);

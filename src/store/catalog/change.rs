@@ -32,9 +32,6 @@ pub struct CatalogRecord<'a, T> {
 
 impl CatalogChange<'_> {
     /// Takes all tokens and records out. Keys stay.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub fn clear(&self) -> Result<(), CatalogError> {
         self.0
             .0
@@ -43,9 +40,6 @@ impl CatalogChange<'_> {
     }
 
     /// Writes a token of the list.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub fn put_token(&self, id: &str, item: &wire::TokenItem, content: &str) -> Result<(), CatalogError> {
         let item = body_of(item, || format!("token {id}"))?;
         self.0
@@ -61,9 +55,6 @@ impl CatalogChange<'_> {
 
     /// Notes that something is not known of `owner` (a token; empty for what is about none): the word of an
     /// [`Endpoint`](model::supply::Endpoint), or [`RATE_CHANGES`](crate::facts::RATE_CHANGES).
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub fn put_gap(&self, owner: &str, what: &str) -> Result<(), CatalogError> {
         self.0
             .0
@@ -74,9 +65,6 @@ impl CatalogChange<'_> {
     }
 
     /// Writes the payload fields beside the records of `owner`.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub fn put_header<T: Serialize>(&self, resource: Resource, owner: &str, body: &T) -> Result<(), CatalogError> {
         let body = body_of(body, || format!("{resource} payload of {owner}"))?;
         self.0
@@ -91,9 +79,6 @@ impl CatalogChange<'_> {
     }
 
     /// Writes the records of `owner` in place of those it had.
-    ///
-    /// # Errors
-    /// Where they cannot be written.
     pub fn put_records<'r, T: Serialize + 'r>(
         &self,
         resource: Resource,

@@ -121,7 +121,6 @@ impl History {
     }
 
     /// Tokens of which something is known.
-    #[must_use]
     pub fn token_count(&self) -> usize {
         let mut ids: Vec<&str> = self.tokens.iter().filter_map(|item| item.id.as_str()).collect();
         ids.extend(self.inputs.iter().map(|input| input.token.as_str()));
@@ -131,7 +130,6 @@ impl History {
     }
 
     /// When the first and the last thing was said.
-    #[must_use]
     pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
         Some((self.inputs.first()?.at, self.inputs.last()?.at))
     }

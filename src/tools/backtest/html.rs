@@ -46,9 +46,6 @@ struct Report {
 }
 
 /// A self-contained page.
-///
-/// # Errors
-/// Where the template fails.
 pub fn page(
     run: &BacktestRun,
     summary: &BacktestSummary,

@@ -58,7 +58,6 @@ pub struct TallyRow {
 
 impl TallyRow {
     /// Messages of the busiest week, with its index.
-    #[must_use]
     pub fn busiest(&self) -> Option<(usize, u32)> {
         // The first of equals: the earliest.
         self.by_week.iter().copied().enumerate().rev().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0)
@@ -67,7 +66,6 @@ impl TallyRow {
 
 impl BacktestSummary {
     /// Counts a run.
-    #[must_use]
     pub fn of(run: &BacktestRun) -> Self {
         let weeks = weeks(run.from, run.to);
         let mut rules = RowTally::new(weeks.len());

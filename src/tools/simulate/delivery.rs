@@ -24,7 +24,6 @@ pub struct DeliverySetup {
 
 impl DeliverySetup {
     /// That of a config; without silences, which are no part of one.
-    #[must_use]
     pub fn of(policy: DispatchPolicy) -> Self {
         Self { policy, ..Self::default() }
     }
@@ -76,7 +75,6 @@ impl Simulation<'_> {
     }
 
     /// When time alone has something to do for the dispatcher.
-    #[must_use]
     pub fn next_delivery(&self) -> Option<Timestamp> {
         self.delivery.as_ref()?;
         [self.next_pass, self.memory.next_repeat(), self.next_digest].into_iter().flatten().min()

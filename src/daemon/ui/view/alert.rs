@@ -51,7 +51,6 @@ pub struct AlertView {
 
 impl AlertView {
     /// Who was told and who was not, in words: `ops, desk (silenced)`.
-    #[must_use]
     pub fn told_words(&self) -> String {
         let told = self.told.iter().filter(|name| !self.not_told.contains_key(*name)).cloned();
         let not_told = self.not_told.iter().map(|(name, state)| match self.told.contains(name) {
@@ -62,14 +61,12 @@ impl AlertView {
     }
 
     /// The views of alerts, each with where it stands with its receivers.
-    #[must_use]
     pub fn all(alerts: &[Alert], standings: &HashMap<AlertId, Vec<ReceiverStatus>>) -> Vec<Self> {
         let of = |alert: &Alert| Self::of(alert, standings.get(&alert.id).map_or(&[][..], Vec::as_slice));
         alerts.iter().map(of).collect()
     }
 
     /// The view of an alert.
-    #[must_use]
     pub fn of(alert: &Alert, standings: &[ReceiverStatus]) -> Self {
         let name = |standing: &ReceiverStatus| standing.receiver.as_str().to_owned();
         Self {

@@ -73,7 +73,6 @@ impl OutboxView {
     }
 
     /// What is not in its outbox, in words: `2 waiting, 1 silenced, 5 held back in a day`; empty where nothing is.
-    #[must_use]
     pub fn held_words(&self) -> String {
         let parts = [
             (self.waiting, "waiting"),
@@ -118,7 +117,6 @@ pub struct StoppedView {
 
 impl DigestView {
     /// Every digest of the config.
-    #[must_use]
     pub fn all(
         plans: &[DigestPlan],
         subscribers: &[Subscriber],

@@ -40,7 +40,6 @@ pub struct UnlockView {
 
 impl UnlockView {
     /// The view of a row; none where the record is no unlock.
-    #[must_use]
     pub fn of(row: &UpcomingRow, now: Timestamp) -> Option<Self> {
         let Record::Unlock(event) = &row.tracked.record else {
             return None;

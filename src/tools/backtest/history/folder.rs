@@ -47,9 +47,7 @@ struct ScheduleVersion {
 impl History {
     /// Reads a data folder, or a folder of dated versions. A data folder says what is known now: schedules and allocation tables are
     /// taken for known at `from`; burns, buybacks, rounds and daily emission come one by one, as they happened.
-    ///
-    /// # Errors
-    /// Where it is neither, or a file of it cannot be read.
+    /// Fails where it is neither, or a file of it cannot be read.
     pub fn read(folder: &Path, from: Option<Timestamp>, to: Timestamp) -> Result<Self, HistoryError> {
         if folder.join("tokens.json").exists() {
             return Self::data_folder(folder, from.unwrap_or(to - TimeDelta::days(365)), to);
