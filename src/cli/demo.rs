@@ -49,7 +49,6 @@ enum DemoError {
         /// What was attempted.
         doing: &'static str,
         /// Why it failed.
-        #[source]
         source: io::Error,
     },
     /// The data service.

@@ -39,15 +39,8 @@ pub enum AppError {
     /// The config, as far as it can only be found out by building from it.
     #[error("the config cannot be used: {0}")]
     Config(String),
-    /// The database.
     #[error("cannot {doing}")]
-    Store {
-        /// What was attempted.
-        doing: &'static str,
-        /// Why it failed.
-        #[source]
-        source: StoreError,
-    },
+    Store { doing: &'static str, source: StoreError },
     /// The API client.
     #[error("cannot make the client of the API")]
     Client(#[from] ClientError),
@@ -56,14 +49,10 @@ pub enum AppError {
     Listen {
         /// As configured.
         address: String,
-        /// Why it failed.
-        #[source]
         source: std::io::Error,
     },
-    /// The ticker.
     #[error("cannot start the schedule: {0}")]
     Schedule(String),
-    /// The mirror.
     #[error("cannot open the mirror")]
     Mirror(#[from] service::ServiceError),
     /// A cycle that the database ended.
@@ -109,7 +98,6 @@ impl App {
         &self.deps
     }
 
-    /// The database.
     pub fn store(&self) -> &Store {
         &self.deps.store
     }

@@ -65,12 +65,10 @@ impl Environment {
     }
 }
 
-/// What came of loading.
 #[derive(Debug)]
 pub struct Loaded {
     /// The config; none where there were errors.
     pub config: Option<Config>,
-    /// What was found.
     pub diagnostics: Vec<Diagnostic>,
     /// Texts to show the problems in, secrets masked.
     pub sources: Vec<SourceText>,

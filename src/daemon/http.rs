@@ -45,15 +45,12 @@ pub type ReloadNow = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<String, 
 /// What the handlers need.
 #[derive(Clone)]
 pub struct HttpDeps {
-    /// The database.
     pub store: Store,
     /// What `/metrics` shows.
     pub metrics: Arc<Metrics>,
     /// What the daemon says of itself.
     pub readiness: Readiness,
-    /// The time.
     pub clock: Clock,
-    /// The bearer token.
     pub bearer: Secret,
     /// Where we listen, as bound.
     pub address: SocketAddr,
@@ -65,7 +62,6 @@ pub struct HttpDeps {
     pub reload: ReloadNow,
 }
 
-/// All routes.
 pub fn router(deps: HttpDeps) -> Router {
     Router::new()
         .route("/", get(pages::status_page))

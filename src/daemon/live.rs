@@ -24,13 +24,11 @@ pub type Live = ArcSwap<LiveConfig>;
 /// Config and rules at work, with everything that is built from them.
 #[derive(Debug)]
 pub struct LiveConfig {
-    /// The configuration.
     pub config: Arc<Config>,
     /// Which tokens, and their groups.
     pub watch: Watch,
     /// When each job is due; jobs that are off are left out.
     pub slots: Vec<(Job, Slots)>,
-    /// Rules and routes.
     pub active: Arc<ActiveRules>,
     /// Who can be reached.
     pub receivers: Arc<Receivers>,

@@ -30,7 +30,6 @@ const LATENCY_BUCKETS: [f64; 14] =
 /// How full the outbox of one receiver is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboxLevel {
-    /// Which receiver.
     pub receiver: ReceiverName,
     /// Deliveries that wait, retries included.
     pub pending: u64,
@@ -40,7 +39,6 @@ pub struct OutboxLevel {
     pub dead: u64,
 }
 
-/// All families.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -174,7 +172,6 @@ impl Metrics {
         self.changes.get_or_create(&vec![("kind", kind.as_str().to_owned())]).inc();
     }
 
-    /// Alerts in a state.
     pub fn set_alerts(&self, state: AlertState, count: u64) {
         self.alerts.get_or_create(&vec![("state", state.as_str().to_owned())]).set(whole(count));
     }

@@ -72,17 +72,14 @@ pub struct Outbox {
 /// What the outbox works with.
 #[derive(Clone)]
 pub struct OutboxDeps {
-    /// The table.
     pub store: Arc<dyn DeliveryStore>,
     /// Who makes deliveries of what waits; none where everything goes straight into the table.
     pub dispatcher: Option<Arc<Dispatcher>>,
-    /// The wire.
     pub sender: Arc<dyn DeliverySender>,
     /// Who words what is announced.
     pub announce: Arc<dyn Announce>,
     /// Where attempts are counted.
     pub metrics: Option<Arc<Metrics>>,
-    /// The time.
     pub clock: Clock,
     /// Schedule, limits.
     pub delivery: config::DeliverySettings,

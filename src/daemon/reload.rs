@@ -29,7 +29,6 @@ pub const WATCH: Duration = Duration::from_secs(2);
 /// Where the config comes from.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// The file.
     pub path: PathBuf,
     /// What the process was given beside it.
     pub environment: Environment,

@@ -16,18 +16,13 @@ use view::{AlertView, StatusView, UnlockView};
 
 const TEMPLATE: &str = include_str!("ui/status.html");
 
-/// What the status page shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct StatusPage {
     /// How everything stands.
     pub status: StatusView,
-    /// The next unlocks.
     pub upcoming: Vec<UnlockView>,
-    /// Alerts that fire.
     pub alerts: Vec<AlertView>,
-    /// The latest changes.
     pub changes: Vec<ChangeLine>,
-    /// The latest deliveries.
     pub deliveries: Vec<OutboxRow>,
 }
 

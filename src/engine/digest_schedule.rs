@@ -83,7 +83,6 @@ impl Schedule {
 /// The digest of one receiver.
 #[derive(Clone, Debug)]
 pub struct DigestPlan {
-    /// Whose.
     pub receiver: ReceiverName,
     /// When.
     pub schedule: Schedule,

@@ -46,7 +46,6 @@ use words::one_line;
 pub struct ExplainWorld<'a> {
     /// What the config watches.
     pub watch: &'a Watch,
-    /// Who is told.
     pub routes: &'a RouteTree,
     /// Who gets a digest, and when.
     pub digests: &'a [DigestPlan],
@@ -56,10 +55,8 @@ pub struct ExplainWorld<'a> {
     pub now: Timestamp,
 }
 
-/// What is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainQuery<'a> {
-    /// The rule.
     pub rule: &'a Rule,
     /// What it is asked about.
     pub case: &'a ExplainCase<'a>,
@@ -100,11 +97,9 @@ impl Mark {
 /// A step, with what it is made of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainStep {
-    /// How it went.
     pub mark: Mark,
     /// What it says, on one line.
     pub text: String,
-    /// Its parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ExplainStep>,
 }
@@ -115,7 +110,6 @@ impl ExplainStep {
     }
 }
 
-/// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
@@ -129,7 +123,6 @@ pub struct Explanation {
     pub so: String,
 }
 
-/// Answers.
 pub fn explain(query: &ExplainQuery<'_>) -> Explanation {
     let mut explainer = Explainer { query, steps: Vec::new(), because: None };
     explainer.at_work();

@@ -49,7 +49,6 @@ const RECHECK: TimeDelta = TimeDelta::seconds(30);
 /// Everything that [`sort`] looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
-    /// Who is told what.
     pub routes: &'a RouteTree,
     /// What waits, by row.
     pub waiting: &'a [PendingNotification],
@@ -59,7 +58,6 @@ pub struct Situation<'a> {
     pub silences: &'a [Silence],
     /// What fires, as far as there are inhibitions.
     pub firing: &'a [FiringAlert],
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -81,13 +79,11 @@ pub struct Sorted<'a> {
 /// Messages that belong into one.
 #[derive(Clone, Debug)]
 pub struct Group<'a> {
-    /// To whom.
     pub receiver: ReceiverName,
     /// Its key; of an alert by itself, with the alert's id.
     pub key: String,
     /// The labels by which it was made.
     pub labels: Labels,
-    /// How its route groups.
     pub grouping: Grouping,
     /// The interval that mutes it now.
     pub muted: Option<String>,
@@ -244,11 +240,9 @@ pub struct Usage {
 /// A delivery to make.
 #[derive(Clone, Debug)]
 pub struct Message<'a> {
-    /// To whom.
     pub receiver: ReceiverName,
     /// What it is told, by row.
     pub told: Vec<&'a PendingNotification>,
-    /// What is counted in it.
     pub counted: Vec<&'a PendingNotification>,
     /// What something later of the same alert, in the same message, stands for.
     pub merged: Vec<&'a PendingNotification>,
@@ -471,9 +465,7 @@ pub enum Wait {
 /// A message that waits, and what for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prospect {
-    /// The notice.
     pub notice: NotificationId,
-    /// To whom.
     pub receiver: ReceiverName,
     /// Its group: the place of its route in the tree, and what the group is made by.
     pub key: String,

@@ -46,9 +46,7 @@ const MOST_NAMED: usize = 256;
 /// Rules with their routes, at work together.
 #[derive(Debug, Default)]
 pub struct ActiveRules {
-    /// The rules.
     pub rules: RuleSet,
-    /// Who is told what.
     pub routes: RouteTree,
 }
 

@@ -20,7 +20,6 @@ pub struct PlannedPoll {
     pub request: PollRequest,
     /// Hash of the last answer; none where it must be parsed again, since it may prove a removal.
     pub known: Option<ContentHash>,
-    /// Why.
     pub why: PollReason,
     /// Credits that it cost last time; one where it was never read.
     pub cost: u64,

@@ -98,7 +98,6 @@ impl RouteTree {
         any(&self.root)
     }
 
-    /// What inhibits what.
     pub fn inhibit_rules(&self) -> &[InhibitRule] {
         &self.inhibit_rules
     }

@@ -50,9 +50,7 @@ pub const FOLD_WITHIN: TimeDelta = TimeDelta::hours(1);
 /// What came of one feed in a cycle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedNews {
-    /// Which feed.
     pub feed: FeedId,
-    /// What came of it.
     pub result: FeedResult,
 }
 

@@ -22,7 +22,6 @@ pub enum SlotError {
     /// No such zone.
     #[error("there is no time zone {0:?}")]
     Zone(String),
-    /// Not a pattern.
     #[error("{pattern:?} is no cron pattern: {why}")]
     Pattern {
         /// As written.

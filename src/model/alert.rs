@@ -90,7 +90,6 @@ pub struct Alert {
     pub active_at: Timestamp,
     /// When it began to fire, or happened.
     pub starts_at: Option<Timestamp>,
-    /// When it ended.
     pub ends_at: Option<Timestamp>,
     /// Since when the condition no longer holds while `keep_firing_for` still counts.
     pub false_since: Option<Timestamp>,
@@ -153,9 +152,7 @@ words! {
 pub struct TokenBody {
     /// Slug.
     pub id: String,
-    /// Name.
     pub name: String,
-    /// Ticker.
     pub symbol: String,
 }
 
@@ -177,16 +174,13 @@ pub struct SourceBody {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AlertBody {
-    /// Id of the alert.
     pub id: AlertId,
-    /// Name of the rule.
     pub rule: String,
     /// Whether it goes on. An unknown word counts as `firing`, so that a message of another version still goes out.
     #[serde(deserialize_with = "status_or_firing")]
     pub status: AlertStatus,
     /// Why it is sent now: `lead 7d`, `level 2`, `passed`, `rescheduled`, …
     pub reason: String,
-    /// Labels.
     pub labels: Labels,
     /// Labels that it had before while it fired, such as those of a lower level; left out of JSON where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -195,7 +189,6 @@ pub struct AlertBody {
     pub annotations: BTreeMap<String, String>,
     /// When it began.
     pub starts_at: Timestamp,
-    /// When it ended.
     pub ends_at: Option<Timestamp>,
     /// The token; null where it is about the source.
     pub token: Option<TokenBody>,
@@ -256,7 +249,6 @@ fn is_exact(precision: &Precision) -> bool {
 pub struct Notification {
     /// Derived from the alert and the transition: [`notification_id`].
     pub id: NotificationId,
-    /// Of which alert.
     pub alert: AlertId,
     /// What kind of message.
     pub kind: NotificationKind,

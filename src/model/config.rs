@@ -38,7 +38,6 @@ pub struct Config {
     pub schedule: ScheduleSettings,
     /// How much to ask.
     pub budget: BudgetSettings,
-    /// The database.
     pub store: StoreSettings,
     /// The rule files.
     pub rules: RulesSettings,
@@ -48,7 +47,6 @@ pub struct Config {
     pub mirror: MirrorSettings,
     /// How deliveries are tried.
     pub delivery: DeliverySettings,
-    /// The log.
     pub log: LogSettings,
     /// Who is notified.
     #[serde(default, rename = "receiver")]

@@ -45,7 +45,6 @@ pub struct Diagnostic {
 pub struct SourceText {
     /// Its path as the operator knows it.
     pub file: PathBuf,
-    /// Its text.
     pub text: String,
 }
 
@@ -130,7 +129,6 @@ impl<'t> LineIndex<'t> {
         self.starts.partition_point(|start| *start <= offset)
     }
 
-    /// As [`position`].
     pub fn position(&self, span: &Range<usize>) -> TextPosition {
         let place = |offset: usize| {
             let offset = self.text.floor_char_boundary(offset);

@@ -79,7 +79,6 @@ pub struct DigestMaterial<'a> {
     pub statuses: &'a [NotificationStatus],
     /// Silences that are not over.
     pub silences: &'a [Silence],
-    /// Alerts that fire.
     pub firing: u32,
     /// What is the matter, in sentences.
     pub trouble: &'a [String],
@@ -287,7 +286,6 @@ fn first<T>(mut lines: Vec<T>) -> Vec<T> {
 pub struct AheadLine {
     /// Slug.
     pub token: String,
-    /// Ticker.
     pub symbol: String,
     /// Its time, or the begin of the interval that it stands for.
     pub at: Timestamp,
@@ -309,7 +307,6 @@ pub struct ChangedLine {
     pub at: Timestamp,
     /// Slug.
     pub token: String,
-    /// Ticker.
     pub symbol: String,
     /// What happened, in words.
     pub text: String,
@@ -325,7 +322,6 @@ pub struct SilencedLine {
     pub until: Timestamp,
     /// Who made it.
     pub author: String,
-    /// Why.
     pub comment: String,
 }
 
@@ -335,7 +331,6 @@ pub struct SilencedLine {
 pub struct SuppressedLine {
     /// `silenced`, `inhibited` or `acknowledged`.
     pub state: NotificationState,
-    /// Name of the rule.
     pub rule: String,
     /// First line of the message.
     pub summary: String,

@@ -25,11 +25,8 @@ pub const BURST_WINDOW: TimeDelta = TimeDelta::minutes(5);
 pub struct PendingNotification {
     /// Its row: the order in which it was decided.
     pub no: i64,
-    /// The notice.
     pub notice: NotificationId,
-    /// Of which alert.
     pub alert: AlertId,
-    /// To whom.
     pub receiver: ReceiverName,
     /// What kind of message.
     pub kind: NotificationKind,
@@ -65,7 +62,6 @@ pub struct Suppression {
 /// What suppresses a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Suppressor {
-    /// A silence.
     Silence,
     /// Another alert, by an inhibition.
     Alert,
@@ -100,9 +96,7 @@ impl Suppressor {
 /// An alert that fires, as inhibition sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FiringAlert {
-    /// Its id.
     pub id: AlertId,
-    /// Its labels.
     pub labels: Labels,
 }
 
@@ -172,9 +166,7 @@ pub struct Dispatch {
 /// A group that is told at the time of the pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupUpdate {
-    /// To whom.
     pub receiver: ReceiverName,
-    /// Its key.
     pub key: String,
     /// When it is to be told again.
     pub repeat_at: Option<Timestamp>,
@@ -187,11 +179,9 @@ pub struct GroupUpdate {
 /// A delivery to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDelivery {
-    /// To whom.
     pub receiver: ReceiverName,
     /// What it tells, by row.
     pub told: Vec<(i64, NotificationId)>,
-    /// What is counted in it.
     pub counted: Vec<(i64, NotificationId)>,
     /// What something later of the same alert, in the same message, stands for.
     pub merged: Vec<(i64, NotificationId)>,
@@ -214,9 +204,7 @@ impl NewDelivery {
 /// A group whose time to be told again has come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepeatGroup {
-    /// To whom.
     pub receiver: ReceiverName,
-    /// Its key.
     pub key: String,
     /// What still fires in it, with the last message about each, and whether somebody acknowledged it; those that began first first.
     pub alerts: Vec<RepeatAlert>,
@@ -225,7 +213,6 @@ pub struct RepeatGroup {
 /// An alert of a [`RepeatGroup`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepeatAlert {
-    /// The alert.
     pub alert: Alert,
     /// The last that was to be told of it, to whomever.
     pub last: Notification,

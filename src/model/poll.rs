@@ -11,7 +11,6 @@ use crate::{ContentHash, Endpoint, FeedId, Timestamp, TokenId, wire};
 /// One thing to ask.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PollRequest {
-    /// All tokens.
     TokenList,
     /// Next event of each token between two dates.
     Upcoming {
@@ -24,7 +23,6 @@ pub enum PollRequest {
     Token {
         /// A per-token endpoint.
         endpoint: Endpoint,
-        /// Which token.
         token: TokenId,
         /// First day.
         start: chrono::NaiveDate,
@@ -122,9 +120,7 @@ pub enum Payload {
     Upcoming(Vec<wire::UpcomingItem>),
     /// A token's schedule.
     UnlockEvents(Vec<wire::UnlockEvent>),
-    /// Burns.
     Burns(wire::BurnData),
-    /// Buybacks.
     Buybacks(wire::BuybackData),
     /// Allocation table.
     Allocations(wire::AllocationsData),
@@ -132,7 +128,6 @@ pub enum Payload {
     Emissions(Vec<wire::Emission>),
     /// Investor list.
     Investors(Vec<wire::InvestorItem>),
-    /// One investor.
     Investor(wire::InvestorDetail),
 }
 
@@ -189,7 +184,6 @@ impl FailureKind {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct PollFailure {
-    /// What kind.
     pub kind: FailureKind,
     /// What was attempted and what came of it, for people: names the path, never the key, at most 500 characters.
     pub message: String,

@@ -24,7 +24,6 @@ pub const MAX_COMMENT: usize = 2_000;
 /// Longest time from begin to end.
 pub const MAX_SPAN: TimeDelta = TimeDelta::days(366);
 
-/// A silence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Silence {
@@ -34,7 +33,6 @@ pub struct Silence {
     pub matchers: Vec<Matcher>,
     /// Who made it.
     pub author: String,
-    /// Why.
     pub comment: String,
     /// Its begin.
     pub starts_at: Timestamp,
@@ -63,21 +61,17 @@ pub struct SilenceRequest {
     pub matchers: Vec<Matcher>,
     /// Who asks.
     pub author: String,
-    /// Why.
     pub comment: String,
     /// Its begin; none: now.
     pub starts_at: Option<Timestamp>,
-    /// Its end.
     pub ends_at: Timestamp,
 }
 
 /// Why a silence cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SilenceError {
-    /// No matchers.
     #[error("a silence needs at least one matcher, such as token=\"arbitrum\"")]
     NoMatchers,
-    /// Too many.
     #[error("a silence has at most {MAX_MATCHERS} matchers")]
     TooManyMatchers,
     /// One cannot be read.
@@ -96,13 +90,11 @@ pub enum SilenceError {
     EndsFirst {
         /// Its begin.
         starts_at: Timestamp,
-        /// Its end.
         ends_at: Timestamp,
     },
     /// The end is past.
     #[error("the silence would be over already: it ends at {0}")]
     Past(Timestamp),
-    /// Too long.
     #[error("a silence lasts at most {} days: make a new one when it ends, or a route without the receiver", MAX_SPAN.num_days())]
     TooLong,
     /// The author is missing or too long.
@@ -204,7 +196,6 @@ impl Silence {
         self.state(now) == SilenceState::Active && self.takes(labels)
     }
 
-    /// Its matchers in one line.
     pub fn matchers_line(&self) -> String {
         self.matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
@@ -216,7 +207,6 @@ impl Silence {
 pub struct SilenceView {
     /// Where it stands.
     pub state: SilenceState,
-    /// The silence.
     #[serde(flatten)]
     pub silence: Silence,
 }
@@ -246,9 +236,7 @@ pub struct SilencePreview {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SilencedAlert {
-    /// Its id.
     pub id: AlertId,
-    /// Name of the rule.
     pub rule: String,
     /// `pending` or `firing`.
     pub state: AlertState,
@@ -273,7 +261,6 @@ impl SilencePreview {
         }
     }
 
-    /// In a sentence.
     pub fn sentence(&self) -> String {
         format!(
             "it hides {} of {} that are open now; of the last seven days' {} it would have hidden {}",

@@ -38,7 +38,6 @@ macro_rules! words {
                 }
             }
 
-            /// The one of a word.
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|one| one.as_str() == word)
             }

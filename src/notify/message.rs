@@ -24,7 +24,6 @@ pub struct WebhookBody<'a> {
     kind: NotificationKind,
     /// When the first notice was decided.
     timestamp: Timestamp,
-    /// The rest.
     data: WebhookData<'a>,
 }
 

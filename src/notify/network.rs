@@ -123,7 +123,6 @@ fn is_loopback_name(name: &str) -> bool {
      receiver"
 )]
 pub struct Forbidden {
-    /// The address.
     pub address: IpAddr,
 }
 

@@ -37,7 +37,6 @@ const COMING: u32 = 0x3b_82_f6;
 pub struct Picture {
     /// Name within its mail.
     pub cid: String,
-    /// The file.
     #[serde(skip)]
     pub png: Vec<u8>,
     /// What it shows, for those who do not see it.

@@ -181,7 +181,6 @@ pub fn group(count: usize) -> Vec<Notification> {
     (1..=count).map(of).collect()
 }
 
-/// Trouble with the source.
 pub fn source_trouble() -> Notification {
     let rule = RuleId::from("SourceTrouble");
     let alert = alert_id(&rule, "source/unauthorized", 1);

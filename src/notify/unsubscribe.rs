@@ -38,7 +38,6 @@ impl DigestConsent {
 /// A recipient of digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
-    /// Of which receiver.
     pub receiver: ReceiverName,
     /// Mail address, as [`plain_address`] writes it.
     pub address: String,

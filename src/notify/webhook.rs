@@ -163,7 +163,6 @@ impl WebhookReceiver {
         Ok((attempt, requests))
     }
 
-    /// One request.
     async fn post(&self, attempt: &WebhookAttempt<'_>, request: WebhookRequest) -> SendResult {
         if let Err(wait) = self.wait_for_pace(attempt.deadline).await {
             let retry_after = chrono::TimeDelta::from_std(wait).ok();

@@ -200,7 +200,6 @@ static FUNDING: &[FieldDef<Record>] = record_fields! { Funding:
     "tokenId" Text f => f.token_id.as_str();
 };
 
-/// Fields of the token.
 pub static TOKEN: &[FieldDef<Token>] = fields! {
     "token.id" Text t => Some(t.id.as_str());
     "token.name" Text t => Some(t.name());
@@ -234,7 +233,6 @@ pub static SOURCE: &[FieldDef<SourceFacts>] = fields! {
     "source.since" Time s => Some(s.since);
 };
 
-/// Fields of a change.
 pub static CHANGE: &[FieldDef<Change>] = fields! {
     "change.kind" Text c => Some(c.kind.as_str());
     "change.from" Fact c => c.from.as_ref();

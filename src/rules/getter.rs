@@ -57,7 +57,6 @@ macro_rules! getter {
 }
 
 getter!(
-    /// A number.
     GetNumber -> f64
 );
 getter!(
@@ -65,15 +64,12 @@ getter!(
     GetBool -> bool
 );
 getter!(
-    /// An instant.
     GetTime -> Timestamp
 );
 getter!(
-    /// A text.
     GetText -> &'a str
 );
 getter!(
-    /// A list of texts.
     GetTexts -> &'a [String]
 );
 getter!(

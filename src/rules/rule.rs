@@ -172,7 +172,6 @@ pub enum Pool {
 }
 
 impl Pool {
-    /// The group, where it is one.
     pub fn group(&self) -> Option<&str> {
         match self {
             Pool::Watched => None,

@@ -48,7 +48,6 @@ pub struct SourceFacts {
     pub message: String,
     /// Feeds or deliveries concerned.
     pub count: u32,
-    /// Since when.
     pub since: Timestamp,
 }
 
@@ -57,16 +56,13 @@ pub struct SourceFacts {
 pub struct Lead {
     /// As the rule writes it: `7d`.
     pub text: String,
-    /// How long.
     pub span: TimeDelta,
 }
 
 /// Whether a condition holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Truth {
-    /// It does.
     True,
-    /// It does not.
     False,
     /// Nothing can be said: these fields are missing.
     Missing(Vec<&'static str>),

@@ -12,7 +12,6 @@ use super::index::Index;
 use super::on::On;
 use super::rule::Rule;
 
-/// The rules at work.
 #[derive(Debug, Default)]
 pub struct RuleSet {
     /// In the order of files and lines; disabled ones are left out.

@@ -8,7 +8,6 @@ use crate::ImportError;
 
 /// Largest file that is read, bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-/// The token list.
 pub const TOKENS: &str = "tokens.json";
 /// Prices and market caps.
 pub const PRICES: &str = "prices.json";

@@ -22,7 +22,6 @@ use store::facts::{DateRange, FactsError, SupplyFacts as _};
 /// A change that makes no sense for the data.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The database.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The database, while it was read.
@@ -34,7 +33,6 @@ pub enum EditError {
     /// No event at that instant.
     #[error("token \"{token}\" has no unlock event at {at}")]
     UnknownEvent {
-        /// Which token.
         token: String,
         /// When.
         at: Timestamp,
@@ -163,7 +161,6 @@ impl<'a> Edit<'a> {
 /// In place of the hash of imported files: no import is equal to an edit.
 const EDITED: &str = "edited";
 
-/// An event as a row.
 pub(crate) fn event_row(event: &UnlockEvent) -> CatalogRecord<'_, UnlockEvent> {
     CatalogRecord { date: event.unlock_date.copied(), cliff: event.cliff_unlocks.get().is_some(), about: None, body: event }
 }

@@ -8,7 +8,6 @@ use store::{StoreError, catalog::CatalogError, facts::FactsError};
 /// What the service could not do for whoever runs it.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// The database.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The daemon's database.
@@ -25,8 +24,6 @@ pub enum ServiceError {
     Write {
         /// Which one.
         path: std::path::PathBuf,
-        /// Why.
-        #[source]
         source: io::Error,
     },
     /// A folder for an export that holds other things.
@@ -52,8 +49,6 @@ pub enum ServiceError {
     Listen {
         /// Which one.
         address: SocketAddr,
-        /// Why.
-        #[source]
         source: io::Error,
     },
     /// A listener failed while it served.

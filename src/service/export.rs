@@ -19,7 +19,6 @@ use store::facts::{Coverage, DateRange, SupplyFacts};
 pub struct ExportSummary {
     /// Tokens of the list.
     pub tokens: usize,
-    /// Files.
     pub files: usize,
 }
 

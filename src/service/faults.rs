@@ -36,9 +36,7 @@ pub enum Fault {
     Slow(Duration),
     /// The right answer, this many bytes at a time with a pause before each.
     Drip {
-        /// Bytes.
         bytes: usize,
-        /// Pause.
         every: Duration,
     },
     /// The right answer, whose connection ends after this many bytes although more were promised.
@@ -49,7 +47,6 @@ pub enum Fault {
     Garbage,
     /// 200 with a web page, as captive portals and broken proxies have it.
     Html,
-    /// 200 with an empty body.
     EmptyBody,
     /// The right envelope with an empty `data` and, on lists with pages, a total of zero.
     Emptied,

@@ -126,23 +126,18 @@ struct ImportedToken {
     latest_round: Option<(Timestamp, Maybe<String>)>,
 }
 
-/// What was imported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportSummary {
     /// Tokens of the list.
     pub tokens: usize,
-    /// Unlock events.
     pub events: usize,
     /// Rows of allocation tables.
     pub allocations: usize,
     /// Days of emission.
     pub days: usize,
-    /// Burns.
     pub burns: usize,
-    /// Buybacks.
     pub buybacks: usize,
-    /// Investors.
     pub investors: usize,
     /// Funding rounds, counted once for each investor.
     pub rounds: usize,
@@ -158,8 +153,6 @@ pub enum ImportError {
     Read {
         /// Which one.
         path: PathBuf,
-        /// Why.
-        #[source]
         source: io::Error,
     },
     /// A file of the list that was handed in cannot be read.

@@ -50,7 +50,6 @@ pub struct AdmittedKey {
     pub name: Option<Arc<str>>,
 }
 
-/// SHA-256 of a key.
 pub type KeyHash = [u8; digest::SHA256_OUTPUT_LEN];
 
 /// Hash of a key as it was sent. The key itself goes no further than here.

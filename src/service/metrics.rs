@@ -15,7 +15,6 @@ const MAX_LOGGED_PATH: usize = 200;
 
 type Labels = [(&'static str, &'static str); 2];
 
-/// Counts.
 #[derive(Debug)]
 pub struct ServiceMetrics {
     registry: Registry,
@@ -40,7 +39,6 @@ pub struct ServedRequest<'a> {
     pub bytes: u64,
     /// From its head to the answer.
     pub took: Duration,
-    /// Who asked.
     pub peer: Option<SocketAddr>,
     /// Name of the key, where one was let in.
     pub key: Option<&'a str>,

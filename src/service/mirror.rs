@@ -35,7 +35,6 @@ impl MirrorScope {
         Self(Arc::new(RwLock::new(DaemonScope { endpoints: Endpoint::ALL.to_vec(), watch: None })))
     }
 
-    /// Whether it asks an endpoint at all.
     pub fn asks(&self, endpoint: Endpoint) -> bool {
         self.daemon().endpoints.contains(&endpoint)
     }

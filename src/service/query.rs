@@ -69,7 +69,6 @@ impl StandardAllocation {
 pub struct FiniteNumber(u64);
 
 impl FiniteNumber {
-    /// The number.
     pub fn get(self) -> f64 {
         f64::from_bits(self.0)
     }
@@ -89,7 +88,6 @@ pub struct PageRequest {
 pub struct DataQuery {
     /// About what.
     pub subject: DataSubject,
-    /// In which version.
     pub version: u8,
     /// Token or investor; empty for lists.
     pub id: String,

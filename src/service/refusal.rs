@@ -19,7 +19,6 @@ const NOT_YET_RETRY_AFTER_SECS: i64 = 60;
 pub(crate) struct Refusal {
     pub status: StatusCode,
     pub message: String,
-    /// Seconds.
     pub retry_after: Option<i64>,
 }
 

@@ -31,7 +31,6 @@ pub struct CacheKey {
     pub generation: i64,
     /// The present day: defaults and `upcoming` depend on it.
     pub day: NaiveDate,
-    /// What is asked.
     pub query: DataQuery,
 }
 

@@ -54,11 +54,8 @@ pub enum DataSubject {
     WeeklyEmission,
     /// Allocation table.
     Allocations,
-    /// Burns.
     Burn,
-    /// Buybacks.
     Buyback,
-    /// Investors.
     Investors,
     /// One investor with its rounds.
     Investor,
@@ -138,7 +135,6 @@ pub struct ApiRoute {
     pub path: &'static str,
     /// What it answers.
     pub subject: DataSubject,
-    /// In which version.
     pub version: u8,
     pub params: Parameters,
 }

@@ -152,7 +152,6 @@ impl Store {
         }
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.0.path
     }

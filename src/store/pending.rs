@@ -159,7 +159,6 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Notes that a group was told, and who is in it.
 fn told(to: &Transaction<'_>, group: &GroupUpdate, now: Timestamp) -> Result<(), StoreFault> {
     let GroupUpdate { receiver, key, repeat_at, joined, left } = group;
     to.prepare_cached(

@@ -38,7 +38,6 @@ impl ReaderPool {
         Ok(pool)
     }
 
-    /// The file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -31,9 +31,7 @@ const MAX_MESSAGES: usize = 200_000;
 /// By what history is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct BacktestSetup<'a> {
-    /// The rules.
     pub rules: &'a RuleSet,
-    /// The routes.
     pub routes: &'a RouteTree,
     /// Limits, digests and silences.
     pub delivery: &'a DeliverySetup,
@@ -57,7 +55,6 @@ pub struct BacktestNotification {
     pub rule: String,
     /// Slug.
     pub token: Option<String>,
-    /// Ticker.
     pub symbol: Option<String>,
     /// What it is about.
     pub resource: Option<Resource>,
@@ -66,13 +63,11 @@ pub struct BacktestNotification {
     pub kind: &'static str,
     /// Why then: `lead 7d`, `rescheduled`, …
     pub reason: String,
-    /// Labels.
     pub labels: Labels,
     /// To whom it was to be told.
     pub receivers: Vec<String>,
     /// First line.
     pub summary: String,
-    /// The rest.
     pub description: Option<String>,
 }
 
@@ -118,7 +113,6 @@ pub struct BacktestMessage {
     pub group_key: Option<String>,
     /// Why many were put into one message.
     pub note: Option<String>,
-    /// What it tells.
     #[serde(rename = "alerts")]
     pub told: Vec<Arc<BacktestNotification>>,
     /// What it counts without notification it.
@@ -211,7 +205,6 @@ pub struct BacktestRun {
     pub changes: u64,
     /// What was decided to be told, in order; digests and what is told again stand in the messages alone.
     pub notifications: Vec<Arc<BacktestNotification>>,
-    /// The messages, in order.
     pub messages: Vec<BacktestMessage>,
     /// What was not told, in the order in which it was decided.
     pub untold: Vec<UndeliveredNotification>,

@@ -58,7 +58,6 @@ pub struct TestSetup<'a> {
 /// How one test ended.
 #[derive(Clone, Debug)]
 pub struct TestOutcome {
-    /// Which file.
     pub file: PathBuf,
     /// The line where the test begins, from 1.
     pub line: usize,

@@ -87,7 +87,6 @@ impl App {
         has_turn
     }
 
-    /// Reads the gauges.
     async fn refresh_gauges(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let (store, metrics) = (&self.deps.store, &self.deps.metrics);

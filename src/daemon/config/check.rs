@@ -23,7 +23,6 @@ pub(super) struct ConfigCheck<'a> {
     pub text: &'a str,
     /// Where systemd put credentials, if it did.
     pub credentials: Option<&'a Path>,
-    /// What was found.
     pub problems: Vec<Diagnostic>,
 }
 

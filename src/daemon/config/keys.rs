@@ -31,9 +31,14 @@ pub(super) enum ValueKind {
     /// `"16MiB"`.
     Size,
     /// A whole number.
-    Count { min: i64, max: i64 },
-    /// A number.
-    Number { min: f64, max: f64 },
+    Count {
+        min: i64,
+        max: i64,
+    },
+    Number {
+        min: f64,
+        max: f64,
+    },
     /// `true` or `false`.
     Bool,
     /// A cron pattern or `off`.
@@ -64,7 +69,6 @@ pub(super) enum ValueKind {
     Matchers,
     /// Names of receivers.
     Names,
-    /// Texts.
     Texts,
     /// Children of a route.
     Routes,
@@ -316,7 +320,6 @@ pub(super) fn find(of: &str, name: &str) -> Option<&'static ConfigKey> {
     section(of)?.iter().find(|key| key.name == name)
 }
 
-/// Names of all sections.
 pub(super) fn section_names() -> impl Iterator<Item = &'static str> {
     SECTIONS.iter().map(|(name, _)| *name).chain(["receiver", "route", "inhibit_rules", "time_intervals"])
 }

@@ -22,7 +22,6 @@ pub(super) struct ConfigNode {
     pub value: ConfigValue,
 }
 
-/// What a value is.
 #[derive(Clone, Debug)]
 pub(super) enum ConfigValue {
     Text(String),
@@ -74,7 +73,6 @@ impl ConfigNode {
         if let ConfigValue::List(items) = &self.value { items } else { &[] }
     }
 
-    /// The text, where it is one.
     pub fn text(&self) -> Option<&str> {
         if let ConfigValue::Text(text) = &self.value { Some(text) } else { None }
     }

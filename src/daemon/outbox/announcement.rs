@@ -3,7 +3,6 @@
 use engine::self_monitor::is_about_delivery;
 use model::{Alert, AttemptRecord, DueDelivery, Notification, NotificationKind, ReceiverName};
 
-/// Adds an announcement to a record.
 pub(super) fn add_announcement(record: &mut AttemptRecord, announcement: Option<(Alert, Notification)>) {
     if let Some((alert, notice)) = announcement {
         record.alerts.push(alert);

@@ -119,7 +119,6 @@ pub trait Announce: Send + Sync + 'static {
 pub struct DownReceiver<'a> {
     /// Which.
     pub receiver: &'a ReceiverName,
-    /// Since when.
     pub since: Timestamp,
     /// The last thing heard.
     pub answer: &'a str,

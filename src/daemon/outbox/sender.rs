@@ -12,7 +12,6 @@ use store::Store;
 /// The receivers, and the database that knows who wants digests.
 #[derive(Clone, Debug)]
 pub struct ReceiverSender {
-    /// The wire.
     pub receivers: Arc<Receivers>,
     /// Who stopped digests.
     pub store: Store,

@@ -12,7 +12,6 @@ const MAX_TOLD: usize = 5;
 /// Why changed rules are not put to work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReloadProblem {
-    /// How many.
     pub count: u32,
     /// All of it, with lines and carets, for the log and the status page.
     pub full: String,

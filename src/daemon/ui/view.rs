@@ -33,15 +33,12 @@ pub struct StatusView {
     pub troubles: Vec<String>,
     /// Endpoints that were asked, in their order.
     pub endpoints: Vec<EndpointView>,
-    /// The quota.
     pub credits: CreditView,
     /// Feeds whose answer is held because most of a token's records vanished at once.
     pub removals_held: u64,
     /// Records that complete answers left out, not often enough yet to be gone.
     pub removals_awaiting_proof: u64,
-    /// Feeds that fail.
     pub feeds_failing: u64,
-    /// Tokens known.
     pub tokens: u64,
     /// Tokens that the list names.
     pub tokens_listed: u64,
@@ -55,11 +52,8 @@ pub struct StatusView {
     pub silences: Vec<SilenceView>,
     /// Alerts that somebody acknowledged.
     pub acknowledged: usize,
-    /// Digests.
     pub digests: Vec<DigestView>,
-    /// The database.
     pub database: DatabaseView,
-    /// The rules.
     pub rules: RulesView,
     /// What the daemon says of itself; null when a command looks into the database beside it.
     pub daemon: Option<DaemonView>,
@@ -73,21 +67,17 @@ pub struct EndpointView {
     pub endpoint: Endpoint,
     /// Last complete, valid answer.
     pub last_success: Option<Timestamp>,
-    /// Its age, seconds.
     pub age_seconds: Option<i64>,
-    /// Last try.
     pub last_try: Option<Timestamp>,
     /// Feeds that were ever tried.
     pub feeds: u64,
     /// Of these, those that fail.
     pub failing: u64,
-    /// Since when.
     pub failing_since: Option<Timestamp>,
     /// What failed last, where something fails now.
     pub last_error: Option<String>,
 }
 
-/// The quota.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreditView {
@@ -105,17 +95,14 @@ pub struct CreditView {
     pub exhausted: bool,
 }
 
-/// The database.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseView {
-    /// Its file.
     pub path: String,
     /// Its size, bytes.
     pub bytes: u64,
 }
 
-/// The rules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RulesView {
@@ -131,7 +118,6 @@ pub struct RulesView {
 pub struct DaemonView {
     /// Whether it works.
     pub ready: bool,
-    /// Why not.
     pub reason: Option<String>,
     /// Since when it runs.
     pub started_at: Timestamp,
@@ -148,7 +134,6 @@ pub struct DaemonView {
 pub struct StatusParts<'a> {
     /// The time at which it is asked.
     pub now: Timestamp,
-    /// From the store.
     pub counts: &'a StoreCounts,
     /// From the store.
     pub endpoints: &'a [EndpointStat],
@@ -166,9 +151,7 @@ pub struct StatusParts<'a> {
     pub subscribers: &'a [Subscriber],
     /// The database file.
     pub database: PathBuf,
-    /// The rules.
     pub rules: RulesView,
-    /// The daemon.
     pub daemon: Option<DaemonView>,
 }
 

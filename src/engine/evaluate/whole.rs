@@ -24,10 +24,8 @@ const TOKEN: &str = "token/";
 /// Begin of the subject of an alert about a group as a whole.
 const PORTFOLIO: &str = "portfolio/";
 
-/// A token with its totals.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenTotals<'a> {
-    /// The token.
     pub token: &'a Token,
     /// Whether the config still watches it. Alerts of a token that is not watched end.
     pub is_watched: bool,

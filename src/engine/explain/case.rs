@@ -69,7 +69,6 @@ impl ExplainTarget {
         next.copied().into_iter().collect()
     }
 
-    /// Whether it means a change.
     fn means(&self, row: &ChangeRow) -> bool {
         let of_key = || self.key.as_deref().is_none_or(|key| row.key.as_ref().is_some_and(|own| own.as_str() == key));
         match &self.alert {

@@ -40,7 +40,6 @@ pub struct Overview {
 }
 
 impl Overview {
-    /// Adds a case with its explanation.
     pub fn add(&mut self, rule: &Rule, case: &ExplainCase<'_>, explanation: &Explanation) {
         let of_record = || case.record.as_deref().and_then(|tracked| tracked.record.interval()).map(|interval| interval.start);
         let at = case.change.map(|(_, at)| at).or_else(of_record);

@@ -20,11 +20,9 @@ pub struct Records<'a> {
     pub acks: &'a [Ack],
     /// What waits, and what for.
     pub prospects: &'a [Prospect],
-    /// Deliveries.
     pub deliveries: &'a [OutboxRow],
 }
 
-/// A status in words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusInWords {
     /// Whether it reached its receiver.

@@ -24,7 +24,6 @@ pub(super) fn ahead(interval: &Interval, now: Timestamp) -> String {
     if now < interval.start { format!("in {}", ago(interval.start - now)) } else { "now".to_owned() }
 }
 
-/// A text on one line.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -83,9 +83,7 @@ pub struct DigestRows<'a> {
     pub changes: &'a [ChangeRow],
     /// What was not told.
     pub statuses: &'a [NotificationStatus],
-    /// Silences.
     pub silences: &'a [Silence],
-    /// Alerts that fire.
     pub firing: u64,
     /// Open alerts about the source, receivers and this program.
     pub incidents: &'a [Alert],
@@ -93,7 +91,6 @@ pub struct DigestRows<'a> {
     pub dead: &'a [(ReceiverName, u64)],
 }
 
-/// The digest of a plan.
 pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &DigestRows<'_>) -> Digest {
     let DigestRows { upcoming, changes, statuses, silences, firing, incidents, dead } = *rows;
     let summary = |alert: &Alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone());

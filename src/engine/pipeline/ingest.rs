@@ -45,7 +45,6 @@ pub struct Ingested {
 /// What a list says of a token's funding rounds.
 #[derive(Clone, Copy)]
 pub struct RoundsPage<'a> {
-    /// The rounds.
     pub rounds: &'a [wire::FundingRound],
     /// Whether a round that is known is one that the page speaks of.
     pub speaks_of: &'a dyn Fn(&wire::FundingRound) -> bool,
@@ -205,7 +204,6 @@ fn with_feed(known: &TokenSnapshot, endpoint: Endpoint, state: &FeedState) -> Ve
 pub struct WholeAnswer {
     /// Its state and the row of the poll log: written last, once everything else of the answer is.
     pub commit: Commit,
-    /// How it fared.
     pub ingested: Ingested,
     /// It is the first one: what it names is known from now on, and no news.
     pub is_baseline: bool,

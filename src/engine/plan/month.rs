@@ -23,7 +23,6 @@ const MOST_COUNTED: u32 = 20_000;
 pub struct Wish {
     /// Which.
     pub endpoint: Endpoint,
-    /// Its ticks in the month.
     pub ticks: u64,
     /// Requests of one tick.
     pub asks: u64,
@@ -69,11 +68,9 @@ fn ticks(slots: &Slots, now: Timestamp) -> u64 {
     u64::from(hour) * 24 * u64::from(DAYS)
 }
 
-/// A month.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Month {
-    /// A line for each endpoint that is on.
     pub endpoints: Vec<MonthLine>,
     /// Tokens that are watched.
     pub tokens: u64,
@@ -97,9 +94,7 @@ pub struct Month {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MonthLine {
-    /// Which endpoint.
     pub endpoint: Endpoint,
-    /// Its ticks in the month.
     pub ticks: u64,
     /// Requests of one tick, if nothing limited it.
     pub asks: u64,

@@ -15,7 +15,6 @@ const DAY_MINUTES: u16 = 24 * 60;
 /// A named time: it lasts while one of its parts does.
 #[derive(Clone, Debug)]
 pub struct NamedInterval {
-    /// Its name.
     pub name: String,
     parts: Vec<IntervalPart>,
 }

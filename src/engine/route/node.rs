@@ -72,7 +72,6 @@ impl<'a> Leaf<'a> {
         &self.node.receivers
     }
 
-    /// How it groups.
     pub fn grouping(&self) -> &'a Grouping {
         &self.node.grouping
     }
@@ -112,11 +111,8 @@ pub struct Grouping {
 pub struct RouteLine {
     /// How deep it stands; the root at 0.
     pub depth: usize,
-    /// Its matchers.
     pub matchers: Vec<String>,
-    /// Who is told.
     pub receivers: Vec<ReceiverName>,
-    /// How it groups.
     pub grouping: Grouping,
     /// Whether it goes on to the next sibling.
     pub goes_on: bool,

@@ -16,7 +16,6 @@ const MOST_ALERTS_EACH: usize = 10;
 pub(super) enum IncidentScope {
     /// One feed of one token.
     Feed(FeedId),
-    /// An endpoint.
     Endpoint(Endpoint),
     /// All of it.
     Source,

@@ -44,7 +44,6 @@ pub struct MirrorSettings {
 }
 
 impl HttpSettings {
-    /// The bearer token.
     pub fn bearer(&self) -> Secret {
         Secret {
             key: "http.token".into(),

@@ -12,7 +12,6 @@ use super::{Secret, SecretText, Span};
 pub struct ReceiverSettings {
     /// Unique.
     pub name: String,
-    /// A [`ReceiverKind`].
     #[serde(rename = "type")]
     pub kind: ReceiverKind,
     /// Webhook: address. A secret, since those who know it can post there.
@@ -64,7 +63,6 @@ pub struct DigestSettings {
 }
 
 crate::words! {
-    /// What a receiver is.
     #[derive(Default)]
     ReceiverKind {
         /// Mail by SMTP.

@@ -82,6 +82,5 @@ pub struct TimeInterval {
 pub struct TimeRange {
     /// Begin.
     pub start_time: String,
-    /// End.
     pub end_time: String,
 }

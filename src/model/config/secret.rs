@@ -76,7 +76,6 @@ pub struct Secret {
 pub struct SecretError {
     key: String,
     path: PathBuf,
-    #[source]
     source: std::io::Error,
 }
 

@@ -40,7 +40,6 @@ pub struct SourceSettings {
     pub investors: EndpointVersion,
     /// For one whole request.
     pub timeout: Span,
-    /// For connecting.
     pub connect_timeout: Span,
     /// For the longest silence while reading.
     pub read_timeout: Span,

@@ -47,7 +47,6 @@ pub struct Commit {
 /// What one answer changes in a feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedUpdate {
-    /// Which feed.
     pub id: FeedId,
     /// Its state from now on.
     pub state: FeedState,
@@ -103,7 +102,6 @@ pub struct PollEntry {
     pub at: Timestamp,
     /// How long it took, milliseconds.
     pub took_ms: u64,
-    /// What came of it.
     pub outcome: PollEntryOutcome,
     /// HTTP status, where there was one.
     pub status: Option<u16>,
@@ -167,7 +165,6 @@ pub struct CommitResult {
 pub struct PruneResult {
     /// Rows of the poll log.
     pub polls: u64,
-    /// Changes.
     pub changes: u64,
     /// Replaced or removed versions of records.
     pub versions: u64,

@@ -58,7 +58,6 @@ words! {
 }
 
 impl NotificationState {
-    /// The state of its delivery, where it has one.
     pub fn delivery(self) -> Option<DeliveryState> {
         DeliveryState::parse(self.as_str())
     }
@@ -97,11 +96,8 @@ words! {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationStatus {
-    /// The notification.
     pub notice: NotificationId,
-    /// Of which alert.
     pub alert: AlertId,
-    /// Name of the rule.
     pub rule: String,
     /// Kind of message.
     #[serde(rename = "type")]
@@ -116,7 +112,6 @@ pub struct NotificationStatus {
     pub state: NotificationState,
     /// How its delivery tells it; none where there is no delivery.
     pub role: Option<NotificationRole>,
-    /// The delivery.
     pub delivery: Option<DeliveryId>,
     /// The silence or alert that holds it back.
     pub holder: Option<String>,
@@ -146,7 +141,6 @@ pub struct ReceiverStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SuppressedCount {
-    /// To whom.
     pub receiver: ReceiverName,
     /// They wait for their group or for the end of a mute time.
     pub waiting: u64,

@@ -8,7 +8,6 @@ use crate::{ReceiverName, Timestamp, text::hex};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OptOut {
-    /// Of which receiver.
     pub receiver: ReceiverName,
     /// Mail address in lower case, without a name.
     pub address: String,

@@ -11,7 +11,6 @@ pub struct DueDelivery {
     pub id: DeliveryId,
     /// `msg_…`: the same over all attempts.
     pub webhook_id: String,
-    /// To whom.
     pub receiver: ReceiverName,
     /// Attempts so far, all of them.
     pub attempts: u32,
@@ -115,7 +114,6 @@ pub struct Attempt {
 /// What an attempt makes of a delivery.
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
-    /// Which delivery.
     pub delivery: DeliveryId,
     /// The try.
     pub attempt: Attempt,
@@ -125,7 +123,6 @@ pub struct AttemptRecord {
     pub next_attempt_at: Option<Timestamp>,
     /// Alerts to announce in the same transaction: a dead letter, a receiver that does not answer, and its recovery.
     pub alerts: Vec<Alert>,
-    /// Their notifications.
     pub notifications: Vec<Notification>,
 }
 
@@ -137,7 +134,6 @@ pub struct OutboxRow {
     pub id: DeliveryId,
     /// `msg_…`.
     pub webhook_id: String,
-    /// To whom.
     pub receiver: ReceiverName,
     /// Where it stands.
     pub state: DeliveryState,
@@ -155,7 +151,6 @@ pub struct OutboxRow {
     pub shape: BatchKind,
     /// Alerts that it only counts.
     pub truncated_alerts: u32,
-    /// The alerts in it.
     pub alerts: Vec<OutboxAlert>,
 }
 
@@ -165,12 +160,10 @@ pub struct OutboxRow {
 pub struct OutboxAlert {
     /// Id of the alert.
     pub id: String,
-    /// Id of its notification.
     pub notice: NotificationId,
     /// Kind of message.
     #[serde(rename = "type")]
     pub kind: NotificationKind,
-    /// Name of the rule.
     pub rule: String,
     /// Slug, where it is about a token.
     pub token: Option<String>,
@@ -185,6 +178,5 @@ pub struct OutboxDetail {
     pub row: OutboxRow,
     /// Its tries, the first first.
     pub attempts: Vec<Attempt>,
-    /// Its notifications.
     pub notifications: Vec<Notification>,
 }

@@ -9,7 +9,6 @@ use crate::{Alert, Change, Endpoint, FeedState, Record, RecordKey, Resource, Tim
 pub struct TokenSnapshot {
     /// The token; its groups are filled by the caller, who has the config.
     pub token: Token,
-    /// State of its feeds.
     pub feeds: Vec<(Endpoint, FeedState)>,
     /// `header` of its feeds.
     pub headers: Vec<(Endpoint, serde_json::Value)>,
@@ -30,7 +29,6 @@ impl TokenSnapshot {
         self.feeds.iter().find(|(of, _)| *of == endpoint).map(|(_, state)| state)
     }
 
-    /// Its records of one resource.
     pub fn records_of(&self, resource: Resource) -> impl Iterator<Item = &Tracked> {
         self.records.iter().filter(move |tracked| tracked.record.resource() == resource)
     }
@@ -51,7 +49,6 @@ pub struct RecordRange {
 /// What the windows of one token are summed over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowRecords {
-    /// State of its feeds.
     pub feeds: Vec<(Endpoint, FeedState)>,
     /// Its records, as far as they were asked for.
     pub records: Vec<Tracked>,
@@ -115,7 +112,6 @@ pub struct ChangeRow {
     pub id: i64,
     /// When it was seen.
     pub at: Timestamp,
-    /// Of which token.
     pub token: TokenId,
     /// Its ticker, where known.
     pub symbol: Option<String>,

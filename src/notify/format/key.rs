@@ -6,7 +6,6 @@ use model::config::{ReceiverSettings, Secret};
 /// A key of `[[receiver]]` that a format takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormatKey {
-    /// The key.
     pub name: &'static str,
     /// The key that names a file with the value instead, where there may be one.
     pub file: Option<&'static str>,
@@ -31,7 +30,6 @@ pub enum FormatKeyValue {
     TextOrNumber,
     /// A whole number from 1.
     PositiveNumber,
-    /// A text.
     Text,
 }
 
@@ -46,7 +44,6 @@ impl FormatKey {
     /// Signs the body, for those who define what they are sent and can check who sent it.
     pub(super) const SIGNING: Self = Self::secret("secret", "secret_file", FormatKeyValue::SigningSecrets);
 
-    /// The bearer token.
     pub(super) const BEARER: Self = Self::secret("token", "token_file", FormatKeyValue::BearerToken);
 
     pub(super) const fn secret(name: &'static str, file: &'static str, value: FormatKeyValue) -> Self {

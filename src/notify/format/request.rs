@@ -10,7 +10,6 @@ use model::{AlertStatus, Notification, config::SecretText};
 /// Most alerts of one delivery that get a request of their own, where a service takes one alert at a time.
 const MAX_REQUESTS: usize = message::MAX_ALERTS;
 
-/// One request.
 #[derive(Clone)]
 pub struct WebhookRequest {
     /// What it is about, unique among the requests of a delivery: what was taken is not sent again with the rest.
@@ -63,7 +62,6 @@ impl RequestError {
 
 /// What one request tells, where a service takes one alert at a time.
 pub(super) enum RequestSubject<'a> {
-    /// An alert.
     Alert(&'a Notification, Box<Card>),
     /// What the delivery only counts, in a line, under the delivery's own id.
     Rest(String, &'a str),

@@ -48,7 +48,6 @@ pub(super) fn check_address(text: &str, guard: &Guard) -> Result<Url, AddressErr
     Ok(url)
 }
 
-/// The address of one request.
 pub(super) fn request_address(url: &Url, request: &WebhookRequest) -> Option<Url> {
     let mut url = url.clone();
     if !request.path.is_empty() {

@@ -232,12 +232,10 @@ pub struct ComputedTotals {
 }
 
 impl ComputedTotals {
-    /// Of which token.
     pub fn token(&self) -> &TokenId {
         &self.id
     }
 
-    /// The totals.
     pub fn totals(&self) -> &Totals {
         &self.cached.totals
     }

@@ -16,7 +16,6 @@ pub struct Totals {
     sums: Box<[Sum]>,
     /// The latest burn; none where there is none, or where burns were never read.
     pub last_burn: Option<LatestEntry>,
-    /// The latest buyback.
     pub last_buyback: Option<LatestEntry>,
     /// USD; of a group, the sum over its tokens.
     pub market_cap: Option<f64>,
@@ -108,7 +107,6 @@ impl Totals {
         }
     }
 
-    /// The windows with what is in them.
     pub fn sums(&self) -> impl Iterator<Item = (Window, Sum)> {
         self.windows.iter().copied().zip(self.sums.iter().copied())
     }
@@ -119,9 +117,7 @@ impl Totals {
 pub struct Member {
     /// Slug.
     pub id: TokenId,
-    /// Ticker.
     pub symbol: String,
-    /// Name.
     pub name: String,
     /// Its own totals.
     pub totals: Arc<Totals>,

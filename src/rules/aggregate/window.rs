@@ -11,7 +11,6 @@ pub enum Flow {
     Ahead,
     /// Emission, as the source reports it for days or weeks that are over.
     Emitted,
-    /// Burns.
     Burned,
     /// Buybacks.
     BoughtBack,

@@ -46,7 +46,6 @@ pub struct Clause {
     pub kind: ClauseKind,
     /// Each side that is no constant, with its value; none where it is missing.
     pub values: Vec<(String, Option<String>)>,
-    /// Its parts.
     pub parts: Vec<Clause>,
 }
 

@@ -46,7 +46,6 @@ impl Dependencies {
         }
     }
 
-    /// Adds a window.
     pub fn add_window(&mut self, window: Window) {
         if !self.windows.contains(&window) {
             self.windows.push(window);

@@ -38,7 +38,6 @@ pub enum BoolExpr {
     All(FilteredList, u8, Box<BoolExpr>),
 }
 
-/// A number.
 #[derive(Debug)]
 pub enum NumberExpr {
     Const(f64),
@@ -47,7 +46,6 @@ pub enum NumberExpr {
     Fact(GetFact),
     DaysUntil,
     DaysSince,
-    /// What is in a window.
     Window(WindowRef),
     /// Days since the latest burn or buyback, of the scope itself or of a variable's token.
     SinceLatest(Option<u8>, Flow),
@@ -71,7 +69,6 @@ pub enum NumberExpr {
     Sum(FilteredList, u8, Box<NumberExpr>),
 }
 
-/// A text.
 #[derive(Debug)]
 pub enum TextExpr {
     Const(String),
@@ -84,7 +81,6 @@ pub enum TextExpr {
     If(Box<(BoolExpr, TextExpr, TextExpr)>),
 }
 
-/// An instant.
 #[derive(Debug)]
 pub enum TimeExpr {
     Const(Timestamp),

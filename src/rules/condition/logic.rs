@@ -40,7 +40,6 @@ struct TermFacts {
     is_impossible: bool,
 }
 
-/// A range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct NumberRange {
     least: f64,

@@ -12,7 +12,6 @@ pub struct FieldDef<O: 'static> {
     pub old: &'static str,
     /// Its name under `new.`; used of records alone.
     pub new: &'static str,
-    /// How to read it.
     pub read: FieldReader<O>,
 }
 
@@ -23,11 +22,8 @@ pub enum FieldReader<O: 'static> {
     Number(NumberUnit, fn(&O) -> Option<f64>),
     /// True or false.
     Bool(fn(&O) -> Option<bool>),
-    /// An instant.
     Time(fn(&O) -> Option<Timestamp>),
-    /// A text.
     Text(for<'a> fn(&'a O) -> Option<&'a str>),
-    /// A list of texts.
     Texts(for<'a> fn(&'a O) -> Option<&'a [String]>),
     /// A number, an instant or a text, as the kind of change has it.
     Fact(for<'a> fn(&'a O) -> Option<&'a Fact>),
@@ -59,7 +55,6 @@ pub enum NumberUnit {
     Percent,
     /// US dollars.
     Usd,
-    /// Days.
     Days,
 }
 
@@ -76,7 +71,6 @@ pub enum ItemKind {
     Member,
 }
 
-/// One item of a list.
 #[derive(Clone, Copy, Debug)]
 pub enum ListItem<'a> {
     /// A recipient's part of a cliff.
@@ -101,7 +95,6 @@ pub type ItemVisitor<'a, 'f> = &'f mut dyn FnMut(ListItem<'a>) -> bool;
 pub struct ItemField {
     /// Its name, without the variable before it.
     pub name: &'static str,
-    /// How to read it.
     pub read: ItemReader,
 }
 
@@ -110,9 +103,7 @@ pub struct ItemField {
 pub enum ItemReader {
     /// A number, and what it counts.
     Number(NumberUnit, for<'a> fn(ListItem<'a>) -> Option<f64>),
-    /// An instant.
     Time(for<'a> fn(ListItem<'a>) -> Option<Timestamp>),
-    /// A text.
     Text(for<'a> fn(ListItem<'a>) -> Option<&'a str>),
     /// As the kind of change has it.
     Fact(for<'a> fn(ListItem<'a>) -> Option<&'a Fact>),

@@ -37,7 +37,6 @@ enum ContextNode {
 }
 
 impl ContextTree {
-    /// What a scope has.
     pub fn of(scope: &Scope<'_>) -> Self {
         let mut tree = Self::default();
         let (record, now) = (scope.record_in_view(), scope.now);

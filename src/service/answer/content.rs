@@ -38,7 +38,6 @@ pub struct Paging {
     pub page_size: u64,
     /// Pages; zero for an empty list.
     pub total_pages: u64,
-    /// Items.
     pub total: u64,
 }
 

@@ -19,7 +19,6 @@ use crate::refusal::Refusal;
 const MAX_ALTERED: usize = 256 << 20;
 
 impl Faults {
-    /// Answers a request as the fault has it.
     pub(super) async fn answer(&self, fault: Fault, mut request: Request, next: Next) -> Response {
         let page = page_of(&request);
         if let Fault::GzipBomb(bytes) = fault {

@@ -12,11 +12,9 @@ const MAX_PROBLEMS: usize = 100;
 /// Something wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportProblem {
-    /// Which file.
     pub file: String,
     /// Which record, such as `[3].cliffUnlocks.cliffAmount`; empty for the file as a whole.
     pub record: String,
-    /// What is wrong.
     pub problem: String,
 }
 

@@ -26,7 +26,6 @@ pub struct CatalogRecord<'a, T> {
     pub cliff: bool,
     /// The token that a funding round is about.
     pub about: Option<&'a str>,
-    /// The record.
     pub body: &'a T,
 }
 

@@ -20,8 +20,6 @@ pub enum HistoryError {
     Read {
         /// Which one.
         path: PathBuf,
-        /// Why.
-        #[source]
         source: io::Error,
     },
     /// A file holds something else.
@@ -31,7 +29,6 @@ pub enum HistoryError {
         path: PathBuf,
         /// Which line, from 1, where a file is read line by line.
         line: Option<usize>,
-        /// What is wrong.
         problem: String,
     },
     /// Neither kind of folder.

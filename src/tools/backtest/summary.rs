@@ -42,7 +42,6 @@ pub struct BacktestSummary {
 pub struct TallyRow {
     /// Rule or receiver.
     pub name: String,
-    /// Alerts concerned.
     pub alerts: u32,
     /// Messages that tell of them: one that tells of two rules counts for both.
     pub messages: u32,
@@ -52,7 +51,6 @@ pub struct TallyRow {
     pub by_week: Vec<u32>,
     /// For a rule: its receivers; for a receiver: its rules; with messages.
     pub shares: BTreeMap<String, u32>,
-    /// Tokens concerned.
     pub tokens: u32,
 }
 

@@ -34,7 +34,6 @@ pub(super) struct TestFile {
     /// Facts of the token list, for all tests.
     #[serde(default)]
     pub token: Vec<Spanned<toml::Table>>,
-    /// The tests.
     #[serde(default)]
     pub test: Vec<Spanned<TestCase>>,
 }

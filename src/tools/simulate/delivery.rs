@@ -34,11 +34,9 @@ impl DeliverySetup {
 pub struct Sent {
     /// When it was made.
     pub at: Timestamp,
-    /// To whom.
     pub receiver: ReceiverName,
     /// Its group, its note, and what it counts.
     pub bundle: Batch,
-    /// What it tells.
     pub told: Vec<Arc<Notification>>,
     /// What it counts without telling it.
     pub counted: Vec<Arc<Notification>>,
@@ -49,11 +47,8 @@ pub struct Sent {
 /// What was not told: suppressed, or still waiting when the simulation ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Untold {
-    /// The notice.
     pub notice: NotificationId,
-    /// Of which alert.
     pub alert: AlertId,
-    /// To whom.
     pub receiver: ReceiverName,
     /// By what; none where it waits.
     pub by: Option<Suppression>,

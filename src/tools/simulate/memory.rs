@@ -77,7 +77,6 @@ pub(super) struct MemoryStore {
     /// The last row of each that was delivered, and of each that is pending or was.
     delivered: HashMap<About, i64>,
     latest: HashMap<About, i64>,
-    /// What suppressed the last of each.
     suppressed_last: HashMap<About, Suppression>,
     groups: HashMap<GroupKey, GroupRow>,
     repeats: BTreeSet<(Timestamp, GroupKey)>,

@@ -6,13 +6,10 @@ use serde::Serialize;
 
 use model::{Alert, AlertId, AlertState, Labels, NotificationState, ReceiverStatus, Resource, Timestamp, format};
 
-/// An alert.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AlertView {
-    /// Id.
     pub id: String,
-    /// Name of the rule.
     pub rule: String,
     /// Where it stands.
     pub state: AlertState,
@@ -26,9 +23,7 @@ pub struct AlertView {
     pub subject: String,
     /// First line of its message.
     pub summary: String,
-    /// Labels.
     pub labels: Labels,
-    /// Annotations.
     pub annotations: BTreeMap<String, String>,
     /// Lead times told.
     pub leads: Vec<String>,
@@ -43,7 +38,6 @@ pub struct AlertView {
     pub active_at: Timestamp,
     /// When it began to fire, or happened.
     pub starts_at: Option<Timestamp>,
-    /// When it ended.
     pub ends_at: Option<Timestamp>,
     /// Its last step.
     pub updated_at: Timestamp,

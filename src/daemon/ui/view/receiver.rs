@@ -12,7 +12,6 @@ use notify::unsubscribe::Subscriber;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboxView {
-    /// Which receiver.
     pub receiver: String,
     /// Waiting, retries included.
     pub pending: u64,
@@ -20,7 +19,6 @@ pub struct OutboxView {
     pub retrying: u64,
     /// Age of the oldest that waits, seconds.
     pub oldest_seconds: Option<i64>,
-    /// Dead letters.
     pub dead: u64,
     /// Accepted so far.
     pub delivered: u64,
@@ -89,7 +87,6 @@ impl OutboxView {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DigestView {
-    /// Whose.
     pub receiver: String,
     /// When it is sent, in words.
     pub when: String,
@@ -107,7 +104,6 @@ pub struct DigestView {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoppedView {
-    /// Mail address.
     pub address: String,
     /// Since when.
     pub at: Timestamp,

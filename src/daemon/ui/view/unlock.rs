@@ -10,9 +10,7 @@ use model::{Precision, Record, Timestamp, UpcomingRow, format};
 pub struct UnlockView {
     /// Slug.
     pub token_id: String,
-    /// Ticker.
     pub symbol: String,
-    /// Name.
     pub name: String,
     /// The date as the source has it; what it means depends on `precision`.
     pub unlock_date: Option<Timestamp>,

@@ -66,7 +66,6 @@ struct WeekBarPart {
     height: String,
 }
 
-/// A rule.
 #[derive(Serialize)]
 struct TimelineLane {
     rule: String,
@@ -79,7 +78,6 @@ struct TimelineLane {
     text_y: String,
 }
 
-/// An alert.
 #[derive(Serialize)]
 struct TimelineDot {
     class: String,
