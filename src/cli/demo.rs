@@ -43,7 +43,6 @@ pub(super) struct DemoArgs {
 /// What keeps the demo from running.
 #[derive(Debug, thiserror::Error)]
 enum DemoError {
-    /// A place on loopback or on disk.
     #[error("cannot {doing}")]
     Io {
         /// What was attempted.
@@ -51,16 +50,13 @@ enum DemoError {
         /// Why it failed.
         source: io::Error,
     },
-    /// The data service.
     #[error("cannot fill the data service")]
     Service(#[from] ServiceError),
     /// The daemon.
     #[error(transparent)]
     App(#[from] AppError),
-    /// The demo's own config.
     #[error("the demo's config is not valid:\n{0}")]
     Config(String),
-    /// The folder holds a config that is not the demo's.
     #[error("{} is not the demo's, and was left as it is: name another folder with --dir", .0.display())]
     NotOurs(PathBuf),
 }

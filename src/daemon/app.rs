@@ -41,10 +41,8 @@ pub enum AppError {
     Config(String),
     #[error("cannot {doing}")]
     Store { doing: &'static str, source: StoreError },
-    /// The API client.
     #[error("cannot make the client of the API")]
     Client(#[from] ClientError),
-    /// Our own address.
     #[error("cannot listen on {address}")]
     Listen {
         /// As configured.

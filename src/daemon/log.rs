@@ -22,10 +22,8 @@ const MAX_FILTER_BYTES: usize = 4096;
 /// Why there is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The filter cannot be read.
     #[error("the log filter cannot be used: {0}")]
     Filter(String),
-    /// Another log was begun before.
     #[error("the log was begun twice")]
     Twice,
 }

@@ -19,7 +19,6 @@ pub struct Slots {
 /// Why a pattern or a zone cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlotError {
-    /// No such zone.
     #[error("there is no time zone {0:?}")]
     Zone(String),
     #[error("{pattern:?} is no cron pattern: {why}")]

@@ -74,7 +74,6 @@ pub enum SilenceError {
     NoMatchers,
     #[error("a silence has at most {MAX_MATCHERS} matchers")]
     TooManyMatchers,
-    /// One cannot be read.
     #[error("{text:?}: {why}")]
     Matcher {
         /// As written.
@@ -82,25 +81,20 @@ pub enum SilenceError {
         /// What is wrong with it, and what to do.
         why: String,
     },
-    /// It would hold back everything.
     #[error("every matcher holds for an alert without labels: this would silence everything; name a label that must be there")]
     Everything,
-    /// The end is not after the begin.
     #[error("the silence would end ({ends_at}) before it begins ({starts_at})")]
     EndsFirst {
         /// Its begin.
         starts_at: Timestamp,
         ends_at: Timestamp,
     },
-    /// The end is past.
     #[error("the silence would be over already: it ends at {0}")]
     Past(Timestamp),
     #[error("a silence lasts at most {} days: make a new one when it ends, or a route without the receiver", MAX_SPAN.num_days())]
     TooLong,
-    /// The author is missing or too long.
     #[error("a silence needs an author of at most {MAX_AUTHOR} characters")]
     Author,
-    /// The comment is missing or too long.
     #[error("a silence needs a comment of at most {MAX_COMMENT} characters, so that others know why")]
     Comment,
 }

@@ -44,7 +44,6 @@ pub enum ReadError {
     /// One of them cannot be.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The program is stopping.
     #[error("the secrets were not read to their end")]
     Stopped(#[from] tokio::task::JoinError),
 }

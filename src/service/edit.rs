@@ -27,17 +27,14 @@ pub enum EditError {
     /// The database, while it was read.
     #[error(transparent)]
     SupplyFacts(#[from] FactsError),
-    /// No such token.
     #[error("token \"{0}\" is not in the data")]
     UnknownToken(String),
-    /// No event at that instant.
     #[error("token \"{token}\" has no unlock event at {at}")]
     UnknownEvent {
         token: String,
         /// When.
         at: Timestamp,
     },
-    /// A token without an id.
     #[error("a token of the list needs an id")]
     NoId,
 }

@@ -148,14 +148,12 @@ pub struct ImportSummary {
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
         /// Which one.
         path: PathBuf,
         source: io::Error,
     },
-    /// A file of the list that was handed in cannot be read.
     #[error("cannot read the data")]
     Source(#[source] io::Error),
     /// The data is not what it should be; nothing was changed.

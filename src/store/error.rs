@@ -11,7 +11,6 @@ pub enum StoreError {
     /// The file is not there, and this way of opening makes none.
     #[error("there is no database {}: start the daemon (or `cliffwatch poll`) once, or correct `path` in [store]", path.display())]
     Missing { path: PathBuf },
-    /// Another process polls and delivers from it.
     #[error(
         "another cliffwatch{} already uses {}: stop it, or give this one another `path` in [store]",
         pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default(),
@@ -22,14 +21,12 @@ pub enum StoreError {
         /// Its process, where the lock file says so.
         pid: Option<u32>,
     },
-    /// The file is something else.
     #[error("{} is not a Cliffwatch database ({found}); it was left as it is: correct `path` in [store]", path.display())]
     NotOurs {
         path: PathBuf,
         /// What it seems to be.
         found: String,
     },
-    /// A newer program wrote it.
     #[error(
         "{} has schema {found}, written by cliffwatch {written_by}; this is cliffwatch {}, which knows schemas up to {known}: \
          run that version or a newer one, or restore a backup",
@@ -74,7 +71,6 @@ pub enum StoreError {
         /// What it is.
         got: String,
     },
-    /// What is stored is damaged.
     #[error(
         "cannot {doing}: the database {} is damaged ({detail}): stop the daemon, keep the damaged file, and put a copy made by `cliffwatch backup` in its place",
         path.display()
@@ -86,32 +82,24 @@ pub enum StoreError {
         /// Why, where SQLite or a reader said so.
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
-    /// No space is left.
     #[error("cannot {doing}: the disk of {} is full; nothing of it was written: free some space, it goes on by itself", path.display())]
     Full { doing: &'static str, path: PathBuf, source: rusqlite::Error },
-    /// The file, or its directory, may not be written.
     #[error("cannot {doing}: {} may not be written: check the owner and the rights of the file and of its directory", path.display())]
     ReadOnly { doing: &'static str, path: PathBuf, source: rusqlite::Error },
-    /// The disk failed, or the file cannot be reached.
     #[error("cannot {doing}: the file {} cannot be reached: check that its directory is there and the disk is sound", path.display())]
     Unreachable { doing: &'static str, path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
-    /// Another process holds the write lock for too long.
     #[error("cannot {doing}: another process is writing to {} and does not end: try again", path.display())]
     Busy { doing: &'static str, path: PathBuf, source: rusqlite::Error },
-    /// Anything else that SQLite says.
     #[error("cannot {doing} in the database {}", path.display())]
     Sqlite { doing: &'static str, path: PathBuf, source: rusqlite::Error },
-    /// A value that JSON cannot hold.
     #[error("cannot {doing}: {what} cannot be written as JSON")]
     Unwritable { doing: &'static str, what: &'static str, source: serde_json::Error },
-    /// The file for a backup is there already, or is the database itself.
     #[error("cannot write a backup to {}: {why}", path.display())]
     BackupRefused {
         /// Where the copy was to go.
         path: PathBuf,
         why: &'static str,
     },
-    /// The copy could not be put in place.
     #[error("cannot put the backup in place at {}", path.display())]
     BackupFile {
         /// Where the copy was to go.
@@ -125,10 +113,8 @@ pub enum StoreError {
         /// Its last words.
         message: String,
     },
-    /// It was opened for reading only.
     #[error("cannot {doing}: the database was opened for reading only")]
     OpenedForReading { doing: &'static str },
-    /// The store was closed.
     #[error("cannot {doing}: the store is closed")]
     Closed { doing: &'static str },
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use model::config::ReceiverKind;
+use model::{Endpoint, config::ReceiverKind};
 use notify::format::{FORMAT_NAMES, FormatKeyValue, format_keys};
 
 /// What a key may hold.
@@ -45,7 +45,7 @@ pub(super) enum ValueKind {
     Cron,
     /// An IANA zone.
     Zone,
-    /// `auto` or one of these.
+    /// `auto` or one of these, newest first.
     Version(&'static [u8]),
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -113,6 +113,10 @@ const fn key(name: &'static str, kind: ValueKind) -> ConfigKey {
     ConfigKey { name, kind }
 }
 
+const fn version(of: Endpoint) -> ConfigKey {
+    key(of.as_str(), ValueKind::Version(of.versions()))
+}
+
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
@@ -131,15 +135,15 @@ pub(super) const SECTIONS: &[(&str, &[ConfigKey])] = &[
             key("legacy_base_url", ValueKind::Url(true)),
             key("api_key", ValueKind::Secret),
             key("api_key_file", ValueKind::File),
-            key("unlock_events", ValueKind::Version(&[1, 2, 3, 4, 5])),
-            key("upcoming", ValueKind::Version(&[1, 5])),
-            key("token_list", ValueKind::Version(&[1, 2, 3, 4, 5])),
-            key("burn", ValueKind::Version(&[1, 5])),
-            key("buyback", ValueKind::Version(&[1, 5])),
-            key("daily_emission", ValueKind::Version(&[1, 2, 5])),
-            key("weekly_emission", ValueKind::Version(&[1, 2, 3])),
-            key("allocations", ValueKind::Version(&[1, 2, 5])),
-            key("investors", ValueKind::Version(&[1, 5])),
+            version(Endpoint::UnlockEvents),
+            version(Endpoint::Upcoming),
+            version(Endpoint::TokenList),
+            version(Endpoint::Burn),
+            version(Endpoint::Buyback),
+            version(Endpoint::DailyEmission),
+            version(Endpoint::WeeklyEmission),
+            version(Endpoint::Allocations),
+            version(Endpoint::Investors),
             key("timeout", ValueKind::Span(1, HOUR)),
             key("connect_timeout", ValueKind::Span(1, HOUR)),
             key("read_timeout", ValueKind::Span(1, HOUR)),

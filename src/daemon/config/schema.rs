@@ -42,7 +42,7 @@ fn of_kind(kind: ValueKind) -> Value {
         ValueKind::Bool => json!({ "type": "boolean" }),
         ValueKind::Choice(words) => json!({ "enum": words }),
         ValueKind::Version(versions) => {
-            let known: Vec<Value> = versions.iter().map(|version| json!(version)).collect();
+            let known: Vec<Value> = versions.iter().rev().map(|version| json!(version)).collect();
             json!({ "oneOf": [{ "const": "auto" }, { "enum": known }] })
         }
         ValueKind::Percent => json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*%\\s*$" }),

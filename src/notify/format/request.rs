@@ -42,13 +42,11 @@ impl WebhookRequest {
 /// Why a delivery makes no request.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// It is empty.
     #[error("the delivery holds no notice")]
     Nothing,
     /// A key that the config no longer gives.
     #[error(transparent)]
     Missing(#[from] MissingKey),
-    /// Something in it is no JSON.
     #[error("cannot write the message as JSON")]
     Json(#[from] serde_json::Error),
 }

@@ -98,10 +98,8 @@ enum BodyKind {
 /// What is wrong with a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// Too long to be meant.
     #[error("the template is {0} bytes long: at most {MAX_TEMPLATE_BYTES} are allowed")]
     Long(usize),
-    /// Something in it cannot be read or names what there is not.
     #[error("{message}{}", line.map(|line| format!(" (line {line} of the template)")).unwrap_or_default())]
     Wrong {
         /// What.
@@ -115,7 +113,6 @@ pub enum TemplateError {
          give `content_type`"
     )]
     NotJson(String),
-    /// What the header would be.
     #[error("{0:?} is no content type: write it like \"application/json\" or \"text/plain; charset=utf-8\"")]
     ContentType(String),
 }

@@ -5,13 +5,10 @@ use std::{io, path::PathBuf};
 /// What the catalog could not do.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// The file cannot be opened or made.
     #[error("cannot open the data service's database {}", path.display())]
     Open { path: PathBuf, source: rusqlite::Error },
-    /// The file is a database of something else.
     #[error("{} is not a database of the data service: use another file, or `cliffwatch import` into a new one", path.display())]
     Foreign { path: PathBuf },
-    /// A newer program wrote it.
     #[error("{} has schema {found}, this program knows {known}: use the newer program", path.display())]
     Newer {
         path: PathBuf,
@@ -20,16 +17,12 @@ pub enum CatalogError {
         /// Ours.
         known: i64,
     },
-    /// The disk does not take what was written.
     #[error("cannot bring {} to disk", path.display())]
     Sync { path: PathBuf, source: io::Error },
-    /// A statement failed.
     #[error("cannot {doing} in the data service's database")]
     Sql { doing: &'static str, source: rusqlite::Error },
-    /// A stored body is not the JSON that it was.
     #[error("the stored {what} is damaged")]
     Damaged { what: String, source: serde_json::Error },
-    /// A name is taken by a key that is in use.
     #[error("there is already a key named \"{0}\": choose another name, or revoke that one first")]
     NameTaken(String),
 }

@@ -15,14 +15,12 @@ use model::{Endpoint, FeedState, Payload, Record, RecordKey, Resource, Timestamp
 /// Why there is nothing to simulation.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
         /// Which one.
         path: PathBuf,
         source: io::Error,
     },
-    /// A file holds something else.
     #[error("{}{}: {problem}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
     Invalid {
         /// Which one.
@@ -31,7 +29,6 @@ pub enum HistoryError {
         line: Option<usize>,
         problem: String,
     },
-    /// Neither kind of folder.
     #[error("{} is neither a data folder (with a tokens.json) nor a folder of versions (with *.jsonl files)", .0.display())]
     Unknown(PathBuf),
 }
