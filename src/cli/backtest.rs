@@ -154,7 +154,7 @@ fn print(
         OutputFormat::Csv => print::out(&print::csv(csv::COLUMNS, &csv::rows(run, comparison)))?,
         OutputFormat::Json => print::out(&print::json(&json!({
             "from": run.from, "to": run.to, "tokens": run.tokens, "changes": run.changes, "summary": summary,
-            "messages": run.messages, "untold": run.untold, "more": run.uncounted, "against": comparison,
+            "messages": run.messages, "untold": run.undelivered, "more": run.uncounted, "against": comparison,
             "templateErrors": run.template_errors.iter().cloned().collect::<BTreeMap<_, _>>(),
         }))?)?,
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use engine::explain::Records;
+use engine::explain::StatusEvidence;
 use engine::group::Prospect;
 use engine::pipeline::{self, HourLimits};
 use engine::route::RouteTree;
@@ -64,8 +64,8 @@ impl StatusReader {
     }
 
     /// All of it, as the engine wants it.
-    pub fn records<'a>(&'a self, read: &'a StatusRecords) -> Records<'a> {
-        Records {
+    pub fn records<'a>(&'a self, read: &'a StatusRecords) -> StatusEvidence<'a> {
+        StatusEvidence {
             silences: &self.silences,
             inhibitors: &read.inhibitors,
             acks: &self.acks,

@@ -93,7 +93,7 @@ async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocat
         .zip(&because)
         .map(|(status, because)| {
             let how = match (status.role, status.delivery) {
-                (Some(NotificationRole::Told), Some(delivery)) => format!("{} ({delivery})", status.state),
+                (Some(NotificationRole::Notified), Some(delivery)) => format!("{} ({delivery})", status.state),
                 (Some(NotificationRole::Counted), Some(delivery)) => format!("{}, counted in {delivery}", status.state),
                 (Some(_), Some(delivery)) => format!("{}, a later one told in {delivery}", status.state),
                 _ => status.state.to_string(),

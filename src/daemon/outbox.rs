@@ -129,7 +129,7 @@ impl Outbox {
     /// An outbox that only moves when [`deliver_due`](Self::deliver_due) turns it.
     pub fn idle(deps: OutboxDeps) -> Self {
         let shared = Arc::new(Shared::new(deps));
-        let idle = shared.setup().names.iter().map(|name| Worker::new(name.clone(), shared.clone())).collect();
+        let idle = shared.sending().names.iter().map(|name| Worker::new(name.clone(), shared.clone())).collect();
         Self { shared, drives_itself: false, idle: Mutex::new(idle), running: Mutex::new(JoinSet::new()) }
     }
 

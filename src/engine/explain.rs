@@ -38,7 +38,7 @@ pub use case::{
     missing_record_case, record_cases, token_case,
 };
 pub use overview::{ExplainLine, Overview};
-pub use status::Records;
+pub use status::StatusEvidence;
 use words::one_line;
 
 /// What is around, whatever is asked.
@@ -63,7 +63,7 @@ pub struct ExplainQuery<'a> {
     /// What became of each message about the alerts of the case, in the order in which they were decided.
     pub statuses: &'a [NotificationStatus],
     /// What statuses are read with; its silences are also those that would suppress it now.
-    pub records: Records<'a>,
+    pub records: StatusEvidence<'a>,
     /// What is around.
     pub world: &'a ExplainWorld<'a>,
 }

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 pub use build::{ConfigProblem, GROUP_INTERVAL, GROUP_WAIT, MAX_DEPTH, MAX_ROUTES, MAX_RULES, Sections};
-pub use inhibit::{InhibitRule, Inhibitor};
+pub use inhibit::{CheckedInhibitRule, Inhibitor};
 pub use interval::NamedInterval;
 use model::{Labels, ReceiverName, Timestamp};
 use node::RouteNode;
@@ -36,7 +36,7 @@ pub struct RouteTree {
     /// All receivers of the config; whether the end of an alert is told to them.
     known: BTreeMap<ReceiverName, bool>,
     intervals: Vec<NamedInterval>,
-    inhibit_rules: Vec<InhibitRule>,
+    inhibit_rules: Vec<CheckedInhibitRule>,
 }
 
 impl RouteTree {
@@ -98,7 +98,7 @@ impl RouteTree {
         any(&self.root)
     }
 
-    pub fn inhibit_rules(&self) -> &[InhibitRule] {
+    pub fn inhibit_rules(&self) -> &[CheckedInhibitRule] {
         &self.inhibit_rules
     }
 

@@ -193,7 +193,7 @@ impl NewDelivery {
     /// All rows of it with their roles, in their order.
     pub fn rows(&self) -> impl Iterator<Item = (i64, &NotificationId, NotificationRole)> {
         let roles = [
-            (&self.told, NotificationRole::Told),
+            (&self.told, NotificationRole::Notified),
             (&self.counted, NotificationRole::Counted),
             (&self.merged, NotificationRole::Merged),
         ];

@@ -5,8 +5,7 @@ use rusqlite::{Transaction, params};
 use super::codec::{Millis, all, one, word};
 use super::error::StoreFault;
 use super::{Store, StoreError};
-use model::ReceiverName;
-use model::{LinkKey, OptOut, OptOutSource};
+use model::{LinkKey, OptOut, OptOutSource, ReceiverName};
 
 impl Store {
     /// Who wants no digests: of `receiver`, or of all.

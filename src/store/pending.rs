@@ -96,7 +96,7 @@ fn pending<T>(
         return Ok(None);
     }
     let silences = silences(from, Some(now))?;
-    let lookup = Lookup { from, now, fault: RefCell::new(None) };
+    let lookup = StoreLookup { from, now, fault: RefCell::new(None) };
     let is_cut = waiting.len() >= MAX_WAITING;
     let state = PendingState { waiting: &waiting, is_cut, suppressed: &suppressed, silences: &silences, lookup: &lookup };
     let found = look(&state);
@@ -281,13 +281,13 @@ fn acknowledgement(from: &Transaction<'_>, row: &PendingNotification) -> Result<
 }
 
 /// What a pass looks up, and the first thing that could not be read.
-struct Lookup<'a> {
+struct StoreLookup<'a> {
     from: &'a Transaction<'a>,
     now: Timestamp,
     fault: RefCell<Option<StoreFault>>,
 }
 
-impl Lookup<'_> {
+impl StoreLookup<'_> {
     fn found<T: Default>(&self, found: Result<T, StoreFault>) -> T {
         found.unwrap_or_else(|fault| {
             self.fault.borrow_mut().get_or_insert(fault);
@@ -296,7 +296,7 @@ impl Lookup<'_> {
     }
 }
 
-impl PendingLookup for Lookup<'_> {
+impl PendingLookup for StoreLookup<'_> {
     fn firing(&self) -> Cow<'_, [FiringAlert]> {
         Cow::Owned(self.found(firing(self.from)))
     }

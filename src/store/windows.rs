@@ -6,8 +6,7 @@ use super::codec::{Millis, all, one, word};
 use super::error::StoreFault;
 use super::rows::{FEED_COLUMNS, feed_state, tracked};
 use super::{Store, StoreError};
-use model::{Endpoint, Resource, TokenId};
-use model::{RecordRange, WindowRecords};
+use model::{Endpoint, RecordRange, Resource, TokenId, WindowRecords};
 
 impl Store {
     /// What the windows of tokens are summed over, in the order of `ids`: of each resource no more records than `ranges` wants.

@@ -207,7 +207,7 @@ pub struct BacktestRun {
     pub notifications: Vec<Arc<BacktestNotification>>,
     pub messages: Vec<BacktestMessage>,
     /// What was not told, in the order in which it was decided.
-    pub untold: Vec<UndeliveredNotification>,
+    pub undelivered: Vec<UndeliveredNotification>,
     /// Notifications and messages beyond a bound, which are only counted.
     pub uncounted: u64,
     /// `alert` names of all rules, in the order of their files.
@@ -233,7 +233,7 @@ pub fn run(
         changes: 0,
         notifications: Vec::new(),
         messages: Vec::new(),
-        untold: Vec::new(),
+        undelivered: Vec::new(),
         uncounted: 0,
         rules: setup.rules.rules.iter().map(|rule| rule.name.clone()).collect(),
         template_errors: Vec::new(),
@@ -249,7 +249,7 @@ pub fn run(
             }
             let notification = Arc::new(BacktestNotification::of(&notification));
             if notification.receivers.is_empty() {
-                run.untold.push(UndeliveredNotification {
+                run.undelivered.push(UndeliveredNotification {
                     notification: notification.clone(),
                     receiver: None,
                     state: "nobody",
@@ -268,15 +268,15 @@ pub fn run(
         }
         heard((seconds(simulation.now() - from) / whole).clamp(0.0, 1.0));
     });
-    run.untold.extend(simulation.untold().into_iter().filter_map(|untold| {
-        let notification = known.get(&untold.notice)?.clone();
-        let (state, holder) = match untold.by {
+    run.undelivered.extend(simulation.undelivered().into_iter().filter_map(|undelivered| {
+        let notification = known.get(&undelivered.notice)?.clone();
+        let (state, holder) = match undelivered.by {
             Some(held) => (held.by.as_str(), (held.by != Suppressor::Ack).then_some(held.id)),
             None => ("waiting", None),
         };
-        Some(UndeliveredNotification { notification, receiver: Some(untold.receiver.to_string()), state, holder })
+        Some(UndeliveredNotification { notification, receiver: Some(undelivered.receiver.to_string()), state, holder })
     }));
-    run.untold.sort_by_key(|untold| untold.notification.at);
+    run.undelivered.sort_by_key(|undelivered| undelivered.notification.at);
     run.template_errors = simulation.template_errors().iter().map(|(rule, error)| (rule.to_string(), error.clone())).collect();
     run
 }

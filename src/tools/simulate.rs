@@ -26,7 +26,7 @@ use chrono::TimeDelta;
 
 use clock::Turns;
 use cycle::Owned;
-pub use delivery::{DeliverySetup, Sent, Untold};
+pub use delivery::{DeliverySetup, Sent, UndeliveredNotice};
 use engine::budget::PollReason;
 use engine::diff;
 use engine::evaluate::Limits;
@@ -161,8 +161,8 @@ impl<'a> Simulation<'a> {
     }
 
     /// What was to be told and reached nobody so far: suppressed, or waiting.
-    pub fn untold(&self) -> Vec<Untold> {
-        self.memory.untold()
+    pub fn undelivered(&self) -> Vec<UndeliveredNotice> {
+        self.memory.undelivered()
     }
 
     /// What the diff told since this was last asked, with the time of each.

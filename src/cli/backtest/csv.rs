@@ -66,17 +66,17 @@ pub(super) fn rows(run: &BacktestRun, comparison: Option<&BacktestComparison>) -
         }
     }
     if comparison.is_none() {
-        rows.extend(run.untold.iter().map(|untold| {
+        rows.extend(run.undelivered.iter().map(|undelivered| {
             let mut row = vec![
                 Cell::text(""),
                 Cell::time(None),
                 Cell::text(""),
                 Cell::text(""),
-                Cell::maybe(untold.receiver.as_deref()),
-                Cell::text(untold.state),
-                Cell::maybe(untold.holder.as_deref()),
+                Cell::maybe(undelivered.receiver.as_deref()),
+                Cell::text(undelivered.state),
+                Cell::maybe(undelivered.holder.as_deref()),
             ];
-            row.extend(about(&untold.notification));
+            row.extend(about(&undelivered.notification));
             row
         }));
     }

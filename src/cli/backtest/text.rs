@@ -11,7 +11,7 @@ use tools::backtest::{
 const MAX_LINES: usize = 20;
 /// What became of what nobody was told: "3 silenced, 1 waiting".
 fn untold_in_words(summary: &BacktestSummary) -> String {
-    let words = summary.untold.iter().map(|(state, count)| match *state {
+    let words = summary.undelivered.iter().map(|(state, count)| match *state {
         "nobody" => format!("{count} that no route takes"),
         "waiting" => format!("{count} still waiting at the end"),
         state => format!("{count} {state}"),
@@ -38,7 +38,7 @@ pub(super) fn text(run: &BacktestRun, summary: &BacktestSummary, comparison: Opt
         format::count(summary.alerts as usize, "alert"),
         format::count(summary.messages as usize, "message"),
     ));
-    if !summary.untold.is_empty() {
+    if !summary.undelivered.is_empty() {
         text.push_str(&format!("not told: {}\n", untold_in_words(summary)));
     }
     text.push('\n');
@@ -165,7 +165,7 @@ fn row_of(row: &TallyRow, summary: &BacktestSummary) -> Vec<Cell> {
         Cell::text(&row.name),
         Cell::text(row.alerts.to_string()),
         Cell::text(row.messages.to_string()),
-        Cell::text(if row.untold > 0 { row.untold.to_string() } else { String::new() }),
+        Cell::text(if row.undelivered > 0 { row.undelivered.to_string() } else { String::new() }),
         Cell::text(row.tokens.to_string()),
         Cell::text(format!("{:.1}", f64::from(row.messages) / f64::from(weeks))),
         Cell::text(busiest.map_or_else(String::new, |(week, count)| format!("{count} in {}", week.format("%-d %b %Y")))),

@@ -415,11 +415,11 @@ fn check_told(
     assert!(sent.values().all(|count| *count == 1), "sent twice");
     let told = statuses
         .iter()
-        .filter(|status| status.state == NotificationState::Delivered && status.role == Some(NotificationRole::Told));
+        .filter(|status| status.state == NotificationState::Delivered && status.role == Some(NotificationRole::Notified));
     let told: HashSet<_> = told.map(|status| (status.notice.clone(), status.receiver.clone().expect("a receiver"))).collect();
     assert_eq!(told, sent.into_keys().collect(), "what is recorded as told is what was sent");
 
-    for status in statuses.iter().filter(|status| status.role == Some(NotificationRole::Told)) {
+    for status in statuses.iter().filter(|status| status.role == Some(NotificationRole::Notified)) {
         let key = (status.notice.clone(), status.receiver.clone().expect("a receiver"));
         let Some((_, labels, _)) = world.decided.get(&key) else { continue };
         let (at, ..) = deliveries[&status.delivery.expect("a delivery").0];

@@ -90,7 +90,7 @@ impl Worker {
         loop {
             let now = clock.now();
             let is_leaving = shared.stop.is_cancelled();
-            let is_stopping = is_leaving || !shared.setup().names.contains(&self.receiver);
+            let is_stopping = is_leaving || !shared.sending().names.contains(&self.receiver);
             let mut nap = MAX_SLEEP;
             match self.advance(now, is_stopping).await {
                 Ok(()) => nap = if is_stopping { MAX_SLEEP } else { self.nap(now).await },
@@ -202,7 +202,7 @@ impl Worker {
     }
 
     fn room(&mut self, now: Timestamp) -> usize {
-        let setup = self.shared.setup();
+        let setup = self.shared.sending();
         let concurrency = setup.delivery.concurrency;
         let max_per_hour = setup.sender.max_per_hour(&self.receiver);
         let most_unrecorded = (concurrency.max(1) as usize).saturating_mul(2);
@@ -225,7 +225,7 @@ impl Worker {
     }
 
     fn prepare(&mut self, delivery: Arc<DueDelivery>, now: Timestamp) {
-        let sender = self.shared.setup().sender.clone();
+        let sender = self.shared.sending().sender.clone();
         let receiver = self.receiver.clone();
         let sent = delivery.clone();
         let task = self.tasks.spawn(async move { sender.send(&receiver, &sent, now).await });
@@ -241,7 +241,7 @@ impl Worker {
             // The end of an attempt is an event; and those under way are still due as far as the store knows.
             return MAX_SLEEP;
         }
-        let max_per_hour = self.shared.setup().sender.max_per_hour(&self.receiver);
+        let max_per_hour = self.shared.sending().sender.max_per_hour(&self.receiver);
         let opens_at = self.health.opens_at(now, max_per_hour);
         let next = match opens_at {
             Some(at) => Some(at),

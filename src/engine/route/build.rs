@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 
-use super::{GroupBy, Grouping, InhibitRule, NamedInterval, RouteTree, node::RouteNode};
+use super::{CheckedInhibitRule, GroupBy, Grouping, NamedInterval, RouteTree, node::RouteNode};
 use model::{Matcher, MatcherError, ReceiverName, closest, config, matcher};
 
 /// How deep routes may be nested.
@@ -277,7 +277,7 @@ impl TreeBuilder<'_> {
         found
     }
 
-    fn inhibit_rules(&mut self, rules: &[config::InhibitRule]) -> Vec<InhibitRule> {
+    fn inhibit_rules(&mut self, rules: &[config::InhibitRule]) -> Vec<CheckedInhibitRule> {
         let mut built = Vec::new();
         for (index, rule) in rules.iter().enumerate().take(MAX_RULES) {
             let path = format!("inhibit_rules[{index}]");
@@ -292,7 +292,7 @@ impl TreeBuilder<'_> {
             for (at, label) in rule.equal.iter().enumerate().filter(|(_, label)| !matcher::is_label(label)) {
                 self.wrong(format!("{path}.equal[{at}]"), format!("{label:?} cannot be the name of a label"), None);
             }
-            built.push(InhibitRule { source, target, equal: rule.equal.clone() });
+            built.push(CheckedInhibitRule { source, target, equal: rule.equal.clone() });
         }
         if rules.len() > MAX_RULES {
             self.wrong("inhibit_rules".to_owned(), format!("there are more than {MAX_RULES} inhibitions"), None);

@@ -84,7 +84,7 @@ words! {
     /// How a delivery tells a notification.
     NotificationRole {
         /// As an alert of its own.
-        Told = "told",
+        Notified = "told",
         /// The delivery says that there was one more.
         Counted = "counted",
         /// A later notification of the same alert in the same delivery stands for it.

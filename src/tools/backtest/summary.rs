@@ -33,7 +33,8 @@ pub struct BacktestSummary {
     /// Of these, those that tell or count several alerts.
     pub joined: u32,
     /// What was to be told and was not, by what became of it: `silenced`, `inhibited`, `acknowledged`, `waiting`, `nobody`.
-    pub untold: BTreeMap<&'static str, u32>,
+    #[serde(rename = "untold")]
+    pub undelivered: BTreeMap<&'static str, u32>,
 }
 
 /// What a rule sends, or a receiver gets.
@@ -46,7 +47,8 @@ pub struct TallyRow {
     /// Messages that tell of them: one that tells of two rules counts for both.
     pub messages: u32,
     /// What was to be told and was not.
-    pub untold: u32,
+    #[serde(rename = "untold")]
+    pub undelivered: u32,
     /// Messages in each of [`BacktestSummary::weeks`].
     pub by_week: Vec<u32>,
     /// For a rule: its receivers; for a receiver: its rules; with messages.
@@ -97,13 +99,13 @@ impl BacktestSummary {
             }
             about.into_iter().for_each(|pair| *pairs.entry(pair).or_default() += 1);
         }
-        let mut untold: BTreeMap<&'static str, u32> = BTreeMap::new();
-        for row in &run.untold {
-            *untold.entry(row.state).or_default() += 1;
-            rules.row(&row.notification.rule).untold += 1;
+        let mut undelivered: BTreeMap<&'static str, u32> = BTreeMap::new();
+        for row in &run.undelivered {
+            *undelivered.entry(row.state).or_default() += 1;
+            rules.row(&row.notification.rule).undelivered += 1;
             if let Some(receiver) = &row.receiver {
                 receivers.concern(receiver, &row.notification);
-                receivers.row(receiver).untold += 1;
+                receivers.row(receiver).undelivered += 1;
             }
         }
         let mut noisiest: Vec<_> =
@@ -118,7 +120,7 @@ impl BacktestSummary {
             alerts: count(alerts.len()),
             messages: count(run.messages.len()),
             joined: count(joined),
-            untold,
+            undelivered,
             weeks,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{MINUTE, Simulation, clock::minute, memory::Records};
+use super::{MINUTE, Simulation, clock::minute, memory::TokenRecords};
 use engine::evaluate::{EvaluationContext, Limits, Transitions};
 use engine::pipeline::{self, Ingest, TokenNews, Work};
 use engine::self_monitor;
@@ -76,7 +76,7 @@ impl<'a> Simulation<'a> {
         touched.iter().for_each(|id| self.set_wake(id));
     }
 
-    fn write(&mut self, commit: Commit, records: Vec<Records>, draft: Transitions) {
+    fn write(&mut self, commit: Commit, records: Vec<TokenRecords>, draft: Transitions) {
         let latest = self.memory.episodes(draft.openings());
         let mut step = pipeline::conclude(commit, draft, &latest, self.now);
         if self.monitors {
@@ -149,7 +149,7 @@ pub(super) struct Evaluated {
 /// What was ingested, with nothing of the memory any more.
 pub(super) struct Owned {
     commit: Commit,
-    records: Vec<Records>,
+    records: Vec<TokenRecords>,
 }
 
 impl Owned {

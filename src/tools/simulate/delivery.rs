@@ -46,7 +46,7 @@ pub struct Sent {
 
 /// What was not told: suppressed, or still waiting when the simulation ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Untold {
+pub struct UndeliveredNotice {
     pub notice: NotificationId,
     pub alert: AlertId,
     pub receiver: ReceiverName,

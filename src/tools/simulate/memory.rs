@@ -15,7 +15,7 @@ use model::{
     TokenId, TokenSnapshot, Tracked, UpcomingFilter, UpcomingRow, Watch, cut_summary,
 };
 
-use super::{Sent, Untold};
+use super::{Sent, UndeliveredNotice};
 
 /// A notification for one receiver: of which alert, to whom.
 type About = (AlertId, ReceiverName);
@@ -24,7 +24,7 @@ type About = (AlertId, ReceiverName);
 type GroupKey = (ReceiverName, String);
 
 /// The records of a token from now on, all of the resources that are named.
-pub(super) type Records = (TokenId, Vec<Resource>, Vec<Tracked>);
+pub(super) type TokenRecords = (TokenId, Vec<Resource>, Vec<Tracked>);
 
 /// What is known of a group that was told.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl MemoryStore {
     }
 
     /// Writes a step, with the records of tokens as they are from now on. Answers what was not there before of what is told.
-    pub fn commit(&mut self, commit: Commit, records: Vec<Records>, watch: &Watch) -> Vec<Arc<Notification>> {
+    pub fn commit(&mut self, commit: Commit, records: Vec<TokenRecords>, watch: &Watch) -> Vec<Arc<Notification>> {
         for item in commit.tokens {
             let Some(id) = item.id.as_str().map(TokenId::from) else { continue };
             self.token(&id, watch).token.item = item;
@@ -256,7 +256,7 @@ impl MemoryStore {
         }
         self.refresh(now);
         let silences = self.silences(now, now);
-        let lookup = Lookup { memory: self, now };
+        let lookup = MemoryLookup { memory: self, now };
         let state = PendingState {
             waiting: &self.waiting,
             is_cut: false,
@@ -489,14 +489,14 @@ impl MemoryStore {
     }
 
     /// What was not told so far, in the order in which it was decided.
-    pub fn untold(&self) -> Vec<Untold> {
-        let untold = |Undelivered { receiver, suppression, notice }: &Undelivered| Untold {
+    pub fn undelivered(&self) -> Vec<UndeliveredNotice> {
+        let undelivered = |Undelivered { receiver, suppression, notice }: &Undelivered| UndeliveredNotice {
             notice: notice.id.clone(),
             alert: notice.alert.clone(),
             receiver: receiver.clone(),
             by: suppression.clone(),
         };
-        self.texts.values().map(untold).collect()
+        self.texts.values().map(undelivered).collect()
     }
 }
 
@@ -512,12 +512,12 @@ fn put<T>(list: &mut Vec<(Endpoint, T)>, endpoint: Endpoint, value: T) {
 }
 
 /// What a pass looks up.
-struct Lookup<'a> {
+struct MemoryLookup<'a> {
     memory: &'a MemoryStore,
     now: Timestamp,
 }
 
-impl PendingLookup for Lookup<'_> {
+impl PendingLookup for MemoryLookup<'_> {
     fn firing(&self) -> Cow<'_, [FiringAlert]> {
         Cow::Owned(self.memory.by_begin.values().cloned().collect())
     }

@@ -37,7 +37,7 @@ impl Worker {
 
     /// What an outcome makes of a delivery.
     fn record(&mut self, delivery: &DueDelivery, outcome: &Outcome, attempt: Attempt, now: Timestamp) -> AttemptRecord {
-        let (deps, setup) = (self.shared.deps.clone(), self.shared.setup());
+        let (deps, setup) = (self.shared.deps.clone(), self.shared.sending());
         if let Some(metrics) = &deps.metrics {
             metrics.attempt(&self.receiver, outcome, (now - delivery.created_at).to_std().unwrap_or_default());
         }

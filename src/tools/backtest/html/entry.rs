@@ -16,14 +16,14 @@ pub(super) enum ReportEntry<'a> {
     /// A message, with all who would have got it.
     Sent(&'a BacktestMessage, Vec<&'a str>),
     /// What was not told.
-    Untold(&'a UndeliveredNotification),
+    Undelivered(&'a UndeliveredNotification),
 }
 
 impl<'a> ReportEntry<'a> {
     /// All of a run, in the order of time.
     pub fn all(run: &'a BacktestRun) -> Vec<Self> {
         let sent = joint_messages(&run.messages).map(|(message, receivers)| ReportEntry::Sent(message, receivers));
-        let mut entries: Vec<Self> = sent.chain(run.untold.iter().map(ReportEntry::Untold)).collect();
+        let mut entries: Vec<Self> = sent.chain(run.undelivered.iter().map(ReportEntry::Undelivered)).collect();
         entries.sort_by_key(ReportEntry::at);
         entries
     }
@@ -31,7 +31,7 @@ impl<'a> ReportEntry<'a> {
     pub fn at(&self) -> Timestamp {
         match self {
             ReportEntry::Sent(message, _) => message.at,
-            ReportEntry::Untold(untold) => untold.notification.at,
+            ReportEntry::Undelivered(undelivered) => undelivered.notification.at,
         }
     }
 
@@ -39,7 +39,7 @@ impl<'a> ReportEntry<'a> {
     pub fn notifications(&self) -> Vec<&'a BacktestNotification> {
         match self {
             ReportEntry::Sent(message, _) => message.told.iter().chain(&message.counted).map(|one| &**one).collect(),
-            ReportEntry::Untold(untold) => vec![&untold.notification],
+            ReportEntry::Undelivered(undelivered) => vec![&undelivered.notification],
         }
     }
 }
@@ -95,7 +95,7 @@ impl EntryRow {
         rules.dedup();
         let (not, status) = match entry {
             ReportEntry::Sent(_, receivers) => ("", format!("to {}", receivers.join(", "))),
-            ReportEntry::Untold(untold) => (" not", why_untold(untold)),
+            ReportEntry::Undelivered(undelivered) => (" not", why_undelivered(undelivered)),
         };
         let end = if notifications.iter().all(|notification| notification.is_end()) { " end" } else { "" };
         let row = Self {
@@ -152,9 +152,9 @@ impl AlertRow {
 }
 
 /// What became of what was not told, in words.
-fn why_untold(untold: &UndeliveredNotification) -> String {
-    let to = untold.receiver.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
-    match (untold.state, &untold.holder) {
+fn why_undelivered(undelivered: &UndeliveredNotification) -> String {
+    let to = undelivered.receiver.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
+    match (undelivered.state, &undelivered.holder) {
         ("nobody", _) => "not told: no route takes it".to_owned(),
         ("waiting", _) => format!("not told yet: it still waited at the end{to}"),
         ("silenced", Some(id)) => format!("not told: silenced by {id}{to}"),
