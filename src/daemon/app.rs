@@ -44,11 +44,7 @@ pub enum AppError {
     #[error("cannot make the client of the API")]
     Client(#[from] ClientError),
     #[error("cannot listen on {address}")]
-    Listen {
-        /// As configured.
-        address: String,
-        source: std::io::Error,
-    },
+    Listen { address: String, source: std::io::Error },
     #[error("cannot start the schedule: {0}")]
     Schedule(String),
     #[error("cannot open the mirror")]

@@ -70,7 +70,6 @@ impl LiveConfig {
         }
     }
 
-    /// The endpoints that are asked.
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.slots.iter().filter_map(|(job, _)| job.endpoint()).collect()
     }

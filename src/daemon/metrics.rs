@@ -151,7 +151,6 @@ impl Metrics {
         self.last_success.get_or_create(&vec![("endpoint", endpoint.as_str().to_owned())]).set(seconds(at));
     }
 
-    /// Whether the source answers.
     pub fn set_source_up(&self, is_up: bool) {
         self.source_up.set(i64::from(is_up));
     }

@@ -61,7 +61,6 @@ impl Readiness {
         read(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// It works.
     pub fn set_ready(&self) {
         self.with(|state| state.not_ready = None);
     }
@@ -103,12 +102,10 @@ impl Readiness {
         self.with(|state| state.not_ready.clone())
     }
 
-    /// The rules, for the status.
     pub fn rules(&self) -> RulesView {
         self.with(|state| RulesView { count: state.rules, problem: state.rules_problem.clone() })
     }
 
-    /// The daemon, for the status.
     pub fn view(&self) -> DaemonView {
         self.with(|state| DaemonView {
             ready: state.not_ready.is_none(),

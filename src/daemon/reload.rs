@@ -47,7 +47,6 @@ pub struct ReadFiles {
     pub diagnostics: Vec<Diagnostic>,
     /// The texts of the rule files.
     pub texts: Vec<SourceText>,
-    /// Tests that were run.
     pub tests: usize,
     /// Why the rules cannot be put to work.
     pub problem: Option<ReloadProblem>,

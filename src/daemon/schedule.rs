@@ -20,7 +20,6 @@ use model::{Clock, Endpoint, Timestamp, config};
 /// What a schedule runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Job {
-    /// Ask an endpoint.
     Poll(Endpoint),
     /// Evaluate what time alone changes.
     Evaluate,
@@ -35,7 +34,6 @@ impl Job {
         }
     }
 
-    /// The endpoint that it asks, where it asks one.
     pub fn endpoint(self) -> Option<Endpoint> {
         match self {
             Job::Poll(endpoint) => Some(endpoint),

@@ -26,7 +26,6 @@ pub struct StatusPage {
     pub deliveries: Vec<OutboxRow>,
 }
 
-/// A change on the page.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChangeLine {
     /// When it was seen, in words.

@@ -80,7 +80,6 @@ impl Schedule {
     }
 }
 
-/// The digest of one receiver.
 #[derive(Clone, Debug)]
 pub struct DigestPlan {
     pub receiver: ReceiverName,

@@ -44,7 +44,6 @@ use words::one_line;
 /// What is around, whatever is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainWorld<'a> {
-    /// What the config watches.
     pub watch: &'a Watch,
     pub routes: &'a RouteTree,
     /// Who gets a digest, and when.
@@ -64,7 +63,6 @@ pub struct ExplainQuery<'a> {
     pub statuses: &'a [NotificationStatus],
     /// What statuses are read with; its silences are also those that would suppress it now.
     pub records: StatusEvidence<'a>,
-    /// What is around.
     pub world: &'a ExplainWorld<'a>,
 }
 
@@ -83,7 +81,6 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// A sign for people.
     pub fn sign(self) -> &'static str {
         match self {
             Mark::Yes => "✓",

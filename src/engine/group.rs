@@ -68,7 +68,6 @@ pub struct Sorted<'a> {
     pub held: Vec<(&'a PendingNotification, Suppression)>,
     /// What is no longer held back: rows of `held`.
     pub released: Vec<i64>,
-    /// The groups that wait.
     pub groups: Vec<Group<'a>>,
     /// When time alone may have it sorted otherwise: a silence begins or ends.
     pub next_at: Option<Timestamp>,
@@ -237,7 +236,6 @@ pub struct Usage {
     pub lately: ReceiverUsage,
 }
 
-/// A delivery to make.
 #[derive(Clone, Debug)]
 pub struct Message<'a> {
     pub receiver: ReceiverName,
@@ -445,7 +443,6 @@ fn message<'a>(plan: &PlannedMessage, groups: &[Group<'a>], note: Option<String>
     Some(Message { receiver, told, counted, merged, bundle })
 }
 
-/// What a message waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Others that may join its group: `group_wait`.

@@ -92,7 +92,6 @@ pub struct TokenNews<'a> {
     pub changes: Vec<Change>,
     /// Burns, buybacks and rounds that are new and no baseline.
     pub added: Vec<Tracked>,
-    /// Its open alerts.
     pub alerts: &'a [Alert],
     /// When the source last gave a complete answer about a resource.
     pub polled_at: Vec<(Resource, Timestamp)>,

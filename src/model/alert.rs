@@ -20,13 +20,11 @@ pub type Labels = BTreeMap<String, String>;
 pub const SOURCE_TROUBLE: &str = "SourceTrouble";
 
 words! {
-    /// Where an alert stands.
     AlertState {
         /// Its condition holds, but not yet for as long as `for` asks.
         Pending = "pending",
         /// It was notified and has not ended.
         Firing = "firing",
-        /// It ended.
         Resolved = "resolved",
         /// It happened once and has no end: a change, a burn, a buyback, a round.
         Event = "event",
@@ -62,15 +60,12 @@ pub struct Alert {
     pub subject: String,
     /// 1 for the first time this rule held for this subject.
     pub episode: u32,
-    /// Where it stands.
     pub state: AlertState,
     /// Why it ended.
     pub resolution: Option<Resolution>,
-    /// The token, where it is about one.
     pub token: Option<TokenId>,
     /// The kind of record, where it is about one.
     pub resource: Option<Resource>,
-    /// The record, where it is about one.
     pub key: Option<RecordKey>,
     /// Index of the rule's level that set the labels.
     pub level: Option<u32>,
@@ -124,7 +119,6 @@ words! {
         Firing = "alert.firing",
         /// It still fires: the next lead time, a higher level.
         Reminder = "alert.reminder",
-        /// It ended.
         Resolved = "alert.resolved",
         /// It happened, once.
         Event = "alert.event",
@@ -142,12 +136,10 @@ words! {
     AlertStatus {
         /// It fires, or happened once.
         Firing = "firing",
-        /// It ended.
         Resolved = "resolved",
     }
 }
 
-/// The token in a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenBody {
     /// Slug.
@@ -187,7 +179,6 @@ pub struct AlertBody {
     pub former_labels: Vec<Labels>,
     /// Annotations, rendered.
     pub annotations: BTreeMap<String, String>,
-    /// When it began.
     pub starts_at: Timestamp,
     pub ends_at: Option<Timestamp>,
     /// The token; null where it is about the source.
@@ -196,7 +187,6 @@ pub struct AlertBody {
     pub resource: Option<Resource>,
     /// The record in the API's shape.
     pub record: Option<serde_json::Value>,
-    /// The change, where it is about one.
     pub change: Option<Change>,
     /// Days until the record's time, negative after it.
     pub days_until: Option<f64>,
@@ -226,7 +216,6 @@ pub const MAX_SERIES: usize = 36;
 /// One unlock of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
-    /// Its date.
     pub at: Timestamp,
     /// Tokens that unlock at once.
     pub amount: f64,
@@ -250,13 +239,11 @@ pub struct Notification {
     /// Derived from the alert and the transition: [`notification_id`].
     pub id: NotificationId,
     pub alert: AlertId,
-    /// What kind of message.
     pub kind: NotificationKind,
     /// When it was decided.
     pub at: Timestamp,
     /// Each gets one delivery. Empty: recorded, sent to nobody.
     pub receivers: Vec<ReceiverName>,
-    /// What it says.
     pub body: AlertBody,
 }
 

@@ -32,9 +32,7 @@ pub const DEFAULTS: &str = include_str!("config/default.toml");
 pub struct Config {
     /// The API.
     pub source: SourceSettings,
-    /// Which tokens.
     pub watch: WatchSettings,
-    /// When to ask.
     pub schedule: ScheduleSettings,
     /// How much to ask.
     pub budget: BudgetSettings,
@@ -48,10 +46,8 @@ pub struct Config {
     /// How deliveries are tried.
     pub delivery: DeliverySettings,
     pub log: LogSettings,
-    /// Who is notified.
     #[serde(default, rename = "receiver")]
     pub receivers: Vec<ReceiverSettings>,
-    /// Who is notified of what.
     #[serde(default)]
     pub route: Route,
     /// What goes without saying while something else fires.

@@ -13,7 +13,6 @@ use serde::Serialize;
 
 use crate::text::{harmless, is_hostile};
 
-/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -26,7 +25,6 @@ pub enum Severity {
 /// One problem in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad.
     pub severity: Severity,
     /// Which file; for the environment, `environment`.
     pub file: PathBuf,
@@ -49,12 +47,10 @@ pub struct SourceText {
 }
 
 impl Diagnostic {
-    /// An error at a place.
     pub fn error(file: impl Into<PathBuf>, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Error, file: file.into(), span, message: message.into(), label: None, help: None }
     }
 
-    /// A warning at a place.
     pub fn warning(file: impl Into<PathBuf>, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(file, span, message) }
     }
@@ -66,7 +62,6 @@ impl Diagnostic {
         self
     }
 
-    /// With what to do.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -94,11 +89,8 @@ const MAX_SHOWN: usize = 100;
 /// Where a span begins and ends, counted from 1, columns in characters. The end is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPosition {
-    /// First line.
     pub line: usize,
-    /// First column.
     pub column: usize,
-    /// Last line.
     pub end_line: usize,
     /// Column after the last character.
     pub end_column: usize,

@@ -67,7 +67,6 @@ pub struct Digest {
 pub struct DigestMaterial<'a> {
     /// The slot before this one.
     pub since: Timestamp,
-    /// The slot.
     pub at: Timestamp,
     /// How far it looks ahead.
     pub ahead: TimeDelta,
@@ -280,7 +279,6 @@ fn first<T>(mut lines: Vec<T>) -> Vec<T> {
     lines
 }
 
-/// An unlock ahead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AheadLine {
@@ -318,9 +316,7 @@ pub struct ChangedLine {
 pub struct SilencedLine {
     /// What it takes, as it is written.
     pub matchers: String,
-    /// When it ends.
     pub until: Timestamp,
-    /// Who made it.
     pub author: String,
     pub comment: String,
 }

@@ -37,7 +37,6 @@ enum MatchTest {
 pub struct MatcherError {
     /// What is wrong, in lower case, without a full stop.
     pub message: String,
-    /// What to do.
     pub help: Option<String>,
 }
 
@@ -124,7 +123,6 @@ impl Matcher {
         self.matches(&Labels::new())
     }
 
-    /// The label that it looks at.
     pub fn label(&self) -> &str {
         &self.label
     }

@@ -28,7 +28,6 @@ pub struct PendingNotification {
     pub notice: NotificationId,
     pub alert: AlertId,
     pub receiver: ReceiverName,
-    /// What kind of message.
     pub kind: NotificationKind,
     /// Whether it tells the end of its alert.
     pub is_end: bool,
@@ -65,7 +64,6 @@ pub enum Suppressor {
     Silence,
     /// Another alert, by an inhibition.
     Alert,
-    /// An acknowledgement.
     Ack,
 }
 
@@ -176,7 +174,6 @@ pub struct GroupUpdate {
     pub left: Vec<AlertId>,
 }
 
-/// A delivery to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDelivery {
     pub receiver: ReceiverName,
@@ -223,7 +220,6 @@ pub struct RepeatAlert {
 /// What is told again, and when the groups are told next.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Repeats {
-    /// What to tell.
     pub notifications: Vec<Notification>,
     /// When each group is told again; none where it is not.
     pub groups: Vec<(ReceiverName, String, Option<Timestamp>)>,

@@ -29,9 +29,7 @@ pub enum PollRequest {
         /// Last day, inclusive.
         end: chrono::NaiveDate,
     },
-    /// The investor list.
     Investors,
-    /// One investor with its rounds.
     Investor {
         /// Slug.
         id: String,
@@ -63,23 +61,19 @@ impl PollRequest {
 /// What came of a request, with what it cost.
 #[derive(Clone, Debug)]
 pub struct FetchedAnswer {
-    /// What was asked.
     pub request: PollRequest,
     /// What came back.
     pub outcome: PollOutcome,
     /// Credits that it cost: successful requests, pages included, also those of a walk that failed later.
     pub credits: u32,
-    /// Requests that were sent.
     pub requests: u32,
     /// Quota as the last answer reported it.
     pub credit: Option<wire::Credit>,
     /// Decoded bytes of all answers.
     pub bytes: u64,
-    /// How long it all took.
     pub took: Duration,
     /// Last HTTP status.
     pub status: Option<u16>,
-    /// Version that answered.
     pub version: Option<u8>,
 }
 
@@ -114,7 +108,6 @@ pub struct PollAnswer {
 /// What an answer holds. Records without a usable key have been dropped, with a parse warning.
 #[derive(Clone, Debug)]
 pub enum Payload {
-    /// Token list.
     Tokens(Vec<wire::TokenItem>),
     /// Next events.
     Upcoming(Vec<wire::UpcomingItem>),
@@ -122,11 +115,9 @@ pub enum Payload {
     UnlockEvents(Vec<wire::UnlockEvent>),
     Burns(wire::BurnData),
     Buybacks(wire::BuybackData),
-    /// Allocation table.
     Allocations(wire::AllocationsData),
     /// Daily or weekly emission.
     Emissions(Vec<wire::Emission>),
-    /// Investor list.
     Investors(Vec<wire::InvestorItem>),
     Investor(wire::InvestorDetail),
 }

@@ -31,25 +31,19 @@ pub struct Silence {
     pub id: String,
     /// All must hold.
     pub matchers: Vec<Matcher>,
-    /// Who made it.
     pub author: String,
     pub comment: String,
-    /// Its begin.
     pub starts_at: Timestamp,
     /// Its end, not part of it; the time at which it was ended by hand, where it was.
     pub ends_at: Timestamp,
-    /// When it was made.
     pub created_at: Timestamp,
 }
 
 words! {
-    /// Where a silence stands.
     SilenceState {
-        /// It has not begun.
         Pending = "pending",
         /// It holds back.
         Active = "active",
-        /// It is over.
         Expired = "expired",
     }
 }
@@ -59,7 +53,6 @@ words! {
 pub struct SilenceRequest {
     /// As written: `token="arbitrum"`.
     pub matchers: Vec<Matcher>,
-    /// Who asks.
     pub author: String,
     pub comment: String,
     /// Its begin; none: now.
@@ -84,11 +77,7 @@ pub enum SilenceError {
     #[error("every matcher holds for an alert without labels: this would silence everything; name a label that must be there")]
     Everything,
     #[error("the silence would end ({ends_at}) before it begins ({starts_at})")]
-    EndsFirst {
-        /// Its begin.
-        starts_at: Timestamp,
-        ends_at: Timestamp,
-    },
+    EndsFirst { starts_at: Timestamp, ends_at: Timestamp },
     #[error("the silence would be over already: it ends at {0}")]
     Past(Timestamp),
     #[error("a silence lasts at most {} days: make a new one when it ends, or a route without the receiver", MAX_SPAN.num_days())]
@@ -169,7 +158,6 @@ fn silence_id(
 }
 
 impl Silence {
-    /// Where it stands.
     pub fn state(&self, now: Timestamp) -> SilenceState {
         if now < self.starts_at {
             SilenceState::Pending
@@ -199,7 +187,6 @@ impl Silence {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SilenceView {
-    /// Where it stands.
     pub state: SilenceState,
     #[serde(flatten)]
     pub silence: Silence,
@@ -274,7 +261,6 @@ pub struct Ack {
     pub alert: AlertId,
     /// Who.
     pub author: String,
-    /// What they said.
     pub comment: String,
     /// When.
     pub at: Timestamp,

@@ -24,7 +24,6 @@ pub struct WatchError {
     pub path: String,
     /// As written.
     pub pattern: String,
-    /// What is wrong with it.
     pub why: String,
 }
 
@@ -43,7 +42,6 @@ impl Watch {
         if errors.is_empty() { Ok(Self { tokens, named, groups, needs_list }) } else { Err(errors) }
     }
 
-    /// Whether a token is watched.
     pub fn covers(&self, token: &TokenId) -> bool {
         self.tokens.is_match(token.as_str())
     }
@@ -58,7 +56,6 @@ impl Watch {
         self.needs_list
     }
 
-    /// Whether the config has a group of that name.
     pub fn has_group(&self, name: &str) -> bool {
         self.groups.contains_key(name)
     }

@@ -31,7 +31,6 @@ macro_rules! words {
             /// All of them, in their order.
             pub const ALL: [$name; [$($word),*].len()] = [$($name::$variant),*];
 
-            /// Its word.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $( $name::$variant => $word, )*

@@ -122,7 +122,6 @@ pub enum ShareStyle {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tone {
-    /// It is over.
     Good,
     /// To know.
     #[default]

@@ -27,7 +27,6 @@ impl Credentials {
         Ok(Self(found))
     }
 
-    /// The text of a credential, where there is one.
     pub fn get(&self, wanted: &Credential) -> Option<&SecretText> {
         self.0.iter().find(|(key, _)| *key == wanted.key).map(|(_, text)| text)
     }

@@ -55,7 +55,6 @@ struct MailPage<'a> {
     unsubscribe: Option<&'a str>,
 }
 
-/// An alert in a line.
 #[derive(Serialize)]
 struct ListedAlert<'a> {
     tone: Tone,
@@ -64,7 +63,6 @@ struct ListedAlert<'a> {
     aside: String,
 }
 
-/// A card with its picture.
 #[derive(Serialize)]
 struct ShownCard<'a> {
     #[serde(flatten)]
@@ -133,7 +131,6 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     Some(Mail { subject, text, html, pictures })
 }
 
-/// An alert of many.
 fn line_of<'a>(card: &'a Card, notice: &Notification, brief: &Brief<'_>) -> ListedAlert<'a> {
     let aside = match card.tone {
         Tone::Good => card.badge.to_lowercase(),
@@ -228,7 +225,6 @@ struct PlainPart<'a> {
     unsubscribe: Option<&'a str>,
 }
 
-/// The text part.
 fn plain(shown: &PlainPart<'_>) -> String {
     const RULE: &str = "----------------------------------------";
     let PlainPart { listed, cards, note, rest, external_url, receiver, unsubscribe } = *shown;

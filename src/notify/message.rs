@@ -16,7 +16,6 @@ pub const MAX_ALERTS: usize = 100;
 /// Size above which records are left out of a message, and alerts if that is not enough, bytes.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// What a webhook is sent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WebhookBody<'a> {
     /// What kind of message: that of the first notice.

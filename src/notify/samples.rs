@@ -120,7 +120,6 @@ pub fn resolved() -> Notification {
     }
 }
 
-/// A schedule that moved.
 pub fn moved() -> Notification {
     let rule = RuleId::from("ScheduleMoved");
     let alert = alert_id(&rule, "change/aptos/unlock/rescheduled/2026-04-12", 1);
@@ -221,7 +220,6 @@ pub fn source_trouble() -> Notification {
     }
 }
 
-/// A digest of a receiver.
 pub fn digest() -> Notification {
     let rule = RuleId::from("Digest");
     let alert = alert_id(&rule, "digest/desk", 1);

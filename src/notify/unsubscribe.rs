@@ -28,7 +28,6 @@ pub struct DigestConsent {
 }
 
 impl DigestConsent {
-    /// Whether an address wants digests.
     pub fn wants(&self, address: &str) -> bool {
         let address = plain_address(address);
         !self.opted_out.contains(&address)

@@ -27,7 +27,6 @@ use checker::Checker;
 use expr::BoolExpr;
 pub use expr::WindowField;
 
-/// A checked condition.
 #[derive(Debug)]
 pub struct Condition {
     root: BoolExpr,
@@ -64,7 +63,6 @@ impl Condition {
         (root.map(|root| Self { root, text: text.into(), on, dependencies, logic }), findings)
     }
 
-    /// Whether it holds.
     pub fn test(&self, scope: &Scope<'_>) -> Truth {
         self.root.truth(scope)
     }

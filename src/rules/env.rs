@@ -110,7 +110,6 @@ impl<'a> Env<'a> {
     }
 }
 
-/// Which record of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordSide {
     Current,

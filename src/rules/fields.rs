@@ -223,7 +223,6 @@ pub static TOKEN: &[FieldDef<Token>] = fields! {
     "token.lastUpdatedDate" Time t => t.item.last_updated_date.copied();
 };
 
-/// Fields of an incident.
 pub static SOURCE: &[FieldDef<SourceFacts>] = fields! {
     "source.kind" Text s => Some(&s.kind);
     "source.endpoint" Text s => s.endpoint.as_deref();

@@ -64,7 +64,6 @@ pub const LEVEL_KEYS: [&str; 3] = ["when", "labels", "annotations"];
 /// What rules may refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
-    /// Names of the receivers.
     pub receivers: &'a [String],
     /// `[watch.groups]`: slugs or globs by name.
     pub groups: &'a BTreeMap<String, Vec<String>>,

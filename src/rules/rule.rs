@@ -21,7 +21,6 @@ pub struct Rule {
     pub id: RuleId,
     /// The `alert` name.
     pub name: String,
-    /// What it listens to.
     pub on: On,
     /// Lead times, the longest first. Empty: any time ahead (for upcoming records).
     pub within: Vec<Lead>,
@@ -35,7 +34,6 @@ pub struct Rule {
     pub limit: Option<u32>,
     /// Named directly; empty: the routes decide.
     pub receivers: Vec<ReceiverName>,
-    /// Who answers for it.
     pub owner: Option<String>,
     /// It rests from then on.
     pub expires: Option<Timestamp>,
@@ -45,7 +43,6 @@ pub struct Rule {
     pub edges: Vec<f64>,
     /// The groups that a rule on `portfolio` looks at, one alert for each; empty for every other rule.
     pub pools: Vec<Pool>,
-    /// Where it stands.
     pub location: RuleLocation,
     /// Conditions, templates, filters.
     pub(crate) body: RuleBody,
@@ -118,7 +115,6 @@ impl Rule {
         &self.body.dependencies.groups
     }
 
-    /// Windows that it asks for.
     pub fn windows(&self) -> &[Window] {
         &self.body.dependencies.windows
     }

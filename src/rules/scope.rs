@@ -40,9 +40,7 @@ impl<'a> Scope<'a> {
 pub struct SourceFacts {
     /// `unreachable`, `unauthorized`, `held`, `receiver`, …
     pub kind: String,
-    /// Endpoint, where it is about one.
     pub endpoint: Option<String>,
-    /// Receiver, where it is about one.
     pub receiver: Option<String>,
     /// What failed, for people.
     pub message: String,

@@ -14,7 +14,6 @@ pub struct Vocabulary {
     on: On,
 }
 
-/// What a name stands for.
 #[derive(Clone, Copy, Debug)]
 pub enum KnownName {
     Number(GetNumber, NumberUnit),

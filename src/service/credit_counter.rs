@@ -24,7 +24,6 @@ const MAX_WAITING: usize = 8192;
 /// How long counts may be in the hands of the system alone.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
-/// Where credits are counted.
 #[derive(Debug)]
 pub(crate) struct CreditCounter {
     keys: Arc<Catalog>,
@@ -53,7 +52,6 @@ impl CreditCounter {
         Self { keys, queue: Mutex::default(), syncer: OnceLock::new() }
     }
 
-    /// The database of keys.
     pub fn keys(&self) -> &Catalog {
         &self.keys
     }

@@ -18,7 +18,6 @@ pub const GAPS: &str = "gaps.json";
 /// Folders with one file a token.
 pub const FOLDERS: [&str; 5] = ["unlock-events", "allocations", "daily-emission", "burn", "buyback"];
 
-/// A file to import.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     /// Place in the folder, with `/` between the parts: `unlock-events/aptos.json`.

@@ -14,10 +14,8 @@ use model::wire::{
 use model::{Endpoint, Resource};
 use store::facts::{Coverage, DateRange, SupplyFacts};
 
-/// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ExportSummary {
-    /// Tokens of the list.
     pub tokens: usize,
     pub files: usize,
 }

@@ -93,7 +93,6 @@ impl Fault {
     }
 }
 
-/// A request as it came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedRequest {
     /// Path and query.
@@ -102,7 +101,6 @@ pub struct LoggedRequest {
     pub has_key: bool,
     /// Names of its headers, in lower case.
     pub headers: Vec<String>,
-    /// Whether a fault met it.
     pub faulted: bool,
 }
 
@@ -235,7 +233,6 @@ impl Faults {
     }
 }
 
-/// The page that a request asks for.
 fn page_of(request: &Request) -> u64 {
     url::form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes())
         .find(|(name, _)| name == "page")

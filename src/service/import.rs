@@ -129,7 +129,6 @@ struct ImportedToken {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportSummary {
-    /// Tokens of the list.
     pub tokens: usize,
     pub events: usize,
     /// Rows of allocation tables.

@@ -70,7 +70,6 @@ impl KeyGate {
         }
     }
 
-    /// The database of keys.
     pub fn keys(&self) -> Result<&Catalog, ServiceError> {
         self.counter.as_ref().map(|counter| counter.keys()).ok_or(ServiceError::Keyless)
     }

@@ -92,7 +92,6 @@ impl Service {
         Ok(self.0.key_gate.requires_key()?)
     }
 
-    /// Tokens in the list.
     pub fn token_count(&self) -> Result<usize, ServiceError> {
         Ok(match &self.0.data {
             ServedData::Own(catalog) => catalog.read(|view| view.tokens())?,

@@ -24,7 +24,6 @@ pub struct ServiceMetrics {
     credits: Counter,
 }
 
-/// A request that was answered.
 #[derive(Debug)]
 pub struct ServedRequest<'a> {
     /// `GET`.

@@ -74,7 +74,6 @@ impl FiniteNumber {
     }
 }
 
-/// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PageRequest {
     /// From 1.
@@ -86,7 +85,6 @@ pub struct PageRequest {
 /// A question. Fields that its path does not take are empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DataQuery {
-    /// About what.
     pub subject: DataSubject,
     pub version: u8,
     /// Token or investor; empty for lists.

@@ -27,14 +27,12 @@ const MIN_WORKERS: usize = 2;
 /// What an answer is cached under: a query of the data as it was at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey {
-    /// Of the data.
     pub generation: i64,
     /// The present day: defaults and `upcoming` depend on it.
     pub day: NaiveDate,
     pub query: DataQuery,
 }
 
-/// Form in which an answer is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum CachedForm {
     Plain,

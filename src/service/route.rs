@@ -42,28 +42,22 @@ pub const LEGACY_ROUTES: &[ApiRoute] = &[
 /// What a path is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataSubject {
-    /// Tokens with their flags.
     TokenList,
     /// The next event of each token.
     Upcoming,
     /// A token's schedule.
     UnlockEvents,
-    /// Day by day.
     DailyEmission,
     /// Week by week; only on the older base address.
     WeeklyEmission,
-    /// Allocation table.
     Allocations,
     Burn,
     Buyback,
     Investors,
-    /// One investor with its rounds.
     Investor,
-    /// Rounds of one token.
     TokenFunding,
 }
 
-/// A parameter of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryField {
     TokenId,
@@ -85,7 +79,6 @@ pub enum QueryField {
 /// What a parameter holds, for the description of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
-    /// An id.
     Slug,
     /// Several, with commas between them.
     Slugs,
@@ -99,7 +92,6 @@ pub enum ParameterKind {
     PageSize,
     /// Words for categories, with commas between them.
     Standards,
-    /// Any number.
     Number,
     /// `true` or `false`.
     Truth,
@@ -133,7 +125,6 @@ type Parameters = &'static [(&'static str, QueryField)];
 pub struct ApiRoute {
     /// As axum reads it: `{id}` stands for a slug.
     pub path: &'static str,
-    /// What it answers.
     pub subject: DataSubject,
     pub version: u8,
     pub params: Parameters,
@@ -145,7 +136,6 @@ impl ApiRoute {
         self.params.iter().map(|(name, field)| (*name, field.kind(), *field == QueryField::TokenId))
     }
 
-    /// Whether its answers have pages.
     pub fn is_paged(&self) -> bool {
         self.params.iter().any(|(_, field)| *field == QueryField::Page)
     }

@@ -35,7 +35,6 @@ impl Store {
     }
 }
 
-/// Where notifications go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotificationTarget {
     /// Into the outbox, each by itself.

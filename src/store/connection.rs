@@ -24,7 +24,6 @@ pub(super) struct ConnectionTuning {
     pub(super) busy_timeout: Duration,
     /// Statements kept ready.
     cached_statements: usize,
-    /// Size of the page cache.
     page_cache_kib: i64,
 }
 

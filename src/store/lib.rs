@@ -78,7 +78,6 @@ use writer::Writer;
 
 use model::Timestamp;
 
-/// How the database is opened.
 #[derive(Clone, Debug)]
 pub struct Opening {
     /// The file; made if it is not there and `access` is [`Access::Own`].

@@ -26,7 +26,6 @@ const WAL_KEPT_BYTES: i64 = 64 * 1024 * 1024;
 /// Read connections beside a writer, and so reads at once.
 const READERS_BESIDE_WRITER: usize = 2;
 
-/// What opening gives.
 pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) writer: Option<Connection>,

@@ -23,7 +23,6 @@ enum WriterCommand {
     Close(oneshot::Sender<Result<(), StoreFault>>),
 }
 
-/// The one that writes.
 #[derive(Debug)]
 pub(super) struct Writer {
     commands: mpsc::Sender<WriterCommand>,

@@ -56,7 +56,6 @@ pub struct BacktestNotification {
     /// Slug.
     pub token: Option<String>,
     pub symbol: Option<String>,
-    /// What it is about.
     pub resource: Option<Resource>,
     /// `alert.firing`, …
     #[serde(rename = "type")]
@@ -66,7 +65,6 @@ pub struct BacktestNotification {
     pub labels: Labels,
     /// To whom it was to be told.
     pub receivers: Vec<String>,
-    /// First line.
     pub summary: String,
     pub description: Option<String>,
 }
@@ -115,7 +113,7 @@ pub struct BacktestMessage {
     pub note: Option<String>,
     #[serde(rename = "alerts")]
     pub told: Vec<Arc<BacktestNotification>>,
-    /// What it counts without notification it.
+    /// What it counts without telling it.
     #[serde(serialize_with = "count_of")]
     pub counted: Vec<Arc<BacktestNotification>>,
     /// What something later of the same alert in it stands for.
@@ -192,14 +190,12 @@ pub struct UndeliveredNotification {
     pub holder: Option<String>,
 }
 
-/// What came of a run.
 #[derive(Clone, Debug)]
 pub struct BacktestRun {
     /// First instant.
     pub from: Timestamp,
     /// Last instant.
     pub to: Timestamp,
-    /// Tokens that were looked at.
     pub tokens: usize,
     /// What the diff told.
     pub changes: u64,

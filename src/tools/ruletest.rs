@@ -55,7 +55,6 @@ pub struct TestSetup<'a> {
     pub only: Option<&'a str>,
 }
 
-/// How one test ended.
 #[derive(Clone, Debug)]
 pub struct TestOutcome {
     pub file: PathBuf,
@@ -63,7 +62,6 @@ pub struct TestOutcome {
     pub line: usize,
     /// Its name; for what is wrong with a file as a whole, the file's.
     pub name: String,
-    /// How long it took.
     pub took: Duration,
     /// What is not as expected; empty where it passed.
     pub failures: Vec<TestFailure>,
@@ -81,7 +79,6 @@ pub struct TestFailure {
 }
 
 impl TestOutcome {
-    /// Whether all was as expected.
     pub fn is_passed(&self) -> bool {
         self.failures.is_empty()
     }

@@ -140,7 +140,6 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// The rules by which it evaluates.
     pub fn rules(&self) -> &RuleSet {
         self.rules
     }

@@ -8,7 +8,6 @@ use notify::format::{FORMAT_NAMES, FormatKeyValue, format_keys};
 /// What a key may hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ValueKind {
-    /// Any text.
     Text,
     /// A text, or a whole number that is one.
     TextOrNumber,
@@ -16,7 +15,6 @@ pub(super) enum ValueKind {
     Secret,
     /// A secret address, https unless loopback.
     SecretUrl,
-    /// A path.
     File,
     /// A public address; `true`: https unless loopback.
     Url(bool),
@@ -59,7 +57,6 @@ pub(super) enum ValueKind {
     Mailboxes,
     /// Slugs or globs of tokens.
     Globs,
-    /// Globs of files.
     Files,
     /// Named lists of slugs or globs.
     Groups,
@@ -67,14 +64,12 @@ pub(super) enum ValueKind {
     Networks,
     /// Matchers of a route; checked where routes are built.
     Matchers,
-    /// Names of receivers.
     Names,
     Texts,
     /// Children of a route.
     Routes,
     /// A time of the day, `HH:MM`; checked where it is used.
     TimeOfDay,
-    /// A table with keys of its own.
     Table(&'static [ConfigKey]),
     /// Several of them.
     Tables(&'static [ConfigKey]),

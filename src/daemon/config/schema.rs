@@ -4,7 +4,6 @@ use serde_json::{Map, Value, json};
 
 use super::keys::{self, ConfigKey, INHIBIT_RULE, ROUTE, SECTIONS, TIME_INTERVALS, ValueKind};
 
-/// The schema of the config.
 pub fn config() -> Value {
     let mut properties: Map<String, Value> = SECTIONS.iter().map(|(name, keys)| ((*name).to_owned(), table(keys, &[]))).collect();
     properties.insert("receiver".to_owned(), json!({ "type": "array", "items": table(keys::receiver(), &["name", "type"]) }));

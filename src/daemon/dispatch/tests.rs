@@ -164,7 +164,6 @@ impl Running {
     }
 }
 
-/// An alert of the script.
 fn alert(name: &str, token: &str, severity: &str, serial: u32, state: AlertState, now: Timestamp) -> Alert {
     let rule = RuleId::from(name);
     let subject = format!("unlock/{token}/{serial}");

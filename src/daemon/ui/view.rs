@@ -42,9 +42,7 @@ pub struct StatusView {
     pub tokens: u64,
     /// Tokens that the list names.
     pub tokens_listed: u64,
-    /// Records by resource.
     pub records: BTreeMap<&'static str, u64>,
-    /// Alerts by state.
     pub alerts: BTreeMap<&'static str, u64>,
     /// The outbox of each receiver of the config, and of those that left it with messages waiting.
     pub outbox: Vec<OutboxView>,
@@ -135,21 +133,15 @@ pub struct StatusParts<'a> {
     /// The time at which it is asked.
     pub now: Timestamp,
     pub counts: &'a StoreCounts,
-    /// From the store.
     pub endpoints: &'a [EndpointStat],
-    /// From the store.
     pub credit: &'a CreditState,
     /// Open alerts about the source, a receiver or this program.
     pub incidents: &'a [Alert],
-    /// Receivers of the config.
     pub receivers: Vec<String>,
-    /// From the store.
     pub notifications: &'a NotificationOverview,
-    /// Digests of the config.
     pub digests: &'a [DigestPlan],
     /// Who gets them by mail.
     pub subscribers: &'a [Subscriber],
-    /// The database file.
     pub database: PathBuf,
     pub rules: RulesView,
     pub daemon: Option<DaemonView>,

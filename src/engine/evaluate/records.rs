@@ -48,7 +48,6 @@ pub(super) fn open_alerts<'a>(facts: &TokenFacts<'a>) -> Vec<OpenAlert<'a>> {
 enum TimePosition<'a> {
     /// Its date is missing or to be determined.
     Undated,
-    /// It is over.
     Passed,
     /// It begins later than the longest lead time.
     Beyond,

@@ -6,7 +6,6 @@ use super::{ExplainCase, Explanation};
 use model::{Timestamp, format};
 use rules::{On, Rule};
 
-/// An explanation in one line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainLine {
     /// The rule's name.
@@ -20,7 +19,6 @@ pub struct ExplainLine {
 }
 
 impl ExplainLine {
-    /// The line of an explanation.
     pub fn of(rule: &Rule, explanation: &Explanation) -> Self {
         let Explanation { about, fired, so, .. } = explanation;
         let about = about.split_once(" for ").map_or(about.as_str(), |(_, about)| about).to_owned();

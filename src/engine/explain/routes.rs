@@ -86,7 +86,6 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// How a route groups.
 fn grouped(grouping: &Grouping) -> String {
     let by = match &grouping.by {
         GroupBy::Alert => return "each alert by itself, at once".to_owned(),

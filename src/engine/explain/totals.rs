@@ -48,7 +48,6 @@ pub(super) fn summed(rule: &Rule) -> Vec<Resource> {
     resources
 }
 
-/// A sum for people.
 fn in_words(sum: Sum) -> String {
     let Some(count) = sum.count else { return "not known".to_owned() };
     let amount = sum.amount.map_or_else(|| "an unknown amount".to_owned(), |amount| format!("{} tokens", format::amount(amount)));

@@ -24,7 +24,6 @@ pub enum DigestTurn {
 }
 
 impl DigestTurn {
-    /// The slot that has come.
     pub fn slot(self) -> Timestamp {
         match self {
             DigestTurn::Begin(slot) | DigestTurn::Due { slot, .. } => slot,
@@ -74,14 +73,12 @@ impl DigestReads {
     }
 }
 
-/// What was read for a digest.
 #[derive(Clone, Copy, Debug)]
 pub struct DigestRows<'a> {
     /// Unlocks ahead, the next first.
     pub upcoming: &'a [UpcomingRow],
     /// Changes, the latest first.
     pub changes: &'a [ChangeRow],
-    /// What was not told.
     pub statuses: &'a [NotificationStatus],
     pub silences: &'a [Silence],
     pub firing: u64,

@@ -58,7 +58,6 @@ pub fn unlimited(now: Timestamp) -> Allowance {
     Allowance { left: None, reserve: 0, today: None, reset_at: now }
 }
 
-/// Slots of the month.
 fn ticks(slots: &Slots, now: Timestamp) -> u64 {
     let counted = slots.count(now, now + TimeDelta::days(DAYS.into()), MOST_COUNTED);
     if counted < MOST_COUNTED {
@@ -72,7 +71,6 @@ fn ticks(slots: &Slots, now: Timestamp) -> u64 {
 #[serde(rename_all = "camelCase")]
 pub struct Month {
     pub endpoints: Vec<MonthLine>,
-    /// Tokens that are watched.
     pub tokens: u64,
     /// Whether that number is a guess, since the token list was never read.
     pub tokens_are_assumed: bool,

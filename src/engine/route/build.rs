@@ -30,7 +30,6 @@ pub struct ConfigProblem {
     pub path: String,
     /// What is wrong, in lower case, without a full stop.
     pub message: String,
-    /// What to do.
     pub help: Option<String>,
     /// Whether the loader, which knows keys and names, finds it by itself.
     pub is_of_keys: bool,

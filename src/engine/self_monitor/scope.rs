@@ -14,7 +14,6 @@ const MOST_ALERTS_EACH: usize = 10;
 /// What an alert about the source is about. The narrowest comes first: a wider one takes in the feeds of a narrower one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum IncidentScope {
-    /// One feed of one token.
     Feed(FeedId),
     Endpoint(Endpoint),
     /// All of it.

@@ -41,7 +41,6 @@ pub(super) struct IncidentText<'a> {
     pub(super) endpoint: Option<Endpoint>,
     pub(super) token: Option<&'a TokenId>,
     pub(super) receiver: Option<&'a ReceiverName>,
-    /// Further labels.
     pub(super) labels: Vec<(&'a str, String)>,
     pub(super) summary: String,
     pub(super) description: String,

@@ -99,7 +99,6 @@ impl Endpoint {
 pub enum EndpointVersion {
     /// The newest that the server has.
     Auto,
-    /// This one.
     V(u8),
 }
 

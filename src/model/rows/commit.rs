@@ -48,7 +48,6 @@ pub struct Commit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedUpdate {
     pub id: FeedId,
-    /// Its state from now on.
     pub state: FeedState,
     /// Records to write, under the key they have from now on. Records not named stay.
     pub put: Vec<Put>,
@@ -61,7 +60,6 @@ pub struct FeedUpdate {
 /// A record to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Put {
-    /// Its key from now on.
     pub key: RecordKey,
     /// What the source says.
     pub record: Record,
@@ -107,17 +105,14 @@ pub struct PollEntry {
     pub status: Option<u16>,
     /// Requests that were sent (pages, retries).
     pub requests: u32,
-    /// Credits that it cost.
     pub credits: u32,
     /// Bytes of the answers, decoded.
     pub bytes: u64,
     /// Version of the endpoint that answered.
     pub version: Option<u8>,
-    /// Records in the answer.
     pub records: u32,
     /// What failed, for people; no secret in it.
     pub error: Option<String>,
-    /// Parse warnings.
     pub oddities: Vec<ParseWarning>,
     /// How many there were in all.
     pub oddities_total: u32,
@@ -147,14 +142,12 @@ pub struct CreditState {
     pub exhausted: bool,
 }
 
-/// What a commit did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommitResult {
     /// Deliveries that were put into the outbox.
     pub deliveries: u32,
     /// Notifications that were there already.
     pub known_notifications: u32,
-    /// Changes that were written.
     pub changes: u32,
     /// How long the transaction took.
     pub took: TimeDelta,

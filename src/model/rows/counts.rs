@@ -37,7 +37,6 @@ pub struct StoreGauges {
     pub last_success: Vec<(Endpoint, Timestamp)>,
 }
 
-/// Deliveries to one receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiverCounts {
     pub receiver: ReceiverName,

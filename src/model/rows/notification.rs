@@ -5,12 +5,10 @@ use serde::Serialize;
 use super::{opt_out::OptOut, outbox::DeliveryState};
 use crate::{Ack, Alert, AlertId, DeliveryId, NotificationId, NotificationKind, ReceiverName, Silence, Timestamp};
 
-/// What dispatching came to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DispatchResult {
     /// Everyone for whom there is a new delivery.
     pub receivers: Vec<ReceiverName>,
-    /// Deliveries that were made.
     pub deliveries: u32,
     /// Messages that were held back.
     pub held: u32,
@@ -99,7 +97,6 @@ pub struct NotificationStatus {
     pub notice: NotificationId,
     pub alert: AlertId,
     pub rule: String,
-    /// Kind of message.
     #[serde(rename = "type")]
     pub kind: NotificationKind,
     /// When it was decided.
@@ -108,7 +105,6 @@ pub struct NotificationStatus {
     pub summary: String,
     /// To whom; none where it was recorded and no route takes it.
     pub receiver: Option<ReceiverName>,
-    /// Where it stands.
     pub state: NotificationState,
     /// How its delivery tells it; none where there is no delivery.
     pub role: Option<NotificationRole>,

@@ -11,16 +11,13 @@ pub struct OptOut {
     pub receiver: ReceiverName,
     /// Mail address in lower case, without a name.
     pub address: String,
-    /// Since when.
     pub at: Timestamp,
-    /// How it was said.
     pub via: OptOutSource,
 }
 
 words! {
     /// How somebody said that they want no digests.
     OptOutSource {
-        /// By the link in a digest.
         Link = "link",
         /// By the operator's hand.
         Hand = "hand",

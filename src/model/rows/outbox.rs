@@ -58,13 +58,11 @@ words! {
         Fold = "fold",
         /// All that came above the messages which a receiver gets in an hour.
         Summary = "summary",
-        /// The digest of a receiver.
         Digest = "digest",
     }
 }
 
 words! {
-    /// Where a delivery stands.
     DeliveryState {
         /// Never tried.
         Due = "due",
@@ -99,11 +97,9 @@ words! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
-    /// When it began.
     pub at: Timestamp,
     /// How long it took, milliseconds.
     pub took_ms: u64,
-    /// What it came to.
     pub outcome: AttemptOutcome,
     /// HTTP status or SMTP code.
     pub status: Option<u16>,
@@ -115,7 +111,6 @@ pub struct Attempt {
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
     pub delivery: DeliveryId,
-    /// The try.
     pub attempt: Attempt,
     /// Where the delivery stands now.
     pub state: DeliveryState,
@@ -130,18 +125,15 @@ pub struct AttemptRecord {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboxRow {
-    /// Row.
     pub id: DeliveryId,
     /// `msg_…`.
     pub webhook_id: String,
     pub receiver: ReceiverName,
-    /// Where it stands.
     pub state: DeliveryState,
     /// Tries so far.
     pub attempts: u32,
     /// When it is tried next; null where it is not.
     pub next_attempt_at: Option<Timestamp>,
-    /// The last answer or error.
     pub last_answer: Option<String>,
     /// When it was put into the outbox.
     pub created_at: Timestamp,
@@ -158,10 +150,8 @@ pub struct OutboxRow {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboxAlert {
-    /// Id of the alert.
     pub id: String,
     pub notice: NotificationId,
-    /// Kind of message.
     #[serde(rename = "type")]
     pub kind: NotificationKind,
     pub rule: String,

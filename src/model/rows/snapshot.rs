@@ -24,7 +24,6 @@ impl TokenSnapshot {
         Self { token, feeds: Vec::new(), headers: Vec::new(), records: Vec::new(), alerts: Vec::new() }
     }
 
-    /// State of one of its feeds.
     pub fn feed(&self, endpoint: Endpoint) -> Option<&FeedState> {
         self.feeds.iter().find(|(of, _)| *of == endpoint).map(|(_, state)| state)
     }
@@ -40,7 +39,6 @@ impl TokenSnapshot {
 pub struct RecordRange {
     /// Of what.
     pub resource: Resource,
-    /// From then on.
     pub since: Timestamp,
     /// Up to then.
     pub until: Timestamp,
@@ -85,7 +83,6 @@ impl PlanToken {
 pub struct VersionRow {
     /// What it is.
     pub resource: Resource,
-    /// Under which key.
     pub key: RecordKey,
     /// When it was seen.
     pub at: Timestamp,
@@ -93,12 +90,10 @@ pub struct VersionRow {
     pub record: Option<Record>,
 }
 
-/// An unlock ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpcomingRow {
     /// Of which token; its groups are filled by the caller, who has the config.
     pub token: Token,
-    /// The unlock.
     pub tracked: Tracked,
     /// When the token's schedule was last read whole.
     pub read_at: Option<Timestamp>,
@@ -108,7 +103,6 @@ pub struct UpcomingRow {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeRow {
-    /// Row.
     pub id: i64,
     /// When it was seen.
     pub at: Timestamp,
@@ -117,8 +111,6 @@ pub struct ChangeRow {
     pub symbol: Option<String>,
     /// To what.
     pub resource: Resource,
-    /// The record, where it is about one.
     pub key: Option<RecordKey>,
-    /// What happened.
     pub change: Change,
 }

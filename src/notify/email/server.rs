@@ -18,7 +18,6 @@ const SUBMISSIONS_PORT: u16 = 465;
 
 const EXAMPLE: &str = "write it like \"smtp://mail.example.com:587\" or \"smtps://mail.example.com:465\"";
 
-/// How the mail server is reached.
 #[derive(Debug)]
 pub(super) struct MailServer {
     pub(super) host: String,

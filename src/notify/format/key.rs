@@ -9,7 +9,6 @@ pub struct FormatKey {
     pub name: &'static str,
     /// The key that names a file with the value instead, where there may be one.
     pub file: Option<&'static str>,
-    /// What it holds.
     pub value: FormatKeyValue,
     /// Whether the format cannot do without it.
     pub is_needed: bool,
@@ -17,7 +16,6 @@ pub struct FormatKey {
     pub example: &'static str,
 }
 
-/// What a key of a format holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatKeyValue {
     /// Secrets that sign what is sent (Standard Webhooks), one a line.
@@ -87,7 +85,6 @@ pub fn format_keys() -> impl Iterator<Item = &'static FormatKey> {
 /// A secret of a receiver, and the key that it stands under.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// The key of the config.
     pub key: &'static str,
     /// The same, or that of the file which holds it.
     pub given_as: &'static str,

@@ -190,7 +190,6 @@ pub const FORMAT_NAMES: [&str; FORMATS.len()] = {
 };
 
 impl FormatSpec {
-    /// The format of a word.
     pub fn named(word: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.name == word)
     }

@@ -24,7 +24,6 @@ const MAX_LINES: usize = 40;
 /// Shares shown of one unlock.
 const MAX_SHARES: usize = 5;
 
-/// A topic.
 #[derive(Debug)]
 pub struct Ntfy {
     topic: Credential,

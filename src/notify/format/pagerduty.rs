@@ -18,10 +18,8 @@ const MAX_SHARES: usize = 12;
 
 const ROUTING_KEY: FormatKey = FormatKey::secret("routing_key", "routing_key_file", FormatKeyValue::OwnSecret);
 
-/// The key of the integration.
 pub(super) const KEYS: &[FormatKey] = &[ROUTING_KEY.needed()];
 
-/// An integration.
 #[derive(Debug)]
 pub struct PagerDuty {
     routing_key: Credential,

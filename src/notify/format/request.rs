@@ -20,7 +20,6 @@ pub struct WebhookRequest {
     pub query: Option<(&'static str, &'static str)>,
     /// Value of the header `Authorization`; without one, the receiver's bearer token goes there.
     pub authorization: Option<SecretText>,
-    /// Type of the body.
     pub content_type: String,
     /// The exact bytes.
     pub body: Vec<u8>,

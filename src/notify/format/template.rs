@@ -95,7 +95,6 @@ enum BodyKind {
     Text,
 }
 
-/// What is wrong with a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error("the template is {0} bytes long: at most {MAX_TEMPLATE_BYTES} are allowed")]

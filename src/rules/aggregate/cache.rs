@@ -207,7 +207,6 @@ pub(super) struct CachedTotals {
     pub(super) totals: Arc<Totals>,
     /// Which flows were known, in the order of [`Flow::ALL`].
     known: [bool; 4],
-    /// When it was computed.
     pub(super) at: Timestamp,
     /// When it is to be computed again.
     recheck_at: Timestamp,

@@ -186,7 +186,6 @@ impl FlowEntries {
     }
 }
 
-/// One dated entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct FlowEntry {
     /// When it begins to count: the first instant of its date; for a daily release, the first one.

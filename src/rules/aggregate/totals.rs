@@ -119,7 +119,6 @@ pub struct Member {
     pub id: TokenId,
     pub symbol: String,
     pub name: String,
-    /// Its own totals.
     pub totals: Arc<Totals>,
     /// Percent of the group's market cap.
     pub share: Option<f64>,

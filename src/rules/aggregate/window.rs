@@ -12,7 +12,6 @@ pub enum Flow {
     /// Emission, as the source reports it for days or weeks that are over.
     Emitted,
     Burned,
-    /// Buybacks.
     BoughtBack,
 }
 
@@ -30,7 +29,6 @@ impl Flow {
         }
     }
 
-    /// The flow of a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|flow| flow.as_str() == word)
     }

@@ -32,7 +32,6 @@ const SUPPORTED: &str = "supported are has, size, min, max, abs, timestamp, dura
                          on times getDayOfWeek, getDate, getMonth, getFullYear, getHours and their like; \
                          on lists exists, exists_one, all, filter, map(…).sum(), size, and `in`";
 
-/// A checked expression.
 #[derive(Debug)]
 pub(super) enum Checked {
     Bool(BoolExpr),
@@ -50,7 +49,6 @@ pub(super) enum Checked {
     Null,
 }
 
-/// What the items of a list are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemType {
     Of(ItemKind),

@@ -40,7 +40,6 @@ pub enum ClauseKind {
 pub struct Clause {
     /// As the rule writes it, on one line.
     pub text: String,
-    /// What it comes to.
     pub truth: Truth,
     /// How its parts make it so.
     pub kind: ClauseKind,

@@ -61,7 +61,6 @@ pub enum NumberExpr {
     OfTime(TimePart, Box<TimeExpr>),
     /// A length of time in whole units.
     OfSpan(TimePart, Box<SpanExpr>),
-    /// Characters of a text.
     Length(Box<TextExpr>),
     /// How many items a list has.
     Count(FilteredList),
@@ -103,7 +102,6 @@ pub enum SpanExpr {
     If(Box<(BoolExpr, SpanExpr, SpanExpr)>),
 }
 
-/// Arithmetic on numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
     Add,
@@ -113,7 +111,6 @@ pub enum Arithmetic {
     Remainder,
 }
 
-/// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compare {
     Equal,
@@ -124,7 +121,6 @@ pub enum Compare {
     GreaterOrEqual,
 }
 
-/// A test of one text by another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextTest {
     StartsWith,

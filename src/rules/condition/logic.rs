@@ -16,7 +16,6 @@ const MAX_CASES: usize = 64;
 /// Items of a list that are taken apart.
 const MAX_ITEMS: usize = 16;
 
-/// The logic of one condition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logic {
     /// The condition in one way of writing it.
@@ -28,7 +27,6 @@ pub struct Logic {
 /// Atoms that hold together, by term.
 type Case = BTreeMap<String, TermFacts>;
 
-/// What is known of one term.
 #[derive(Clone, Debug, PartialEq)]
 struct TermFacts {
     range: NumberRange,

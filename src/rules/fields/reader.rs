@@ -58,7 +58,6 @@ pub enum NumberUnit {
     Days,
 }
 
-/// What the items of a list are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
     /// Recipients of an unlock: parts of the cliff, then linear segments.
@@ -90,7 +89,6 @@ pub enum ListItem<'a> {
 /// Called with each item until it says `false`.
 pub type ItemVisitor<'a, 'f> = &'f mut dyn FnMut(ListItem<'a>) -> bool;
 
-/// A field of an item by name.
 #[derive(Debug)]
 pub struct ItemField {
     /// Its name, without the variable before it.

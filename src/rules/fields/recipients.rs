@@ -84,7 +84,6 @@ pub fn each_recipient<'a>(record: &'a Record, visit: ItemVisitor<'a, '_>) {
     };
 }
 
-/// Name of the recipient.
 pub fn item_name(item: ListItem<'_>) -> Option<&str> {
     match item {
         ListItem::Cliff(item) => item.allocation_name.as_str(),

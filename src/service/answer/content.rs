@@ -34,7 +34,6 @@ pub struct AnswerBody {
 pub struct Paging {
     /// From 1.
     pub page: u64,
-    /// Items on a page.
     pub page_size: u64,
     /// Pages; zero for an empty list.
     pub total_pages: u64,

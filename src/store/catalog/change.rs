@@ -20,7 +20,6 @@ impl<'a> std::ops::Deref for CatalogChange<'a> {
 /// A record on its way into the database.
 #[derive(Debug)]
 pub struct CatalogRecord<'a, T> {
-    /// Its time, where it has one.
     pub date: Option<Timestamp>,
     /// Whether it is an unlock event that releases something at once.
     pub cliff: bool,

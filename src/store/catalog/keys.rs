@@ -199,9 +199,7 @@ pub struct KeyRow {
     pub monthly_limit: u64,
     /// Credits used in the period that ends at `reset_at`.
     pub used: u64,
-    /// When the quota resets.
     pub reset_at: Timestamp,
-    /// When it was made.
     pub created_at: Timestamp,
     /// Last request that cost a credit.
     pub last_used_at: Option<Timestamp>,

@@ -55,7 +55,6 @@ struct HistoryEvent {
 
 #[derive(Debug)]
 enum HistoryContent {
-    /// A whole answer.
     Answer(Endpoint, Payload),
     /// All rounds that were public by then.
     Rounds(Vec<wire::FundingRound>),

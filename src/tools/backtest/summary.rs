@@ -65,7 +65,6 @@ impl TallyRow {
 }
 
 impl BacktestSummary {
-    /// Counts a run.
     pub fn of(run: &BacktestRun) -> Self {
         let weeks = weeks(run.from, run.to);
         let mut rules = RowTally::new(weeks.len());

@@ -15,7 +15,6 @@ const MAX_ITEMS: usize = 2_000;
 /// The longest that a clock may run.
 const MAX_RUN: TimeDelta = TimeDelta::days(3_660);
 
-/// The keys of a test file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TestFile {

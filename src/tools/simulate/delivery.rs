@@ -32,7 +32,6 @@ impl DeliverySetup {
 /// A message to one receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
-    /// When it was made.
     pub at: Timestamp,
     pub receiver: ReceiverName,
     /// Its group, its note, and what it counts.

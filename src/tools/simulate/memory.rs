@@ -34,7 +34,6 @@ struct GroupRow {
     alerts: BTreeSet<AlertId>,
 }
 
-/// An alert that fires.
 #[derive(Debug)]
 struct FiringRow {
     since: Timestamp,

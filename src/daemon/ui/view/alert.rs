@@ -11,13 +11,11 @@ use model::{Alert, AlertId, AlertState, Labels, NotificationState, ReceiverStatu
 pub struct AlertView {
     pub id: String,
     pub rule: String,
-    /// Where it stands.
     pub state: AlertState,
     /// Why it ended.
     pub reason: Option<&'static str>,
     /// Slug, where it is about a token.
     pub token_id: Option<String>,
-    /// What it is about.
     pub resource: Option<Resource>,
     /// What it is about, within its rule.
     pub subject: String,
@@ -60,7 +58,6 @@ impl AlertView {
         alerts.iter().map(of).collect()
     }
 
-    /// The view of an alert.
     pub fn of(alert: &Alert, standings: &[ReceiverStatus]) -> Self {
         let name = |standing: &ReceiverStatus| standing.receiver.as_str().to_owned();
         Self {

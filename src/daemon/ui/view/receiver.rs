@@ -8,7 +8,6 @@ use engine::digest_schedule::DigestPlan;
 use model::{DeliveryState, NotificationOverview, OptOutSource, StoreCounts, Timestamp, digest};
 use notify::unsubscribe::Subscriber;
 
-/// The outbox of one receiver.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboxView {
@@ -83,7 +82,6 @@ impl OutboxView {
     }
 }
 
-/// The digest of a receiver.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DigestView {
@@ -105,7 +103,6 @@ pub struct DigestView {
 #[serde(rename_all = "camelCase")]
 pub struct StoppedView {
     pub address: String,
-    /// Since when.
     pub at: Timestamp,
     /// `link`, or `hand` for the operator's.
     pub via: OptOutSource,

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use model::{Precision, Record, Timestamp, UpcomingRow, format};
 
-/// An unlock ahead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnlockView {
@@ -14,7 +13,6 @@ pub struct UnlockView {
     pub name: String,
     /// The date as the source has it; what it means depends on `precision`.
     pub unlock_date: Option<Timestamp>,
-    /// How exact it is.
     pub precision: Precision,
     /// The date in words: `in March 2026`.
     pub when: String,
@@ -28,7 +26,6 @@ pub struct UnlockView {
     pub days_until: Option<f64>,
     /// Who receives: allocation names, the largest first.
     pub allocations: Vec<String>,
-    /// How the token is listed.
     pub listed_method: Option<String>,
     /// When the source last said so.
     pub polled_at: Option<Timestamp>,

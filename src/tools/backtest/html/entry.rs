@@ -15,7 +15,6 @@ pub(super) const CLASSES: [&str; 4] = ["critical", "warning", "info", "other"];
 pub(super) enum ReportEntry<'a> {
     /// A message, with all who would have got it.
     Sent(&'a BacktestMessage, Vec<&'a str>),
-    /// What was not told.
     Undelivered(&'a UndeliveredNotification),
 }
 
@@ -54,7 +53,6 @@ pub(super) fn severity(notification: &BacktestNotification) -> &'static str {
     }
 }
 
-/// A row of the list.
 #[derive(Serialize)]
 pub(super) struct EntryRow {
     index: usize,
