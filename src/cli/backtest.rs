@@ -151,7 +151,7 @@ fn print(
     }
     match invocation.format {
         OutputFormat::Table => print::out(&text::text(run, &summary, comparison, args.messages))?,
-        OutputFormat::Csv => print::out(&print::csv(csv::COLUMNS, &csv::rows(run, comparison)))?,
+        OutputFormat::Csv => print::out(&csv::page(run, comparison))?,
         OutputFormat::Json => print::out(&print::json(&json!({
             "from": run.from, "to": run.to, "tokens": run.tokens, "changes": run.changes, "summary": summary,
             "messages": run.messages, "untold": run.undelivered, "more": run.uncounted, "against": comparison,

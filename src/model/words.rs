@@ -42,6 +42,19 @@ macro_rules! words {
             }
         }
 
+        /// Says what was probably meant where it is no such word.
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                let words = Self::ALL.map(Self::as_str);
+                Self::parse(word).ok_or_else(|| match $crate::closest(word, words) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => format!("it can be {}", words.join(", ")),
+                })
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
