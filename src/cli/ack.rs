@@ -2,8 +2,9 @@
 
 use clap::Args;
 
-use super::{Exit, Invocation, OutputFormat, UsageError, print};
-use model::{rows::AckResult, silence::ack_words, supply::AlertId, text::harmless};
+use super::print::{self, Cell, Listing};
+use super::{Exit, Invocation, OutputFormat, UsageError};
+use model::{Ack, AckResult, AlertId, ack_words, text::harmless};
 use store::{Access, Store};
 
 /// Say that an alert is known: no reminders until its date, amount or level changes
@@ -60,7 +61,7 @@ async fn acknowledge(alert: &str, ack: &AckArgs, store: &Store, invocation: &Inv
 }
 
 async fn undo(alert: &str, store: &Store) -> anyhow::Result<Exit> {
-    let begins = |ack: &model::silence::Ack| ack.alert.as_str().starts_with(alert.trim());
+    let begins = |ack: &Ack| ack.alert.as_str().starts_with(alert.trim());
     let found: Vec<_> = store.acks().await?.into_iter().filter(begins).collect();
     match found.as_slice() {
         [one] => {
@@ -74,22 +75,16 @@ async fn undo(alert: &str, store: &Store) -> anyhow::Result<Exit> {
 }
 
 async fn list(store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
-    use print::{Cell, Column, Listing};
-    const COLUMNS: &[Column] = &[
-        Column("Alert", "alert", false),
-        Column("Since", "at", false),
-        Column("Author", "author", false),
-        Column("Comment", "comment", false),
-    ];
     let acks = store.acks().await?;
     if invocation.format == OutputFormat::Json {
         print::out(&print::json(&acks)?)?;
         return Ok(Exit::Done);
     }
-    let row = |ack: &model::silence::Ack| {
-        vec![Cell::text(ack.alert.as_str()), Cell::time(Some(ack.at)), Cell::text(&ack.author), Cell::text(&ack.comment)]
-    };
-    let rows = acks.iter().map(row).collect();
-    Listing { columns: COLUMNS, rows, json: &acks, nothing: "nothing is acknowledged" }.print(invocation)?;
+    let listing = Listing::of(&acks)
+        .words("Alert", "alert", |ack| Cell::text(&ack.alert))
+        .words("Since", "at", |ack| Cell::time(Some(ack.at)))
+        .words("Author", "author", |ack| Cell::text(&ack.author))
+        .words("Comment", "comment", |ack| Cell::text(&ack.comment));
+    listing.print("nothing is acknowledged", invocation)?;
     Ok(Exit::Done)
 }

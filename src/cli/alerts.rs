@@ -2,20 +2,18 @@
 
 use clap::Args;
 
-use super::{
-    Exit, Invocation, parse_word,
-    print::{Cell, Column, Listing},
-    upcoming::{find, nothing},
-};
+use super::print::{Cell, Listing};
+use super::upcoming::{find, nothing};
+use super::{Exit, Invocation};
 use daemon::ui::view::AlertView;
-use model::{alert::AlertState, rows::AlertFilter, supply::RuleId};
+use model::{AlertFilter, AlertState, RuleId};
 use store::Access;
 
 /// Show alerts.
 #[derive(Debug, Args)]
 pub(super) struct AlertsArgs {
     /// In this state (pending, firing, resolved, event); may be given several times
-    #[arg(long, value_name = "STATE", value_parser = parse_state, value_delimiter = ',')]
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<AlertState>,
     /// Of this rule
     #[arg(long, value_name = "RULE")]
@@ -27,16 +25,6 @@ pub(super) struct AlertsArgs {
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
 }
-
-const COLUMNS: &[Column] = &[
-    Column("Updated", "updatedAt", false),
-    Column("State", "state", false),
-    Column("Severity", "severity", false),
-    Column("Alert", "rule", false),
-    Column("Message", "summary", false),
-    Column("Told", "told", false),
-    Column("Id", "id", false),
-];
 
 pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
@@ -50,28 +38,18 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
     let alerts = store.alerts(filter).await?;
     let standings = store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
     let alerts = AlertView::all(&alerts, &standings);
-    let rows = alerts
-        .iter()
-        .map(|alert| {
-            let state = match alert.reason {
-                Some(reason) => format!("{} ({reason})", alert.state.as_str()),
-                None => alert.state.as_str().to_owned(),
-            };
-            vec![
-                Cell::time(Some(alert.updated_at)),
-                Cell::both(state, alert.state.as_str()),
-                Cell::maybe(alert.labels.get("severity").map(String::as_str)),
-                Cell::text(&alert.rule),
-                Cell::text(&alert.summary),
-                Cell::both(alert.told_words(), alert.told.join("; ")),
-                Cell::text(&alert.id),
-            ]
-        })
-        .collect();
-    Listing { columns: COLUMNS, rows, json: &alerts, nothing: nothing(alerts.is_empty(), &store).await? }.print(invocation)?;
+    let state = |alert: &AlertView| match alert.reason {
+        Some(reason) => format!("{} ({reason})", alert.state),
+        None => alert.state.to_string(),
+    };
+    let listing = Listing::of(&alerts)
+        .words("Updated", "updatedAt", |alert| Cell::time(Some(alert.updated_at)))
+        .words("State", "state", |alert| Cell::both(state(alert), alert.state.as_str()))
+        .words("Severity", "severity", |alert| Cell::maybe(alert.labels.get("severity").map(String::as_str)))
+        .words("Alert", "rule", |alert| Cell::text(&alert.rule))
+        .words("Message", "summary", |alert| Cell::text(&alert.summary))
+        .words("Told", "told", |alert| Cell::both(alert.told_words(), alert.told.join("; ")))
+        .words("Id", "id", |alert| Cell::text(&alert.id));
+    listing.print(nothing(alerts.is_empty(), &store).await?, invocation)?;
     Ok(Exit::Done)
-}
-
-fn parse_state(word: &str) -> Result<AlertState, String> {
-    parse_word(word, &AlertState::ALL.map(AlertState::as_str), AlertState::parse)
 }

@@ -5,31 +5,29 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::{
-    ack::AckArgs,
-    alerts::AlertsArgs,
-    backtest::BacktestArgs,
-    backup::BackupArgs,
-    changes::ChangesArgs,
-    check::CheckArgs,
-    demo::DemoArgs,
-    digest::DigestCommand,
-    explain::ExplainArgs,
-    init::InitArgs,
-    man::ManArgs,
-    notify::NotifyArgs,
-    outbox::OutboxCommand,
-    parse::parse_time,
-    plan::PlanArgs,
-    poll::PollArgs,
-    routes::RoutesCommand,
-    schema::SchemaArgs,
-    service::{ExportArgs, ImportArgs, KeysCommand, ServeArgs},
-    silence::SilenceCommand,
-    test::TestArgs,
-    upcoming::UpcomingArgs,
-};
-use model::supply::Timestamp;
+use super::ack::AckArgs;
+use super::alerts::AlertsArgs;
+use super::backtest::BacktestArgs;
+use super::backup::BackupArgs;
+use super::changes::ChangesArgs;
+use super::check::CheckArgs;
+use super::demo::DemoArgs;
+use super::digest::DigestCommand;
+use super::explain::ExplainArgs;
+use super::init::InitArgs;
+use super::man::ManArgs;
+use super::notify::NotifyArgs;
+use super::outbox::OutboxCommand;
+use super::parse::parse_time;
+use super::plan::PlanArgs;
+use super::poll::PollArgs;
+use super::routes::RoutesCommand;
+use super::schema::SchemaArgs;
+use super::service::{ExportArgs, ImportArgs, KeysCommand, ServeArgs};
+use super::silence::SilenceCommand;
+use super::test::TestArgs;
+use super::upcoming::UpcomingArgs;
+use model::Timestamp;
 
 /// Watches token supply (unlocks, burns, buybacks) and tells the right people.
 #[derive(Debug, Parser)]

@@ -3,36 +3,24 @@
 mod csv;
 mod text;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use chrono::TimeDelta;
 use clap::Args;
 use serde_json::json;
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError,
-    invocation::{routes_of, watch_of},
-    parse_span, parse_time, print, shown,
-    terminal::ProgressBar,
-    wait,
-};
+use super::invocation::{routes_of, watch_of};
+use super::terminal::ProgressBar;
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time, print, shown, wait};
 use engine::{diff, pipeline::DispatchPolicy};
-use model::{
-    config::{self, Config, Span, WatchSettings},
-    silence::{Silence, read_matchers},
-    supply::Timestamp,
-    watch::Watch,
-};
+use model::config::{self, Config, Span, WatchSettings};
+use model::{Silence, Timestamp, Watch, read_matchers};
 use rules::RuleFiles;
 use store::Access;
-use tools::{
-    backtest::{self, BacktestComparison, BacktestRun, BacktestSetup, BacktestSummary, History},
-    simulate::{DeliverySetup, Pace},
-};
+use tools::backtest::{self, BacktestComparison, BacktestRun, BacktestSetup, BacktestSummary, History};
+use tools::simulate::{DeliverySetup, Pace};
 
 /// What is looked at before now, where `--from` does not say it.
 const DEFAULT_DAYS: i64 = 90;
@@ -163,10 +151,10 @@ fn print(
     }
     match invocation.format {
         OutputFormat::Table => print::out(&text::text(run, &summary, comparison, args.messages))?,
-        OutputFormat::Csv => print::out(&print::csv(csv::COLUMNS, &csv::rows(run, comparison)))?,
+        OutputFormat::Csv => print::out(&csv::page(run, comparison))?,
         OutputFormat::Json => print::out(&print::json(&json!({
             "from": run.from, "to": run.to, "tokens": run.tokens, "changes": run.changes, "summary": summary,
-            "messages": run.messages, "untold": run.untold, "more": run.uncounted, "against": comparison,
+            "messages": run.messages, "untold": run.undelivered, "more": run.uncounted, "against": comparison,
             "templateErrors": run.template_errors.iter().cloned().collect::<BTreeMap<_, _>>(),
         }))?)?,
     }

@@ -2,12 +2,10 @@
 
 use clap::Args;
 
-use super::{
-    Exit, Invocation, parse_span, parse_word,
-    print::{Cell, Column, Listing},
-    upcoming::{find, nothing},
-};
-use model::{change::ChangeKind, config::Span, rows::ChangeFilter, supply::Resource};
+use super::print::{Cell, Listing};
+use super::upcoming::{find, nothing};
+use super::{Exit, Invocation, parse_span};
+use model::{ChangeFilter, ChangeKind, Resource, config::Span};
 use store::Access;
 
 /// Show what changed.
@@ -17,10 +15,10 @@ pub(super) struct ChangesArgs {
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Of this kind, such as rescheduled
-    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
+    #[arg(long, value_name = "KIND")]
     kind: Option<ChangeKind>,
     /// Of these records, such as unlock
-    #[arg(long, value_name = "RESOURCE", value_parser = parse_resource)]
+    #[arg(long, value_name = "RESOURCE")]
     resource: Option<Resource>,
     /// Seen within this time, such as 7d
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
@@ -29,14 +27,6 @@ pub(super) struct ChangesArgs {
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
 }
-
-const COLUMNS: &[Column] = &[
-    Column("Seen", "at", false),
-    Column("Token", "token", false),
-    Column("Record", "resource", false),
-    Column("Kind", "kind", false),
-    Column("What", "summary", false),
-];
 
 pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
@@ -54,26 +44,12 @@ pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::
         limit: args.limit,
     };
     let changes = store.changes(filter).await?;
-    let rows = changes
-        .iter()
-        .map(|row| {
-            vec![
-                Cell::time(Some(row.at)),
-                Cell::both(row.symbol.as_deref().unwrap_or(row.token.as_str()), row.token.as_str()),
-                Cell::text(row.resource.as_str()),
-                Cell::text(row.change.kind.as_str()),
-                Cell::text(&row.change.summary),
-            ]
-        })
-        .collect();
-    Listing { columns: COLUMNS, rows, json: &changes, nothing: nothing(changes.is_empty(), &store).await? }.print(invocation)?;
+    let listing = Listing::of(&changes)
+        .words("Seen", "at", |row| Cell::time(Some(row.at)))
+        .words("Token", "token", |row| Cell::both(row.symbol.as_deref().unwrap_or(row.token.as_str()), row.token.as_str()))
+        .words("Record", "resource", |row| Cell::text(row.resource))
+        .words("Kind", "kind", |row| Cell::text(row.change.kind))
+        .words("What", "summary", |row| Cell::text(&row.change.summary));
+    listing.print(nothing(changes.is_empty(), &store).await?, invocation)?;
     Ok(Exit::Done)
-}
-
-fn parse_kind(word: &str) -> Result<ChangeKind, String> {
-    parse_word(word, &ChangeKind::ALL.map(ChangeKind::as_str), ChangeKind::parse)
-}
-
-fn parse_resource(word: &str) -> Result<Resource, String> {
-    parse_word(word, &Resource::ALL.map(Resource::as_str), Resource::parse)
 }

@@ -4,10 +4,7 @@ use clap::Args;
 
 use super::{Exit, Invocation, OutputFormat, UsageError, print, rule_check, shown};
 use daemon::config::{self as loading, Environment};
-use model::{
-    config::Config,
-    diagnostic::{self, Diagnostic, Severity},
-};
+use model::{Diagnostic, Severity, config::Config, diagnostic};
 use notify::{ReceiverProblem, Receivers};
 
 /// Check config and rules: every problem at once.

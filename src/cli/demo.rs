@@ -9,12 +9,10 @@ mod files;
 mod printing;
 mod receivers;
 
-use std::{
-    io::{self, Write},
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -25,7 +23,7 @@ use super::{Exit, Invocation, parse_address, run::drive};
 use correction::{CORRECTION_AFTER, correct};
 use daemon::app::{self, App, AppError, Drive};
 use files::write_files;
-use model::{clock::Clock, format};
+use model::{Clock, format};
 use printing::{DemoLine, print_lines};
 use service::{Options, Service, ServiceError};
 
@@ -45,25 +43,20 @@ pub(super) struct DemoArgs {
 /// What keeps the demo from running.
 #[derive(Debug, thiserror::Error)]
 enum DemoError {
-    /// A place on loopback or on disk.
     #[error("cannot {doing}")]
     Io {
         /// What was attempted.
         doing: &'static str,
         /// Why it failed.
-        #[source]
         source: io::Error,
     },
-    /// The data service.
     #[error("cannot fill the data service")]
     Service(#[from] ServiceError),
     /// The daemon.
     #[error(transparent)]
     App(#[from] AppError),
-    /// The demo's own config.
     #[error("the demo's config is not valid:\n{0}")]
     Config(String),
-    /// The folder holds a config that is not the demo's.
     #[error("{} is not the demo's, and was left as it is: name another folder with --dir", .0.display())]
     NotOurs(PathBuf),
 }

@@ -2,20 +2,11 @@
 
 use clap::Subcommand;
 
-use super::{
-    Exit, Invocation, UsageError,
-    print::{Cell, Column, Listing},
-};
+use super::print::{Cell, Listing};
+use super::{Exit, Invocation, UsageError};
 use daemon::ui::view::DigestView;
 use engine::digest_schedule;
-use model::{
-    config::Config,
-    diagnostic::closest,
-    digest,
-    rows::{OptOut, OptOutSource},
-    supply::ReceiverName,
-    text::harmless,
-};
+use model::{OptOut, OptOutSource, ReceiverName, closest, config::Config, digest, text::harmless};
 use notify::unsubscribe::{self, plain_address};
 use store::{Access, Store};
 
@@ -40,29 +31,20 @@ pub(super) enum DigestCommand {
     },
 }
 
-pub(super) const COLUMNS: [Column; 6] = [
-    Column("Digest", "receiver", false),
-    Column("When", "when", false),
-    Column("Last", "lastAt", false),
-    Column("Next", "nextAt", false),
-    Column("Recipients", "recipients", true),
-    Column("Stopped by", "stopped", false),
-];
-
-/// Digests as rows of a table.
-pub(super) fn rows(digests: &[DigestView]) -> Vec<Vec<Cell>> {
-    let row = |digest: &DigestView| {
-        let stopped: Vec<&str> = digest.stopped.iter().map(|stopped| stopped.address.as_str()).collect();
-        vec![
-            Cell::text(&digest.receiver),
-            Cell::text(&digest.when),
-            Cell::time(digest.last_at),
-            Cell::time(digest.next_at),
-            Cell::text(if digest.recipients > 0 { digest.recipients.to_string() } else { String::new() }),
-            Cell::both(stopped.join(", "), stopped.join("; ")),
-        ]
+/// Digests as a table.
+pub(super) fn listing(digests: &[DigestView]) -> Listing<'_, DigestView> {
+    let stopped = |digest: &DigestView, by: &str| {
+        digest.stopped.iter().map(|stopped| stopped.address.as_str()).collect::<Vec<_>>().join(by)
     };
-    digests.iter().map(row).collect()
+    Listing::of(digests)
+        .words("Digest", "receiver", |digest| Cell::text(&digest.receiver))
+        .words("When", "when", |digest| Cell::text(&digest.when))
+        .words("Last", "lastAt", |digest| Cell::time(digest.last_at))
+        .words("Next", "nextAt", |digest| Cell::time(digest.next_at))
+        .numbers("Recipients", "recipients", |digest| {
+            Cell::text(if digest.recipients > 0 { digest.recipients.to_string() } else { String::new() })
+        })
+        .words("Stopped by", "stopped", move |digest| Cell::both(stopped(digest, ", "), stopped(digest, "; ")))
 }
 
 pub(super) async fn run(command: &DigestCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
@@ -84,7 +66,7 @@ async fn list(config: &Config, store: &Store, invocation: &Invocation) -> anyhow
     let telling = store.notification_overview(now, now - digest::DAY).await?;
     let digests = DigestView::all(&plans, &unsubscribe::subscribers(&config.receivers), &telling, now);
     let nothing = "no receiver has a digest: write digest = { at = \"08:00\" } into a [[receiver]]";
-    Listing { columns: &COLUMNS, rows: rows(&digests), json: &digests, nothing }.print(invocation)?;
+    listing(&digests).print(nothing, invocation)?;
     Ok(Exit::Done)
 }
 

@@ -6,40 +6,24 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError,
-    invocation::{routes_of, watch_of},
-    notification_status::StatusReader,
-    parse_span,
-    print::{self, Cell, Column, Listing},
-    upcoming::find,
-    width,
+use super::invocation::{routes_of, watch_of};
+use super::notification_status::StatusReader;
+use super::print::{self, Cell, Listing};
+use super::upcoming::find;
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, width};
+use engine::digest_schedule::DigestPlan;
+use engine::explain::{
+    self, CaseOrNothing, ExplainCase, ExplainLine, ExplainQuery, ExplainStep, ExplainTarget, ExplainWorld, Explanation,
+    MAX_CASES, Overview,
 };
-use engine::{
-    digest_schedule::DigestPlan,
-    explain::{
-        self, CaseOrNothing, ExplainCase, ExplainLine, ExplainQuery, ExplainStep, ExplainTarget, ExplainWorld, Explanation,
-        MAX_CASES, Overview,
-    },
-    pipeline::DispatchPolicy,
-    route::RouteTree,
-};
+use engine::pipeline::DispatchPolicy;
+use engine::route::RouteTree;
 use model::{
-    alert::{Alert, AlertState, SOURCE_TROUBLE},
-    change::ChangeKind,
-    config::Span,
-    diagnostic::closest,
-    pending::FiringAlert,
-    rows::{AlertFilter, ChangeFilter, ChangeRow, TokenSnapshot},
-    supply::{Resource, RuleId, Timestamp, TokenId},
-    text::harmless,
-    watch::Watch,
-    wire,
+    Alert, AlertFilter, AlertState, ChangeFilter, ChangeKind, ChangeRow, FiringAlert, Resource, RuleId, SOURCE_TROUBLE,
+    Timestamp, TokenId, TokenSnapshot, Watch, closest, config::Span, text::harmless, wire,
 };
-use rules::{
-    On, Rule, RuleSet,
-    aggregate::{self, AggregateCache, FlowEntries, Recheck},
-};
+use rules::aggregate::{self, AggregateCache, FlowEntries, Recheck};
+use rules::{On, Rule, RuleSet};
 use store::{Access, Store};
 
 /// Alerts of one rule and token that are looked at.
@@ -385,30 +369,17 @@ impl ExplainReader {
             is_idle.then(|| IdleRule { rule: rule.name.clone(), owner: rule.owner.clone(), last_match })
         });
         let idle: Vec<IdleRule> = idle.collect();
-        let rows = idle
-            .iter()
-            .map(|rule| {
-                let days = rule.last_match.map(|at| model::supply::days(self.now - at));
-                vec![
-                    Cell::text(&rule.rule),
-                    Cell::time(rule.last_match),
-                    Cell::number(days, |days| format!("{days:.0}")),
-                    Cell::maybe(rule.owner.as_deref()),
-                ]
-            })
-            .collect();
+        let days_ago = |rule: &IdleRule| rule.last_match.map(|at| model::days(self.now - at));
+        let listing = Listing::of(&idle)
+            .words("Rule", "rule", |rule| Cell::text(&rule.rule))
+            .words("Last match", "lastMatch", |rule| Cell::time(rule.last_match))
+            .numbers("Days ago", "daysAgo", |rule| Cell::number(days_ago(rule), |days| format!("{days:.0}")))
+            .words("Owner", "owner", |rule| Cell::maybe(rule.owner.as_deref()));
         let nothing = format!("every rule held for something within {span}");
-        Listing { columns: IDLE, rows, json: &idle, nothing: &nothing }.print(invocation)?;
+        listing.print(&nothing, invocation)?;
         Ok(Exit::Done)
     }
 }
-
-const IDLE: &[Column] = &[
-    Column("Rule", "rule", false),
-    Column("Last match", "lastMatch", false),
-    Column("Days ago", "daysAgo", true),
-    Column("Owner", "owner", false),
-];
 
 /// A rule that matched nothing for long.
 #[derive(Serialize)]

@@ -1,10 +1,8 @@
 //! `init [DIR]`: a commented config and starter rules, to begin with.
 
-use std::{
-    fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;

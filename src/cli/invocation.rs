@@ -7,12 +7,8 @@ use anyhow::Context as _;
 use super::{args::OutputFormat, exit::AlreadyPrinted, terminal::shown};
 use daemon::config::{self as load, Environment, Loaded};
 use engine::route::{RouteTree, Sections};
-use model::{
-    clock::Clock,
-    config::{Config, WatchSettings},
-    diagnostic::{self, Diagnostic, Severity, SourceText},
-    watch::Watch,
-};
+use model::config::{Config, WatchSettings};
+use model::{Clock, Diagnostic, Severity, SourceText, Watch, diagnostic};
 use rules::{RuleFiles, RuleSet, Surroundings};
 use store::{Access, Opening, Store};
 

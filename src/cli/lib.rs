@@ -58,12 +58,11 @@ use clap::{CommandFactory, Parser};
 use args::{Cli, ColorWhen, Command, OutputFormat};
 use exit::{Exit, UsageError, print_error};
 use invocation::Invocation;
-use model::clock::Clock;
-use parse::{parse_address, parse_money, parse_span, parse_time, parse_word};
+use model::Clock;
+use parse::{parse_address, parse_money, parse_span, parse_time};
 use terminal::{shown, width};
 
 /// Runs the command line of this process.
-#[must_use]
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -2,17 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use engine::{
-    explain::Records,
-    group::Prospect,
-    pipeline::{self, HourLimits},
-    route::RouteTree,
-};
+use engine::explain::StatusEvidence;
+use engine::group::Prospect;
+use engine::pipeline::{self, HourLimits};
+use engine::route::RouteTree;
 use model::{
-    alert::Alert,
-    rows::{AlertFilter, NotificationFilter, NotificationState, NotificationStatus, OutboxRow},
-    silence::{Ack, Silence},
-    supply::{AlertId, Timestamp},
+    Ack, Alert, AlertFilter, AlertId, NotificationFilter, NotificationState, NotificationStatus, OutboxRow, Silence, Timestamp,
 };
 use store::Store;
 
@@ -69,8 +64,8 @@ impl StatusReader {
     }
 
     /// All of it, as the engine wants it.
-    pub fn records<'a>(&'a self, read: &'a StatusRecords) -> Records<'a> {
-        Records {
+    pub fn records<'a>(&'a self, read: &'a StatusRecords) -> StatusEvidence<'a> {
+        StatusEvidence {
             silences: &self.silences,
             inhibitors: &read.inhibitors,
             acks: &self.acks,

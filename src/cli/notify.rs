@@ -7,12 +7,8 @@ use clap::Args;
 
 use super::{Exit, Invocation, OutputFormat, UsageError, print, shown};
 use model::{
-    config::Config,
-    diagnostic::closest,
-    format,
-    rows::{Commit, DeliveryState, DueDelivery, OutboxDetail, OutboxFilter},
-    supply::{DeliveryId, NotificationId, ReceiverName},
-    text::harmless,
+    Commit, DeliveryId, DeliveryState, DueDelivery, NotificationId, OutboxDetail, OutboxFilter, ReceiverName, closest,
+    config::Config, format, text::harmless,
 };
 use notify::{Receivers, message::test_notice, retry};
 use store::{Access, Opening, Store, StoreError};

@@ -5,19 +5,14 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError,
-    invocation::routes_of,
-    notification_status::StatusReader,
-    parse_word,
-    print::{self, Cell, Column, Listing},
-};
+use super::invocation::routes_of;
+use super::notification_status::StatusReader;
+use super::print::{self, Cell, Listing};
+use super::{Exit, Invocation, OutputFormat, UsageError};
 use engine::{explain, pipeline::DispatchPolicy};
 use model::{
-    config::Config,
-    rows::{DeliveryState, NotificationFilter, NotificationRole, NotificationStatus, OutboxDetail, OutboxFilter, OutboxRow},
-    supply::{AlertId, DeliveryId, ReceiverName},
-    text::harmless,
+    AlertId, DeliveryId, DeliveryState, NotificationFilter, NotificationRole, NotificationStatus, OutboxDetail, OutboxFilter,
+    OutboxRow, ReceiverName, config::Config, text::harmless,
 };
 use store::{Access, Store};
 
@@ -68,15 +63,6 @@ struct WhyRow<'a> {
     because: Option<&'a str>,
 }
 
-const WHY: &[Column] = &[
-    Column("Decided", "at", false),
-    Column("Receiver", "receiver", false),
-    Column("What became of it", "state", false),
-    Column("Because of", "because", false),
-    Column("Type", "type", false),
-    Column("Message", "summary", false),
-];
-
 async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let now = invocation.clock.now();
     let routes = routes_of(config)?;
@@ -93,32 +79,25 @@ async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocat
     let read = reader.records_of(store, &statuses).await?;
     let because: Vec<Option<String>> =
         statuses.iter().map(|status| explain::status::told(status, &reader.records(&read), now).because).collect();
-    let rows = statuses
-        .iter()
-        .zip(&because)
-        .map(|(status, because)| {
-            let how = match (status.role, status.delivery) {
-                (Some(NotificationRole::Told), Some(delivery)) => format!("{} ({delivery})", status.state),
-                (Some(NotificationRole::Counted), Some(delivery)) => format!("{}, counted in {delivery}", status.state),
-                (Some(_), Some(delivery)) => format!("{}, a later one told in {delivery}", status.state),
-                _ => status.state.to_string(),
-            };
-            vec![
-                Cell::time(Some(status.at)),
-                Cell::maybe(status.receiver.as_ref().map(ReceiverName::as_str)),
-                Cell::both(how, status.state.as_str()),
-                Cell::both(
-                    because.as_deref().unwrap_or("–"),
-                    because.as_deref().or(status.holder.as_deref()).unwrap_or_default(),
-                ),
-                Cell::text(status.kind.as_str()),
-                Cell::text(&status.summary),
-            ]
-        })
-        .collect();
-    let json: Vec<WhyRow<'_>> =
+    let rows: Vec<WhyRow<'_>> =
         statuses.iter().zip(&because).map(|(status, because)| WhyRow { status, because: because.as_deref() }).collect();
-    Listing { columns: WHY, rows, json: &json, nothing: "nothing was decided to be told" }.print(invocation)?;
+    let how = |status: &NotificationStatus| match (status.role, status.delivery) {
+        (Some(NotificationRole::Notified), Some(delivery)) => format!("{} ({delivery})", status.state),
+        (Some(NotificationRole::Counted), Some(delivery)) => format!("{}, counted in {delivery}", status.state),
+        (Some(_), Some(delivery)) => format!("{}, a later one told in {delivery}", status.state),
+        _ => status.state.to_string(),
+    };
+    let listing = Listing::of(&rows)
+        .words("Decided", "at", |row| Cell::time(Some(row.status.at)))
+        .words("Receiver", "receiver", |row| Cell::maybe(row.status.receiver.as_ref().map(ReceiverName::as_str)))
+        .words("What became of it", "state", |row| Cell::both(how(row.status), row.status.state.as_str()))
+        .words("Because of", "because", |row| {
+            let raw = row.because.or(row.status.holder.as_deref()).unwrap_or_default();
+            Cell::both(row.because.unwrap_or("–"), raw)
+        })
+        .words("Type", "type", |row| Cell::text(row.status.kind))
+        .words("Message", "summary", |row| Cell::text(&row.status.summary));
+    listing.print("nothing was decided to be told", invocation)?;
     Ok(Exit::Done)
 }
 
@@ -128,7 +107,7 @@ pub(super) struct DeliveryListArgs {
     #[arg(long, value_name = "NAME")]
     receiver: Option<String>,
     /// In this state (due, retrying, delivered, dead, dropped); may be given several times
-    #[arg(long, value_name = "STATE", value_parser = parse_state, value_delimiter = ',')]
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<DeliveryState>,
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50)]
@@ -148,17 +127,6 @@ pub(super) struct DeliverySelection {
     #[arg(long, value_name = "NAME", conflicts_with = "ids")]
     receiver: Option<String>,
 }
-
-const COLUMNS: &[Column] = &[
-    Column("Id", "id", true),
-    Column("Queued", "createdAt", false),
-    Column("Receiver", "receiver", false),
-    Column("State", "state", false),
-    Column("Attempts", "attempts", true),
-    Column("Next", "nextAttemptAt", false),
-    Column("Message", "alerts", false),
-    Column("Last answer", "lastAnswer", false),
-];
 
 pub(super) async fn run(command: &OutboxCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
@@ -218,22 +186,16 @@ async fn list_deliveries(list: &DeliveryListArgs, store: &Store, invocation: &In
         limit: list.limit,
     };
     let deliveries = store.outbox(filter).await?;
-    let rows = deliveries
-        .iter()
-        .map(|row| {
-            vec![
-                Cell::text(row.id.to_string()),
-                Cell::time(Some(row.created_at)),
-                Cell::text(row.receiver.as_str()),
-                Cell::text(row.state.as_str()),
-                Cell::text(row.attempts.to_string()),
-                Cell::time(row.next_attempt_at),
-                Cell::text(message(row)),
-                Cell::text(cut(row.last_answer.as_deref().unwrap_or_default())),
-            ]
-        })
-        .collect();
-    Listing { columns: COLUMNS, rows, json: &deliveries, nothing: "no delivery fits" }.print(invocation)?;
+    let listing = Listing::of(&deliveries)
+        .numbers("Id", "id", |row| Cell::text(row.id))
+        .words("Queued", "createdAt", |row| Cell::time(Some(row.created_at)))
+        .words("Receiver", "receiver", |row| Cell::text(&row.receiver))
+        .words("State", "state", |row| Cell::text(row.state))
+        .numbers("Attempts", "attempts", |row| Cell::text(row.attempts))
+        .words("Next", "nextAttemptAt", |row| Cell::time(row.next_attempt_at))
+        .words("Message", "alerts", |row| Cell::text(message(row)))
+        .words("Last answer", "lastAnswer", |row| Cell::text(cut(row.last_answer.as_deref().unwrap_or_default())));
+    listing.print("no delivery fits", invocation)?;
     Ok(Exit::Done)
 }
 
@@ -308,8 +270,4 @@ fn text(detail: &OutboxDetail) -> String {
         }
     }
     page
-}
-
-fn parse_state(word: &str) -> Result<DeliveryState, String> {
-    parse_word(word, &DeliveryState::ALL.map(DeliveryState::as_str), DeliveryState::parse)
 }

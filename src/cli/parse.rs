@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::exit::UsageError;
-use model::{config::Span, diagnostic::closest, supply::Timestamp, wire};
+use model::{Timestamp, config::Span, wire};
 
 /// `2026-03-09T12:00:00Z`, `2026-03-09`.
 pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
@@ -33,13 +33,5 @@ pub(super) fn parse_money(text: &str) -> Result<f64, String> {
 pub(super) fn parse_address(text: &str, option: &str) -> anyhow::Result<SocketAddr> {
     text.parse().map_err(|_| {
         UsageError(format!("{option} {text:?} is no address: write it like 127.0.0.1:9798 (port 0 takes a free one)")).into()
-    })
-}
-
-/// A word of a closed list, with a suggestion where it is none.
-pub(super) fn parse_word<T>(word: &str, words: &[&'static str], parse: impl Fn(&str) -> Option<T>) -> Result<T, String> {
-    parse(word).ok_or_else(|| match closest(word, words.iter().copied()) {
-        Some(near) => format!("did you mean {near}?"),
-        None => format!("it can be {}", words.join(", ")),
     })
 }

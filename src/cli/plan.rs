@@ -4,23 +4,15 @@ use std::fmt::Write as _;
 
 use clap::Args;
 
-use super::{
-    Exit, Invocation, OutputFormat,
-    invocation::watch_of,
-    print::{self, Cell, Column},
-};
+use super::invocation::watch_of;
+use super::print::{self, Cell, Listing};
+use super::{Exit, Invocation, OutputFormat};
 use daemon::schedule::{self, Job};
 use engine::budget;
-use engine::plan::{
-    self, PlanBasis,
-    month::{self, DAYS, Month, Outlook, Wish},
-};
-use model::{
-    config::{self, Config},
-    format,
-    rows::{CreditState, PlanToken},
-    supply::{Endpoint, FeedId, FeedState, Timestamp, TokenId},
-};
+use engine::plan::month::{self, DAYS, Month, MonthLine, Outlook, Wish};
+use engine::plan::{self, PlanBasis};
+use model::config::{self, Config};
+use model::{CreditState, Endpoint, FeedId, FeedState, PlanToken, Timestamp, TokenId, format};
 use store::{Access, Store};
 
 /// Tokens that `*` stands for until the list was read: about as many as the API had in 2026.
@@ -38,16 +30,6 @@ pub(super) struct PlanArgs {
     tokens: Option<u64>,
 }
 
-const COLUMNS: [Column; 7] = [
-    Column("Endpoint", "endpoint", false),
-    Column("Ticks", "ticks", true),
-    Column("Asks", "asks", true),
-    Column("Each", "creditsPerAsk", true),
-    Column("Wanted", "wanted", true),
-    Column("Granted", "granted", true),
-    Column("Looks again", "hoursBetweenLooks", false),
-];
-
 pub(super) async fn run(args: &PlanArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
     let store = match config.store.path.exists() {
@@ -61,14 +43,14 @@ pub(super) async fn run(args: &PlanArgs, invocation: &Invocation) -> anyhow::Res
     }
     let page = match invocation.format {
         OutputFormat::Json => print::json(&month)?,
-        OutputFormat::Csv => print::csv(&COLUMNS, &rows(&month)),
+        OutputFormat::Csv => listing(&month).csv(),
         OutputFormat::Table => {
             let table = if month.endpoints.is_empty() {
                 "every endpoint is off: nothing is asked\n".to_owned()
             } else {
-                print::table(&COLUMNS, &rows(&month), super::width())
+                listing(&month).table(super::width())
             };
-            format!("{table}\n{}", words(&month, &credit, &config.budget))
+            format!("{table}\n{}", sentences(&month, &credit, &config.budget))
         }
     };
     print::out(&page)?;
@@ -150,28 +132,26 @@ fn assumed_tokens(watch: &config::WatchSettings) -> u64 {
     patterns.iter().map(count).sum::<u64>().min(MOST_ASSUMED)
 }
 
-fn rows(month: &Month) -> Vec<Vec<Cell>> {
+fn listing(month: &Month) -> Listing<'_, MonthLine> {
     let number = |number: u64| Cell::both(thousands(number), number.to_string());
-    let row = |line: &month::MonthLine| {
-        let each = format!("{}{}", trimmed(line.credits_per_ask), if line.is_measured { "" } else { "?" });
-        vec![
-            Cell::text(line.endpoint.as_str()),
-            number(line.ticks),
-            number(line.asks),
-            Cell::both(each, trimmed(line.credits_per_ask)),
-            number(line.wanted),
-            number(line.granted),
-            match line.hours_between_looks {
-                Some(hours) => Cell::both(format!("every {}", hours_in_words(hours)), trimmed(hours)),
-                None => Cell::both("never", ""),
-            },
-        ]
-    };
-    month.endpoints.iter().map(row).collect()
+    Listing::of(&month.endpoints)
+        .words("Endpoint", "endpoint", |line| Cell::text(line.endpoint))
+        .numbers("Ticks", "ticks", move |line| number(line.ticks))
+        .numbers("Asks", "asks", move |line| number(line.asks))
+        .numbers("Each", "creditsPerAsk", |line| {
+            let each = trimmed(line.credits_per_ask);
+            Cell::both(format!("{each}{}", if line.is_measured { "" } else { "?" }), each)
+        })
+        .numbers("Wanted", "wanted", move |line| number(line.wanted))
+        .numbers("Granted", "granted", move |line| number(line.granted))
+        .words("Looks again", "hoursBetweenLooks", |line| match line.hours_between_looks {
+            Some(hours) => Cell::both(format!("every {}", hours_in_words(hours)), trimmed(hours)),
+            None => Cell::both("never", ""),
+        })
 }
 
 /// The month in sentences: what it comes to, whether it lasts, what to change.
-fn words(month: &Month, credit: &CreditState, budget: &config::BudgetSettings) -> String {
+fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSettings) -> String {
     let mut text = String::new();
     let tokens = format!("{} {}", thousands(month.tokens), if month.tokens == 1 { "token" } else { "tokens" });
     let _ = writeln!(
@@ -286,7 +266,7 @@ mod tests {
         let config = loaded.config.expect("a valid config");
         let now = model::wire::parse_timestamp("2026-11-21T12:00:00Z").expect("a timestamp");
         let (month, credit) = lay_out(&config, None, tokens, now).await.expect("a plan");
-        format!("{}\n{}", print::table(&COLUMNS, &rows(&month), Some(80)), words(&month, &credit, &config.budget))
+        format!("{}\n{}", listing(&month).table(Some(80)), sentences(&month, &credit, &config.budget))
     }
 
     #[tokio::test]

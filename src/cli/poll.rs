@@ -5,10 +5,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{Exit, Invocation, OutputFormat, print, run::drive};
-use daemon::{
-    app::{App, Drive},
-    cycle::CycleReport,
-};
+use daemon::app::{App, Drive};
+use daemon::cycle::CycleReport;
 use model::{config::Config, text::harmless};
 use store::Access;
 

@@ -6,13 +6,18 @@ use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, p
 use serde::Serialize;
 
 use super::{Invocation, OutputFormat, width};
-use model::{supply::Timestamp, text::harmless};
+use model::{Timestamp, text::harmless};
 
 /// Below this many columns a table becomes a list of small blocks: on a phone, five columns of one letter help nobody.
 const NARROW: u16 = 72;
 
-/// A column: heading in tables, name in CSV, whether it holds numbers.
-pub(super) struct Column(pub &'static str, pub &'static str, pub bool);
+/// A column: heading in tables, name in CSV, whether it holds numbers, and what stands in it.
+struct Column<'a, T> {
+    heading: &'static str,
+    name: &'static str,
+    is_numbers: bool,
+    cell: Box<dyn Fn(&T) -> Cell + 'a>,
+}
 
 /// A value: as people read it, as programs read it.
 pub(super) struct Cell {
@@ -22,8 +27,8 @@ pub(super) struct Cell {
 
 impl Cell {
     /// The same for both.
-    pub fn text(text: impl Into<String>) -> Self {
-        let text = text.into();
+    pub fn text(text: impl ToString) -> Self {
+        let text = text.to_string();
         Self { shown: text.clone(), raw: text }
     }
 
@@ -54,31 +59,99 @@ impl Cell {
     }
 }
 
-/// A list, ready to be printed.
+/// A list: a row for each of `rows` as table and CSV, and as it is in JSON.
 pub(super) struct Listing<'a, T> {
-    /// Columns of table and CSV.
-    pub columns: &'a [Column],
-    /// Rows of table and CSV.
-    pub rows: Vec<Vec<Cell>>,
-    /// The same for JSON.
-    pub json: &'a [T],
-    /// Said on standard error when there is nothing.
-    pub nothing: &'a str,
+    rows: &'a [T],
+    columns: Vec<Column<'a, T>>,
 }
 
-impl<T: Serialize> Listing<'_, T> {
-    /// Prints it on standard output as the command line asks.
-    pub fn print(&self, invocation: &Invocation) -> anyhow::Result<()> {
+impl<'a, T> Listing<'a, T> {
+    pub fn of(rows: &'a [T]) -> Self {
+        Self { rows, columns: Vec::new() }
+    }
+
+    /// With a column of words.
+    pub fn words(self, heading: &'static str, name: &'static str, cell: impl Fn(&T) -> Cell + 'a) -> Self {
+        self.column(Column { heading, name, is_numbers: false, cell: Box::new(cell) })
+    }
+
+    /// With a column of numbers: they stand to the right.
+    pub fn numbers(self, heading: &'static str, name: &'static str, cell: impl Fn(&T) -> Cell + 'a) -> Self {
+        self.column(Column { heading, name, is_numbers: true, cell: Box::new(cell) })
+    }
+
+    fn column(mut self, column: Column<'a, T>) -> Self {
+        self.columns.push(column);
+        self
+    }
+
+    /// Prints it on standard output as the command line asks; `nothing` is said on standard error when it is empty.
+    pub fn print(&self, nothing: &str, invocation: &Invocation) -> anyhow::Result<()>
+    where
+        T: Serialize,
+    {
         if self.rows.is_empty() {
-            anstream::eprintln!("{}", self.nothing);
+            anstream::eprintln!("{nothing}");
         }
         let page = match invocation.format {
-            OutputFormat::Json => json(&self.json)?,
-            OutputFormat::Csv => csv(self.columns, &self.rows),
+            OutputFormat::Json => json(&self.rows)?,
+            OutputFormat::Csv => self.csv(),
             OutputFormat::Table if self.rows.is_empty() => return Ok(()),
-            OutputFormat::Table => table(self.columns, &self.rows, width()),
+            OutputFormat::Table => self.table(width()),
         };
         out(&page)
+    }
+
+    /// RFC 4180, with cells that a spreadsheet would take for a formula made plain.
+    pub fn csv(&self) -> String {
+        let mut page = self.columns.iter().map(|column| column.name).collect::<Vec<_>>().join(",");
+        page.push_str("\r\n");
+        for row in self.rows {
+            page.push_str(&self.columns.iter().map(|column| csv_cell(&(column.cell)(row).raw)).collect::<Vec<_>>().join(","));
+            page.push_str("\r\n");
+        }
+        page
+    }
+
+    /// A table that fits `width` columns; as wide as it likes where there is none.
+    pub fn table(&self, width: Option<u16>) -> String {
+        if width.is_some_and(|width| width < NARROW) {
+            return self.blocks();
+        }
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        if let Some(width) = width {
+            table.set_width(width).set_content_arrangement(ContentArrangement::Dynamic);
+        }
+        table.set_header(self.columns.iter().map(|column| TableCell::new(column.heading)));
+        for row in self.rows {
+            table.add_row(self.columns.iter().map(|column| TableCell::new(harmless(&(column.cell)(row).shown))));
+        }
+        for (index, column) in self.columns.iter().enumerate() {
+            if let Some(of_table) = table.column_mut(index) {
+                of_table.set_padding((0, 2));
+                if column.is_numbers {
+                    of_table.set_cell_alignment(CellAlignment::Right);
+                }
+            }
+        }
+        let mut page = table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n");
+        page.push('\n');
+        page
+    }
+
+    fn blocks(&self) -> String {
+        let mut page = String::new();
+        for row in self.rows {
+            for column in &self.columns {
+                let cell = (column.cell)(row);
+                if cell.shown != "–" && !cell.shown.is_empty() {
+                    page.push_str(&format!("{}: {}\n", column.heading, harmless(&cell.shown)));
+                }
+            }
+            page.push('\n');
+        }
+        page
     }
 }
 
@@ -108,17 +181,6 @@ pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<String> {
     Ok(safe)
 }
 
-/// RFC 4180, with cells that a spreadsheet would take for a formula made plain.
-pub(super) fn csv(columns: &[Column], rows: &[Vec<Cell>]) -> String {
-    let mut page = columns.iter().map(|column| column.1.to_owned()).collect::<Vec<_>>().join(",");
-    page.push_str("\r\n");
-    for row in rows {
-        page.push_str(&row.iter().map(|cell| csv_cell(&cell.raw)).collect::<Vec<_>>().join(","));
-        page.push_str("\r\n");
-    }
-    page
-}
-
 fn csv_cell(text: &str) -> String {
     let mut text = harmless(text);
     let is_formula = text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) && text.parse::<f64>().is_err();
@@ -131,65 +193,23 @@ fn csv_cell(text: &str) -> String {
     text
 }
 
-/// A table that fits `width` columns; as wide as it likes where there is none.
-pub(super) fn table(columns: &[Column], rows: &[Vec<Cell>], width: Option<u16>) -> String {
-    if width.is_some_and(|width| width < NARROW) {
-        return blocks(columns, rows);
-    }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    if let Some(width) = width {
-        table.set_width(width).set_content_arrangement(ContentArrangement::Dynamic);
-    }
-    table.set_header(columns.iter().map(|column| TableCell::new(column.0)));
-    for row in rows {
-        table.add_row(row.iter().map(|cell| TableCell::new(harmless(&cell.shown))));
-    }
-    for (index, column) in columns.iter().enumerate() {
-        if let Some(of_table) = table.column_mut(index) {
-            of_table.set_padding((0, 2));
-            if column.2 {
-                of_table.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-    }
-    let mut page = table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n");
-    page.push('\n');
-    page
-}
-
-fn blocks(columns: &[Column], rows: &[Vec<Cell>]) -> String {
-    let mut page = String::new();
-    for row in rows {
-        for (column, cell) in columns.iter().zip(row) {
-            if cell.shown != "–" && !cell.shown.is_empty() {
-                page.push_str(&format!("{}: {}\n", column.0, harmless(&cell.shown)));
-            }
-        }
-        page.push('\n');
-    }
-    page
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const COLUMNS: &[Column] = &[Column("Token", "symbol", false), Column("Value", "cliffValue", true)];
+    type Row = (&'static str, Option<f64>);
 
-    fn rows() -> Vec<Vec<Cell>> {
-        vec![
-            vec![Cell::text("ARB"), Cell::number(Some(-1.5), |value| format!("${value}"))],
-            vec![Cell::text("=HYPERLINK(\"x\")\u{1b}[31m\n\u{202e}"), Cell::number(None, |value| value.to_string())],
-        ]
+    const ROWS: [Row; 2] = [("ARB", Some(-1.5)), ("=HYPERLINK(\"x\")\u{1b}[31m\n\u{202e}", None)];
+
+    fn listing() -> Listing<'static, Row> {
+        Listing::of(&ROWS)
+            .words("Token", "symbol", |row| Cell::text(row.0))
+            .numbers("Value", "cliffValue", |row| Cell::number(row.1, |value| format!("${value}")))
     }
 
     #[test]
     fn a_spreadsheet_gets_no_formula() {
-        assert_eq!(
-            csv(COLUMNS, &rows()),
-            "symbol,cliffValue\r\nARB,-1.5\r\n\"'=HYPERLINK(\"\"x\"\")\\u{1b}[31m \\u{202e}\",\r\n"
-        );
+        assert_eq!(listing().csv(), "symbol,cliffValue\r\nARB,-1.5\r\n\"'=HYPERLINK(\"\"x\"\")\\u{1b}[31m \\u{202e}\",\r\n");
         for cell in ["=1+1", "+1+1", "-1+1", "@SUM(A1)", " =1", "＝1"] {
             assert!(csv_cell(cell).trim_start_matches('"').starts_with('\''), "{cell}");
         }
@@ -199,9 +219,9 @@ mod tests {
     #[test]
     fn a_terminal_gets_no_control_code() {
         for page in [
-            table(COLUMNS, &rows(), None),
-            table(COLUMNS, &rows(), Some(80)),
-            table(COLUMNS, &rows(), Some(40)),
+            listing().table(None),
+            listing().table(Some(80)),
+            listing().table(Some(40)),
             json(&["\u{202e}\u{9b}\u{e0001}"]).unwrap(),
         ] {
             assert!(page.chars().all(|c| c == '\n' || !model::text::is_hostile(c)), "{page:?}");
@@ -217,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_gets_blocks() {
-        let page = table(COLUMNS, &rows(), Some(40));
+        let page = listing().table(Some(40));
         assert_eq!(page, "Token: ARB\nValue: $-1.5\n\nToken: =HYPERLINK(\"x\")\\u{1b}[31m \\u{202e}\n\n");
     }
 }

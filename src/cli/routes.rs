@@ -3,13 +3,11 @@
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError,
-    invocation::routes_of,
-    print::{self, Cell, Column, Listing},
-};
+use super::invocation::routes_of;
+use super::print::{self, Cell, Listing};
+use super::{Exit, Invocation, OutputFormat, UsageError};
 use engine::route::{GroupBy, Grouping, RouteTree};
-use model::{alert::Labels, config::Span, text::harmless};
+use model::{Labels, config::Span, text::harmless};
 
 /// `routes`.
 #[derive(Debug, Subcommand)]
@@ -40,16 +38,6 @@ struct RoutedReceiver {
     /// The interval that mutes the route now.
     muted: Option<String>,
 }
-
-const COLUMNS: &[Column] = &[
-    Column("Receiver", "receiver", false),
-    Column("Route", "route", false),
-    Column("Grouped by", "group", false),
-    Column("Wait", "wait", false),
-    Column("Interval", "interval", false),
-    Column("Repeat", "repeat", false),
-    Column("Muted now", "muted", false),
-];
 
 pub(super) fn run(routes: &RoutesCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
@@ -83,22 +71,18 @@ fn test(test: &RouteTestArgs, tree: &RouteTree, invocation: &Invocation) -> anyh
             }
         })
         .collect();
-    let rows = receivers
-        .iter()
-        .map(|row| {
-            vec![
-                Cell::text(&row.receiver),
-                Cell::text(&row.route),
-                Cell::text(&row.group),
-                Cell::text(&row.wait),
-                Cell::text(&row.interval),
-                Cell::both(row.repeat.as_deref().unwrap_or("never"), row.repeat.as_deref().unwrap_or_default()),
-                Cell::maybe(row.muted.as_deref()),
-            ]
+    let listing = Listing::of(&receivers)
+        .words("Receiver", "receiver", |row| Cell::text(&row.receiver))
+        .words("Route", "route", |row| Cell::text(&row.route))
+        .words("Grouped by", "group", |row| Cell::text(&row.group))
+        .words("Wait", "wait", |row| Cell::text(&row.wait))
+        .words("Interval", "interval", |row| Cell::text(&row.interval))
+        .words("Repeat", "repeat", |row| {
+            Cell::both(row.repeat.as_deref().unwrap_or("never"), row.repeat.as_deref().unwrap_or_default())
         })
-        .collect();
+        .words("Muted now", "muted", |row| Cell::maybe(row.muted.as_deref()));
     let nothing = "nobody: no route takes these labels, and [route] names no receivers";
-    Listing { columns: COLUMNS, rows, json: &receivers, nothing }.print(invocation)?;
+    listing.print(nothing, invocation)?;
     Ok(Exit::Done)
 }
 
@@ -141,21 +125,12 @@ fn show(tree: &RouteTree, invocation: &Invocation) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     if invocation.format == OutputFormat::Csv {
-        const CSV: &[Column] = &[
-            Column("Depth", "depth", true),
-            Column("Matchers", "matchers", false),
-            Column("Receivers", "receivers", false),
-            Column("Grouped by", "group", false),
-        ];
-        let row = |line: &RouteRow| {
-            vec![
-                Cell::text(line.depth.to_string()),
-                Cell::text(line.matchers.join(", ")),
-                Cell::text(line.receivers.join("; ")),
-                Cell::text(&line.group),
-            ]
-        };
-        print::out(&print::csv(CSV, &lines.iter().map(row).collect::<Vec<_>>()))?;
+        let listing = Listing::of(&lines)
+            .numbers("Depth", "depth", |line| Cell::text(line.depth))
+            .words("Matchers", "matchers", |line| Cell::text(line.matchers.join(", ")))
+            .words("Receivers", "receivers", |line| Cell::text(line.receivers.join("; ")))
+            .words("Grouped by", "group", |line| Cell::text(&line.group));
+        print::out(&listing.csv())?;
         return Ok(Exit::Done);
     }
     print::out(&tree_page(&lines))?;

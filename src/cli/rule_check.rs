@@ -2,12 +2,8 @@
 
 use super::{Invocation, invocation::receiver_names};
 use daemon::config::Loaded;
-use model::{
-    config::{Config, ScheduleSettings},
-    diagnostic::{Diagnostic, SourceText},
-    supply::{Resource, Token},
-    watch::Watch,
-};
+use model::config::{Config, ScheduleSettings};
+use model::{Diagnostic, Resource, SourceText, Token, Watch};
 use store::Access;
 
 /// What came of checking the rules of a config.

@@ -5,11 +5,9 @@ use std::{net::SocketAddr, time::Duration};
 use anyhow::Context as _;
 
 use super::{Exit, Invocation};
-use daemon::{
-    app::{self, App, Drive},
-    config::Environment,
-    reload::Origin,
-};
+use daemon::app::{self, App, Drive};
+use daemon::config::Environment;
+use daemon::reload::Origin;
 
 pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, loaded) = invocation.load_file()?;

@@ -5,12 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
-use super::{
-    Exit, Invocation, OutputFormat, parse_address,
-    print::{self, Cell, Column, Listing},
-    run, shown,
-    terminal::ProgressBar,
-};
+use super::print::{self, Cell, Listing};
+use super::terminal::ProgressBar;
+use super::{Exit, Invocation, OutputFormat, parse_address, run, shown};
 use daemon::app;
 use model::config::{LogFormat, LogSettings};
 use service::{DataFolder, MirrorScope, Options, Service, ServiceError};
@@ -267,29 +264,15 @@ pub(super) fn keys(keys: &KeysCommand, invocation: &Invocation) -> anyhow::Resul
         }
         KeysCommand::List { database: DatabaseArgs { db } } => {
             let keys = open_existing(db, invocation)?.keys()?;
-            let columns = [
-                Column("name", "name", false),
-                Column("used", "used", true),
-                Column("limit", "limit", true),
-                Column("resets", "resetAt", false),
-                Column("last used", "lastUsedAt", false),
-                Column("revoked", "revokedAt", false),
-            ];
-            let rows = keys
-                .iter()
-                .map(|key| {
-                    vec![
-                        Cell::text(&key.name),
-                        Cell::text(key.used.to_string()),
-                        Cell::text(key.monthly_limit.to_string()),
-                        Cell::time(Some(key.reset_at)),
-                        Cell::time(key.last_used_at),
-                        Cell::time(key.revoked_at),
-                    ]
-                })
-                .collect();
-            let nothing = "there are no keys: `cliffwatch keys add NAME` makes one".to_owned();
-            Listing { columns: &columns, rows, json: &keys, nothing: &nothing }.print(invocation)?;
+            let listing = Listing::of(&keys)
+                .words("name", "name", |key| Cell::text(&key.name))
+                .numbers("used", "used", |key| Cell::text(key.used))
+                .numbers("limit", "limit", |key| Cell::text(key.monthly_limit))
+                .words("resets", "resetAt", |key| Cell::time(Some(key.reset_at)))
+                .words("last used", "lastUsedAt", |key| Cell::time(key.last_used_at))
+                .words("revoked", "revokedAt", |key| Cell::time(key.revoked_at));
+            let nothing = "there are no keys: `cliffwatch keys add NAME` makes one";
+            listing.print(nothing, invocation)?;
         }
         KeysCommand::Revoke { name, database: DatabaseArgs { db } } => {
             if !open_existing(db, invocation)?.revoke_key(name)? {

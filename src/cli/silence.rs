@@ -2,16 +2,10 @@
 
 use clap::{Args, Subcommand};
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time,
-    print::{self, Cell, Column, Listing},
-};
+use super::print::{self, Cell, Listing};
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time};
 use model::{
-    config::Span,
-    format,
-    silence::{SilencePreview, SilenceRequest, SilenceState, SilenceView, read_matchers},
-    supply::Timestamp,
-    text::harmless,
+    SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, config::Span, format, read_matchers, text::harmless,
 };
 use store::{Access, Store};
 
@@ -62,23 +56,6 @@ pub(super) struct SilenceListArgs {
     #[arg(long)]
     all: bool,
 }
-
-const HIDDEN: &[Column] = &[
-    Column("State", "state", false),
-    Column("Alert", "rule", false),
-    Column("Message", "summary", false),
-    Column("Id", "id", false),
-];
-
-const COLUMNS: &[Column] = &[
-    Column("Id", "id", false),
-    Column("State", "state", false),
-    Column("Matchers", "matchers", false),
-    Column("From", "startsAt", false),
-    Column("Until", "endsAt", false),
-    Column("Author", "author", false),
-    Column("Comment", "comment", false),
-];
 
 pub(super) async fn run(command: &SilenceCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
@@ -134,42 +111,28 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
 }
 
 fn hidden(preview: &SilencePreview, invocation: &Invocation) -> anyhow::Result<()> {
-    let rows = preview
-        .alerts
-        .iter()
-        .map(|alert| {
-            vec![
-                Cell::text(alert.state.as_str()),
-                Cell::text(&alert.rule),
-                Cell::text(&alert.summary),
-                Cell::text(alert.id.as_str()),
-            ]
-        })
-        .collect();
-    Listing { columns: HIDDEN, rows, json: &preview.alerts, nothing: "no alert that is open now" }.print(invocation)
+    let listing = Listing::of(&preview.alerts)
+        .words("State", "state", |alert| Cell::text(alert.state))
+        .words("Alert", "rule", |alert| Cell::text(&alert.rule))
+        .words("Message", "summary", |alert| Cell::text(&alert.summary))
+        .words("Id", "id", |alert| Cell::text(&alert.id));
+    listing.print("no alert that is open now", invocation)
 }
 
 async fn show(list: &SilenceListArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let now = invocation.clock.now();
     let silences = store.silences((!list.all).then_some(now)).await?;
     let silences: Vec<SilenceView> = silences.into_iter().map(|silence| SilenceView::of(silence, now)).collect();
-    let rows = silences
-        .iter()
-        .map(|view| {
-            let silence = &view.silence;
-            vec![
-                Cell::text(&silence.id),
-                Cell::text(view.state.as_str()),
-                Cell::text(silence.matchers_line()),
-                Cell::time(Some(silence.starts_at)),
-                Cell::time(Some(silence.ends_at)),
-                Cell::text(&silence.author),
-                Cell::text(&silence.comment),
-            ]
-        })
-        .collect();
-    Listing { columns: COLUMNS, rows, json: &silences, nothing: "no silence holds; --all shows those that are over" }
-        .print(invocation)?;
+    let listing = Listing::of(&silences)
+        .words("Id", "id", |view| Cell::text(&view.silence.id))
+        .words("State", "state", |view| Cell::text(view.state))
+        .words("Matchers", "matchers", |view| Cell::text(view.silence.matchers_line()))
+        .words("From", "startsAt", |view| Cell::time(Some(view.silence.starts_at)))
+        .words("Until", "endsAt", |view| Cell::time(Some(view.silence.ends_at)))
+        .words("Author", "author", |view| Cell::text(&view.silence.author))
+        .words("Comment", "comment", |view| Cell::text(&view.silence.comment));
+    let nothing = "no silence holds; --all shows those that are over";
+    listing.print(nothing, invocation)?;
     Ok(Exit::Done)
 }
 

@@ -2,18 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    Exit, Invocation, OutputFormat, UsageError,
-    print::{self, Cell, Column},
-    rule_check, width,
-};
+use super::print::{self, Cell, Listing};
+use super::{Exit, Invocation, OutputFormat, UsageError, rule_check, width};
 use daemon::ui::view::{RulesView, StatusParts, StatusView, age, bytes};
 use engine::digest_schedule;
-use model::{
-    digest,
-    silence::{SilenceState, SilenceView},
-    text::harmless,
-};
+use model::{SilenceState, SilenceView, digest, text::harmless};
 use notify::unsubscribe;
 use store::Access;
 
@@ -85,7 +78,7 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
         let _ = write!(page, "\n{}", receivers(status, width));
     }
     if !status.digests.is_empty() {
-        let _ = write!(page, "\n{}", print::table(&super::digest::COLUMNS, &super::digest::rows(&status.digests), width));
+        let _ = write!(page, "\n{}", super::digest::listing(&status.digests).table(width));
     }
     page
 }
@@ -142,72 +135,34 @@ fn lines(status: &StatusView) -> [(&'static str, String); 9] {
 }
 
 fn endpoints(status: &StatusView, width: Option<u16>) -> String {
-    let columns = [
-        Column("Endpoint", "", false),
-        Column("Last success", "", false),
-        Column("Age", "", true),
-        Column("Feeds", "", true),
-        Column("Failing", "", true),
-        Column("Error", "", false),
-    ];
-    let rows: Vec<_> = status
-        .endpoints
-        .iter()
-        .map(|endpoint| {
-            vec![
-                Cell::text(endpoint.endpoint.as_str()),
-                Cell::time(endpoint.last_success),
-                Cell::text(endpoint.age_seconds.map_or_else(|| "never".to_owned(), age)),
-                Cell::text(endpoint.feeds.to_string()),
-                Cell::text(endpoint.failing.to_string()),
-                Cell::text(endpoint.last_error.clone().unwrap_or_default()),
-            ]
-        })
-        .collect();
-    print::table(&columns, &rows, width)
+    let listing = Listing::of(&status.endpoints)
+        .words("Endpoint", "", |row| Cell::text(row.endpoint))
+        .words("Last success", "", |row| Cell::time(row.last_success))
+        .numbers("Age", "", |row| Cell::text(row.age_seconds.map_or_else(|| "never".to_owned(), age)))
+        .numbers("Feeds", "", |row| Cell::text(row.feeds))
+        .numbers("Failing", "", |row| Cell::text(row.failing))
+        .words("Error", "", |row| Cell::text(row.last_error.as_deref().unwrap_or_default()));
+    listing.table(width)
 }
 
 fn receivers(status: &StatusView, width: Option<u16>) -> String {
-    let columns = [
-        Column("Receiver", "", false),
-        Column("Waiting", "", true),
-        Column("Retrying", "", true),
-        Column("Oldest", "", true),
-        Column("Dead", "", true),
-        Column("Delivered", "", true),
-        Column("Held back", "", false),
-    ];
-    let rows: Vec<_> = status
-        .outbox
-        .iter()
-        .map(|row| {
-            vec![
-                Cell::text(&row.receiver),
-                Cell::text(row.pending.to_string()),
-                Cell::text(row.retrying.to_string()),
-                Cell::text(row.oldest_seconds.map(age).unwrap_or_default()),
-                Cell::text(row.dead.to_string()),
-                Cell::text(row.delivered.to_string()),
-                Cell::text(row.held_words()),
-            ]
-        })
-        .collect();
-    print::table(&columns, &rows, width)
+    let listing = Listing::of(&status.outbox)
+        .words("Receiver", "", |row| Cell::text(&row.receiver))
+        .numbers("Waiting", "", |row| Cell::text(row.pending))
+        .numbers("Retrying", "", |row| Cell::text(row.retrying))
+        .numbers("Oldest", "", |row| Cell::text(row.oldest_seconds.map(age).unwrap_or_default()))
+        .numbers("Dead", "", |row| Cell::text(row.dead))
+        .numbers("Delivered", "", |row| Cell::text(row.delivered))
+        .words("Held back", "", |row| Cell::text(row.held_words()));
+    listing.table(width)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::{
-        alert::AlertState,
-        config,
-        rows::{
-            CreditState, DeliveryState, EndpointStat, NotificationOverview, OptOut, OptOutSource, ReceiverCounts, StoreCounts,
-            SuppressedCount,
-        },
-        silence::{SilenceRequest, read_matchers},
-        supply::{Endpoint, Resource},
-        wire,
+        AlertState, CreditState, DeliveryState, Endpoint, EndpointStat, NotificationOverview, OptOut, OptOutSource,
+        ReceiverCounts, Resource, SilenceRequest, StoreCounts, SuppressedCount, config, read_matchers, wire,
     };
 
     #[test]

@@ -1,9 +1,7 @@
 //! The terminal: how wide it is, a bar of progress on it, paths in messages.
 
-use std::{
-    io::{IsTerminal as _, Write as _},
-    path::Path,
-};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 
 use model::text::harmless;
 

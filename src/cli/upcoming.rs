@@ -3,18 +3,11 @@
 use clap::Args;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use super::{
-    Exit, Invocation, UsageError, parse_money, parse_span,
-    print::{Cell, Column, Listing},
-};
+use super::print::{Cell, Listing};
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_money, parse_span};
 use daemon::ui::view::UnlockView;
-use model::{
-    config::{Config, Span},
-    diagnostic::closest,
-    format,
-    rows::UpcomingFilter,
-    supply::TokenId,
-};
+use model::config::{Config, Span};
+use model::{TokenId, UpcomingFilter, closest, format};
 use store::{Access, Store};
 
 /// Rows that are read where something is filtered here.
@@ -35,21 +28,6 @@ pub(super) struct UpcomingArgs {
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
 }
-
-const COLUMNS: &[Column] = &[
-    Column("Token", "symbol", false),
-    Column("When", "when", false),
-    Column("In days", "daysUntil", true),
-    Column("Value", "cliffValue", true),
-    Column("Of market cap", "valueToMarketCap", true),
-    Column("Amount", "cliffAmount", true),
-    Column("To", "allocations", false),
-    Column("Slug", "tokenId", false),
-    Column("Date", "unlockDate", false),
-];
-
-/// Columns that only CSV has, at the end.
-const TABLE_COLUMNS: usize = 7;
 
 pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
@@ -94,27 +72,22 @@ pub(super) async fn nothing(is_empty: bool, store: &Store) -> anyhow::Result<&'s
 }
 
 fn print(views: &[UnlockView], nothing: &str, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let is_table = invocation.format == super::OutputFormat::Table;
-    let columns = if is_table { COLUMNS.get(..TABLE_COLUMNS).unwrap_or(COLUMNS) } else { COLUMNS };
-    let rows = views
-        .iter()
-        .map(|view| {
-            let mut row = vec![
-                Cell::text(&view.symbol),
-                Cell::text(&view.when),
-                Cell::number(view.days_until, |days| format!("{days:.1}")),
-                Cell::number(view.cliff_value, format::usd),
-                Cell::number(view.value_to_market_cap, format::percent),
-                Cell::number(view.cliff_amount, format::amount),
-                Cell::both(format::names(view.allocations.iter().map(String::as_str)), view.allocations.join("; ")),
-            ];
-            if !is_table {
-                row.extend([Cell::text(&view.token_id), Cell::time(view.unlock_date)]);
-            }
-            row
-        })
-        .collect();
-    Listing { columns, rows, json: views, nothing }.print(invocation)?;
+    let mut listing = Listing::of(views)
+        .words("Token", "symbol", |view| Cell::text(&view.symbol))
+        .words("When", "when", |view| Cell::text(&view.when))
+        .numbers("In days", "daysUntil", |view| Cell::number(view.days_until, |days| format!("{days:.1}")))
+        .numbers("Value", "cliffValue", |view| Cell::number(view.cliff_value, format::usd))
+        .numbers("Of market cap", "valueToMarketCap", |view| Cell::number(view.value_to_market_cap, format::percent))
+        .numbers("Amount", "cliffAmount", |view| Cell::number(view.cliff_amount, format::amount))
+        .words("To", "allocations", |view| {
+            Cell::both(format::names(view.allocations.iter().map(String::as_str)), view.allocations.join("; "))
+        });
+    if invocation.format == OutputFormat::Csv {
+        listing = listing
+            .words("Slug", "tokenId", |view| Cell::text(&view.token_id))
+            .words("Date", "unlockDate", |view| Cell::time(view.unlock_date));
+    }
+    listing.print(nothing, invocation)?;
     Ok(Exit::Done)
 }
 

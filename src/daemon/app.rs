@@ -12,22 +12,18 @@ mod maintenance;
 mod run;
 mod self_alerts;
 
-use std::{
-    fmt,
-    path::PathBuf,
-    sync::{Arc, OnceLock},
-};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
-use crate::{
-    cycle::{self, CycleError},
-    readiness::Readiness,
-    reload::{self, Origin},
-    schedule::Scheduler,
-};
+use crate::cycle::{self, CycleError};
+use crate::readiness::Readiness;
+use crate::reload::{self, Origin};
+use crate::schedule::Scheduler;
 pub(crate) use build::remember_good_rules;
 use dead_mans_switch::DeadMansSwitch;
 pub use drive::Drive;
-use model::clock::Clock;
+use model::Clock;
 pub use run::asked_to_stop;
 pub(crate) use run::told_to_systemd;
 use self_alerts::SelfAlerts;
@@ -43,31 +39,14 @@ pub enum AppError {
     /// The config, as far as it can only be found out by building from it.
     #[error("the config cannot be used: {0}")]
     Config(String),
-    /// The database.
     #[error("cannot {doing}")]
-    Store {
-        /// What was attempted.
-        doing: &'static str,
-        /// Why it failed.
-        #[source]
-        source: StoreError,
-    },
-    /// The API client.
+    Store { doing: &'static str, source: StoreError },
     #[error("cannot make the client of the API")]
     Client(#[from] ClientError),
-    /// Our own address.
     #[error("cannot listen on {address}")]
-    Listen {
-        /// As configured.
-        address: String,
-        /// Why it failed.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The ticker.
+    Listen { address: String, source: std::io::Error },
     #[error("cannot start the schedule: {0}")]
     Schedule(String),
-    /// The mirror.
     #[error("cannot open the mirror")]
     Mirror(#[from] service::ServiceError),
     /// A cycle that the database ended.
@@ -109,13 +88,10 @@ impl App {
     }
 
     /// What a cycle works with: for benches that commit beside it.
-    #[must_use]
     pub fn deps(&self) -> &cycle::Deps {
         &self.deps
     }
 
-    /// The database.
-    #[must_use]
     pub fn store(&self) -> &Store {
         &self.deps.store
     }

@@ -15,24 +15,18 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use figment::{
-    Figment,
-    providers::{Format, Serialized},
-};
+use figment::Figment;
+use figment::providers::{Format, Serialized};
 use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
 use check::ConfigCheck;
-use engine::{
-    digest_schedule::Schedule,
-    route::{ConfigProblem, RouteTree, Sections},
-};
+use engine::digest_schedule::Schedule;
+use engine::route::{ConfigProblem, RouteTree, Sections};
 use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals};
-use model::diagnostic::{Diagnostic, Severity, SourceText};
-use notify::{
-    KeyProblem,
-    format::{FormatKey, FormatSpec, format_keys},
-};
+use model::{Diagnostic, Severity, SourceText};
+use notify::KeyProblem;
+use notify::format::{FormatKey, FormatSpec, format_keys};
 pub use schema::config as schema;
 use tree::ConfigNode;
 
@@ -62,7 +56,6 @@ impl std::fmt::Debug for Environment {
 
 impl Environment {
     /// That of this process. Variables that are no text are left out.
-    #[must_use]
     pub fn of_process() -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -72,12 +65,10 @@ impl Environment {
     }
 }
 
-/// What came of loading.
 #[derive(Debug)]
 pub struct Loaded {
     /// The config; none where there were errors.
     pub config: Option<Config>,
-    /// What was found.
     pub diagnostics: Vec<Diagnostic>,
     /// Texts to show the problems in, secrets masked.
     pub sources: Vec<SourceText>,
@@ -89,7 +80,6 @@ pub struct Loaded {
 
 impl Loaded {
     /// Whether it cannot be used.
-    #[must_use]
     pub fn has_errors(&self) -> bool {
         has_errors(&self.diagnostics)
     }
@@ -97,7 +87,6 @@ impl Loaded {
 
 /// The config file to read: the one named, else `$CLIFFWATCH_CONFIG` (which clap has put into `explicit`), else the first of
 /// [`PLACES`] that is there. None where there is none.
-#[must_use]
 pub fn find(explicit: Option<&Path>) -> Option<PathBuf> {
     match explicit {
         Some(path) => Some(path.to_owned()),
@@ -106,7 +95,6 @@ pub fn find(explicit: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// Loads the config of `path`, with the environment over it; without a path, defaults and environment alone.
-#[must_use]
 pub fn load(path: Option<&Path>, environment: &Environment) -> Loaded {
     match path {
         None => load_text(None, "", environment),
@@ -148,7 +136,6 @@ fn base_of(path: Option<&Path>) -> PathBuf {
 }
 
 /// Loads a config from its text: what [`load`] does after reading.
-#[must_use]
 pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> Loaded {
     let base_dir = base_of(path);
     let file = path.unwrap_or(Path::new("(no config file)"));

@@ -5,23 +5,16 @@
 //! memory that a restart would lose, and each can be done twice without telling anything twice. A pass goes by one value of what is at
 //! work from its begin to its end.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::live::{Live, LiveConfig};
-use engine::{
-    digest_schedule::DigestPlan,
-    group::MuteTimes,
-    pipeline::{self, DigestReads, DigestRows, DigestTurn},
-};
+use engine::digest_schedule::DigestPlan;
+use engine::group::MuteTimes;
+use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn};
 use model::{
-    alert::AlertState,
-    digest::{self, Digest},
-    pending::{PendingState, RepeatGroup},
-    rows::{Commit, DeliveryState, DispatchResult, TokenSnapshot},
-    supply::{ReceiverName, Resource, Timestamp, TokenId},
+    AlertState, Commit, DeliveryState, Digest, DispatchResult, PendingState, ReceiverName, RepeatGroup, Resource, Timestamp,
+    TokenId, TokenSnapshot, digest,
 };
 use store::{Store, StoreError};
 
@@ -36,16 +29,12 @@ pub struct Dispatcher {
 
 impl Dispatcher {
     /// A dispatcher that goes by what is at work at each pass. From now on the store leaves what is to be told to it.
-    #[must_use]
     pub fn new(store: Store, live: Arc<Live>) -> Self {
         store.await_dispatch();
         Self { store, live, slots: Mutex::new(None) }
     }
 
     /// Decides about everything that waits at `now`, and makes deliveries of what is to be sent.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn dispatch(&self, now: Timestamp) -> Result<DispatchResult, StoreError> {
         let live = self.live.load_full();
         self.digests(&live, now).await?;

@@ -14,13 +14,10 @@ mod upcoming;
 
 use std::{net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
-use axum::{
-    Json, Router,
-    http::{HeaderValue, StatusCode, header},
-    middleware,
-    response::{IntoResponse, Response},
-    routing::{delete, get, post},
-};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use axum::{Json, Router, middleware};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::{
@@ -30,7 +27,7 @@ use tower_http::{
 use url::Url;
 
 use crate::{live::Live, metrics::Metrics, readiness::Readiness};
-use model::{clock::Clock, config::Secret};
+use model::{Clock, config::Secret};
 use store::{Store, StoreError};
 
 /// For one whole request.
@@ -48,15 +45,12 @@ pub type ReloadNow = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<String, 
 /// What the handlers need.
 #[derive(Clone)]
 pub struct HttpDeps {
-    /// The database.
     pub store: Store,
     /// What `/metrics` shows.
     pub metrics: Arc<Metrics>,
     /// What the daemon says of itself.
     pub readiness: Readiness,
-    /// The time.
     pub clock: Clock,
-    /// The bearer token.
     pub bearer: Secret,
     /// Where we listen, as bound.
     pub address: SocketAddr,
@@ -68,7 +62,6 @@ pub struct HttpDeps {
     pub reload: ReloadNow,
 }
 
-/// All routes.
 pub fn router(deps: HttpDeps) -> Router {
     Router::new()
         .route("/", get(pages::status_page))
@@ -106,9 +99,7 @@ pub fn router(deps: HttpDeps) -> Router {
 }
 
 /// Answers requests until `stop`, then finishes those under way, at most `STOP_DEADLINE` long.
-///
-/// # Errors
-/// Where the listener fails for good.
+/// Ends with an error where the listener fails for good.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
     service::serve_few(listener, router, MAX_CONNECTIONS, STOP_DEADLINE, stop.cancelled_owned()).await
 }

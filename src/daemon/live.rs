@@ -9,20 +9,13 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::schedule::{self, Job};
-use engine::{
-    pipeline::{ActiveRules, DispatchPolicy},
-    route::{RouteTree, Sections},
-    slot::Slots,
-};
-use model::{
-    config::{Config, Secret, SecretError, SecretText},
-    supply::Endpoint,
-    watch::Watch,
-};
-use notify::{
-    Receivers,
-    unsubscribe::{Subscriber, subscribers},
-};
+use engine::pipeline::{ActiveRules, DispatchPolicy};
+use engine::route::{RouteTree, Sections};
+use engine::slot::Slots;
+use model::config::{Config, Secret, SecretError, SecretText};
+use model::{Endpoint, Watch};
+use notify::Receivers;
+use notify::unsubscribe::{Subscriber, subscribers};
 use rules::RuleSet;
 
 /// The value at work.
@@ -31,13 +24,11 @@ pub type Live = ArcSwap<LiveConfig>;
 /// Config and rules at work, with everything that is built from them.
 #[derive(Debug)]
 pub struct LiveConfig {
-    /// The configuration.
     pub config: Arc<Config>,
     /// Which tokens, and their groups.
     pub watch: Watch,
     /// When each job is due; jobs that are off are left out.
     pub slots: Vec<(Job, Slots)>,
-    /// Rules and routes.
     pub active: Arc<ActiveRules>,
     /// Who can be reached.
     pub receivers: Arc<Receivers>,
@@ -50,18 +41,12 @@ pub struct LiveConfig {
 impl LiveConfig {
     /// Builds everything from a config that was checked, and from rules that were compiled with it. Files with secrets and
     /// certificates are read beside the runtime's threads, which must not wait for a disk.
-    ///
-    /// # Errors
-    /// Everything that cannot be built.
     pub async fn build(config: Config, rules: RuleSet) -> Result<Self, Vec<String>> {
         let building = tokio::task::spawn_blocking(move || Self::build_now(config, rules));
         building.await.unwrap_or_else(|error| Err(vec![format!("the receivers could not be built: {error}")]))
     }
 
     /// As [`Self::build`], on this thread.
-    ///
-    /// # Errors
-    /// As [`Self::build`].
     pub fn build_now(config: Config, rules: RuleSet) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let routes = RouteTree::of(&Sections::from(&config));
@@ -85,17 +70,13 @@ impl LiveConfig {
         }
     }
 
-    /// The endpoints that are asked.
-    #[must_use]
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.slots.iter().filter_map(|(job, _)| job.endpoint()).collect()
     }
 }
 
 /// A secret, read at this moment. A file is read beside the runtime's threads, which must not wait for a disk.
-///
-/// # Errors
-/// Where a file is named that cannot be read.
+/// Fails where a file is named that cannot be read.
 pub async fn resolve(secret: Secret) -> Result<Option<SecretText>, SecretError> {
     if secret.inline.is_some() {
         return secret.resolve();

@@ -6,11 +6,10 @@
 use std::{fmt, io::IsTerminal};
 
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::{
-    EnvFilter,
-    fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
-    registry::LookupSpan,
-};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
 use model::config::{LogFormat, LogSettings};
 
@@ -23,18 +22,13 @@ const MAX_FILTER_BYTES: usize = 4096;
 /// Why there is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The filter cannot be read.
     #[error("the log filter cannot be used: {0}")]
     Filter(String),
-    /// Another log was begun before.
     #[error("the log was begun twice")]
     Twice,
 }
 
 /// Whether `text` is a log filter: a level, or directives such as `info,cliffwatch_daemon::outbox=debug`.
-///
-/// # Errors
-/// What is wrong with it, for people.
 pub fn check_filter(text: &str) -> Result<(), String> {
     if text.len() > MAX_FILTER_BYTES {
         return Err("the filter is too long".to_owned());
@@ -65,10 +59,7 @@ fn filter(level: &str, verbose: u8, rust_log: Option<&str>) -> Result<EnvFilter,
     EnvFilter::builder().parse(&text).map_err(|error| LogError::Filter(error.to_string()))
 }
 
-/// Begins the log of the daemon.
-///
-/// # Errors
-/// Where the filter cannot be read, or a log was begun before.
+/// Begins the log of the daemon. Fails where the filter cannot be read, or a log was begun before.
 pub fn start(log: &LogSettings, verbose: u8) -> Result<(), LogError> {
     let rust_log = std::env::var("RUST_LOG").ok();
     let filter = filter(&log.level, verbose, rust_log.as_deref())?;

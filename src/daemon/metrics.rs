@@ -3,11 +3,10 @@
 //! [`Metrics`] is shared by all rooms; each calls the method named for what happened. MetricLabels come from the config (receivers, rules) and
 //! from our own words (endpoints, outcomes, kinds), never from the source, so that their number is bounded.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError, atomic::AtomicU64},
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use prometheus_client::{
     encoding::text,
@@ -16,11 +15,8 @@ use prometheus_client::{
 };
 
 use model::{
-    alert::AlertState,
-    change::ChangeKind,
-    rows::{CreditState, NotificationOverview, PollEntryOutcome, SuppressedCount},
-    silence::SilenceState,
-    supply::{Endpoint, ReceiverName, RuleId, Timestamp},
+    AlertState, ChangeKind, CreditState, Endpoint, NotificationOverview, PollEntryOutcome, ReceiverName, RuleId, SilenceState,
+    SuppressedCount, Timestamp,
 };
 use notify::Outcome;
 
@@ -34,7 +30,6 @@ const LATENCY_BUCKETS: [f64; 14] =
 /// How full the outbox of one receiver is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboxLevel {
-    /// Which receiver.
     pub receiver: ReceiverName,
     /// Deliveries that wait, retries included.
     pub pending: u64,
@@ -44,7 +39,6 @@ pub struct OutboxLevel {
     pub dead: u64,
 }
 
-/// All families.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -80,7 +74,6 @@ impl Default for Metrics {
 
 impl Metrics {
     /// All families, registered, at zero; the reload of the start counts as successful.
-    #[must_use]
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("cliffwatch");
         let metrics = Self {
@@ -158,7 +151,6 @@ impl Metrics {
         self.last_success.get_or_create(&vec![("endpoint", endpoint.as_str().to_owned())]).set(seconds(at));
     }
 
-    /// Whether the source answers.
     pub fn set_source_up(&self, is_up: bool) {
         self.source_up.set(i64::from(is_up));
     }
@@ -179,7 +171,6 @@ impl Metrics {
         self.changes.get_or_create(&vec![("kind", kind.as_str().to_owned())]).inc();
     }
 
-    /// Alerts in a state.
     pub fn set_alerts(&self, state: AlertState, count: u64) {
         self.alerts.get_or_create(&vec![("state", state.as_str().to_owned())]).set(whole(count));
     }
@@ -252,7 +243,6 @@ impl Metrics {
     }
 
     /// All of it as OpenMetrics; see `service::exposition`.
-    #[must_use]
     pub fn encode(&self) -> String {
         let mut page = String::new();
         // Writing to a text does not fail.
@@ -273,7 +263,7 @@ fn seconds(at: Timestamp) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::poll::FailureKind;
+    use model::FailureKind;
 
     fn at() -> Timestamp {
         chrono::DateTime::from_timestamp(1_790_000_000, 0).unwrap()

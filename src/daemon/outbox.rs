@@ -25,23 +25,16 @@ mod sender;
 mod shared;
 mod worker;
 
-use std::{
-    collections::HashSet,
-    fmt,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use tokio::{sync::Mutex, task::JoinSet};
 
 use crate::{dispatch::Dispatcher, metrics::Metrics, systemd::ProgressMarker};
 use dispatch_loop::dispatch_until_stopped;
-use model::{
-    clock::Clock,
-    config,
-    rows::{AttemptOutcome, DeliveryState},
-    supply::{DeliveryId, ReceiverName, Timestamp},
-};
+use model::{AttemptOutcome, Clock, DeliveryId, DeliveryState, ReceiverName, Timestamp, config};
 use orphans::dead_letter_orphans;
 pub use ports::{
     Announce, BoxFuture, DeliverySender, DeliveryStore, DeliveryStoreError, DownReceiver, ReceiverIncident, incident_subject,
@@ -79,17 +72,14 @@ pub struct Outbox {
 /// What the outbox works with.
 #[derive(Clone)]
 pub struct OutboxDeps {
-    /// The table.
     pub store: Arc<dyn DeliveryStore>,
     /// Who makes deliveries of what waits; none where everything goes straight into the table.
     pub dispatcher: Option<Arc<Dispatcher>>,
-    /// The wire.
     pub sender: Arc<dyn DeliverySender>,
     /// Who words what is announced.
     pub announce: Arc<dyn Announce>,
     /// Where attempts are counted.
     pub metrics: Option<Arc<Metrics>>,
-    /// The time.
     pub clock: Clock,
     /// Schedule, limits.
     pub delivery: config::DeliverySettings,
@@ -112,7 +102,6 @@ pub struct DeliveryReport {
 
 impl DeliveryReport {
     /// How many deliveries stand in `state` after it.
-    #[must_use]
     pub fn count(&self, state: DeliveryState) -> usize {
         self.attempts.iter().filter(|(_, _, _, now)| *now == state).count()
     }
@@ -120,7 +109,6 @@ impl DeliveryReport {
 
 impl Outbox {
     /// Starts a worker for each receiver.
-    #[must_use]
     pub fn start(deps: OutboxDeps) -> Self {
         let mut outbox = Self::idle(deps);
         outbox.drives_itself = true;
@@ -139,10 +127,9 @@ impl Outbox {
     }
 
     /// An outbox that only moves when [`deliver_due`](Self::deliver_due) turns it.
-    #[must_use]
     pub fn idle(deps: OutboxDeps) -> Self {
         let shared = Arc::new(Shared::new(deps));
-        let idle = shared.setup().names.iter().map(|name| Worker::new(name.clone(), shared.clone())).collect();
+        let idle = shared.sending().names.iter().map(|name| Worker::new(name.clone(), shared.clone())).collect();
         Self { shared, drives_itself: false, idle: Mutex::new(idle), running: Mutex::new(JoinSet::new()) }
     }
 
@@ -182,13 +169,11 @@ impl Outbox {
     }
 
     /// When the dispatcher last began a look at what waits that went well: what was decided before has its deliveries, or is to wait.
-    #[must_use]
     pub fn dispatched_at(&self) -> Option<Timestamp> {
         *self.shared.dispatched_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A marker for each worker: it rises at least every few seconds for as long as the worker lives, whatever its receiver does.
-    #[must_use]
     pub fn progress(&self) -> Vec<ProgressMarker> {
         let dispatcher = self.shared.deps.dispatcher.is_some().then(|| self.shared.dispatch_progress.clone());
         let handles = self.shared.handles.read().unwrap_or_else(PoisonError::into_inner);

@@ -3,13 +3,11 @@
 //! Here it is decided what makes the daemon not ready and what makes it ready again; the app, the schedule and the reload say what
 //! happened, and `/-/ready`, the status page and systemd show it.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ui::view::{DaemonView, RulesView};
-use model::supply::Timestamp;
+use model::Timestamp;
 
 /// Why the daemon is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +46,6 @@ struct DaemonState {
 
 impl Readiness {
     /// Of a daemon that has just begun and is not ready.
-    #[must_use]
     pub fn starting(at: Timestamp) -> Self {
         Self(Arc::new(Mutex::new(DaemonState {
             started_at: at,
@@ -64,7 +61,6 @@ impl Readiness {
         read(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// It works.
     pub fn set_ready(&self) {
         self.with(|state| state.not_ready = None);
     }
@@ -102,19 +98,14 @@ impl Readiness {
     }
 
     /// Why it is not ready; none where it is.
-    #[must_use]
     pub fn not_ready(&self) -> Option<NotReady> {
         self.with(|state| state.not_ready.clone())
     }
 
-    /// The rules, for the status.
-    #[must_use]
     pub fn rules(&self) -> RulesView {
         self.with(|state| RulesView { count: state.rules, problem: state.rules_problem.clone() })
     }
 
-    /// The daemon, for the status.
-    #[must_use]
     pub fn view(&self) -> DaemonView {
         self.with(|state| DaemonView {
             ready: state.not_ready.is_none(),

@@ -10,20 +10,15 @@ mod fingerprint;
 mod problem;
 mod swap;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{self as loading, Environment};
 pub use fingerprint::fingerprint;
-use model::{
-    config::{Config, SecretText},
-    diagnostic::{Diagnostic, SourceText},
-    supply::Timestamp,
-};
+use model::config::{Config, SecretText};
+use model::{Diagnostic, SourceText, Timestamp};
 pub use problem::ReloadProblem;
 use rules::{self, RuleSet};
 use tools::ruletest::{self, TestSetup};
@@ -34,7 +29,6 @@ pub const WATCH: Duration = Duration::from_secs(2);
 /// Where the config comes from.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// The file.
     pub path: PathBuf,
     /// What the process was given beside it.
     pub environment: Environment,
@@ -53,14 +47,12 @@ pub struct ReadFiles {
     pub diagnostics: Vec<Diagnostic>,
     /// The texts of the rule files.
     pub texts: Vec<SourceText>,
-    /// Tests that were run.
     pub tests: usize,
     /// Why the rules cannot be put to work.
     pub problem: Option<ReloadProblem>,
 }
 
 /// Compiles rule texts with the names that the config knows.
-#[must_use]
 pub fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Diagnostic>, now: Timestamp) -> ReadFiles {
     let names: Vec<String> = config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
     let around = rules::Surroundings { receivers: &names, groups: &config.watch.groups, now };
@@ -71,14 +63,12 @@ pub fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Dia
 }
 
 /// Reads and compiles the rule files.
-#[must_use]
 pub fn read_files(config: &Config, base_dir: &Path, now: Timestamp) -> ReadFiles {
     let files = rules::read_files(&config.rules.paths, base_dir);
     compile(config, files.files, files.diagnostics, now)
 }
 
 /// Reads the config again, where it came from a file, then as [`read_files`], and runs the tests beside the rules where those are right.
-#[must_use]
 pub fn read(at_work: &Config, origin: Option<&Origin>, base_dir: &Path, now: Timestamp) -> ReadFiles {
     let (config, waits) = match origin.map(|origin| loading::load(Some(&origin.path), &origin.environment)) {
         None => (at_work.clone(), Vec::new()),
@@ -111,7 +101,6 @@ pub fn read(at_work: &Config, origin: Option<&Origin>, base_dir: &Path, now: Tim
 }
 
 /// What a reload makes of a new config: itself, but for what only a restart can change, which stays as it is at work and is named.
-#[must_use]
 pub fn beside(at_work: &Config, mut new: Config) -> (Config, Vec<String>) {
     /// As JSON; a secret as the hash of its text, since it shows as dots.
     fn json(section: &impl serde::Serialize, secrets: &[(&str, &Option<SecretText>)]) -> serde_json::Value {

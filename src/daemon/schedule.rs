@@ -4,29 +4,22 @@
 //! up to a second early. So each slot is computed afresh by [`Slots`], the job waits for the rest of the second, and the next slot is
 //! armed when the run is over; a run that outlasts its interval skips the slots that it covers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use tokio_cron_scheduler::{Job as Shot, JobScheduler, JobSchedulerError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use engine::slot::{SlotError, Slots};
-use model::{
-    clock::Clock,
-    config,
-    supply::{Endpoint, Timestamp},
-};
+use model::{Clock, Endpoint, Timestamp, config};
 
 /// What a schedule runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Job {
-    /// Ask an endpoint.
     Poll(Endpoint),
     /// Evaluate what time alone changes.
     Evaluate,
@@ -34,7 +27,6 @@ pub enum Job {
 
 impl Job {
     /// The key in `[schedule]`, and the name in the database.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Job::Poll(endpoint) => endpoint.as_str(),
@@ -42,8 +34,6 @@ impl Job {
         }
     }
 
-    /// The endpoint that it asks, where it asks one.
-    #[must_use]
     pub fn endpoint(self) -> Option<Endpoint> {
         match self {
             Job::Poll(endpoint) => Some(endpoint),
@@ -53,9 +43,7 @@ impl Job {
 }
 
 /// The jobs of a config with their slots; those that are off are left out.
-///
-/// # Errors
-/// The first pattern or zone that cannot be read, with its key. The check of the config finds all of them.
+/// Fails with the first pattern or zone that cannot be read, with its key. The check of the config finds all of them.
 pub fn jobs(schedule: &config::ScheduleSettings) -> Result<Vec<(Job, Slots)>, (&'static str, SlotError)> {
     let pattern_of = |endpoint| match endpoint {
         Endpoint::TokenList => &schedule.token_list,
@@ -81,7 +69,6 @@ pub fn jobs(schedule: &config::ScheduleSettings) -> Result<Vec<(Job, Slots)>, (&
 }
 
 /// The slot that a job missed while nobody ran it: the last one, once, however many there were. A job that never ran is due at once.
-#[must_use]
 pub fn missed(slots: &Slots, last_run: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     match (slots.last(now), last_run) {
         (_, None) => Some(now),
@@ -121,9 +108,7 @@ struct JobStates {
 
 impl Scheduler {
     /// Starts the ticker. `last_runs` are the slots that jobs last ran for: what was missed since is made up for first.
-    ///
-    /// # Errors
-    /// Where the ticker does not start.
+    /// Fails where the ticker does not start.
     pub async fn start(
         jobs: Vec<(Job, Slots)>,
         last_runs: &[(String, Timestamp)],
@@ -187,7 +172,6 @@ impl Scheduler {
     }
 
     /// A job whose slot came more than `patience` ago and was not taken, though it is not running: the ticker stands still.
-    #[must_use]
     pub fn overdue(&self, patience: TimeDelta) -> Option<(Job, Timestamp)> {
         let late = self.inner.clock.now() - patience;
         self.inner.jobs().armed.iter().find(|(_, slot)| **slot < late).map(|(job, slot)| (*job, *slot))

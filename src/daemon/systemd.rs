@@ -2,13 +2,9 @@
 //!
 //! Outside of systemd (no `NOTIFY_SOCKET`) all of it does nothing.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use sd_notify::NotifyState;
 
@@ -26,7 +22,6 @@ impl ProgressMarker {
     }
 
     /// How much was done so far.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

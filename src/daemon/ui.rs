@@ -11,27 +11,21 @@ use std::sync::OnceLock;
 use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
-use model::{format, rows::OutboxRow};
+use model::{OutboxRow, format};
 use view::{AlertView, StatusView, UnlockView};
 
 const TEMPLATE: &str = include_str!("ui/status.html");
 
-/// What the status page shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct StatusPage {
     /// How everything stands.
     pub status: StatusView,
-    /// The next unlocks.
     pub upcoming: Vec<UnlockView>,
-    /// Alerts that fire.
     pub alerts: Vec<AlertView>,
-    /// The latest changes.
     pub changes: Vec<ChangeLine>,
-    /// The latest deliveries.
     pub deliveries: Vec<OutboxRow>,
 }
 
-/// A change on the page.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChangeLine {
     /// When it was seen, in words.
@@ -41,7 +35,6 @@ pub struct ChangeLine {
 }
 
 /// The page as HTML. Should the template ever fail, the page says so instead.
-#[must_use]
 pub fn render(page: &StatusPage) -> String {
     static TEMPLATES: OnceLock<Environment<'static>> = OnceLock::new();
     let templates = TEMPLATES.get_or_init(templates);

@@ -6,7 +6,7 @@
 
 use chrono::{Datelike, Months, NaiveTime, TimeDelta};
 
-use model::{config, rows::CreditState, supply::Timestamp, wire};
+use model::{CreditState, Timestamp, config, wire};
 
 /// Why something is asked; the earlier ones come first, and may spend more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +29,6 @@ pub enum PollReason {
 
 impl PollReason {
     /// For tables and logs.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             PollReason::First => "first read",
@@ -58,7 +57,6 @@ pub struct Allowance {
 
 impl Allowance {
     /// Computes it from the last state of the quota.
-    #[must_use]
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -92,7 +90,6 @@ impl Allowance {
     }
 
     /// Most credits that asks of this kind may spend now; none where no limit is known.
-    #[must_use]
     pub fn of(&self, why: PollReason) -> Option<u64> {
         match why {
             PollReason::First | PollReason::Confirm | PollReason::Retry | PollReason::Near => self.left,
@@ -111,14 +108,12 @@ impl Allowance {
     }
 
     /// Whether nothing at all may be asked.
-    #[must_use]
     pub fn is_spent(&self) -> bool {
         self.left == Some(0)
     }
 }
 
 /// The state at `now`: a period that ended begins anew, a day that ended too.
-#[must_use]
 pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
     let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
     if credit.reset_at.is_some_and(|reset_at| now >= reset_at) {
@@ -151,7 +146,6 @@ pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
 }
 
 /// The state after a fetch that cost `credits` and reported `reported`.
-#[must_use]
 pub fn settle(credit: CreditState, credits: u32, reported: Option<&wire::Credit>, now: Timestamp) -> CreditState {
     let mut state = rolled(credit, now);
     state.spent += u64::from(credits);

@@ -3,14 +3,9 @@
 use chrono::TimeDelta;
 use jiff::{ToSpan, civil::Weekday, tz::TimeZone};
 
-use crate::{
-    route::interval::{days_of_week, time_of_day},
-    slot,
-};
-use model::{
-    config,
-    supply::{ReceiverName, Timestamp},
-};
+use crate::route::interval::{days_of_week, time_of_day};
+use crate::slot;
+use model::{ReceiverName, Timestamp, config};
 
 /// How far a digest looks ahead unless its receiver says otherwise.
 pub const AHEAD: TimeDelta = TimeDelta::days(7);
@@ -35,10 +30,7 @@ pub struct Schedule {
 pub type Wrong = (&'static str, String, String);
 
 impl Schedule {
-    /// Reads `digest` of a receiver.
-    ///
-    /// # Errors
-    /// The first thing that is wrong in it.
+    /// Reads `digest` of a receiver. Fails with the first thing that is wrong in it.
     pub fn of(config: &config::DigestSettings) -> Result<Self, Wrong> {
         let minute = time_of_day(&config.at).filter(|minute| *minute < 24 * 60).ok_or_else(|| {
             let message = if config.at.is_empty() {
@@ -66,13 +58,11 @@ impl Schedule {
 
     /// The last slot at or before `now`: one on each of its days, whatever daylight saving does to that day. A time that the clock
     /// skips is the time after the gap; one that it shows twice is the first.
-    #[must_use]
     pub fn last(&self, now: Timestamp) -> Option<Timestamp> {
         (0..=LOOK_BACK_DAYS).find_map(|back| self.slot(now, -back).filter(|slot| *slot <= now))
     }
 
     /// The first slot after `now`.
-    #[must_use]
     pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
         (-1..=LOOK_BACK_DAYS).find_map(|ahead| self.slot(now, ahead).filter(|slot| *slot > now))
     }
@@ -90,10 +80,8 @@ impl Schedule {
     }
 }
 
-/// The digest of one receiver.
 #[derive(Clone, Debug)]
 pub struct DigestPlan {
-    /// Whose.
     pub receiver: ReceiverName,
     /// When.
     pub schedule: Schedule,
@@ -102,9 +90,7 @@ pub struct DigestPlan {
 }
 
 /// The digests of a config, in the order of its receivers.
-///
-/// # Errors
-/// What is wrong with the first that is wrong; the check of the config finds it with its place.
+/// Fails with what is wrong with the first that is wrong; the check of the config finds it with its place.
 pub fn plans(receivers: &[config::ReceiverSettings]) -> Result<Vec<DigestPlan>, String> {
     let with_digest = receivers.iter().filter_map(|receiver| Some((receiver, receiver.digest.as_ref()?)));
     with_digest

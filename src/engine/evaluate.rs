@@ -49,11 +49,7 @@ pub use whole::{TokenTotals, portfolios, tokens};
 use crate::route::RouteTree;
 use body::iso;
 use lifecycle::AlertLifecycle;
-use model::{
-    alert::{Alert, Resolution},
-    change::Change,
-    supply::{Resource, RuleId, Timestamp, Token, Tracked},
-};
+use model::{Alert, Change, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
 use records::{DatedRecord, OpenAlert, open_alerts};
 use rules::{On, RuleSet};
 use subject::RecordSubject;
@@ -61,7 +57,6 @@ use subject::RecordSubject;
 /// What is known of one token, and what happened to it in this poll.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenFacts<'a> {
-    /// The token.
     pub token: &'a Token,
     /// Whether the config still watches it. Alerts of a token that is not watched end.
     pub is_watched: bool,
@@ -103,9 +98,7 @@ impl TokenFacts<'_> {
 /// What facts are evaluated by.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationContext<'a> {
-    /// The rules at work.
     pub rules: &'a RuleSet,
-    /// Who is told.
     pub routes: &'a RouteTree,
     /// The time of the tick.
     pub now: Timestamp,

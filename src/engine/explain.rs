@@ -29,12 +29,7 @@ mod words;
 use serde::Serialize;
 
 use crate::{digest_schedule::DigestPlan, route::RouteTree};
-use model::{
-    pending::FiringAlert,
-    rows::NotificationStatus,
-    supply::{Resource, Timestamp},
-    watch::Watch,
-};
+use model::{FiringAlert, NotificationStatus, Resource, Timestamp, Watch};
 use rules::{Lead, On, Rule, Scope};
 
 pub use answer::{nothing, of_incident, unheard};
@@ -43,15 +38,13 @@ pub use case::{
     missing_record_case, record_cases, token_case,
 };
 pub use overview::{ExplainLine, Overview};
-pub use status::Records;
+pub use status::StatusEvidence;
 use words::one_line;
 
 /// What is around, whatever is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainWorld<'a> {
-    /// What the config watches.
     pub watch: &'a Watch,
-    /// Who is told.
     pub routes: &'a RouteTree,
     /// Who gets a digest, and when.
     pub digests: &'a [DigestPlan],
@@ -61,18 +54,15 @@ pub struct ExplainWorld<'a> {
     pub now: Timestamp,
 }
 
-/// What is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainQuery<'a> {
-    /// The rule.
     pub rule: &'a Rule,
     /// What it is asked about.
     pub case: &'a ExplainCase<'a>,
     /// What became of each message about the alerts of the case, in the order in which they were decided.
     pub statuses: &'a [NotificationStatus],
     /// What statuses are read with; its silences are also those that would suppress it now.
-    pub records: Records<'a>,
-    /// What is around.
+    pub records: StatusEvidence<'a>,
     pub world: &'a ExplainWorld<'a>,
 }
 
@@ -91,8 +81,6 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// A sign for people.
-    #[must_use]
     pub fn sign(self) -> &'static str {
         match self {
             Mark::Yes => "✓",
@@ -106,11 +94,9 @@ impl Mark {
 /// A step, with what it is made of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainStep {
-    /// How it went.
     pub mark: Mark,
     /// What it says, on one line.
     pub text: String,
-    /// Its parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ExplainStep>,
 }
@@ -121,7 +107,6 @@ impl ExplainStep {
     }
 }
 
-/// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
@@ -135,8 +120,6 @@ pub struct Explanation {
     pub so: String,
 }
 
-/// Answers.
-#[must_use]
 pub fn explain(query: &ExplainQuery<'_>) -> Explanation {
     let mut explainer = Explainer { query, steps: Vec::new(), because: None };
     explainer.at_work();

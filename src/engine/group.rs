@@ -16,17 +16,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::TimeDelta;
 
-use crate::{
-    route::{GroupBy, Grouping, Inhibitor, RouteTree},
-    self_monitor::is_about_delivery,
-};
+use crate::route::{GroupBy, Grouping, Inhibitor, RouteTree};
+use crate::self_monitor::is_about_delivery;
 use model::{
-    alert::{Labels, NotificationKind},
-    format,
-    pending::{FiringAlert, HOUR, PendingNotification, ReceiverUsage, Suppression, Suppressor},
-    rows::{Batch, BatchKind},
-    silence::{Silence, SilenceState},
-    supply::{AlertId, NotificationId, ReceiverName, Timestamp},
+    AlertId, Batch, BatchKind, FiringAlert, HOUR, Labels, NotificationId, NotificationKind, PendingNotification, ReceiverName,
+    ReceiverUsage, Silence, SilenceState, Suppression, Suppressor, Timestamp, format,
 };
 
 /// Alerts that one message tells; the others are counted.
@@ -55,7 +49,6 @@ const RECHECK: TimeDelta = TimeDelta::seconds(30);
 /// Everything that [`sort`] looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
-    /// Who is told what.
     pub routes: &'a RouteTree,
     /// What waits, by row.
     pub waiting: &'a [PendingNotification],
@@ -65,7 +58,6 @@ pub struct Situation<'a> {
     pub silences: &'a [Silence],
     /// What fires, as far as there are inhibitions.
     pub firing: &'a [FiringAlert],
-    /// The time.
     pub now: Timestamp,
 }
 
@@ -76,7 +68,6 @@ pub struct Sorted<'a> {
     pub held: Vec<(&'a PendingNotification, Suppression)>,
     /// What is no longer held back: rows of `held`.
     pub released: Vec<i64>,
-    /// The groups that wait.
     pub groups: Vec<Group<'a>>,
     /// When time alone may have it sorted otherwise: a silence begins or ends.
     pub next_at: Option<Timestamp>,
@@ -87,13 +78,11 @@ pub struct Sorted<'a> {
 /// Messages that belong into one.
 #[derive(Clone, Debug)]
 pub struct Group<'a> {
-    /// To whom.
     pub receiver: ReceiverName,
     /// Its key; of an alert by itself, with the alert's id.
     pub key: String,
     /// The labels by which it was made.
     pub labels: Labels,
-    /// How its route groups.
     pub grouping: Grouping,
     /// The interval that mutes it now.
     pub muted: Option<String>,
@@ -105,7 +94,6 @@ pub struct Group<'a> {
 
 impl Group<'_> {
     /// Whether its state is kept: what a route groups, and what is told again.
-    #[must_use]
     pub fn is_kept(&self) -> bool {
         !self.is_urgent && (self.grouping.by != GroupBy::Alert || self.grouping.repeat.is_some())
     }
@@ -139,7 +127,6 @@ fn holder(row: &PendingNotification, situation: &Situation<'_>, inhibitor: &Inhi
 }
 
 /// Holds back what something speaks against, lets go what nothing does any more, and groups the others.
-#[must_use]
 pub fn sort<'a>(situation: &Situation<'a>) -> Sorted<'a> {
     let now = situation.now;
     let inhibitor = Inhibitor::new(situation.routes.inhibit_rules(), situation.firing);
@@ -249,14 +236,11 @@ pub struct Usage {
     pub lately: ReceiverUsage,
 }
 
-/// A delivery to make.
 #[derive(Clone, Debug)]
 pub struct Message<'a> {
-    /// To whom.
     pub receiver: ReceiverName,
     /// What it is told, by row.
     pub told: Vec<&'a PendingNotification>,
-    /// What is counted in it.
     pub counted: Vec<&'a PendingNotification>,
     /// What something later of the same alert, in the same message, stands for.
     pub merged: Vec<&'a PendingNotification>,
@@ -276,7 +260,6 @@ pub struct Decision<'a> {
 }
 
 /// When a group may be told; none while it is muted.
-#[must_use]
 pub fn due_at(group: &Group<'_>, flushed_at: Option<Timestamp>) -> Option<Timestamp> {
     let first = group.first()?;
     if group.is_urgent {
@@ -309,7 +292,6 @@ impl MuteTimes {
 
 /// Which groups are told now, and in which messages. `flushed_at` says when a group was last told, `usage` what a receiver got, and
 /// `muted_until` when a route that is muted tells again.
-#[must_use]
 pub fn decide<'a>(
     groups: &[Group<'a>],
     flushed_at: &dyn Fn(usize) -> Option<Timestamp>,
@@ -461,7 +443,6 @@ fn message<'a>(plan: &PlannedMessage, groups: &[Group<'a>], note: Option<String>
     Some(Message { receiver, told, counted, merged, bundle })
 }
 
-/// What a message waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Others that may join its group: `group_wait`.
@@ -481,9 +462,7 @@ pub enum Wait {
 /// A message that waits, and what for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prospect {
-    /// The notice.
     pub notice: NotificationId,
-    /// To whom.
     pub receiver: ReceiverName,
     /// Its group: the place of its route in the tree, and what the group is made by.
     pub key: String,
@@ -494,7 +473,6 @@ pub struct Prospect {
 }
 
 /// What each message that waits is waiting for, given what [`decide`] came to. `groups` are those that it was asked about.
-#[must_use]
 pub fn prospects(
     groups: &[Group<'_>],
     decision: &Decision<'_>,

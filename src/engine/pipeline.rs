@@ -18,24 +18,16 @@ mod ingest;
 mod repeats;
 mod totals;
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap},
-};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::{
-    digest_schedule::{self, DigestPlan},
-    evaluate::{self, EvaluationContext, Limits, TokenFacts, TokenTotals, Transitions},
-    route::RouteTree,
-    self_monitor::{self, FeedNews, FeedResult},
-};
+use crate::digest_schedule::{self, DigestPlan};
+use crate::evaluate::{self, EvaluationContext, Limits, TokenFacts, TokenTotals, Transitions};
+use crate::route::RouteTree;
+use crate::self_monitor::{self, FeedNews, FeedResult};
 use model::{
-    alert::Alert,
-    change::Change,
-    config,
-    rows::Commit,
-    supply::{Endpoint, FeedId, FeedState, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
-    watch::Watch,
+    Alert, Change, Commit, Endpoint, FeedId, FeedState, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
+    Watch, config,
 };
 use rules::{RuleSet, aggregate::ComputedTotals};
 
@@ -54,15 +46,12 @@ const MOST_NAMED: usize = 256;
 /// Rules with their routes, at work together.
 #[derive(Debug, Default)]
 pub struct ActiveRules {
-    /// The rules.
     pub rules: RuleSet,
-    /// Who is told what.
     pub routes: RouteTree,
 }
 
 impl ActiveRules {
     /// What an evaluation at `now` goes by.
-    #[must_use]
     pub fn context(&self, now: Timestamp) -> EvaluationContext<'_> {
         EvaluationContext { rules: &self.rules, routes: &self.routes, now }
     }
@@ -79,9 +68,7 @@ pub struct DispatchPolicy {
 
 impl DispatchPolicy {
     /// That of a config.
-    ///
-    /// # Errors
-    /// What is wrong with the digest of a receiver; the check of the config finds it with its place.
+    /// Fails with what is wrong with the digest of a receiver; the check of the config finds it with its place.
     pub fn of(receivers: &[config::ReceiverSettings], delivery: &config::DeliverySettings) -> Result<Self, String> {
         let limit = |receiver: &config::ReceiverSettings| {
             (ReceiverName::from(receiver.name.as_str()), receiver.max_per_hour.unwrap_or(delivery.max_per_hour))
@@ -105,7 +92,6 @@ pub struct TokenNews<'a> {
     pub changes: Vec<Change>,
     /// Burns, buybacks and rounds that are new and no baseline.
     pub added: Vec<Tracked>,
-    /// Its open alerts.
     pub alerts: &'a [Alert],
     /// When the source last gave a complete answer about a resource.
     pub polled_at: Vec<(Resource, Timestamp)>,
@@ -162,13 +148,11 @@ pub fn close(
 }
 
 /// Whether a feed is still asked for.
-#[must_use]
 pub fn is_feed_watched(watch: &Watch, feed: &FeedId) -> bool {
     feed.token.as_ref().is_none_or(|token| watch.covers(token))
 }
 
 /// Tokens that incidents speak of: their names are to be known when a cycle is closed.
-#[must_use]
 pub fn tokens_of_incidents(news: &[FeedNews], open: &[Alert]) -> Vec<TokenId> {
     let troubled = news.iter().filter(|news| !matches!(news.result, FeedResult::Fine));
     let mut ids: Vec<TokenId> = troubled.filter_map(|news| news.feed.token.clone()).collect();
@@ -190,7 +174,6 @@ pub struct Step {
 
 /// Makes one step of what is to be written and of what the rules came to. `latest` are the latest episodes of what `draft` opens, in
 /// its order ([`Transitions::openings`]).
-#[must_use]
 pub fn conclude(commit: Commit, draft: Transitions, latest: &[u32], now: Timestamp) -> Step {
     let verdict = draft.assign_episodes(latest);
     let mut commit = Commit { at: now, ..commit };
@@ -213,7 +196,6 @@ impl Step {
 }
 
 /// When the source last gave a complete answer about each resource.
-#[must_use]
 pub fn polled_at(feeds: &[(Endpoint, FeedState)]) -> Vec<(Resource, Timestamp)> {
     let mut latest: BTreeMap<Resource, Timestamp> = BTreeMap::new();
     for (endpoint, state) in feeds {

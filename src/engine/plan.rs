@@ -11,13 +11,7 @@ use std::collections::HashSet;
 use chrono::{NaiveDate, TimeDelta};
 
 use crate::budget::{Allowance, PollReason};
-use model::{
-    config,
-    poll::PollRequest,
-    rows::PlanToken,
-    supply::{ContentHash, Endpoint, FeedState, Timestamp, TokenId},
-    watch::Watch,
-};
+use model::{ContentHash, Endpoint, FeedState, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
 
 /// One thing to ask.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +20,6 @@ pub struct PlannedPoll {
     pub request: PollRequest,
     /// Hash of the last answer; none where it must be parsed again, since it may prove a removal.
     pub known: Option<ContentHash>,
-    /// Why.
     pub why: PollReason,
     /// Credits that it cost last time; one where it was never read.
     pub cost: u64,
@@ -49,7 +42,6 @@ pub struct PollPlan {
 
 impl PollPlan {
     /// Credits that it will cost if every answer is as long as the last one.
-    #[must_use]
     pub fn cost(&self) -> u64 {
         self.asks.iter().map(|ask| ask.cost).sum()
     }
@@ -83,7 +75,6 @@ impl PlanBasis<'_> {
 }
 
 /// Tokens to plan for: those known that are watched, and those that the config names, whether the list has them or not.
-#[must_use]
 pub fn watched(mut known: Vec<PlanToken>, watch: &Watch) -> Vec<PlanToken> {
     known.retain(|token| watch.covers(&token.id));
     let there: HashSet<TokenId> = known.iter().map(|token| token.id.clone()).collect();
@@ -92,7 +83,6 @@ pub fn watched(mut known: Vec<PlanToken>, watch: &Watch) -> Vec<PlanToken> {
 }
 
 /// Plans an endpoint that is asked once for everything.
-#[must_use]
 pub fn plan_whole(endpoint: Endpoint, feed: &FeedState, basis: &PlanBasis<'_>) -> PollPlan {
     let request = match endpoint {
         Endpoint::Upcoming => PollRequest::Upcoming {
@@ -112,7 +102,6 @@ pub fn plan_whole(endpoint: Endpoint, feed: &FeedState, basis: &PlanBasis<'_>) -
 }
 
 /// Plans an endpoint that is asked once for each token. `tokens` are those that are watched.
-#[must_use]
 pub fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'_>) -> PollPlan {
     let mut resting = 0;
     let mut asks: Vec<(PlannedPoll, Option<Timestamp>, Option<Timestamp>)> = Vec::new();
@@ -150,7 +139,6 @@ pub fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'
 }
 
 /// Plans the details of investors whose latest round is new.
-#[must_use]
 pub fn plan_investors(ids: impl IntoIterator<Item = String>, basis: &PlanBasis<'_>) -> PollPlan {
     let asks = ids
         .into_iter()

@@ -19,12 +19,9 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 pub use build::{ConfigProblem, GROUP_INTERVAL, GROUP_WAIT, MAX_DEPTH, MAX_ROUTES, MAX_RULES, Sections};
-pub use inhibit::{InhibitRule, Inhibitor};
+pub use inhibit::{CheckedInhibitRule, Inhibitor};
 pub use interval::NamedInterval;
-use model::{
-    alert::Labels,
-    supply::{ReceiverName, Timestamp},
-};
+use model::{Labels, ReceiverName, Timestamp};
 use node::RouteNode;
 pub use node::{GroupBy, Grouping, Leaf, RouteLine};
 
@@ -39,12 +36,11 @@ pub struct RouteTree {
     /// All receivers of the config; whether the end of an alert is told to them.
     known: BTreeMap<ReceiverName, bool>,
     intervals: Vec<NamedInterval>,
-    inhibit_rules: Vec<InhibitRule>,
+    inhibit_rules: Vec<CheckedInhibitRule>,
 }
 
 impl RouteTree {
     /// Who is told of an alert with these labels, each once, in the order of the tree.
-    #[must_use]
     pub fn route(&self, labels: &Labels) -> Vec<ReceiverName> {
         let mut told: Vec<ReceiverName> = Vec::new();
         for leaf in self.leaves(labels) {
@@ -58,7 +54,6 @@ impl RouteTree {
     }
 
     /// The routes that an alert with these labels reaches, in the order of the tree.
-    #[must_use]
     pub fn leaves(&self, labels: &Labels) -> Vec<Leaf<'_>> {
         let mut leaves = Vec::new();
         self.root.collect(labels, &mut leaves);
@@ -67,14 +62,12 @@ impl RouteTree {
 
     /// The route by which `receiver` is told of an alert with these labels: the first that names it, else the root, for receivers
     /// that a rule or the fallback named.
-    #[must_use]
     pub fn leaf(&self, labels: &Labels, receiver: &ReceiverName) -> Leaf<'_> {
         let leaf = self.leaves(labels).into_iter().find(|leaf| leaf.receivers().contains(receiver));
         leaf.unwrap_or(Leaf { node: &self.root })
     }
 
     /// Why a route does not tell at `now`: the interval that mutes it, or those of which none lasts. None where it tells.
-    #[must_use]
     pub fn muted(&self, grouping: &Grouping, now: Timestamp) -> Option<String> {
         let interval = |index: &usize| self.intervals.get(*index);
         if let Some(mute) = grouping.mute.iter().filter_map(interval).find(|interval| interval.lasts(now)) {
@@ -89,7 +82,6 @@ impl RouteTree {
 
     /// The first full minute after `now` at which a route that does not tell now tells again; where that is far away, a time before it
     /// at which to look again.
-    #[must_use]
     pub fn heard_again(&self, grouping: &Grouping, now: Timestamp) -> Timestamp {
         let mut at = interval::next_turn(now);
         while self.muted(grouping, at).is_some() && at - now < MUTE_LOOK {
@@ -99,7 +91,6 @@ impl RouteTree {
     }
 
     /// Whether any route tells again what still fires.
-    #[must_use]
     pub fn repeats(&self) -> bool {
         fn any(node: &RouteNode) -> bool {
             node.grouping.repeat.is_some() || node.routes.iter().any(any)
@@ -107,14 +98,11 @@ impl RouteTree {
         any(&self.root)
     }
 
-    /// What inhibits what.
-    #[must_use]
-    pub fn inhibit_rules(&self) -> &[InhibitRule] {
+    pub fn inhibit_rules(&self) -> &[CheckedInhibitRule] {
         &self.inhibit_rules
     }
 
     /// Who is told that `dead` cannot be reached: `[route] fallback`, else the root's receivers; never `dead` itself.
-    #[must_use]
     pub fn fallback(&self, dead: &ReceiverName) -> Vec<ReceiverName> {
         let others = |names: &[ReceiverName]| names.iter().filter(|name| *name != dead).cloned().collect::<Vec<_>>();
         let fallback = others(&self.fallback);
@@ -122,24 +110,16 @@ impl RouteTree {
     }
 
     /// Whether the config has this receiver.
-    #[must_use]
     pub fn knows(&self, receiver: &ReceiverName) -> bool {
         self.known.contains_key(receiver)
     }
 
     /// Whether the end of an alert is told to this receiver: not where it says `send_resolved = false`, nor where it is gone.
-    #[must_use]
     pub fn tells_ends_to(&self, receiver: &ReceiverName) -> bool {
         self.known.get(receiver).copied().unwrap_or(false)
     }
 
-    /// All receivers of the config.
-    pub fn receivers(&self) -> impl Iterator<Item = &ReceiverName> {
-        self.known.keys()
-    }
-
     /// The whole tree, a line for each route, from the root down.
-    #[must_use]
     pub fn lines(&self) -> Vec<RouteLine> {
         let mut lines = Vec::new();
         self.root.describe(0, &self.intervals, &mut lines);

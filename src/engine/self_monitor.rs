@@ -31,17 +31,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
-use crate::{
-    evaluate::{EvaluationContext, RuleEval, Transitions},
-    route::RouteTree,
-};
+use crate::evaluate::{EvaluationContext, RuleEval, Transitions};
+use crate::route::RouteTree;
 use incident::{Incident, assign, narrow};
 use kind::IncidentKind;
-use model::{
-    alert::Alert,
-    poll::PollFailure,
-    supply::{FeedId, Timestamp, Token, TokenId},
-};
+use model::{Alert, FeedId, PollFailure, Timestamp, Token, TokenId};
 pub use own::{
     DAMAGED_SUBJECT, FULL_SUBJECT, RELOAD_SUBJECT, dead_letter, is_about_delivery, receiver_dead, receiver_subject, recovered,
     reload_failed, store_damaged, store_full, template_failed,
@@ -56,9 +50,7 @@ pub const FOLD_WITHIN: TimeDelta = TimeDelta::hours(1);
 /// What came of one feed in a cycle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedNews {
-    /// Which feed.
     pub feed: FeedId,
-    /// What came of it.
     pub result: FeedResult,
 }
 

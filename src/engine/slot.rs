@@ -3,13 +3,11 @@
 //! Zone rules come with the program, since those of a system may be older; daylight saving is followed at each slot, so that
 //! "18:00 in Paris" stays 18:00 there all year.
 
-use croner::{
-    Cron,
-    parser::{CronParser, Seconds},
-};
+use croner::Cron;
+use croner::parser::{CronParser, Seconds};
 use jiff::{Zoned, tz::TimeZone};
 
-use model::supply::Timestamp;
+use model::Timestamp;
 
 /// A pattern in a zone.
 #[derive(Clone, Debug)]
@@ -21,10 +19,8 @@ pub struct Slots {
 /// Why a pattern or a zone cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlotError {
-    /// No such zone.
     #[error("there is no time zone {0:?}")]
     Zone(String),
-    /// Not a pattern.
     #[error("{pattern:?} is no cron pattern: {why}")]
     Pattern {
         /// As written.
@@ -34,19 +30,13 @@ pub enum SlotError {
     },
 }
 
-/// The zone of an IANA name, by the rules that come with this program.
-///
-/// # Errors
-/// Where there is none of that name.
+/// The zone of an IANA name, by the rules that come with this program. Fails where there is none of that name.
 pub fn zone(name: &str) -> Result<TimeZone, SlotError> {
     jiff::tz::TimeZoneDatabase::bundled().get(name).map_err(|_| SlotError::Zone(name.to_owned()))
 }
 
 impl Slots {
-    /// Reads a six-field pattern (seconds first). `off` gives none.
-    ///
-    /// # Errors
-    /// Where the pattern or the zone cannot be read.
+    /// Reads a six-field pattern (seconds first). `off` gives none. Fails where the pattern or the zone cannot be read.
     pub fn parse(pattern: &str, zone_name: &str) -> Result<Option<Self>, SlotError> {
         let zone = zone(zone_name)?;
         if pattern.trim() == "off" {
@@ -61,19 +51,16 @@ impl Slots {
     }
 
     /// The first slot after `after`; none where the pattern never comes (31 February).
-    #[must_use]
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         self.cron.find_next_occurrence(&self.zoned(after)?, false).ok().and_then(|slot| from_zoned(&slot))
     }
 
     /// The last slot at or before `at`.
-    #[must_use]
     pub fn last(&self, at: Timestamp) -> Option<Timestamp> {
         self.cron.find_previous_occurrence(&self.zoned(at)?, true).ok().and_then(|slot| from_zoned(&slot))
     }
 
     /// Slots after `after` up to `until`, at most `most`.
-    #[must_use]
     pub fn count(&self, after: Timestamp, until: Timestamp, most: u32) -> u32 {
         let mut count = 0;
         let mut at = after;

@@ -5,11 +5,7 @@
 //! event until it is.
 
 use crate::diff;
-use model::{
-    rows::{Put, TokenSnapshot},
-    supply::{Endpoint, Record, Resource, Timestamp},
-    wire,
-};
+use model::{Endpoint, Put, Record, Resource, Timestamp, TokenSnapshot, wire};
 
 /// What follows from a row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,7 +25,6 @@ const fn newer(mark: Option<Timestamp>, known: Option<Timestamp>) -> bool {
 }
 
 /// Compares the row with the snapshot. `tolerance` is relative, for amounts; `now` the time of the poll.
-#[must_use]
 pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f64, now: Timestamp) -> Reconciled {
     let Some(mut event) = item.upcoming_event.get().cloned() else { return Reconciled::default() };
     // The row says these once for the token; the event's own row has them itself.
@@ -113,7 +108,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use model::supply::{FeedState, Token, Tracked};
+    use model::{FeedState, Token, Tracked};
 
     fn snapshot(events: &[serde_json::Value], has_schedule: bool) -> TokenSnapshot {
         let feed = FeedState { baseline_at: has_schedule.then(Timestamp::default), ..Default::default() };

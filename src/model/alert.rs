@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::fingerprint;
 use crate::{
-    change::Change,
-    supply::{AlertId, Interval, NotificationId, Precision, ReceiverName, RecordKey, Resource, RuleId, Timestamp, TokenId},
-    text::fingerprint,
+    AlertId, Change, Interval, NotificationId, Precision, ReceiverName, RecordKey, Resource, RuleId, Timestamp, TokenId,
 };
 
 /// Labels of an alert, by name.
@@ -21,13 +20,11 @@ pub type Labels = BTreeMap<String, String>;
 pub const SOURCE_TROUBLE: &str = "SourceTrouble";
 
 words! {
-    /// Where an alert stands.
     AlertState {
         /// Its condition holds, but not yet for as long as `for` asks.
         Pending = "pending",
         /// It was notified and has not ended.
         Firing = "firing",
-        /// It ended.
         Resolved = "resolved",
         /// It happened once and has no end: a change, a burn, a buyback, a round.
         Event = "event",
@@ -63,15 +60,12 @@ pub struct Alert {
     pub subject: String,
     /// 1 for the first time this rule held for this subject.
     pub episode: u32,
-    /// Where it stands.
     pub state: AlertState,
     /// Why it ended.
     pub resolution: Option<Resolution>,
-    /// The token, where it is about one.
     pub token: Option<TokenId>,
     /// The kind of record, where it is about one.
     pub resource: Option<Resource>,
-    /// The record, where it is about one.
     pub key: Option<RecordKey>,
     /// Index of the rule's level that set the labels.
     pub level: Option<u32>,
@@ -91,7 +85,6 @@ pub struct Alert {
     pub active_at: Timestamp,
     /// When it began to fire, or happened.
     pub starts_at: Option<Timestamp>,
-    /// When it ended.
     pub ends_at: Option<Timestamp>,
     /// Since when the condition no longer holds while `keep_firing_for` still counts.
     pub false_since: Option<Timestamp>,
@@ -126,7 +119,6 @@ words! {
         Firing = "alert.firing",
         /// It still fires: the next lead time, a higher level.
         Reminder = "alert.reminder",
-        /// It ended.
         Resolved = "alert.resolved",
         /// It happened, once.
         Event = "alert.event",
@@ -144,19 +136,15 @@ words! {
     AlertStatus {
         /// It fires, or happened once.
         Firing = "firing",
-        /// It ended.
         Resolved = "resolved",
     }
 }
 
-/// The token in a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenBody {
     /// Slug.
     pub id: String,
-    /// Name.
     pub name: String,
-    /// Ticker.
     pub symbol: String,
 }
 
@@ -178,25 +166,20 @@ pub struct SourceBody {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AlertBody {
-    /// Id of the alert.
     pub id: AlertId,
-    /// Name of the rule.
     pub rule: String,
     /// Whether it goes on. An unknown word counts as `firing`, so that a message of another version still goes out.
     #[serde(deserialize_with = "status_or_firing")]
     pub status: AlertStatus,
     /// Why it is sent now: `lead 7d`, `level 2`, `passed`, `rescheduled`, …
     pub reason: String,
-    /// Labels.
     pub labels: Labels,
     /// Labels that it had before while it fired, such as those of a lower level; left out of JSON where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_labels: Vec<Labels>,
     /// Annotations, rendered.
     pub annotations: BTreeMap<String, String>,
-    /// When it began.
     pub starts_at: Timestamp,
-    /// When it ended.
     pub ends_at: Option<Timestamp>,
     /// The token; null where it is about the source.
     pub token: Option<TokenBody>,
@@ -204,7 +187,6 @@ pub struct AlertBody {
     pub resource: Option<Resource>,
     /// The record in the API's shape.
     pub record: Option<serde_json::Value>,
-    /// The change, where it is about one.
     pub change: Option<Change>,
     /// Days until the record's time, negative after it.
     pub days_until: Option<f64>,
@@ -234,7 +216,6 @@ pub const MAX_SERIES: usize = 36;
 /// One unlock of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
-    /// Its date.
     pub at: Timestamp,
     /// Tokens that unlock at once.
     pub amount: f64,
@@ -257,15 +238,12 @@ fn is_exact(precision: &Precision) -> bool {
 pub struct Notification {
     /// Derived from the alert and the transition: [`notification_id`].
     pub id: NotificationId,
-    /// Of which alert.
     pub alert: AlertId,
-    /// What kind of message.
     pub kind: NotificationKind,
     /// When it was decided.
     pub at: Timestamp,
     /// Each gets one delivery. Empty: recorded, sent to nobody.
     pub receivers: Vec<ReceiverName>,
-    /// What it says.
     pub body: AlertBody,
 }
 
@@ -273,13 +251,11 @@ pub struct Notification {
 const ID_BYTES: usize = 10;
 
 /// Id of the alert that `rule` raises for `subject` for the `episode`-th time.
-#[must_use]
 pub fn alert_id(rule: &RuleId, subject: &str, episode: u32) -> AlertId {
     AlertId::from(format!("al_{}", fingerprint([rule.as_str(), subject, &episode.to_string()], ID_BYTES)))
 }
 
 /// Id of the notification of `alert` at `transition`, a word that no other transition of the alert has: `firing`, `lead 7d`, `resolved`.
-#[must_use]
 pub fn notification_id(alert: &AlertId, transition: &str) -> NotificationId {
     NotificationId::from(format!("no_{}", fingerprint([alert.as_str(), transition], ID_BYTES)))
 }

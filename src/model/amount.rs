@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Percent(pub f64);
 
 impl Percent {
-    /// As a fraction of one.
-    #[must_use]
     pub fn fraction(self) -> f64 {
         self.0 / 100.0
     }

@@ -3,14 +3,12 @@
 //! A tick reads the time once and passes it on, so that everything below can be tested at any instant. `--now` and tests stop the time
 //! with a [`Clock::manual`].
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Utc};
 
-use crate::supply::Timestamp;
+use crate::Timestamp;
 
 /// Where the time comes from. Cheap to clone; clones of a manual clock share its hands.
 #[derive(Clone, Debug, Default)]
@@ -26,19 +24,16 @@ enum TimeSource {
 
 impl Clock {
     /// The system's own time.
-    #[must_use]
     pub fn system() -> Self {
         Self(TimeSource::System)
     }
 
     /// A clock that stands at `at` until it is [set](Self::set).
-    #[must_use]
     pub fn manual(at: Timestamp) -> Self {
         Self(TimeSource::Manual(Arc::new(AtomicI64::new(at.timestamp_millis()))))
     }
 
     /// The present instant, UTC, in whole milliseconds: what the database keeps, so that nothing differs after a restart.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             TimeSource::System => read_system_clock(),

@@ -12,20 +12,16 @@ mod watch;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::{
-    delivery::{DeliverySettings, LogFormat, LogSettings},
-    http::{HttpSettings, MirrorSettings},
-    receiver::{DigestSettings, ReceiverKind, ReceiverSettings},
-    route::{InhibitRule, Route, TimeInterval, TimeIntervals, TimeRange},
-    secret::{Secret, SecretError, SecretText},
-    source::{EndpointVersion, SourceSettings},
-    store::{RulesSettings, StoreSettings},
-    watch::{BudgetSettings, ScheduleSettings, WatchSettings},
-};
-pub use crate::{
-    amount::{ByteSize, Percent},
-    time::Span,
-};
+pub use self::delivery::{DeliverySettings, LogFormat, LogSettings};
+pub use self::http::{HttpSettings, MirrorSettings};
+pub use self::receiver::{DigestSettings, ReceiverKind, ReceiverSettings};
+pub use self::route::{InhibitRule, Route, TimeInterval, TimeIntervals, TimeRange};
+pub use self::secret::{Secret, SecretError, SecretText};
+pub use self::source::{EndpointVersion, SourceSettings};
+pub use self::store::{RulesSettings, StoreSettings};
+pub use self::watch::{BudgetSettings, ScheduleSettings, WatchSettings};
+pub use crate::amount::{ByteSize, Percent};
+pub use crate::time::Span;
 
 /// The defaults, commented.
 pub const DEFAULTS: &str = include_str!("config/default.toml");
@@ -36,13 +32,10 @@ pub const DEFAULTS: &str = include_str!("config/default.toml");
 pub struct Config {
     /// The API.
     pub source: SourceSettings,
-    /// Which tokens.
     pub watch: WatchSettings,
-    /// When to ask.
     pub schedule: ScheduleSettings,
     /// How much to ask.
     pub budget: BudgetSettings,
-    /// The database.
     pub store: StoreSettings,
     /// The rule files.
     pub rules: RulesSettings,
@@ -52,12 +45,9 @@ pub struct Config {
     pub mirror: MirrorSettings,
     /// How deliveries are tried.
     pub delivery: DeliverySettings,
-    /// The log.
     pub log: LogSettings,
-    /// Who is notified.
     #[serde(default, rename = "receiver")]
     pub receivers: Vec<ReceiverSettings>,
-    /// Who is notified of what.
     #[serde(default)]
     pub route: Route,
     /// What goes without saying while something else fires.

@@ -3,19 +3,16 @@
 //! Whoever reads a file gathers [`Diagnostic`]s and keeps the text ([`SourceText`], secrets masked). [`render`] shows them to people,
 //! [`to_json`] to programs. Neither ever panics, whatever the span, and nothing from a file reaches a terminal as a control code.
 
-use std::{
-    collections::HashSet,
-    fmt::Write as _,
-    ops::Range,
-    path::{Path, PathBuf},
-};
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet, renderer::DecorStyle};
 use serde::Serialize;
 
 use crate::text::{harmless, is_hostile};
 
-/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -28,7 +25,6 @@ pub enum Severity {
 /// One problem in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad.
     pub severity: Severity,
     /// Which file; for the environment, `environment`.
     pub file: PathBuf,
@@ -47,17 +43,14 @@ pub struct Diagnostic {
 pub struct SourceText {
     /// Its path as the operator knows it.
     pub file: PathBuf,
-    /// Its text.
     pub text: String,
 }
 
 impl Diagnostic {
-    /// An error at a place.
     pub fn error(file: impl Into<PathBuf>, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Error, file: file.into(), span, message: message.into(), label: None, help: None }
     }
 
-    /// A warning at a place.
     pub fn warning(file: impl Into<PathBuf>, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(file, span, message) }
     }
@@ -69,7 +62,6 @@ impl Diagnostic {
         self
     }
 
-    /// With what to do.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -78,7 +70,6 @@ impl Diagnostic {
 }
 
 /// The candidate that `word` was probably meant to be, if one is near enough.
-#[must_use]
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
     candidates
@@ -98,18 +89,14 @@ const MAX_SHOWN: usize = 100;
 /// Where a span begins and ends, counted from 1, columns in characters. The end is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPosition {
-    /// First line.
     pub line: usize,
-    /// First column.
     pub column: usize,
-    /// Last line.
     pub end_line: usize,
     /// Column after the last character.
     pub end_column: usize,
 }
 
 /// Where `span` lies in `text`. A span outside of the text, or inside a character, is moved to the nearest place that exists.
-#[must_use]
 pub fn position(text: &str, span: &Range<usize>) -> TextPosition {
     LineIndex::of(text).position(span)
 }
@@ -124,20 +111,16 @@ pub struct LineIndex<'t> {
 
 impl<'t> LineIndex<'t> {
     /// Those of a text.
-    #[must_use]
     pub fn of(text: &'t str) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, starts }
     }
 
     /// The line of a place, from 1.
-    #[must_use]
     pub fn line(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset)
     }
 
-    /// As [`position`].
-    #[must_use]
     pub fn position(&self, span: &Range<usize>) -> TextPosition {
         let place = |offset: usize| {
             let offset = self.text.floor_char_boundary(offset);
@@ -153,7 +136,6 @@ impl<'t> LineIndex<'t> {
 }
 
 /// Sorts for reading: errors first, then by file in the order of `sources`, then by place; what is said twice is said once.
-#[must_use]
 pub fn in_order<'a>(diagnostics: &'a [Diagnostic], sources: &[SourceText]) -> Vec<&'a Diagnostic> {
     let rank = |file: &Path| sources.iter().position(|source| source.file == file).unwrap_or(sources.len());
     let mut seen = HashSet::new();
@@ -169,7 +151,6 @@ pub fn in_order<'a>(diagnostics: &'a [Diagnostic], sources: &[SourceText]) -> Ve
 }
 
 /// How many errors and warnings, in words: `2 errors, 1 warning`; empty where there are none.
-#[must_use]
 pub fn summary(diagnostics: &[&Diagnostic]) -> String {
     let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
     let word = |count: usize, noun: &str| match count {
@@ -185,7 +166,6 @@ pub fn summary(diagnostics: &[&Diagnostic]) -> String {
 }
 
 /// All problems with their lines and carets, as a compiler shows them; the last line counts them. Empty where there are none.
-#[must_use]
 pub fn render(diagnostics: &[Diagnostic], sources: &[SourceText], color: bool) -> String {
     let ordered = in_order(diagnostics, sources);
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
@@ -269,7 +249,6 @@ struct JsonDiagnostic<'a> {
 
 /// All problems as a JSON array: `file`, `line`, `column`, `endLine`, `endColumn` (from 1, the end exclusive, null where the file as a
 /// whole is meant), `severity`, `message`, `label`, `help`.
-#[must_use]
 pub fn to_json(diagnostics: &[Diagnostic], sources: &[SourceText]) -> serde_json::Value {
     let lines: Vec<LineIndex<'_>> = sources.iter().map(|source| LineIndex::of(&source.text)).collect();
     let list = in_order(diagnostics, sources).into_iter().map(|diagnostic| {

@@ -10,11 +10,8 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    alert::{AlertBody, AlertStatus, Labels, Notification, NotificationKind, SourceBody, alert_id, notification_id},
-    format,
-    rows::{ChangeRow, NotificationState, NotificationStatus, UpcomingRow},
-    silence::{Silence, SilenceState},
-    supply::{ReceiverName, Record, RuleId, Timestamp},
+    AlertBody, AlertStatus, ChangeRow, Labels, Notification, NotificationKind, NotificationState, NotificationStatus,
+    ReceiverName, Record, RuleId, Silence, SilenceState, SourceBody, Timestamp, UpcomingRow, alert_id, format, notification_id,
 };
 
 /// A day, over which what was held back is counted for a look.
@@ -27,7 +24,6 @@ pub const MAX_LINES: usize = 50;
 pub const JOB_PREFIX: &str = "digest/";
 
 /// The name under which the slots of a receiver's digest are kept.
-#[must_use]
 pub fn job_name(receiver: &ReceiverName) -> String {
     format!("{JOB_PREFIX}{receiver}")
 }
@@ -71,7 +67,6 @@ pub struct Digest {
 pub struct DigestMaterial<'a> {
     /// The slot before this one.
     pub since: Timestamp,
-    /// The slot.
     pub at: Timestamp,
     /// How far it looks ahead.
     pub ahead: TimeDelta,
@@ -83,7 +78,6 @@ pub struct DigestMaterial<'a> {
     pub statuses: &'a [NotificationStatus],
     /// Silences that are not over.
     pub silences: &'a [Silence],
-    /// Alerts that fire.
     pub firing: u32,
     /// What is the matter, in sentences.
     pub trouble: &'a [String],
@@ -91,7 +85,6 @@ pub struct DigestMaterial<'a> {
 
 impl Digest {
     /// Puts a digest together.
-    #[must_use]
     pub fn of(material: &DigestMaterial<'_>) -> Self {
         let DigestMaterial { since, at, ahead: span, upcoming, changes, statuses, silences, firing, trouble } = *material;
         let until = at.checked_add_signed(span).unwrap_or(at);
@@ -154,7 +147,6 @@ impl Digest {
     }
 
     /// The line that stands for all of it.
-    #[must_use]
     pub fn summary(&self) -> String {
         let count = |listed: usize, more: u32| listed + usize::try_from(more).unwrap_or_default();
         let unlocks = count(self.ahead.len(), self.ahead_left_out);
@@ -172,7 +164,6 @@ impl Digest {
     }
 
     /// All of it as plain text.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
         let more = |text: &mut String, count: u32, how: &str| {
@@ -229,7 +220,6 @@ impl Digest {
     }
 
     /// The message for `receiver`. The same slot makes the same message.
-    #[must_use]
     pub fn notice(&self, receiver: &ReceiverName, now: Timestamp) -> Notification {
         let subject = format!("{}/{}", job_name(receiver), self.at.timestamp());
         let alert = alert_id(&RuleId::from("Digest"), &subject, 1);
@@ -278,7 +268,6 @@ impl AheadLine {
 
 impl SilencedLine {
     /// `until 9 Mar 2026, 18:00 UTC, by ann: known to the exchange`.
-    #[must_use]
     pub fn words(&self) -> String {
         let Self { until, author, comment, .. } = self;
         format!("until {}, by {author}: {comment}", format::instant(*until))
@@ -290,13 +279,11 @@ fn first<T>(mut lines: Vec<T>) -> Vec<T> {
     lines
 }
 
-/// An unlock ahead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AheadLine {
     /// Slug.
     pub token: String,
-    /// Ticker.
     pub symbol: String,
     /// Its time, or the begin of the interval that it stands for.
     pub at: Timestamp,
@@ -318,7 +305,6 @@ pub struct ChangedLine {
     pub at: Timestamp,
     /// Slug.
     pub token: String,
-    /// Ticker.
     pub symbol: String,
     /// What happened, in words.
     pub text: String,
@@ -330,11 +316,8 @@ pub struct ChangedLine {
 pub struct SilencedLine {
     /// What it takes, as it is written.
     pub matchers: String,
-    /// When it ends.
     pub until: Timestamp,
-    /// Who made it.
     pub author: String,
-    /// Why.
     pub comment: String,
 }
 
@@ -344,7 +327,6 @@ pub struct SilencedLine {
 pub struct SuppressedLine {
     /// `silenced`, `inhibited` or `acknowledged`.
     pub state: NotificationState,
-    /// Name of the rule.
     pub rule: String,
     /// First line of the message.
     pub summary: String,

@@ -2,10 +2,7 @@
 
 use chrono::Datelike;
 
-use crate::{
-    supply::{Interval, Precision, Timestamp},
-    text::is_hostile,
-};
+use crate::{Interval, Precision, Timestamp, text::is_hostile};
 
 /// Characters of a name from the source that a sentence shows; the rest is cut.
 pub const MAX_NAME_CHARS: usize = 60;
@@ -17,19 +14,16 @@ pub const MAX_SENTENCE_CHARS: usize = 300;
 const MAX_NAMES: usize = 3;
 
 /// US dollars in short: `$5.25M`, `$950`, `-$1.20K`.
-#[must_use]
 pub fn usd(value: f64) -> String {
     if value < 0.0 { format!("-${}", short(-value)) } else { format!("${}", short(value)) }
 }
 
 /// An amount of tokens in short: `1.00B`, `92.65M`, `0.35`.
-#[must_use]
 pub fn amount(value: f64) -> String {
     if value < 0.0 { format!("-{}", short(-value)) } else { short(value) }
 }
 
 /// A number that is a percentage already: `2.77%`.
-#[must_use]
 pub fn percent(value: f64) -> String {
     if value != 0.0 && value.abs() < 0.005 {
         return format!("{}%", significant(value));
@@ -38,7 +32,6 @@ pub fn percent(value: f64) -> String {
 }
 
 /// A factor: `×20`, `×0.1`, `×1.0022`.
-#[must_use]
 pub fn ratio(value: f64) -> String {
     if value >= 1e6 {
         return format!("×{}", short(value));
@@ -50,25 +43,21 @@ pub fn ratio(value: f64) -> String {
 }
 
 /// The day of an instant in UTC: `12 Mar 2026`.
-#[must_use]
 pub fn day(at: Timestamp) -> String {
     at.format("%-d %b %Y").to_string()
 }
 
 /// An instant in UTC to the minute: `12 Mar 2026, 09:00 UTC`.
-#[must_use]
 pub fn instant(at: Timestamp) -> String {
     at.format("%-d %b %Y, %H:%M UTC").to_string()
 }
 
 /// The month of an instant: `March 2026`.
-#[must_use]
 pub fn month(at: Timestamp) -> String {
     at.format("%B %Y").to_string()
 }
 
 /// When something is due, as exactly as the source knows: `in March 2026`, `on 12 Mar 2026`, `on 12 Mar 2026, 09:00 UTC`.
-#[must_use]
 pub fn when(interval: &Interval) -> String {
     match interval.precision {
         Precision::Month => format!("in {}", month(interval.start)),
@@ -86,7 +75,6 @@ pub fn when(interval: &Interval) -> String {
 }
 
 /// A shift in days, signed: `+4 days`, `-1 day`, `+1.5 days`, `-3 h`, `+30 min`.
-#[must_use]
 pub fn shift(days: f64) -> String {
     let sign = if days < 0.0 { '-' } else { '+' };
     let size = days.abs();
@@ -106,7 +94,6 @@ pub fn shift(days: f64) -> String {
 }
 
 /// A range of shifts in days, signed: `+30 to +33 days`; one shift where both read alike.
-#[must_use]
 pub fn shifts(least: f64, most: f64) -> String {
     let (from, to) = (shift(least), shift(most));
     if from == to {
@@ -118,20 +105,17 @@ pub fn shifts(least: f64, most: f64) -> String {
 }
 
 /// A count with its noun: `1 tranche`, `12 tranches`.
-#[must_use]
 pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// A name from the source, fit for one line: control and formatting characters become spaces, and it is cut at
 /// [`MAX_NAME_CHARS`]. A missing name is said to be missing.
-#[must_use]
 pub fn name(text: &str) -> String {
     one_line(text, MAX_NAME_CHARS)
 }
 
 /// A sentence that may hold names from the source, fit for one line as [`name`] makes it, cut at [`MAX_SENTENCE_CHARS`].
-#[must_use]
 pub fn sentence(text: &str) -> String {
     one_line(text, MAX_SENTENCE_CHARS)
 }
@@ -149,7 +133,6 @@ fn one_line(text: &str, max_chars: usize) -> String {
 }
 
 /// A list of names from the source: `Team, Investors and 3 more`.
-#[must_use]
 pub fn names<'a>(all: impl IntoIterator<Item = &'a str>) -> String {
     let all: Vec<&str> = all.into_iter().collect();
     let shown = if all.len() > MAX_NAMES + 1 { MAX_NAMES } else { all.len() };
@@ -161,7 +144,6 @@ pub fn names<'a>(all: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Whether two instants lie in one calendar month.
-#[must_use]
 pub fn same_month(a: Timestamp, b: Timestamp) -> bool {
     (a.year(), a.month()) == (b.year(), b.month())
 }

@@ -8,11 +8,12 @@
 //! outside fit to be shown, [`diagnostic`] points at mistakes in files, and [`clock`] is the one place that reads the time.
 //!
 //! **The path.** An answer is read into wire types; they become records; a diff makes changes of them; rules make alerts of those, and
-//! every room passes them on in these types. So a type stands here when at least two rooms say it.
+//! every room passes them on in these types. So a type stands here when at least two rooms say it, and it is called by its name from
+//! the root; `config`, `wire`, `format` and `text` are said with it.
 //!
 //! **The promise.** Reading is lenient: a field that does not fit costs itself and leaves a warning, and what is read can be written
 //! again without loss. States, outcomes and kinds are enumerations of words that are declared once ([`words!`]). A date is never more
-//! exact than its source: an unlock "in March" is an [`Interval`](time::Interval) of a month.
+//! exact than its source: an unlock "in March" is an [`Interval`] of a month.
 //!
 //! ```
 //! use cliffwatch_model::{format, supply::Record, wire};
@@ -57,3 +58,8 @@ pub mod text;
 pub mod time;
 pub mod watch;
 pub mod wire;
+
+pub use {
+    alert::*, change::*, clock::*, diagnostic::*, digest::*, matcher::*, pending::*, poll::*, rows::*, silence::*, supply::*,
+    time::*, watch::*,
+};

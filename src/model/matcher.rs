@@ -5,7 +5,7 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::alert::Labels;
+use crate::Labels;
 
 /// Bytes of one matcher.
 pub const MAX_MATCHER_BYTES: usize = 1_024;
@@ -37,7 +37,6 @@ enum MatchTest {
 pub struct MatcherError {
     /// What is wrong, in lower case, without a full stop.
     pub message: String,
-    /// What to do.
     pub help: Option<String>,
 }
 
@@ -47,10 +46,7 @@ fn wrong(message: impl Into<String>, help: impl Into<String>) -> MatcherError {
 
 impl Matcher {
     /// Reads a matcher: a label, one of `=` `!=` `=~` `!~`, and a value, in double quotes unless it is a plain word. Patterns are
-    /// anchored at both ends.
-    ///
-    /// # Errors
-    /// Where it cannot be read, with what to write instead.
+    /// anchored at both ends. Fails where it cannot be read, with what to write instead.
     pub fn parse(text: &str) -> Result<Self, MatcherError> {
         const FORM: &str = "write it like severity=\"critical\", with =, !=, =~ or !~";
         if text.len() > MAX_MATCHER_BYTES {
@@ -96,7 +92,6 @@ impl Matcher {
     }
 
     /// Whether it holds for an alert with these labels.
-    #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.label).map_or("", String::as_str);
         match &self.test {
@@ -108,9 +103,7 @@ impl Matcher {
     }
 
     /// A matcher from its parts, as the API takes them: `=~` and `!~` where `is_regex`, `=` and `=~` where `is_equal`.
-    ///
-    /// # Errors
-    /// Where the label cannot be one, or the pattern cannot be read.
+    /// Fails where the label cannot be one, or the pattern cannot be read.
     pub fn of(label: &str, value: &str, is_regex: bool, is_equal: bool) -> Result<Self, MatcherError> {
         if label.is_empty() || !is_label(label) || label.len() + value.len() > MAX_MATCHER_BYTES {
             return Err(wrong(format!("{label:?} cannot be the name of a label"), "names have letters, digits, _, - and ."));
@@ -126,13 +119,10 @@ impl Matcher {
     }
 
     /// Whether it holds also for an alert that has no such label.
-    #[must_use]
     pub fn takes_empty(&self) -> bool {
         self.matches(&Labels::new())
     }
 
-    /// The label that it looks at.
-    #[must_use]
     pub fn label(&self) -> &str {
         &self.label
     }
@@ -191,7 +181,6 @@ impl From<Matcher> for String {
 }
 
 /// Whether all of `matchers` hold.
-#[must_use]
 pub fn all_match(matchers: &[Matcher], labels: &Labels) -> bool {
     matchers.iter().all(|matcher| matcher.matches(labels))
 }

@@ -10,10 +10,8 @@ use std::borrow::Cow;
 use chrono::TimeDelta;
 
 use crate::{
-    alert::{Alert, Labels, Notification, NotificationKind},
-    rows::{Batch, NotificationRole, NotificationState},
-    silence::{Ack, Silence, SilenceFact},
-    supply::{AlertId, NotificationId, ReceiverName, Timestamp},
+    Ack, Alert, AlertId, Batch, Labels, Notification, NotificationId, NotificationKind, NotificationRole, NotificationState,
+    ReceiverName, Silence, SilenceFact, Timestamp,
 };
 
 /// The time over which messages are counted for the storm cap of a receiver.
@@ -27,13 +25,9 @@ pub const BURST_WINDOW: TimeDelta = TimeDelta::minutes(5);
 pub struct PendingNotification {
     /// Its row: the order in which it was decided.
     pub no: i64,
-    /// The notice.
     pub notice: NotificationId,
-    /// Of which alert.
     pub alert: AlertId,
-    /// To whom.
     pub receiver: ReceiverName,
-    /// What kind of message.
     pub kind: NotificationKind,
     /// Whether it tells the end of its alert.
     pub is_end: bool,
@@ -67,11 +61,9 @@ pub struct Suppression {
 /// What suppresses a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Suppressor {
-    /// A silence.
     Silence,
     /// Another alert, by an inhibition.
     Alert,
-    /// An acknowledgement.
     Ack,
 }
 
@@ -80,7 +72,6 @@ impl Suppressor {
     pub const ALL: [Suppressor; 3] = [Suppressor::Silence, Suppressor::Alert, Suppressor::Ack];
 
     /// The state of a notification that it suppresses.
-    #[must_use]
     pub fn state(self) -> NotificationState {
         match self {
             Suppressor::Silence => NotificationState::Silenced,
@@ -90,13 +81,11 @@ impl Suppressor {
     }
 
     /// The word of that state.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.state().as_str()
     }
 
     /// The suppressor of a word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|suppressor| suppressor.as_str() == word)
     }
@@ -105,9 +94,7 @@ impl Suppressor {
 /// An alert that fires, as inhibition sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FiringAlert {
-    /// Its id.
     pub id: AlertId,
-    /// Its labels.
     pub labels: Labels,
 }
 
@@ -177,9 +164,7 @@ pub struct Dispatch {
 /// A group that is told at the time of the pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupUpdate {
-    /// To whom.
     pub receiver: ReceiverName,
-    /// Its key.
     pub key: String,
     /// When it is to be told again.
     pub repeat_at: Option<Timestamp>,
@@ -189,14 +174,11 @@ pub struct GroupUpdate {
     pub left: Vec<AlertId>,
 }
 
-/// A delivery to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDelivery {
-    /// To whom.
     pub receiver: ReceiverName,
     /// What it tells, by row.
     pub told: Vec<(i64, NotificationId)>,
-    /// What is counted in it.
     pub counted: Vec<(i64, NotificationId)>,
     /// What something later of the same alert, in the same message, stands for.
     pub merged: Vec<(i64, NotificationId)>,
@@ -208,7 +190,7 @@ impl NewDelivery {
     /// All rows of it with their roles, in their order.
     pub fn rows(&self) -> impl Iterator<Item = (i64, &NotificationId, NotificationRole)> {
         let roles = [
-            (&self.told, NotificationRole::Told),
+            (&self.told, NotificationRole::Notified),
             (&self.counted, NotificationRole::Counted),
             (&self.merged, NotificationRole::Merged),
         ];
@@ -219,9 +201,7 @@ impl NewDelivery {
 /// A group whose time to be told again has come.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepeatGroup {
-    /// To whom.
     pub receiver: ReceiverName,
-    /// Its key.
     pub key: String,
     /// What still fires in it, with the last message about each, and whether somebody acknowledged it; those that began first first.
     pub alerts: Vec<RepeatAlert>,
@@ -230,7 +210,6 @@ pub struct RepeatGroup {
 /// An alert of a [`RepeatGroup`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepeatAlert {
-    /// The alert.
     pub alert: Alert,
     /// The last that was to be told of it, to whomever.
     pub last: Notification,
@@ -241,7 +220,6 @@ pub struct RepeatAlert {
 /// What is told again, and when the groups are told next.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Repeats {
-    /// What to tell.
     pub notifications: Vec<Notification>,
     /// When each group is told again; none where it is not.
     pub groups: Vec<(ReceiverName, String, Option<Timestamp>)>,

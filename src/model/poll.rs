@@ -6,15 +6,11 @@
 
 use std::time::Duration;
 
-use crate::{
-    supply::{ContentHash, Endpoint, FeedId, Timestamp, TokenId},
-    wire,
-};
+use crate::{ContentHash, Endpoint, FeedId, Timestamp, TokenId, wire};
 
 /// One thing to ask.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PollRequest {
-    /// All tokens.
     TokenList,
     /// Next event of each token between two dates.
     Upcoming {
@@ -27,16 +23,13 @@ pub enum PollRequest {
     Token {
         /// A per-token endpoint.
         endpoint: Endpoint,
-        /// Which token.
         token: TokenId,
         /// First day.
         start: chrono::NaiveDate,
         /// Last day, inclusive.
         end: chrono::NaiveDate,
     },
-    /// The investor list.
     Investors,
-    /// One investor with its rounds.
     Investor {
         /// Slug.
         id: String,
@@ -45,7 +38,6 @@ pub enum PollRequest {
 
 impl PollRequest {
     /// Whose metrics and schedule it counts towards.
-    #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         match self {
             PollRequest::TokenList => Endpoint::TokenList,
@@ -56,13 +48,11 @@ impl PollRequest {
     }
 
     /// About which token, if one.
-    #[must_use]
     pub fn token(&self) -> Option<&TokenId> {
         if let PollRequest::Token { token, .. } = self { Some(token) } else { None }
     }
 
     /// The feed that the answer belongs to.
-    #[must_use]
     pub fn feed(&self) -> FeedId {
         FeedId { endpoint: self.endpoint(), token: self.token().cloned() }
     }
@@ -71,23 +61,19 @@ impl PollRequest {
 /// What came of a request, with what it cost.
 #[derive(Clone, Debug)]
 pub struct FetchedAnswer {
-    /// What was asked.
     pub request: PollRequest,
     /// What came back.
     pub outcome: PollOutcome,
     /// Credits that it cost: successful requests, pages included, also those of a walk that failed later.
     pub credits: u32,
-    /// Requests that were sent.
     pub requests: u32,
     /// Quota as the last answer reported it.
     pub credit: Option<wire::Credit>,
     /// Decoded bytes of all answers.
     pub bytes: u64,
-    /// How long it all took.
     pub took: Duration,
     /// Last HTTP status.
     pub status: Option<u16>,
-    /// Version that answered.
     pub version: Option<u8>,
 }
 
@@ -122,23 +108,17 @@ pub struct PollAnswer {
 /// What an answer holds. Records without a usable key have been dropped, with a parse warning.
 #[derive(Clone, Debug)]
 pub enum Payload {
-    /// Token list.
     Tokens(Vec<wire::TokenItem>),
     /// Next events.
     Upcoming(Vec<wire::UpcomingItem>),
     /// A token's schedule.
     UnlockEvents(Vec<wire::UnlockEvent>),
-    /// Burns.
     Burns(wire::BurnData),
-    /// Buybacks.
     Buybacks(wire::BuybackData),
-    /// Allocation table.
     Allocations(wire::AllocationsData),
     /// Daily or weekly emission.
     Emissions(Vec<wire::Emission>),
-    /// Investor list.
     Investors(Vec<wire::InvestorItem>),
-    /// One investor.
     Investor(wire::InvestorDetail),
 }
 
@@ -177,7 +157,6 @@ words! {
 
 impl FailureKind {
     /// Whether it says something of the source as a whole rather than of the one thing asked.
-    #[must_use]
     pub fn is_source_wide(self) -> bool {
         matches!(
             self,
@@ -196,7 +175,6 @@ impl FailureKind {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct PollFailure {
-    /// What kind.
     pub kind: FailureKind,
     /// What was attempted and what came of it, for people: names the path, never the key, at most 500 characters.
     pub message: String,

@@ -8,18 +8,15 @@ mod outbox;
 mod query;
 mod snapshot;
 
-pub use self::{
-    commit::{Commit, CommitResult, CreditState, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put},
-    counts::{EndpointStat, ReceiverCounts, StoreCounts, StoreGauges},
-    notification::{
-        AckResult, DispatchResult, NotificationOverview, NotificationRole, NotificationState, NotificationStatus, ReceiverStatus,
-        SuppressedCount, cut_summary,
-    },
-    opt_out::{LinkKey, OptOut, OptOutSource},
-    outbox::{
-        Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail,
-        OutboxRow,
-    },
-    query::{AlertFilter, ChangeFilter, NotificationFilter, OutboxFilter, UpcomingFilter},
-    snapshot::{ChangeRow, PlanToken, RecordRange, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords},
+pub use self::commit::{Commit, CommitResult, CreditState, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put};
+pub use self::counts::{EndpointStat, ReceiverCounts, StoreCounts, StoreGauges};
+pub use self::notification::{
+    AckResult, DispatchResult, NotificationOverview, NotificationRole, NotificationState, NotificationStatus, ReceiverStatus,
+    SuppressedCount, cut_summary,
 };
+pub use self::opt_out::{LinkKey, OptOut, OptOutSource};
+pub use self::outbox::{
+    Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxRow,
+};
+pub use self::query::{AlertFilter, ChangeFilter, NotificationFilter, OutboxFilter, UpcomingFilter};
+pub use self::snapshot::{ChangeRow, PlanToken, RecordRange, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords};

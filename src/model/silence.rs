@@ -9,12 +9,8 @@ use std::fmt;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    alert::{Alert, AlertBody, AlertState, Labels},
-    matcher::{Matcher, MatcherError, all_match},
-    supply::{AlertId, Timestamp},
-    text::{fingerprint, replaced},
-};
+use crate::text::{fingerprint, replaced};
+use crate::{Alert, AlertBody, AlertId, AlertState, Labels, Matcher, MatcherError, Timestamp, all_match};
 
 /// Matchers of one silence.
 pub const MAX_MATCHERS: usize = 32;
@@ -28,7 +24,6 @@ pub const MAX_COMMENT: usize = 2_000;
 /// Longest time from begin to end.
 pub const MAX_SPAN: TimeDelta = TimeDelta::days(366);
 
-/// A silence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Silence {
@@ -36,26 +31,19 @@ pub struct Silence {
     pub id: String,
     /// All must hold.
     pub matchers: Vec<Matcher>,
-    /// Who made it.
     pub author: String,
-    /// Why.
     pub comment: String,
-    /// Its begin.
     pub starts_at: Timestamp,
     /// Its end, not part of it; the time at which it was ended by hand, where it was.
     pub ends_at: Timestamp,
-    /// When it was made.
     pub created_at: Timestamp,
 }
 
 words! {
-    /// Where a silence stands.
     SilenceState {
-        /// It has not begun.
         Pending = "pending",
         /// It holds back.
         Active = "active",
-        /// It is over.
         Expired = "expired",
     }
 }
@@ -65,26 +53,20 @@ words! {
 pub struct SilenceRequest {
     /// As written: `token="arbitrum"`.
     pub matchers: Vec<Matcher>,
-    /// Who asks.
     pub author: String,
-    /// Why.
     pub comment: String,
     /// Its begin; none: now.
     pub starts_at: Option<Timestamp>,
-    /// Its end.
     pub ends_at: Timestamp,
 }
 
 /// Why a silence cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SilenceError {
-    /// No matchers.
     #[error("a silence needs at least one matcher, such as token=\"arbitrum\"")]
     NoMatchers,
-    /// Too many.
     #[error("a silence has at most {MAX_MATCHERS} matchers")]
     TooManyMatchers,
-    /// One cannot be read.
     #[error("{text:?}: {why}")]
     Matcher {
         /// As written.
@@ -92,35 +74,21 @@ pub enum SilenceError {
         /// What is wrong with it, and what to do.
         why: String,
     },
-    /// It would hold back everything.
     #[error("every matcher holds for an alert without labels: this would silence everything; name a label that must be there")]
     Everything,
-    /// The end is not after the begin.
     #[error("the silence would end ({ends_at}) before it begins ({starts_at})")]
-    EndsFirst {
-        /// Its begin.
-        starts_at: Timestamp,
-        /// Its end.
-        ends_at: Timestamp,
-    },
-    /// The end is past.
+    EndsFirst { starts_at: Timestamp, ends_at: Timestamp },
     #[error("the silence would be over already: it ends at {0}")]
     Past(Timestamp),
-    /// Too long.
     #[error("a silence lasts at most {} days: make a new one when it ends, or a route without the receiver", MAX_SPAN.num_days())]
     TooLong,
-    /// The author is missing or too long.
     #[error("a silence needs an author of at most {MAX_AUTHOR} characters")]
     Author,
-    /// The comment is missing or too long.
     #[error("a silence needs a comment of at most {MAX_COMMENT} characters, so that others know why")]
     Comment,
 }
 
-/// Reads the matchers of a silence.
-///
-/// # Errors
-/// The first text that is none.
+/// Reads the matchers of a silence. Fails with the first text that is none.
 pub fn read_matchers<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec<Matcher>, SilenceError> {
     texts
         .into_iter()
@@ -135,9 +103,7 @@ pub fn read_matchers<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec
 
 impl SilenceRequest {
     /// The silence that is wished for, made at `now`.
-    ///
-    /// # Errors
-    /// Where it would hold back everything or nothing, or does not say who and why.
+    /// Fails where it would hold back everything or nothing, or does not say who and why.
     pub fn grant(self, now: Timestamp) -> Result<Silence, SilenceError> {
         let SilenceRequest { matchers, author, comment, starts_at, ends_at } = self;
         let starts_at = starts_at.unwrap_or(now).max(now);
@@ -192,8 +158,6 @@ fn silence_id(
 }
 
 impl Silence {
-    /// Where it stands.
-    #[must_use]
     pub fn state(&self, now: Timestamp) -> SilenceState {
         if now < self.starts_at {
             SilenceState::Pending
@@ -205,19 +169,15 @@ impl Silence {
     }
 
     /// Whether its matchers take an alert with these labels.
-    #[must_use]
     pub fn takes(&self, labels: &Labels) -> bool {
         all_match(&self.matchers, labels)
     }
 
     /// Whether it holds back what is said of an alert with these labels now.
-    #[must_use]
     pub fn hides(&self, labels: &Labels, now: Timestamp) -> bool {
         self.state(now) == SilenceState::Active && self.takes(labels)
     }
 
-    /// Its matchers in one line.
-    #[must_use]
     pub fn matchers_line(&self) -> String {
         self.matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
@@ -227,16 +187,13 @@ impl Silence {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SilenceView {
-    /// Where it stands.
     pub state: SilenceState,
-    /// The silence.
     #[serde(flatten)]
     pub silence: Silence,
 }
 
 impl SilenceView {
     /// As it stands at `now`.
-    #[must_use]
     pub fn of(silence: Silence, now: Timestamp) -> Self {
         Self { state: silence.state(now), silence }
     }
@@ -260,9 +217,7 @@ pub struct SilencePreview {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SilencedAlert {
-    /// Its id.
     pub id: AlertId,
-    /// Name of the rule.
     pub rule: String,
     /// `pending` or `firing`.
     pub state: AlertState,
@@ -272,7 +227,6 @@ pub struct SilencedAlert {
 
 impl SilencePreview {
     /// What `matchers` take of the alerts that are open and of the labels of last week's messages.
-    #[must_use]
     pub fn of(matchers: &[Matcher], open: &[Alert], last_week: &[Labels]) -> Self {
         let alerts = open.iter().filter(|alert| all_match(matchers, &alert.labels)).map(|alert| SilencedAlert {
             id: alert.id.clone(),
@@ -288,8 +242,6 @@ impl SilencePreview {
         }
     }
 
-    /// In a sentence.
-    #[must_use]
     pub fn sentence(&self) -> String {
         format!(
             "it hides {} of {} that are open now; of the last seven days' {} it would have hidden {}",
@@ -309,7 +261,6 @@ pub struct Ack {
     pub alert: AlertId,
     /// Who.
     pub author: String,
-    /// What they said.
     pub comment: String,
     /// When.
     pub at: Timestamp,
@@ -339,7 +290,6 @@ const FACT_FIELDS: [&str; 12] = [
 
 impl SilenceFact {
     /// The fact of an alert at a `level` whose record is `record`.
-    #[must_use]
     pub fn of(level: Option<u32>, record: Option<&serde_json::Value>) -> Self {
         let mut fact = serde_json::Map::new();
         fact.insert("level".to_owned(), level.into());
@@ -352,7 +302,6 @@ impl SilenceFact {
     }
 
     /// The fact that a notification is about.
-    #[must_use]
     pub fn told(level: Option<u32>, body: &AlertBody) -> Self {
         Self::of(level, body.record.as_ref())
     }
@@ -365,10 +314,7 @@ impl fmt::Display for Ack {
     }
 }
 
-/// Reads an author and a comment of an acknowledgement.
-///
-/// # Errors
-/// Where the author is missing, or one of them is too long.
+/// Reads an author and a comment of an acknowledgement. Fails where the author is missing, or one of them is too long.
 pub fn ack_words(author: &str, comment: &str) -> Result<(String, String), SilenceError> {
     let (author, comment) = (line(author), line(comment));
     if author.is_empty() || author.chars().count() > MAX_AUTHOR {

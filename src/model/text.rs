@@ -29,20 +29,17 @@ const HIDDEN: [(char, char); 16] = [
 ];
 
 /// Whether a character shows nothing itself but changes how its neighbours look: a row of the table.
-#[must_use]
 pub fn is_hidden(c: char) -> bool {
     let row = HIDDEN.partition_point(|(_, last)| *last < c);
     HIDDEN.get(row).is_some_and(|(first, _)| *first <= c)
 }
 
 /// Whether showing a character could steer a terminal, begin a new line, hide text or turn its direction.
-#[must_use]
 pub fn is_hostile(c: char) -> bool {
     c.is_control() || is_hidden(c)
 }
 
 /// One line that a terminal can show: line breaks and tabs become spaces, other hostile characters become their code.
-#[must_use]
 pub fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -58,7 +55,6 @@ pub fn harmless(text: &str) -> String {
 }
 
 /// The first characters on one line, each hostile one replaced: for texts whose length must stay readable.
-#[must_use]
 pub fn replaced(text: &str, replacement: char, max_chars: usize) -> String {
     text.chars().map(|c| if is_hostile(c) { replacement } else { c }).take(max_chars).collect()
 }
@@ -69,7 +65,6 @@ pub fn plain_chars(text: &str) -> impl Iterator<Item = char> {
 }
 
 /// What an error and its causes say, the outermost first; a cause that an outer text already says is left out.
-#[must_use]
 pub fn error_causes(error: &dyn Error) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     let mut next = Some(error);
@@ -84,13 +79,11 @@ pub fn error_causes(error: &dyn Error) -> Vec<String> {
 }
 
 /// An error with its causes in one line.
-#[must_use]
 pub fn error_chain(error: &dyn Error) -> String {
     error_causes(error).join(": ")
 }
 
 /// The first bytes of SHA-256 over the parts, each with its length before it, as hex digits: the stem of ids that are derived.
-#[must_use]
 pub fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a str>, bytes: usize) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
     for part in parts {
@@ -101,7 +94,6 @@ pub fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a str>, bytes: usize) -
 }
 
 /// Bytes as lower-case hex digits.
-#[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize, Serializer};
 pub type Timestamp = DateTime<Utc>;
 
 /// Reads an ISO 8601 instant, or a bare date as its midnight UTC. Years before 1900 and after 2999 are taken for nonsense.
-#[must_use]
 pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     DateTime::parse_from_rfc3339(text)
@@ -42,7 +41,6 @@ pub enum Precision {
 
 impl Precision {
     /// Reads the source's word. Absent means what most of the source's dates mean: an instant. An unknown word never claims an hour.
-    #[must_use]
     pub fn of(word: Option<&str>) -> Self {
         const WORDS: [(&str, Precision); 8] = [
             ("second", Precision::Second),
@@ -74,7 +72,6 @@ pub struct Interval {
 
 impl Interval {
     /// The interval of `date`; none where it is to be determined.
-    #[must_use]
     pub fn of(date: Timestamp, precision: Precision) -> Option<Self> {
         let day = date.date_naive();
         let midnight = |date: chrono::NaiveDate| date.and_time(NaiveTime::MIN).and_utc();
@@ -99,13 +96,11 @@ impl Interval {
     }
 
     /// Whether it lies wholly in the past.
-    #[must_use]
     pub fn has_passed(&self, now: Timestamp) -> bool {
         now >= self.end
     }
 
     /// Days until it begins; zero from its first to its last instant, negative (days since its end) afterwards.
-    #[must_use]
     pub fn days_until(&self, now: Timestamp) -> f64 {
         if now < self.start {
             days(self.start - now)
@@ -117,21 +112,18 @@ impl Interval {
     }
 
     /// Whether it begins within `lead` from now and has not passed: "within 7 days".
-    #[must_use]
     pub fn is_within(&self, now: Timestamp, lead: TimeDelta) -> bool {
         !self.has_passed(now) && now.checked_add_signed(lead).is_none_or(|horizon| self.start <= horizon)
     }
 }
 
 /// A span as days with fractions.
-#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "milliseconds of a few thousand years fit a double")]
 pub fn days(span: TimeDelta) -> f64 {
     span.num_milliseconds() as f64 / 86_400_000.0
 }
 
 /// So many days, where that is a length of time.
-#[must_use]
 pub fn span_of_days(days: f64) -> Option<TimeDelta> {
     let millis = days * 86_400_000.0;
     // Within a hundred thousand years every whole millisecond is a double.
@@ -144,7 +136,6 @@ pub struct Span(pub Duration);
 
 impl Span {
     /// For arithmetic on instants; ten thousand years where it is longer.
-    #[must_use]
     pub fn delta(self) -> chrono::TimeDelta {
         chrono::TimeDelta::from_std(self.0).unwrap_or(chrono::TimeDelta::days(3_650_000)).min(chrono::TimeDelta::days(3_650_000))
     }

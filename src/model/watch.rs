@@ -4,10 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use crate::{
-    config,
-    supply::{Token, TokenId},
-};
+use crate::{Token, TokenId, config};
 
 /// `[watch]`, ready for matching.
 #[derive(Clone, Debug)]
@@ -27,15 +24,11 @@ pub struct WatchError {
     pub path: String,
     /// As written.
     pub pattern: String,
-    /// What is wrong with it.
     pub why: String,
 }
 
 impl Watch {
-    /// Reads the section.
-    ///
-    /// # Errors
-    /// All patterns that are no globs.
+    /// Reads the section. Fails with all patterns that are no globs.
     pub fn build(section: &config::WatchSettings) -> Result<Self, Vec<WatchError>> {
         let mut errors = Vec::new();
         let mut groups = BTreeMap::new();
@@ -49,38 +42,30 @@ impl Watch {
         if errors.is_empty() { Ok(Self { tokens, named, groups, needs_list }) } else { Err(errors) }
     }
 
-    /// Whether a token is watched.
-    #[must_use]
     pub fn covers(&self, token: &TokenId) -> bool {
         self.tokens.is_match(token.as_str())
     }
 
     /// Tokens that the config names outright: watched whether the list has them or not.
-    #[must_use]
     pub fn named(&self) -> &[TokenId] {
         &self.named
     }
 
     /// Whether a pattern can only be filled from the token list.
-    #[must_use]
     pub fn needs_list(&self) -> bool {
         self.needs_list
     }
 
-    /// Whether the config has a group of that name.
-    #[must_use]
     pub fn has_group(&self, name: &str) -> bool {
         self.groups.contains_key(name)
     }
 
     /// Names of the groups that hold a token, sorted.
-    #[must_use]
     pub fn groups_of(&self, token: &TokenId) -> Arc<[String]> {
         self.groups.iter().filter(|(_, set)| set.is_match(token.as_str())).map(|(name, _)| name.clone()).collect()
     }
 
     /// The token with its groups filled in.
-    #[must_use]
     pub fn placed(&self, mut token: Token) -> Token {
         token.groups = self.groups_of(&token.id);
         token

@@ -31,18 +31,27 @@ macro_rules! words {
             /// All of them, in their order.
             pub const ALL: [$name; [$($word),*].len()] = [$($name::$variant),*];
 
-            /// Its word.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $( $name::$variant => $word, )*
                 }
             }
 
-            /// The one of a word.
-            #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|one| one.as_str() == word)
+            }
+        }
+
+        /// Says what was probably meant where it is no such word.
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                let words = Self::ALL.map(Self::as_str);
+                Self::parse(word).ok_or_else(|| match $crate::closest(word, words) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None => format!("it can be {}", words.join(", ")),
+                })
             }
         }
 

@@ -18,12 +18,7 @@ use super::text;
 use changes::change_rows;
 use facts::{facts, shares};
 use headline::{headline, says_more, summary, title, token_symbol};
-use model::{
-    alert::{AlertBody, AlertStatus, Notification, NotificationKind},
-    format,
-    rows::DueDelivery,
-    supply::Timestamp,
-};
+use model::{AlertBody, AlertStatus, DueDelivery, Notification, NotificationKind, Timestamp, format};
 use origin::origin;
 use schedule::schedule;
 
@@ -49,31 +44,26 @@ pub struct Brief<'a> {
 
 impl<'a> Brief<'a> {
     /// What is told, in the order in which it was decided.
-    #[must_use]
     pub fn notifications(&self) -> &'a [Notification] {
         &self.delivery.notifications
     }
 
     /// Alerts that it stands for, told or only counted.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.delivery.notifications.len() + self.delivery.bundle.truncated as usize
     }
 
     /// Whether it tells one alert and nothing else: then there is room for all of it.
-    #[must_use]
     pub fn is_single(&self) -> bool {
         self.count() == 1 && self.delivery.bundle.told_before == 0
     }
 
     /// A line to stand above the alerts; empty where there is none.
-    #[must_use]
     pub fn note(&self) -> String {
         self.delivery.bundle.note.as_deref().map(|note| text::line(note, text::MAX_LINE_CHARS)).unwrap_or_default()
     }
 
     /// What is not shown where `shown` alerts are, and where it can be seen: a line to stand below them; empty where all is shown.
-    #[must_use]
     pub fn rest(&self, shown: usize) -> String {
         let left_out = self.count().saturating_sub(shown);
         let told_before = self.delivery.bundle.told_before as usize;
@@ -88,44 +78,32 @@ impl<'a> Brief<'a> {
     }
 
     /// The first `max` alerts as cards.
-    #[must_use]
     pub fn cards(&self, max: usize) -> Vec<Card> {
         self.notifications().iter().take(max).map(|notice| card(notice, self.now)).collect()
     }
 
     /// What is told, in one line of at most `max_chars` characters: token, size, share, when, and how far away that is.
-    #[must_use]
     pub fn title(&self, share: ShareStyle, max_chars: usize) -> String {
         let Some(first) = self.notifications().first() else { return String::new() };
         title(first, self.count(), share, self.now, max_chars)
     }
 
     /// What one of its alerts tells, in one line, as [`title`](Self::title).
-    #[must_use]
     pub fn line(&self, notice: &Notification, share: ShareStyle, max_chars: usize) -> String {
         title(notice, 1, share, self.now, max_chars)
     }
 
     /// Token, size, share of the market cap and when, for one of its alerts; nothing that changes as time passes.
-    #[must_use]
     pub fn headline(&self, notice: &Notification) -> String {
         headline(&notice.body, ShareStyle::Long)
     }
 
     /// The address of our own pages, if it may be shown as a link.
-    #[must_use]
     pub fn link(&self) -> Option<String> {
         self.external_url.and_then(web_address)
     }
 
-    /// Whether all that it tells is over.
-    #[must_use]
-    pub fn is_resolved(&self) -> bool {
-        !self.notifications().is_empty() && self.notifications().iter().all(|notice| is_resolved(&notice.body))
-    }
-
     /// The gravest tone of its alerts.
-    #[must_use]
     pub fn tone(&self) -> Tone {
         self.notifications().iter().map(|notice| tone(&notice.body)).max().unwrap_or_default()
     }
@@ -144,7 +122,6 @@ pub enum ShareStyle {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tone {
-    /// It is over.
     Good,
     /// To know.
     #[default]
@@ -157,7 +134,6 @@ pub enum Tone {
 
 impl Tone {
     /// The colour that stands for it, as `0xRRGGBB`: readable as white on it, and on white.
-    #[must_use]
     pub fn color(self) -> u32 {
         match self {
             Tone::Good => 0x06_76_47,
@@ -203,7 +179,6 @@ pub struct Card {
 
 impl Card {
     /// What matters most, as name and value: what changed, the facts, and the `max_shares` largest shares.
-    #[must_use]
     pub fn rows(&self, max_shares: usize) -> Vec<(String, String)> {
         let changes = self.changes.iter().map(|(what, from, to)| (what.clone(), format!("{from} → {to}")));
         let facts = self.facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
@@ -221,7 +196,6 @@ impl Card {
     }
 
     /// Why it is told and how old the facts are, in a line: `BigCliffAhead · lead 7d · polled 9 Mar 2026, 12:10 UTC`.
-    #[must_use]
     pub fn footer(&self) -> String {
         let of = |name: &str| self.origin.iter().find(|(label, _)| *label == name).map(|(_, value)| value.as_str());
         let parts = [
@@ -235,14 +209,12 @@ impl Card {
     }
 
     /// The rule's own words: summary and description, line by line.
-    #[must_use]
     pub fn words(&self) -> Vec<String> {
         let summary = Some(&self.summary).filter(|summary| !summary.is_empty()).cloned();
         summary.into_iter().chain(self.description.lines().map(str::to_owned)).collect()
     }
 
     /// Everything of it as plain lines, for services that show text alone: the rule's words, rows, footer.
-    #[must_use]
     pub fn lines(&self, max_shares: usize) -> Vec<String> {
         let mut lines = self.words();
         let rows = self.rows(max_shares);

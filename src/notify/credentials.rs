@@ -14,9 +14,7 @@ pub struct MissingKey(pub &'static str);
 
 impl Credentials {
     /// Reads these. What is not configured is left out. Reading a file may take long, so it is done beside the runtime's threads.
-    ///
-    /// # Errors
-    /// The first that cannot be read.
+    /// Fails with the first that cannot be read.
     pub(super) async fn read(wanted: Vec<Credential>) -> Result<Self, ReadError> {
         Ok(tokio::task::spawn_blocking(move || Self::read_now(&wanted)).await??)
     }
@@ -29,16 +27,11 @@ impl Credentials {
         Ok(Self(found))
     }
 
-    /// The text of a credential, where there is one.
-    #[must_use]
     pub fn get(&self, wanted: &Credential) -> Option<&SecretText> {
         self.0.iter().find(|(key, _)| *key == wanted.key).map(|(_, text)| text)
     }
 
-    /// The text of a credential that is needed.
-    ///
-    /// # Errors
-    /// Where there is none: its file may have gone since the config was checked.
+    /// The text of a credential that is needed. Fails where there is none: its file may have gone since the config was checked.
     pub fn need(&self, wanted: &Credential) -> Result<&str, MissingKey> {
         self.get(wanted).map(SecretText::expose).ok_or(MissingKey(wanted.key))
     }
@@ -50,7 +43,6 @@ pub enum ReadError {
     /// One of them cannot be.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The program is stopping.
     #[error("the secrets were not read to their end")]
     Stopped(#[from] tokio::task::JoinError),
 }

@@ -20,22 +20,16 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use lettre::{Address, message::Mailbox};
 use tokio::time::Instant;
 
-use super::{
-    SendResult,
-    card::Brief,
-    credentials::Credentials,
-    format::Credential,
-    progress::TakenParts,
-    retry::Outcome,
-    scrub::Scrubber,
-    unsubscribe::{self, DigestConsent, Subscriber},
-};
+use super::SendResult;
+use super::card::Brief;
+use super::credentials::Credentials;
+use super::format::Credential;
+use super::progress::TakenParts;
+use super::retry::Outcome;
+use super::scrub::Scrubber;
+use super::unsubscribe::{self, DigestConsent, Subscriber};
 use letter::LetterAddresses;
-use model::{
-    rows::DueDelivery,
-    supply::{ReceiverName, Timestamp},
-    text::error_chain,
-};
+use model::{DueDelivery, ReceiverName, Timestamp, text::error_chain};
 use pool::{ConnectionPool, SmtpLogin};
 use server::MailServer;
 use session::{SessionFailure, list};

@@ -55,12 +55,8 @@ pub use network::Network;
 pub use problem::{KeyProblem, ReceiverProblem};
 pub use retry::{NextStep, Outcome};
 
-use model::{
-    alert::NotificationKind,
-    config::{self, ReceiverKind},
-    rows::{Attempt, DueDelivery},
-    supply::{ReceiverName, Timestamp},
-};
+use model::config::{self, ReceiverKind};
+use model::{Attempt, DueDelivery, NotificationKind, ReceiverName, Timestamp};
 use unsubscribe::DigestConsent;
 
 /// Largest file with certificates that is read, bytes.
@@ -77,7 +73,6 @@ pub struct Receivers {
 struct Receiver {
     sender: Sender,
     max_per_hour: u32,
-    send_resolved: bool,
 }
 
 #[derive(Debug)]
@@ -122,9 +117,7 @@ impl SendResult {
 
 impl Receivers {
     /// Builds all receivers. Reads certificate files, and secrets once, to check them; connects nowhere.
-    ///
-    /// # Errors
-    /// All problems of all receivers, in the order of the config.
+    /// Fails with all problems of all receivers, in the order of the config.
     pub fn build(
         receivers: &[config::ReceiverSettings],
         delivery: &config::DeliverySettings,
@@ -154,21 +147,13 @@ impl Receivers {
     }
 
     /// Whether there is a receiver of this name.
-    #[must_use]
     pub fn has(&self, receiver: &ReceiverName) -> bool {
         self.by_name.contains_key(receiver)
     }
 
     /// Most messages in an hour; none where there is no such receiver.
-    #[must_use]
     pub fn max_per_hour(&self, receiver: &ReceiverName) -> Option<u32> {
         self.by_name.get(receiver).map(|receiver| receiver.max_per_hour)
-    }
-
-    /// Whether the receiver is told how alerts end.
-    #[must_use]
-    pub fn sends_resolved(&self, receiver: &ReceiverName) -> bool {
-        self.by_name.get(receiver).is_some_and(|receiver| receiver.send_resolved)
     }
 
     /// How often a receiver's template failed, and the built-in message went out, since this was last asked.
@@ -181,7 +166,6 @@ impl Receivers {
     }
 
     /// Whether a delivery is a digest by mail, which its recipients can stop: then it is [sent](Self::send_digest) with their wishes.
-    #[must_use]
     pub fn is_stoppable(&self, receiver: &ReceiverName, delivery: &DueDelivery) -> bool {
         let is_mail = self.by_name.get(receiver).is_some_and(|receiver| matches!(receiver.sender, Sender::Email(_)));
         is_mail
@@ -241,11 +225,7 @@ impl Receiver {
                 Sender::Email(Box::new(email::EmailReceiver::build(receiver, delivery, external_url, problems)?))
             }
         };
-        Some(Self {
-            sender,
-            max_per_hour: receiver.max_per_hour.unwrap_or(delivery.max_per_hour),
-            send_resolved: receiver.send_resolved.unwrap_or(true),
-        })
+        Some(Self { sender, max_per_hour: receiver.max_per_hour.unwrap_or(delivery.max_per_hour) })
     }
 }
 

@@ -8,16 +8,10 @@ use std::sync::LazyLock;
 use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
-use super::{
-    card::{self, Brief, Card, MAX_TITLE_CHARS, ShareStyle, Tone},
-    picture::{self, Picture},
-    text,
-};
-use model::{
-    alert::{Notification, NotificationKind},
-    digest::Digest,
-    format,
-};
+use super::card::{self, Brief, Card, MAX_TITLE_CHARS, ShareStyle, Tone};
+use super::picture::{self, Picture};
+use super::text;
+use model::{Digest, Notification, NotificationKind, format};
 
 /// Alerts up to which all are shown in full. Of more, each is a line of a list, and the first are shown in full below it.
 const FEW: usize = 3;
@@ -61,7 +55,6 @@ struct MailPage<'a> {
     unsubscribe: Option<&'a str>,
 }
 
-/// An alert in a line.
 #[derive(Serialize)]
 struct ListedAlert<'a> {
     tone: Tone,
@@ -70,7 +63,6 @@ struct ListedAlert<'a> {
     aside: String,
 }
 
-/// A card with its picture.
 #[derive(Serialize)]
 struct ShownCard<'a> {
     #[serde(flatten)]
@@ -90,7 +82,6 @@ struct DigestTables {
 type DigestPart = (&'static str, Vec<(String, String, String)>, u32);
 
 /// Writes the mail that tells `brief`; `unsubscribe` is where its recipient stops such mails. None where there is nothing to tell.
-#[must_use]
 pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     if brief.notifications().is_empty() {
         return None;
@@ -140,7 +131,6 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     Some(Mail { subject, text, html, pictures })
 }
 
-/// An alert of many.
 fn line_of<'a>(card: &'a Card, notice: &Notification, brief: &Brief<'_>) -> ListedAlert<'a> {
     let aside = match card.tone {
         Tone::Good => card.badge.to_lowercase(),
@@ -235,7 +225,6 @@ struct PlainPart<'a> {
     unsubscribe: Option<&'a str>,
 }
 
-/// The text part.
 fn plain(shown: &PlainPart<'_>) -> String {
     const RULE: &str = "----------------------------------------";
     let PlainPart { listed, cards, note, rest, external_url, receiver, unsubscribe } = *shown;

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use model::{
-    alert::{AlertBody, AlertStatus, Labels, Notification, NotificationKind, SourceBody, alert_id, notification_id},
-    rows::{Batch, DueDelivery},
-    supply::{DeliveryId, ReceiverName, RuleId, Timestamp},
+    AlertBody, AlertStatus, Batch, DeliveryId, DueDelivery, Labels, Notification, NotificationKind, ReceiverName, RuleId,
+    SourceBody, Timestamp, alert_id, notification_id,
 };
 
 /// Most alerts in one message; the rest is counted in `truncatedAlerts`.
@@ -17,7 +16,6 @@ pub const MAX_ALERTS: usize = 100;
 /// Size above which records are left out of a message, and alerts if that is not enough, bytes.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// What a webhook is sent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WebhookBody<'a> {
     /// What kind of message: that of the first notice.
@@ -25,7 +23,6 @@ pub struct WebhookBody<'a> {
     kind: NotificationKind,
     /// When the first notice was decided.
     timestamp: Timestamp,
-    /// The rest.
     data: WebhookData<'a>,
 }
 
@@ -44,9 +41,7 @@ struct WebhookData<'a> {
 }
 
 /// The exact bytes of the webhook body in the format `cliffwatch`. None where there is nothing to tell.
-///
-/// # Errors
-/// Where a notice cannot be written as JSON.
+/// Fails where a notice cannot be written as JSON.
 pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let notifications = &delivery.notifications;
     let Some(first) = notifications.first() else { return Ok(None) };
@@ -92,7 +87,6 @@ pub(super) fn status(notifications: &[Notification]) -> AlertStatus {
 }
 
 /// The group of a message, else what its alerts have in common, as text: the same for a firing, a reminder and the end of one alert.
-#[must_use]
 pub fn group_key(delivery: &DueDelivery) -> String {
     if let Some(key) = &delivery.bundle.group_key {
         return key.clone();
@@ -113,7 +107,6 @@ pub fn group_key(delivery: &DueDelivery) -> String {
 }
 
 /// A test message to `receiver`, as a delivery that is in no table: for [`Receivers::send`](super::Receivers::send).
-#[must_use]
 pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
     let notice = test_notice(receiver, now);
     DueDelivery {
@@ -130,7 +123,6 @@ pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
 }
 
 /// A test message to `receiver`. Each has an id of its own.
-#[must_use]
 pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notification {
     let rule = RuleId::from("Test");
     // An alert of its own: a test must not wait behind an earlier one that fails.

@@ -1,10 +1,8 @@
 //! Which addresses a webhook may reach: a private one only where the config lists its network, checked on the address that is
 //! connected to, after the name was resolved. So neither a name that points inwards nor one that changes its mind opens a way in.
 
-use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::Arc,
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -27,7 +25,6 @@ impl std::str::FromStr for Network {
 
 impl Network {
     /// Whether `address` lies in it.
-    #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&plain(address))
     }
@@ -100,14 +97,12 @@ fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
 }
 
 /// Whether it is anything but a public, routable address of one host.
-#[must_use]
 pub fn is_private(address: IpAddr) -> bool {
     let address = plain(address);
     PRIVATE.iter().any(|network| network.contains(&address))
 }
 
 /// Whether a host of a URL names this machine by its loopback address.
-#[must_use]
 pub fn is_loopback_host(host: &url::Host<&str>) -> bool {
     match host {
         url::Host::Domain(name) => is_loopback_name(name),
@@ -128,7 +123,6 @@ fn is_loopback_name(name: &str) -> bool {
      receiver"
 )]
 pub struct Forbidden {
-    /// The address.
     pub address: IpAddr,
 }
 
@@ -140,16 +134,13 @@ pub struct Guard {
 
 impl Guard {
     /// Public addresses, and those in `allowed`.
-    #[must_use]
     pub fn new(allowed: Vec<Network>) -> Self {
         Self { allowed: allowed.into() }
     }
 
     /// Whether `address` may be reached by a name, or written in a URL as it is. A loopback address may be written, since whoever
     /// writes `127.0.0.1` means it, but no name other than `localhost` may lead there.
-    ///
-    /// # Errors
-    /// Where it is private and not listed.
+    /// Fails where it is private and not listed.
     pub fn admit(&self, address: IpAddr, is_loopback_meant: bool) -> Result<(), Forbidden> {
         let is_listed = || self.allowed.iter().any(|network| network.contains(address));
         let is_meant = is_loopback_meant && plain(address).is_loopback();

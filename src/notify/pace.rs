@@ -1,10 +1,8 @@
 //! How fast a service is asked: so many requests at once, and one more after each pause. Above that it would answer 429, and may
 //! shut us out for longer.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -19,15 +17,12 @@ pub struct RequestPace {
 
 impl RequestPace {
     /// `burst` requests at once, one more after each `pause`.
-    #[must_use]
     pub fn new(burst: u32, pause: Duration) -> Self {
         Self { burst, pause, rested_at: Mutex::new(None) }
     }
 
     /// Takes a place in the row, and says when it comes; later than `deadline`, none is taken and the wait is the error.
-    ///
-    /// # Errors
-    /// How long to wait before there is a place.
+    /// Fails with how long to wait before there is a place.
     pub fn take(&self, now: Instant, deadline: Instant) -> Result<Instant, Duration> {
         let mut rested_at = self.rested_at.lock().unwrap_or_else(PoisonError::into_inner);
         let rested = rested_at.map_or(now, |at| at.max(now));

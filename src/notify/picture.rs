@@ -8,11 +8,7 @@ use serde::Serialize;
 use tiny_skia::{Color, FillRule, Paint, PathBuilder, Pixmap, Rect, Transform};
 
 use super::card::{self, Tone};
-use model::{
-    alert::{AlertBody, SeriesPoint},
-    format,
-    supply::Timestamp,
-};
+use model::{AlertBody, SeriesPoint, Timestamp, format};
 
 /// Size in pixels: twice that in which it is shown, for sharp screens.
 const WIDTH: u32 = 1120;
@@ -41,7 +37,6 @@ const COMING: u32 = 0x3b_82_f6;
 pub struct Picture {
     /// Name within its mail.
     pub cid: String,
-    /// The file.
     #[serde(skip)]
     pub png: Vec<u8>,
     /// What it shows, for those who do not see it.
@@ -55,7 +50,6 @@ pub struct Picture {
 }
 
 /// Draws the schedule around the unlock that `body` tells. None where it is about no unlock, or too little is known.
-#[must_use]
 pub fn draw(body: &AlertBody, tone: Tone, now: Timestamp) -> Option<Picture> {
     let own = card::own_date(body)?;
     let series: Vec<SeriesPoint> = body.series.iter().filter(|point| point.amount.is_finite()).copied().collect();

@@ -5,7 +5,6 @@ use std::fmt;
 /// A key whose value cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyProblem {
-    /// The key.
     pub key: &'static str,
     /// What is wrong and what to do; no secret in it.
     pub message: String,
@@ -28,7 +27,6 @@ impl KeyProblem {
 pub struct ReceiverProblem {
     /// Which `[[receiver]]`, from zero.
     pub receiver: usize,
-    /// The problem.
     pub problem: KeyProblem,
 }
 

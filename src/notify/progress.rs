@@ -1,10 +1,8 @@
 //! What was taken already of deliveries that take several requests or mails, so that another attempt goes on where one ended. Lost
 //! with the process, which costs repeats that carry the ids they had.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 /// Most deliveries of which is remembered what was taken.
 const MAX_DELIVERIES: usize = 256;

@@ -4,12 +4,7 @@
 
 use chrono::TimeDelta;
 
-use model::{
-    config,
-    http_date::parse_http_date,
-    rows::{Attempt, AttemptOutcome, AttemptRecord, DeliveryState},
-    supply::{DeliveryId, Timestamp},
-};
+use model::{Attempt, AttemptOutcome, AttemptRecord, DeliveryId, DeliveryState, Timestamp, config, http_date::parse_http_date};
 
 /// What one attempt came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +29,6 @@ impl Outcome {
     pub const LATER: Outcome = Outcome::Later { retry_after: None };
 
     /// The word in the database, logs and metrics.
-    #[must_use]
     pub fn word(&self) -> AttemptOutcome {
         match self {
             Outcome::Accepted => AttemptOutcome::Accepted,
@@ -46,7 +40,6 @@ impl Outcome {
     }
 
     /// What an HTTP status means. A redirect is never followed, so it is a refusal.
-    #[must_use]
     pub fn of_http_status(status: u16, retry_after: Option<TimeDelta>) -> Self {
         match status {
             200..=299 => Outcome::Accepted,
@@ -59,7 +52,6 @@ impl Outcome {
     }
 
     /// What a negative SMTP reply means.
-    #[must_use]
     pub fn of_smtp_code(code: u16) -> Self {
         if (500..=599).contains(&code) { Outcome::Refused } else { Outcome::LATER }
     }
@@ -81,7 +73,6 @@ pub enum NextStep {
 
 impl NextStep {
     /// The record of the attempt that it follows from.
-    #[must_use]
     pub fn record_of(&self, delivery: DeliveryId, attempt: Attempt) -> AttemptRecord {
         let (state, next_attempt_at) = match self {
             Self::Delivered => (DeliveryState::Delivered, None),
@@ -100,7 +91,6 @@ const MAX_WAIT: TimeDelta = TimeDelta::days(30);
 /// `tries` counts the attempts since the schedule began, this one included. `first_due` is when the first of them was due. `jitter` is
 /// a random number from 0 to 1. `Retry-After` can only put an attempt off, up to `max_retry_after`: it never makes one come early, since
 /// a receiver that always says "in one second" would use up all attempts in no time.
-#[must_use]
 pub fn decide(
     outcome: &Outcome,
     tries: u32,
@@ -144,7 +134,6 @@ fn spread(wait: TimeDelta, share: f64, jitter: f64) -> TimeDelta {
 }
 
 /// A span for people: `40 s`, `12 min`, `5 h`, `3 days`.
-#[must_use]
 pub fn describe(span: TimeDelta) -> String {
     let span = span.max(TimeDelta::zero());
     match (span.num_days(), span.num_hours(), span.num_minutes()) {
@@ -156,7 +145,6 @@ pub fn describe(span: TimeDelta) -> String {
 }
 
 /// Reads `Retry-After`: seconds, or an HTTP date. None where it is neither.
-#[must_use]
 pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<TimeDelta> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {

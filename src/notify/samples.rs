@@ -5,15 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 
 use model::{
-    alert::{
-        AlertBody, AlertStatus, Labels, Notification, NotificationKind, SeriesPoint, SourceBody, TokenBody, alert_id,
-        notification_id,
-    },
-    change::{AllocationChange, Change, ChangeKind, Fact},
+    AlertBody, AlertStatus, AllocationChange, Change, ChangeKind, DeliveryId, DueDelivery, Fact, Labels, Notification,
+    NotificationKind, Precision, Resource, RuleId, SeriesPoint, SourceBody, Timestamp, TokenBody, TokenId, alert_id,
     config::{self, Percent, Span},
-    rows::DueDelivery,
-    supply::{DeliveryId, Precision, Resource, RuleId, Timestamp, TokenId},
-    wire,
+    notification_id, wire,
 };
 
 pub fn time(text: &str) -> Timestamp {
@@ -125,7 +120,6 @@ pub fn resolved() -> Notification {
     }
 }
 
-/// A schedule that moved.
 pub fn moved() -> Notification {
     let rule = RuleId::from("ScheduleMoved");
     let alert = alert_id(&rule, "change/aptos/unlock/rescheduled/2026-04-12", 1);
@@ -188,7 +182,6 @@ pub fn group(count: usize) -> Vec<Notification> {
     (1..=count).map(of).collect()
 }
 
-/// Trouble with the source.
 pub fn source_trouble() -> Notification {
     let rule = RuleId::from("SourceTrouble");
     let alert = alert_id(&rule, "source/unauthorized", 1);
@@ -229,7 +222,6 @@ pub fn source_trouble() -> Notification {
     }
 }
 
-/// A digest of a receiver.
 pub fn digest() -> Notification {
     let rule = RuleId::from("Digest");
     let alert = alert_id(&rule, "digest/desk", 1);

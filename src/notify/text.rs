@@ -18,7 +18,6 @@ pub const MAX_INDENT: usize = 8;
 pub const MAX_DIGEST_CHARS: usize = 60_000;
 
 /// One line: no control characters, no marks that reorder or hide text, blanks collapsed, at most `max_chars` characters.
-#[must_use]
 pub fn line(text: &str, max_chars: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max_chars * 4));
     // Text from outside may be megabytes: stop reading once there is enough.
@@ -53,7 +52,6 @@ pub fn line(text: &str, max_chars: usize) -> String {
 
 /// Several lines: line breaks stay, and so does how far a line is set in (up to [`MAX_INDENT`]); everything else as [`line`]; at most
 /// `max_chars` characters.
-#[must_use]
 pub fn paragraph(text: &str, max_chars: usize) -> String {
     let text: String = text.chars().take(max_chars).collect();
     let mut out = String::with_capacity(text.len());
@@ -77,7 +75,6 @@ pub fn paragraph(text: &str, max_chars: usize) -> String {
 
 /// An answer of a receiver, for the record: line breaks and tabs stay, other control characters and hidden marks go, at most
 /// `max_bytes` bytes.
-#[must_use]
 pub fn answer(text: &str, max_bytes: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max_bytes));
     for c in text.chars() {

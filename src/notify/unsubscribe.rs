@@ -5,17 +5,12 @@
 //! by making the tags of all recipients that the config names.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use ring::{
-    hmac,
-    rand::{SecureRandom, SystemRandom},
-};
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
 use subtle::ConstantTimeEq;
 
-use model::{
-    config::{self, ReceiverKind},
-    rows::LinkKey,
-    supply::ReceiverName,
-};
+use model::config::{self, ReceiverKind};
+use model::{LinkKey, ReceiverName};
 
 /// Path of the links below `external_url`.
 pub const PATH: &str = "unsubscribe";
@@ -33,8 +28,6 @@ pub struct DigestConsent {
 }
 
 impl DigestConsent {
-    /// Whether an address wants digests.
-    #[must_use]
     pub fn wants(&self, address: &str) -> bool {
         let address = plain_address(address);
         !self.opted_out.contains(&address)
@@ -44,14 +37,12 @@ impl DigestConsent {
 /// A recipient of digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
-    /// Of which receiver.
     pub receiver: ReceiverName,
     /// Mail address, as [`plain_address`] writes it.
     pub address: String,
 }
 
 /// Everyone to whom a receiver of the config mails digests.
-#[must_use]
 pub fn subscribers(receivers: &[config::ReceiverSettings]) -> Vec<Subscriber> {
     let mails = receivers.iter().filter(|receiver| receiver.kind == ReceiverKind::Email && receiver.digest.is_some());
     mails
@@ -66,13 +57,11 @@ pub fn subscribers(receivers: &[config::ReceiverSettings]) -> Vec<Subscriber> {
 }
 
 /// An address as it is compared and kept: servers that tell `Desk@` from `desk@` are not found any more.
-#[must_use]
 pub fn plain_address(address: &str) -> String {
     address.trim().to_ascii_lowercase()
 }
 
 /// A new key; none where the system gives no random bytes.
-#[must_use]
 pub fn fresh_key() -> Option<LinkKey> {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes).ok()?;
@@ -80,7 +69,6 @@ pub fn fresh_key() -> Option<LinkKey> {
 }
 
 /// The link of one recipient below the address of our own pages; none where that is no address of the web.
-#[must_use]
 pub fn link(external_url: &str, key: &LinkKey, subscriber: &Subscriber) -> Option<String> {
     let mut url = url::Url::parse(external_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     url.path_segments_mut().ok()?.pop_if_empty().extend([PATH, &tag(key, subscriber)]);
@@ -90,7 +78,6 @@ pub fn link(external_url: &str, key: &LinkKey, subscriber: &Subscriber) -> Optio
 }
 
 /// Whom a tag belongs to.
-#[must_use]
 pub fn owner<'a>(key: &LinkKey, tag: &str, subscribers: &'a [Subscriber]) -> Option<&'a Subscriber> {
     let given = URL_SAFE_NO_PAD.decode(tag).ok().filter(|given| given.len() == TAG_BYTES)?;
     let is_own = |subscriber: &&Subscriber| {

@@ -9,30 +9,26 @@ mod address;
 mod settings;
 mod signature;
 
-use std::{
-    error::Error as _,
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::error::Error as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use ring::hmac;
 use tokio::time::Instant;
 use url::Url;
 
-use super::{
-    SendResult,
-    card::Brief,
-    credentials::{Credentials, ReadError},
-    format::{Credential, FormatSpec, Given, RequestError, WebhookFormat, WebhookRequest},
-    network::{Forbidden, Guard},
-    pace::RequestPace,
-    progress::TakenParts,
-    retry::{Outcome, parse_retry_after},
-    scrub::{MAX_ANSWER_BYTES, Scrubber},
-};
+use super::SendResult;
+use super::card::Brief;
+use super::credentials::{Credentials, ReadError};
+use super::format::{Credential, FormatSpec, Given, RequestError, WebhookFormat, WebhookRequest};
+use super::network::{Forbidden, Guard};
+use super::pace::RequestPace;
+use super::progress::TakenParts;
+use super::retry::{Outcome, parse_retry_after};
+use super::scrub::{MAX_ANSWER_BYTES, Scrubber};
 use address::{check_address, request_address};
-use model::{config::SecretText, rows::DueDelivery, supply::Timestamp, text::error_chain};
+use model::{DueDelivery, Timestamp, config::SecretText, text::error_chain};
 use signature::{signatures, signing_keys};
 
 /// Most of an answer that is read: what is kept, and enough behind it to find a secret that straddles the end.
@@ -167,7 +163,6 @@ impl WebhookReceiver {
         Ok((attempt, requests))
     }
 
-    /// One request.
     async fn post(&self, attempt: &WebhookAttempt<'_>, request: WebhookRequest) -> SendResult {
         if let Err(wait) = self.wait_for_pace(attempt.deadline).await {
             let retry_after = chrono::TimeDelta::from_std(wait).ok();

@@ -2,11 +2,7 @@
 //! records that are never asked for, a window longer than the history that is read.
 
 use crate::aggregate::Flow;
-use model::{
-    config::Span,
-    diagnostic::Diagnostic,
-    supply::{Resource, Token, days},
-};
+use model::{Diagnostic, Resource, Token, config::Span, days};
 
 use super::{on::On, rule::Rule, set::RuleSet, wording::days_in_words};
 
@@ -24,7 +20,6 @@ pub struct WatchFacts<'a> {
 }
 
 /// Warnings of rules that cannot do what they say, given what is watched and asked for.
-#[must_use]
 pub fn advise(set: &RuleSet, known: &WatchFacts<'_>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for rule in &set.rules {

@@ -1,11 +1,7 @@
 //! The text that stands for an alert where a rule has no `summary`, or where its template fails.
 
 use crate::aggregate::{Flow, Totals, Window};
-use model::{
-    format,
-    supply::{Interval, Precision, Record, Resource, Timestamp},
-    text::is_hostile,
-};
+use model::{Interval, Precision, Record, Resource, Timestamp, format, text::is_hostile};
 
 use super::{scope::Scope, wording::days_in_words};
 
@@ -13,7 +9,6 @@ use super::{scope::Scope, wording::days_in_words};
 const MAX_PIECE: usize = 200;
 
 /// One plain sentence: whose, what, how much, when. `ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)`.
-#[must_use]
 pub fn built_in_summary(scope: &Scope<'_>) -> String {
     if let Some(source) = scope.source {
         let about = scope.token.map(|token| format!("{}: ", token.symbol())).unwrap_or_default();

@@ -15,12 +15,10 @@ mod parse;
 
 use std::cell::RefCell;
 
-use super::{
-    env::Env,
-    finding::Finding,
-    on::On,
-    scope::{Scope, Truth},
-};
+use super::env::Env;
+use super::finding::Finding;
+use super::on::On;
+use super::scope::{Scope, Truth};
 
 pub use dependencies::{Dependencies, Edge};
 pub use logic::Logic;
@@ -29,7 +27,6 @@ use checker::Checker;
 use expr::BoolExpr;
 pub use expr::WindowField;
 
-/// A checked condition.
 #[derive(Debug)]
 pub struct Condition {
     root: BoolExpr,
@@ -66,7 +63,6 @@ impl Condition {
         (root.map(|root| Self { root, text: text.into(), on, dependencies, logic }), findings)
     }
 
-    /// Whether it holds.
     pub fn test(&self, scope: &Scope<'_>) -> Truth {
         self.root.truth(scope)
     }

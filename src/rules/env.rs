@@ -3,15 +3,10 @@
 use std::cell::RefCell;
 
 use crate::aggregate::Totals;
-use model::{
-    change::Change,
-    supply::{Record, Timestamp, Token},
-};
+use model::{Change, Record, Timestamp, Token};
 
-use super::{
-    fields::ListItem,
-    scope::{Scope, SourceFacts},
-};
+use super::fields::ListItem;
+use super::scope::{Scope, SourceFacts};
 
 /// How deep `exists`, `all`, `filter` and `map` may stand within each other.
 pub const MAX_MACRO_NESTING: usize = 2;
@@ -115,7 +110,6 @@ impl<'a> Env<'a> {
     }
 }
 
-/// Which record of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordSide {
     Current,

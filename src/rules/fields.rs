@@ -9,10 +9,7 @@ mod reader;
 mod recipients;
 
 use crate::aggregate::Totals;
-use model::{
-    change::Change,
-    supply::{Record, Resource, Token},
-};
+use model::{Change, Record, Resource, Token};
 
 use super::scope::SourceFacts;
 
@@ -203,7 +200,6 @@ static FUNDING: &[FieldDef<Record>] = record_fields! { Funding:
     "tokenId" Text f => f.token_id.as_str();
 };
 
-/// Fields of the token.
 pub static TOKEN: &[FieldDef<Token>] = fields! {
     "token.id" Text t => Some(t.id.as_str());
     "token.name" Text t => Some(t.name());
@@ -227,7 +223,6 @@ pub static TOKEN: &[FieldDef<Token>] = fields! {
     "token.lastUpdatedDate" Time t => t.item.last_updated_date.copied();
 };
 
-/// Fields of an incident.
 pub static SOURCE: &[FieldDef<SourceFacts>] = fields! {
     "source.kind" Text s => Some(&s.kind);
     "source.endpoint" Text s => s.endpoint.as_deref();
@@ -237,7 +232,6 @@ pub static SOURCE: &[FieldDef<SourceFacts>] = fields! {
     "source.since" Time s => Some(s.since);
 };
 
-/// Fields of a change.
 pub static CHANGE: &[FieldDef<Change>] = fields! {
     "change.kind" Text c => Some(c.kind.as_str());
     "change.from" Fact c => c.from.as_ref();

@@ -2,12 +2,10 @@
 
 use globset::GlobSet;
 
-use model::supply::{Record, TokenId};
+use model::{Record, TokenId};
 
-use super::{
-    fields::{self, ListItem},
-    scope::Scope,
-};
+use super::fields::{self, ListItem};
+use super::scope::Scope;
 
 /// What a rule lets in. An empty filter lets everything in.
 #[derive(Debug, Default)]

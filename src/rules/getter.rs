@@ -1,16 +1,11 @@
 //! Where a value is read from: a reader of the table of fields, and the record, token, change or item that it reads.
 
 use crate::aggregate::Totals;
-use model::{
-    change::{Change, Fact},
-    supply::{Record, Timestamp, Token},
-};
+use model::{Change, Fact, Record, Timestamp, Token};
 
-use super::{
-    env::{Env, RecordSide},
-    fields::{ItemVisitor, ListItem},
-    scope::SourceFacts,
-};
+use super::env::{Env, RecordSide};
+use super::fields::{ItemVisitor, ListItem};
+use super::scope::SourceFacts;
 
 /// Items of one list that a condition looks at; of a longer one nothing is said.
 const MAX_ITEMS: usize = 1_000;
@@ -62,7 +57,6 @@ macro_rules! getter {
 }
 
 getter!(
-    /// A number.
     GetNumber -> f64
 );
 getter!(
@@ -70,15 +64,12 @@ getter!(
     GetBool -> bool
 );
 getter!(
-    /// An instant.
     GetTime -> Timestamp
 );
 getter!(
-    /// A text.
     GetText -> &'a str
 );
 getter!(
-    /// A list of texts.
     GetTexts -> &'a [String]
 );
 getter!(

@@ -2,17 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use model::{
-    change::ChangeKind,
-    supply::{Resource, Token, TokenId},
-    wire::TokenItem,
-};
+use model::{ChangeKind, Resource, Token, TokenId, wire::TokenItem};
 
-use super::{
-    fields::{self, FieldDef},
-    on::On,
-    rule::Rule,
-};
+use super::fields::{self, FieldDef};
+use super::on::On;
+use super::rule::Rule;
 
 /// Where rules stand in their set, by what they listen to and by what they read.
 #[derive(Debug, Default)]
@@ -69,19 +63,16 @@ impl Index {
     }
 
     /// The rules that listen to exactly this.
-    #[must_use]
     pub fn on(&self, on: On) -> &[usize] {
         self.by_on.get(&on).map_or(&[], Vec::as_slice)
     }
 
     /// The rules that hear this change, those on any kind of it included.
-    #[must_use]
     pub fn hears(&self, resource: Resource, kind: ChangeKind) -> &[usize] {
         self.by_change.get(&(resource, kind)).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a new row of the token list may turn a rule on states: a field that one reads has another value.
-    #[must_use]
     pub fn is_moved(&self, before: &TokenItem, after: &TokenItem) -> bool {
         if self.token_fields.is_empty() {
             return false;

@@ -12,18 +12,13 @@ mod templates;
 mod twins;
 mod values;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    ops::Range,
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
 
 use toml::de::DeTable;
 
-use model::{
-    diagnostic::{Diagnostic, LineIndex, Severity, SourceText, closest},
-    supply::{RuleId, Timestamp},
-};
+use model::{Diagnostic, LineIndex, RuleId, Severity, SourceText, Timestamp, closest};
 
 use super::{finding::Finding, rule::Rule, set::RuleSet, template::TemplateEngine};
 
@@ -69,7 +64,6 @@ pub const LEVEL_KEYS: [&str; 3] = ["when", "labels", "annotations"];
 /// What rules may refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
-    /// Names of the receivers.
     pub receivers: &'a [String],
     /// `[watch.groups]`: slugs or globs by name.
     pub groups: &'a BTreeMap<String, Vec<String>>,
@@ -90,14 +84,12 @@ pub struct LoadedRules {
 
 impl LoadedRules {
     /// Whether the rules can be used.
-    #[must_use]
     pub fn is_usable(&self) -> bool {
         self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
     }
 }
 
 /// Checks rule files and makes their rules.
-#[must_use]
 pub fn load(files: &[SourceText], around: &Surroundings<'_>) -> LoadedRules {
     let engine = TemplateEngine::new();
     let mut diagnostics = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use model::{change::ChangeKind, supply::Resource};
+use model::{ChangeKind, Resource};
 
 /// What a rule listens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

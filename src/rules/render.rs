@@ -3,14 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use model::alert::Labels;
+use model::Labels;
 
-use super::{
-    builtin::{built_in_of_totals, built_in_summary},
-    rule::Rule,
-    scope::Scope,
-    template,
-};
+use super::builtin::{built_in_of_totals, built_in_summary};
+use super::rule::Rule;
+use super::scope::Scope;
+use super::template;
 
 /// Labels and annotations of one alert.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,7 +23,6 @@ pub struct Rendered {
 
 impl Rule {
     /// Labels and annotations. Never fails: see [`Rendered::error`].
-    #[must_use]
     pub fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered {
         let level = level.and_then(|level| self.body.levels.get(usize::try_from(level).ok()?));
         let mut rendered = Rendered::default();

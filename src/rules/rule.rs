@@ -5,15 +5,14 @@ use std::{ops::Range, path::Path, sync::Arc};
 use chrono::TimeDelta;
 
 use crate::aggregate::Window;
-use model::supply::{ReceiverName, RuleId, Timestamp, Token, TokenId};
+use model::{ReceiverName, RuleId, Timestamp, Token, TokenId};
 
-use super::{
-    condition::{Condition, Dependencies, clauses::Clause},
-    filters::Filters,
-    on::On,
-    scope::{Lead, Scope, Truth},
-    template::Template,
-};
+use super::condition::clauses::Clause;
+use super::condition::{Condition, Dependencies};
+use super::filters::Filters;
+use super::on::On;
+use super::scope::{Lead, Scope, Truth};
+use super::template::Template;
 
 /// A rule that has been checked. How its conditions and templates are held is this room's own.
 #[derive(Debug)]
@@ -22,7 +21,6 @@ pub struct Rule {
     pub id: RuleId,
     /// The `alert` name.
     pub name: String,
-    /// What it listens to.
     pub on: On,
     /// Lead times, the longest first. Empty: any time ahead (for upcoming records).
     pub within: Vec<Lead>,
@@ -36,7 +34,6 @@ pub struct Rule {
     pub limit: Option<u32>,
     /// Named directly; empty: the routes decide.
     pub receivers: Vec<ReceiverName>,
-    /// Who answers for it.
     pub owner: Option<String>,
     /// It rests from then on.
     pub expires: Option<Timestamp>,
@@ -46,7 +43,6 @@ pub struct Rule {
     pub edges: Vec<f64>,
     /// The groups that a rule on `portfolio` looks at, one alert for each; empty for every other rule.
     pub pools: Vec<Pool>,
-    /// Where it stands.
     pub location: RuleLocation,
     /// Conditions, templates, filters.
     pub(crate) body: RuleBody,
@@ -95,7 +91,6 @@ pub struct Level {
 
 impl Rule {
     /// Whether its filters (`tokens`, `listed_methods`, `allocations`) let this scope in.
-    #[must_use]
     pub fn covers(&self, scope: &Scope<'_>) -> bool {
         if self.on == On::Portfolio {
             let group = scope.totals.map(|totals| totals.group.as_deref());
@@ -106,31 +101,25 @@ impl Rule {
 
     /// Whether its filters may let in anything of this token; of a rule on `portfolio`, whether the token is one of those that it
     /// looks at as one where no group is named.
-    #[must_use]
     pub fn lets_in(&self, token: &Token) -> bool {
         self.body.filters.let_in(&token.id, &token.groups)
     }
 
     /// As [`Self::lets_in`], of a token of which no more than this is at hand.
-    #[must_use]
     pub fn lets_in_named(&self, token: &TokenId, groups: &[String]) -> bool {
         self.body.filters.let_in(token, groups)
     }
 
     /// Groups of which it asks for a token's share.
-    #[must_use]
     pub fn shares(&self) -> &[String] {
         &self.body.dependencies.groups
     }
 
-    /// Windows that it asks for.
-    #[must_use]
     pub fn windows(&self) -> &[Window] {
         &self.body.dependencies.windows
     }
 
     /// Whether `when` holds; true where the rule has none. `missing = "fire"` turns `Missing` into `True`.
-    #[must_use]
     pub fn holds(&self, scope: &Scope<'_>) -> Truth {
         match self.body.when.as_ref().map(|when| when.test(scope)) {
             None => Truth::True,
@@ -140,7 +129,6 @@ impl Rule {
     }
 
     /// Whether a firing alert has cleared: `clear_when` where given, else that `when` is false. `Missing` clears nothing.
-    #[must_use]
     pub fn clears(&self, scope: &Scope<'_>) -> bool {
         match &self.body.clear_when {
             Some(clear) => clear.test(scope) == Truth::True,
@@ -149,34 +137,24 @@ impl Rule {
     }
 
     /// Index of the highest level that holds: the last in the file's order that is true.
-    #[must_use]
     pub fn level(&self, scope: &Scope<'_>) -> Option<u32> {
         let highest = self.body.levels.iter().rposition(|level| level.when.test(scope) == Truth::True)?;
         u32::try_from(highest).ok()
     }
 
     /// `when`, clause by clause; none where the rule has none.
-    #[must_use]
     pub fn clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
         self.body.when.as_ref()?.clauses(scope)
     }
 
     /// `clear_when`, clause by clause; none where the rule has none.
-    #[must_use]
     pub fn clear_clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
         self.body.clear_when.as_ref()?.clauses(scope)
     }
 
     /// The conditions of its levels, in the order of the file.
-    #[must_use]
     pub fn level_clauses(&self, scope: &Scope<'_>) -> Vec<Clause> {
         self.body.levels.iter().filter_map(|level| level.when.clauses(scope)).collect()
-    }
-
-    /// Whether a missing field makes it fire: `missing = "fire"`.
-    #[must_use]
-    pub fn fires_on_missing(&self) -> bool {
-        self.body.fires_on_missing
     }
 }
 
@@ -190,8 +168,6 @@ pub enum Pool {
 }
 
 impl Pool {
-    /// The group, where it is one.
-    #[must_use]
     pub fn group(&self) -> Option<&str> {
         match self {
             Pool::Watched => None,

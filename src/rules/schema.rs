@@ -3,13 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    load::{LEVEL_KEYS, RULE_KEYS},
-    on::On,
-};
+use super::load::{LEVEL_KEYS, RULE_KEYS};
+use super::on::On;
 
 /// The schema of rule files.
-#[must_use]
 pub fn rules() -> Value {
     let on: Vec<String> = On::all().map(|on| on.to_string()).collect();
     let keys = |names: &[&str]| -> serde_json::Map<String, Value> {

@@ -3,10 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::aggregate::Totals;
-use model::{
-    change::Change,
-    supply::{Record, Timestamp, Token, Tracked},
-};
+use model::{Change, Record, Timestamp, Token, Tracked};
 
 /// What a condition or a template looks at.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +26,6 @@ pub struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     /// The record that plain names such as `cliffValue` are about: of a change, the one after it; where that is gone, before it.
-    #[must_use]
     pub fn record_in_view(&self) -> Option<&'a Record> {
         let side = |of: fn(&Change) -> Option<&Record>| self.change.and_then(of);
         self.record
@@ -44,15 +40,12 @@ impl<'a> Scope<'a> {
 pub struct SourceFacts {
     /// `unreachable`, `unauthorized`, `held`, `receiver`, …
     pub kind: String,
-    /// Endpoint, where it is about one.
     pub endpoint: Option<String>,
-    /// Receiver, where it is about one.
     pub receiver: Option<String>,
     /// What failed, for people.
     pub message: String,
     /// Feeds or deliveries concerned.
     pub count: u32,
-    /// Since when.
     pub since: Timestamp,
 }
 
@@ -61,16 +54,13 @@ pub struct SourceFacts {
 pub struct Lead {
     /// As the rule writes it: `7d`.
     pub text: String,
-    /// How long.
     pub span: TimeDelta,
 }
 
 /// Whether a condition holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Truth {
-    /// It does.
     True,
-    /// It does not.
     False,
     /// Nothing can be said: these fields are missing.
     Missing(Vec<&'static str>),

@@ -5,19 +5,13 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 use crate::aggregate::{Flow, Window};
-use model::{
-    change::ChangeKind,
-    supply::{Resource, span_of_days},
-};
+use model::{ChangeKind, Resource, span_of_days};
 
-use super::{
-    condition::{Dependencies, Edge},
-    index::Index,
-    on::On,
-    rule::Rule,
-};
+use super::condition::{Dependencies, Edge};
+use super::index::Index;
+use super::on::On;
+use super::rule::Rule;
 
-/// The rules at work.
 #[derive(Debug, Default)]
 pub struct RuleSet {
     /// In the order of files and lines; disabled ones are left out.
@@ -32,7 +26,6 @@ pub struct RuleSet {
 
 impl RuleSet {
     /// A set of rules, with what is worked out over all of them.
-    #[must_use]
     pub fn of(rules: Vec<Rule>) -> Self {
         let index = Index::of(&rules);
         let mut dependencies = Dependencies::default();
@@ -53,7 +46,6 @@ impl RuleSet {
     }
 
     /// Whether any rule hears of emissions: of their records, their changes, or what was `emitted`.
-    #[must_use]
     pub fn hears_emissions(&self) -> bool {
         !self.index.on(On::Record(Resource::Emission)).is_empty()
             || ChangeKind::ALL.iter().any(|kind| !self.index.hears(Resource::Emission, *kind).is_empty())
@@ -61,7 +53,6 @@ impl RuleSet {
     }
 
     /// Whether any rule looks at tokens or groups as a whole.
-    #[must_use]
     pub fn has_aggregates(&self) -> bool {
         !self.index.on(On::Token).is_empty() || !self.index.on(On::Portfolio).is_empty()
     }

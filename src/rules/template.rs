@@ -34,7 +34,6 @@ pub struct Template {
 }
 
 impl Template {
-    /// Renders an annotation.
     pub fn annotation(&self, context: &Value) -> Result<String, String> {
         self.engine.render(&self.source, context.clone()).map_err(|error| describe(&error))
     }

@@ -11,18 +11,14 @@ use proptest::prelude::*;
 
 use chrono::TimeDelta;
 
-use super::{
-    builtin::built_in_summary,
-    condition::Condition,
-    template::{Template, TemplateEngine},
-    *,
-};
+use super::builtin::built_in_summary;
+use super::condition::Condition;
+use super::template::{Template, TemplateEngine};
+use super::*;
 use crate::aggregate::{Flow, Totals, Window};
 use model::{
-    change::{AllocationChange, Change, ChangeKind, Fact},
-    diagnostic::{Diagnostic, Severity, SourceText},
-    supply::{ReceiverName, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
-    wire,
+    AllocationChange, Change, ChangeKind, Diagnostic, Fact, ReceiverName, Record, RecordKey, Resource, RuleId, Severity,
+    SourceText, Timestamp, Token, TokenId, Tracked, wire,
 };
 
 fn at(text: &str) -> Timestamp {

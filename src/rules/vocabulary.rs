@@ -1,14 +1,12 @@
 //! Which names a rule may use: those of its record, of the token, and of the change or incident that it listens to.
 
 use crate::aggregate::{Flow, Totals};
-use model::{change::ChangeKind, diagnostic::closest, supply::Resource};
+use model::{ChangeKind, Resource, closest};
 
-use super::{
-    env::RecordSide,
-    fields::{self, FieldDef, FieldReader, ItemKind, NumberUnit},
-    getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList},
-    on::On,
-};
+use super::env::RecordSide;
+use super::fields::{self, FieldDef, FieldReader, ItemKind, NumberUnit};
+use super::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList};
+use super::on::On;
 
 /// Names and types for one `on`.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +14,6 @@ pub struct Vocabulary {
     on: On,
 }
 
-/// What a name stands for.
 #[derive(Clone, Copy, Debug)]
 pub enum KnownName {
     Number(GetNumber, NumberUnit),

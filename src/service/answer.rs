@@ -14,21 +14,17 @@ mod unlocks;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::{
-    mirror::MirrorScope,
-    query::DataQuery,
-    refusal::{Refusal, redact},
-    route::DataSubject,
-    version::{covers_ai_since, shows},
-};
+use crate::mirror::MirrorScope;
+use crate::query::DataQuery;
+use crate::refusal::{Refusal, redact};
+use crate::route::DataSubject;
+use crate::version::{covers_ai_since, shows};
 use content::DATA;
 pub use content::{AnswerBody, AnswerContent, ListRows};
 use emissions::{daily_emission, weekly_emission};
 use funding::{investor, investors, token_funding};
-use model::{
-    supply::{Endpoint, Resource, Timestamp},
-    wire::{Described, TokenItem, UnlockEvent},
-};
+use model::wire::{Described, TokenItem, UnlockEvent};
+use model::{Endpoint, Resource, Timestamp};
 use store::facts::{Coverage, DateRange, SupplyFacts};
 use supply::{allocations, burns, buybacks};
 use tokens::{token_list, upcoming};
@@ -46,9 +42,8 @@ pub struct AnswerContext<'a> {
 }
 
 /// Answers a question.
-///
-/// # Errors
-/// A refusal where the token or investor is unknown, where a mirror was not told yet, or where the data cannot be read.
+/// Fails with a refusal where the token or investor is unknown, where a mirror was not told yet, or where the data cannot be
+/// read.
 pub fn answer(facts: &impl SupplyFacts, query: &DataQuery, context: AnswerContext<'_>) -> Result<AnswerContent, Refusal> {
     match query.subject {
         DataSubject::TokenList => {

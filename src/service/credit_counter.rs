@@ -6,15 +6,13 @@
 //! each open connection. A thread of its own brings the counts to disk within [`SYNC_EVERY`]: a loss of power may give away what was used
 //! in that time, and never charges for more than was asked.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use crate::{http::blocking, key_gate::KeyHash, refusal::Refusal};
-use model::supply::Timestamp;
+use model::Timestamp;
 use store::catalog::{Catalog, CatalogError, KeyUsage};
 
 /// Requests counted in one transaction.
@@ -26,7 +24,6 @@ const MAX_WAITING: usize = 8192;
 /// How long counts may be in the hands of the system alone.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
-/// Where credits are counted.
 #[derive(Debug)]
 pub(crate) struct CreditCounter {
     keys: Arc<Catalog>,
@@ -55,7 +52,6 @@ impl CreditCounter {
         Self { keys, queue: Mutex::default(), syncer: OnceLock::new() }
     }
 
-    /// The database of keys.
     pub fn keys(&self) -> &Catalog {
         &self.keys
     }

@@ -1,16 +1,13 @@
 //! A data folder on disk, as an import reads it and an export writes it.
 
-use std::{
-    borrow::Cow,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::ImportError;
 
 /// Largest file that is read, bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-/// The token list.
 pub const TOKENS: &str = "tokens.json";
 /// Prices and market caps.
 pub const PRICES: &str = "prices.json";
@@ -21,7 +18,6 @@ pub const GAPS: &str = "gaps.json";
 /// Folders with one file a token.
 pub const FOLDERS: [&str; 5] = ["unlock-events", "allocations", "daily-emission", "burn", "buyback"];
 
-/// A file to import.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     /// Place in the folder, with `/` between the parts: `unlock-events/aptos.json`.
@@ -39,10 +35,7 @@ pub struct DataFolder {
 }
 
 impl DataFolder {
-    /// Looks what is in the folder.
-    ///
-    /// # Errors
-    /// Where it is no folder, or has no token list, or cannot be read.
+    /// Looks what is in the folder. Fails where it is no folder, or has no token list, or cannot be read.
     pub fn open(root: &Path) -> Result<Self, ImportError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -79,7 +72,6 @@ impl DataFolder {
     }
 
     /// Files in all, for a progress bar.
-    #[must_use]
     pub fn file_count(&self) -> usize {
         self.count
     }

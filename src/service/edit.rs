@@ -14,36 +14,27 @@ use std::collections::BTreeSet;
 use chrono::TimeDelta;
 
 use carry::amounts;
-use model::{
-    supply::{Resource, Timestamp},
-    wire::{Burn, Buyback, Emission, TokenItem, UnlockEvent},
-};
-use store::{
-    catalog::{CatalogChange, CatalogError, CatalogRecord},
-    facts::{DateRange, FactsError, SupplyFacts as _},
-};
+use model::wire::{Burn, Buyback, Emission, TokenItem, UnlockEvent};
+use model::{Resource, Timestamp};
+use store::catalog::{CatalogChange, CatalogError, CatalogRecord};
+use store::facts::{DateRange, FactsError, SupplyFacts as _};
 
 /// A change that makes no sense for the data.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The database.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The database, while it was read.
     #[error(transparent)]
     SupplyFacts(#[from] FactsError),
-    /// No such token.
     #[error("token \"{0}\" is not in the data")]
     UnknownToken(String),
-    /// No event at that instant.
     #[error("token \"{token}\" has no unlock event at {at}")]
     UnknownEvent {
-        /// Which token.
         token: String,
         /// When.
         at: Timestamp,
     },
-    /// A token without an id.
     #[error("a token of the list needs an id")]
     NoId,
 }
@@ -77,25 +68,17 @@ impl<'a> Edit<'a> {
     }
 
     /// Ids of the list.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
     pub fn tokens(&self) -> Result<Vec<TokenItem>, EditError> {
         Ok(self.draft.tokens()?)
     }
 
     /// The schedule of a token, oldest first.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn events(&self, token: &str) -> Result<Vec<UnlockEvent>, EditError> {
         Ok(self.draft.records(Resource::Unlock, token, DateRange::default())?)
     }
 
     /// Moves the event at `from`, parts and linear segments with it. An event that is already at `to` takes its parts.
-    ///
-    /// # Errors
-    /// Where there is no such token or event.
+    /// Fails where there is no such token or event.
     pub fn move_event(&mut self, token: &str, from: Timestamp, to: Timestamp) -> Result<(), EditError> {
         self.change_events(token, |events, now| {
             let index = find(events, token, from)?;
@@ -110,10 +93,7 @@ impl<'a> Edit<'a> {
         })
     }
 
-    /// Multiplies all amounts of the event at `at`.
-    ///
-    /// # Errors
-    /// Where there is no such token or event.
+    /// Multiplies all amounts of the event at `at`. Fails where there is no such token or event.
     pub fn resize_event(&mut self, token: &str, at: Timestamp, factor: f64) -> Result<(), EditError> {
         self.change_events(token, |events, now| {
             let index = find(events, token, at)?;
@@ -125,10 +105,7 @@ impl<'a> Edit<'a> {
         })
     }
 
-    /// Adds a burn; the token list then says that the token has burns.
-    ///
-    /// # Errors
-    /// Where there is no such token.
+    /// Adds a burn; the token list then says that the token has burns. Fails where there is no such token.
     pub fn add_burn(&mut self, token: &str, burn: Burn) -> Result<(), EditError> {
         self.put_item(token, |item| item.has_burn = true.into())?;
         let mut burns: Vec<Burn> = self.draft.records(Resource::Burn, token, DateRange::default())?;
@@ -138,10 +115,7 @@ impl<'a> Edit<'a> {
         Ok(self.draft.put_records(Resource::Burn, token, rows)?)
     }
 
-    /// Adds a buyback; the token list then says that the token has buybacks.
-    ///
-    /// # Errors
-    /// Where there is no such token.
+    /// Adds a buyback; the token list then says that the token has buybacks. Fails where there is no such token.
     pub fn add_buyback(&mut self, token: &str, buyback: Buyback) -> Result<(), EditError> {
         self.put_item(token, |item| item.has_buyback = true.into())?;
         let mut buybacks: Vec<Buyback> = self.draft.records(Resource::Buyback, token, DateRange::default())?;
@@ -151,10 +125,7 @@ impl<'a> Edit<'a> {
         Ok(self.draft.put_records(Resource::Buyback, token, rows)?)
     }
 
-    /// Changes fields of the token list.
-    ///
-    /// # Errors
-    /// Where there is no such token.
+    /// Changes fields of the token list. Fails where there is no such token.
     pub fn put_item(&mut self, token: &str, change: impl FnOnce(&mut TokenItem)) -> Result<(), EditError> {
         let mut item = self.draft.token(token)?.ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
         change(&mut item);
@@ -187,7 +158,6 @@ impl<'a> Edit<'a> {
 /// In place of the hash of imported files: no import is equal to an edit.
 const EDITED: &str = "edited";
 
-/// An event as a row.
 pub(crate) fn event_row(event: &UnlockEvent) -> CatalogRecord<'_, UnlockEvent> {
     CatalogRecord { date: event.unlock_date.copied(), cliff: event.cliff_unlocks.get().is_some(), about: None, body: event }
 }

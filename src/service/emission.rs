@@ -7,10 +7,8 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime};
 
 use crate::answer::totals::add;
-use model::{
-    supply::Timestamp,
-    wire::{Emission, EmissionAllocation, Maybe, NamedOr, UnlockEvent},
-};
+use model::Timestamp;
+use model::wire::{Emission, EmissionAllocation, Maybe, NamedOr, UnlockEvent};
 
 /// Days that are made at most; longer schedules end there.
 const MAX_DAYS: usize = 36_525;
@@ -20,7 +18,6 @@ const DAY_SECS: i64 = 86_400;
 type RecipientShares = BTreeMap<usize, f64>;
 
 /// The emission of each day from the first to the last of the schedule, days without any included.
-#[must_use]
 pub fn daily(events: &[UnlockEvent]) -> Vec<Emission> {
     let mut recipients: Vec<(Maybe<String>, Maybe<String>)> = Vec::new();
     let mut index = |name: &Maybe<String>, standard: &Maybe<String>| {
@@ -119,13 +116,11 @@ fn midnight(day: i64) -> Timestamp {
 }
 
 /// The Sunday of a day's week.
-#[must_use]
 pub fn sunday_of(day: NaiveDate) -> NaiveDate {
     day.checked_sub_days(Days::new(u64::from(day.weekday().num_days_from_sunday()))).unwrap_or(day)
 }
 
 /// Days as weeks from Sunday to the next Sunday: allocations are names alone in the first version, objects later. `days` are in order of time.
-#[must_use]
 pub fn weekly(days: &[Emission], version: u8) -> Vec<Emission> {
     let mut weeks: BTreeMap<NaiveDate, Vec<&Emission>> = BTreeMap::new();
     for day in days {
@@ -177,7 +172,6 @@ fn week(sunday: NaiveDate, days: &[&Emission], version: u8) -> Option<Emission> 
 }
 
 /// A week that the source told, as another version tells it; none where what it lacks cannot be known.
-#[must_use]
 pub fn told_week(mut week: Emission, version: u8) -> Option<Emission> {
     let names_only = week.allocations.items().iter().any(|item| matches!(item, NamedOr::Name(_)));
     if version > 1 {

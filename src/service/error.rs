@@ -8,7 +8,6 @@ use store::{StoreError, catalog::CatalogError, facts::FactsError};
 /// What the service could not do for whoever runs it.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// The database.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The daemon's database.
@@ -20,16 +19,12 @@ pub enum ServiceError {
     /// A change that makes no sense for the data.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// A file that cannot be written.
     #[error("cannot write {}", path.display())]
     Write {
         /// Which one.
         path: std::path::PathBuf,
-        /// Why.
-        #[source]
         source: io::Error,
     },
-    /// A folder for an export that holds other things.
     #[error("{} is not empty: name a folder that is not there yet", path.display())]
     NotEmpty {
         /// Which one.
@@ -41,22 +36,16 @@ pub enum ServiceError {
     /// A mirror that was given no database of keys.
     #[error("this mirror has no database of keys")]
     Keyless,
-    /// The system gave no randomness.
     #[error("cannot make a key: the system gave no random bytes")]
     Randomness,
-    /// A name that keys cannot have.
     #[error("\"{0}\" is no name for a key: use 1 to 64 letters, digits, dots, dashes, underscores")]
     KeyName(String),
-    /// An address cannot be listened on.
     #[error("cannot listen on {address}")]
     Listen {
         /// Which one.
         address: SocketAddr,
-        /// Why.
-        #[source]
         source: io::Error,
     },
-    /// A listener failed while it served.
     #[error("the data service stopped serving")]
     Serve(#[source] io::Error),
 }

@@ -1,29 +1,22 @@
 //! Writing the data out as a folder that an import takes: the same files, one list item a line, so that a change shows as a line in a
 //! diff. The folder appears whole, under its name, or not at all.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use serde::Serialize;
 
 use crate::{ServiceError, data_folder::GAPS, import::DataGap, route::DataSubject, version::shows};
-use model::{
-    supply::{Endpoint, Resource},
-    wire::{
-        Allocation, AllocationsData, Burn, BurnData, Buyback, BuybackData, Described as _, Emission, FundingRound,
-        InvestorDetail, Maybe, UnlockEvent,
-    },
+use model::wire::{
+    Allocation, AllocationsData, Burn, BurnData, Buyback, BuybackData, Described as _, Emission, FundingRound, InvestorDetail,
+    Maybe, UnlockEvent,
 };
+use model::{Endpoint, Resource};
 use store::facts::{Coverage, DateRange, SupplyFacts};
 
-/// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ExportSummary {
-    /// Tokens of the list.
     pub tokens: usize,
-    /// Files.
     pub files: usize,
 }
 

@@ -10,7 +10,6 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 /// A page of OpenMetrics in the format that whoever asks takes, with its content type: as it is where a value of `Accept` names that,
 /// else in the older text format, where a family is called as its samples are, and there is no type `info`.
-#[must_use]
 pub fn negotiated<'a>(accept: impl IntoIterator<Item = &'a str>, page: String) -> (&'static str, String) {
     if accept.into_iter().any(|accept| accept.contains("application/openmetrics-text")) {
         return (CONTENT_TYPE, page);

@@ -6,19 +6,15 @@
 mod answer;
 mod body;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use axum::{
-    Router,
-    body::Body,
-    extract::Request,
-    http::header,
-    middleware::{self, Next},
-    response::IntoResponse as _,
-};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header;
+use axum::middleware::{self, Next};
+use axum::response::IntoResponse as _;
 use tokio_util::io::ReaderStream;
 
 use body::Spaces;
@@ -40,9 +36,7 @@ pub enum Fault {
     Slow(Duration),
     /// The right answer, this many bytes at a time with a pause before each.
     Drip {
-        /// Bytes.
         bytes: usize,
-        /// Pause.
         every: Duration,
     },
     /// The right answer, whose connection ends after this many bytes although more were promised.
@@ -53,7 +47,6 @@ pub enum Fault {
     Garbage,
     /// 200 with a web page, as captive portals and broken proxies have it.
     Html,
-    /// 200 with an empty body.
     EmptyBody,
     /// The right envelope with an empty `data` and, on lists with pages, a total of zero.
     Emptied,
@@ -90,19 +83,16 @@ pub enum Fault {
 
 impl Fault {
     /// A status without `Retry-After`.
-    #[must_use]
     pub fn status(code: u16) -> Self {
         Fault::Status { code, retry_after: None }
     }
 
     /// 429 that asks to come back after `secs` seconds.
-    #[must_use]
     pub fn too_many(secs: u64) -> Self {
         Fault::Status { code: 429, retry_after: Some(secs.to_string()) }
     }
 }
 
-/// A request as it came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedRequest {
     /// Path and query.
@@ -111,7 +101,6 @@ pub struct LoggedRequest {
     pub has_key: bool,
     /// Names of its headers, in lower case.
     pub headers: Vec<String>,
-    /// Whether a fault met it.
     pub faulted: bool,
 }
 
@@ -141,7 +130,6 @@ struct GzipBomb(u64);
 
 impl Faults {
     /// No faults.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -167,19 +155,16 @@ impl Faults {
     }
 
     /// What was asked since the log was last taken.
-    #[must_use]
     pub fn take_log(&self) -> Vec<LoggedRequest> {
         std::mem::take(&mut self.state().log)
     }
 
     /// What was asked, without taking it.
-    #[must_use]
     pub fn log(&self) -> Vec<LoggedRequest> {
         self.state().log.clone()
     }
 
     /// Requests since the beginning.
-    #[must_use]
     pub fn request_count(&self) -> u64 {
         self.state().count
     }
@@ -248,7 +233,6 @@ impl Faults {
     }
 }
 
-/// The page that a request asks for.
 fn page_of(request: &Request) -> u64 {
     url::form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes())
         .find(|(name, _)| name == "page")

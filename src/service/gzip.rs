@@ -3,10 +3,8 @@
 
 use std::io::Write as _;
 
-use axum::{
-    body::Bytes,
-    http::{HeaderMap, header},
-};
+use axum::body::Bytes;
+use axum::http::{HeaderMap, header};
 use flate2::{Compression, Crc, write::DeflateEncoder};
 
 /// Bodies below this go out as they are, bytes: packing would save less than a packet.
@@ -25,9 +23,6 @@ pub struct Packed {
 
 impl Packed {
     /// Packs the end of a body.
-    ///
-    /// # Errors
-    /// None that writing into memory has.
     pub fn of(tail: &[u8]) -> std::io::Result<Self> {
         let mut crc = Crc::new();
         crc.update(tail);
@@ -39,13 +34,11 @@ impl Packed {
     }
 
     /// Bytes that it takes.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.deflated.len()
     }
 
     /// The whole body, packed, where `head` is its beginning.
-    #[must_use]
     pub fn body(&self, head: &[u8]) -> [Bytes; 3] {
         let mut begin = Vec::with_capacity(GZIP_HEADER.len() + head.len() + 16);
         begin.extend_from_slice(&GZIP_HEADER);

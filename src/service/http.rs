@@ -1,9 +1,7 @@
 //! The path of a request, from its head to an answer.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    time::Instant,
-};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
 
 use axum::{
     Router,
@@ -15,20 +13,17 @@ use axum::{
 };
 use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer};
 
-use crate::{
-    ANSWER_TIMEOUT, Service,
-    gzip::accepts_gzip,
-    key_gate::{AdmittedKey, hash_of},
-    listener::Peer,
-    metrics::ServedRequest,
-    openapi,
-    query::DataQuery,
-    refusal::Refusal,
-    response::{MetadataShape, ResponseParts, holds, mark},
-    response_cache::{CacheKey, CachedAnswer},
-    route::{ApiRoute, LEGACY_ROUTES, ROUTES},
-};
-use model::supply::Timestamp;
+use crate::gzip::accepts_gzip;
+use crate::key_gate::{AdmittedKey, hash_of};
+use crate::listener::Peer;
+use crate::metrics::ServedRequest;
+use crate::query::DataQuery;
+use crate::refusal::Refusal;
+use crate::response::{MetadataShape, ResponseParts, holds, mark};
+use crate::response_cache::{CacheKey, CachedAnswer};
+use crate::route::{ApiRoute, LEGACY_ROUTES, ROUTES};
+use crate::{ANSWER_TIMEOUT, Service, openapi};
+use model::Timestamp;
 
 /// Header that carries the key.
 pub const KEY_HEADER: &str = "x-api-key";

@@ -18,21 +18,15 @@ use chrono::TimeDelta;
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::{
-    ServiceError,
-    data_folder::{GAPS, INVESTORS, PRICES, SourceFile, TOKENS},
-};
+use crate::ServiceError;
+use crate::data_folder::{GAPS, INVESTORS, PRICES, SourceFile, TOKENS};
 pub use daemon::import_daemon;
-use model::{
-    supply::Timestamp,
-    wire::{Maybe, TokenItem},
-};
+use model::Timestamp;
+use model::wire::{Maybe, TokenItem};
 pub use problem::ImportProblem;
 use problem::ProblemList;
-use store::{
-    catalog::{Catalog, CatalogChange, CatalogRecord},
-    facts::SupplyFacts as _,
-};
+use store::catalog::{Catalog, CatalogChange, CatalogRecord};
+use store::facts::SupplyFacts as _;
 pub use tokens::DataGap;
 
 /// Puts `files` in place of all data, in one transaction.
@@ -132,23 +126,17 @@ struct ImportedToken {
     latest_round: Option<(Timestamp, Maybe<String>)>,
 }
 
-/// What was imported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportSummary {
-    /// Tokens of the list.
     pub tokens: usize,
-    /// Unlock events.
     pub events: usize,
     /// Rows of allocation tables.
     pub allocations: usize,
     /// Days of emission.
     pub days: usize,
-    /// Burns.
     pub burns: usize,
-    /// Buybacks.
     pub buybacks: usize,
-    /// Investors.
     pub investors: usize,
     /// Funding rounds, counted once for each investor.
     pub rounds: usize,
@@ -159,16 +147,12 @@ pub struct ImportSummary {
 /// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
         /// Which one.
         path: PathBuf,
-        /// Why.
-        #[source]
         source: io::Error,
     },
-    /// A file of the list that was handed in cannot be read.
     #[error("cannot read the data")]
     Source(#[source] io::Error),
     /// The data is not what it should be; nothing was changed.

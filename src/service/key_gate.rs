@@ -3,16 +3,14 @@
 //! A key is looked up by its hash and remembered for a second, so that a busy key costs no read a request. What a request costs is
 //! counted in [`credit_counter`](crate::credit_counter).
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, RwLock},
-    time::Instant,
-};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
 use ring::digest;
 
 use crate::{AccessPolicy, Options, ServiceError, credit_counter::CreditCounter, refusal::Refusal, service::GENERATION_CHECK};
-use model::supply::Timestamp;
+use model::Timestamp;
 use store::catalog::{Catalog, CatalogError, KeyUsage};
 
 /// Longest key that is looked at, bytes.
@@ -52,7 +50,6 @@ pub struct AdmittedKey {
     pub name: Option<Arc<str>>,
 }
 
-/// SHA-256 of a key.
 pub type KeyHash = [u8; digest::SHA256_OUTPUT_LEN];
 
 /// Hash of a key as it was sent. The key itself goes no further than here.
@@ -73,7 +70,6 @@ impl KeyGate {
         }
     }
 
-    /// The database of keys.
     pub fn keys(&self) -> Result<&Catalog, ServiceError> {
         self.counter.as_ref().map(|counter| counter.keys()).ok_or(ServiceError::Keyless)
     }

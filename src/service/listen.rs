@@ -16,9 +16,7 @@ pub struct BoundAddresses {
 }
 
 /// Binds the service's addresses, tells `bound` which they are, and serves until `stop` resolves.
-///
-/// # Errors
-/// Where an address cannot be bound, or a listener fails.
+/// Fails where an address cannot be bound, or a listener fails.
 pub async fn listen(
     service: &Service,
     address: SocketAddr,

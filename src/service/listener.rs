@@ -2,24 +2,20 @@
 //! none that sends its request a byte at a time, and an end when it is time to stop. axum's own serving has none of these, so that
 //! clients which open connections and send half a request would gather until no file descriptor is left, and hold the process.
 
-use std::{
-    future::Future,
-    io,
-    net::SocketAddr,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::{Router, extract::Request};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpSocket, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, Sleep, sleep_until},
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::Service as _;
 
@@ -57,10 +53,7 @@ impl Default for ConnectionLimits {
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
 
-/// Listens on an address, with a queue for a crowd.
-///
-/// # Errors
-/// Where the address cannot be had.
+/// Listens on an address, with a queue for a crowd. Fails where the address cannot be had.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     allow_connections();
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -85,17 +78,11 @@ fn allow_connections() {
 
 /// Serves `router` on `listener` within the limits of the data service, until `stop` resolves; then open requests may finish for a few
 /// seconds.
-///
-/// # Errors
-/// None at present: what fails is a connection, and the others go on. It is here for a listener that may fail.
 pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
     serve_within(ConnectionLimits::default(), listener, router, stop).await
 }
 
 /// As [`serve`], for few: at most so many connections at once, and so long for open requests once it is time to stop.
-///
-/// # Errors
-/// As [`serve`].
 pub async fn serve_few(
     listener: TcpListener,
     router: Router,

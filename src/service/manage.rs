@@ -4,20 +4,16 @@ use std::{io, path::Path};
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::{
-    Edit, EditError, ExportSummary, ImportSummary, Service, ServiceError, SourceFile, export, import,
-    key_gate::hash_of,
-    refusal::redact,
-    service::{ServedData, whole_seconds},
-};
+use crate::key_gate::hash_of;
+use crate::refusal::redact;
+use crate::service::{ServedData, whole_seconds};
+use crate::{Edit, EditError, ExportSummary, ImportSummary, Service, ServiceError, SourceFile, export, import};
 use store::{catalog::KeyRow, facts::SupplyFacts as _, snapshot::Snapshot};
 
 impl Service {
     /// Puts a data folder (or [`bundled`](crate::bundled)) in place of the data that is there: one transaction, all or nothing. The same files a
     /// second time change nothing. Keys stay. `progress` hears the name of each file.
-    ///
-    /// # Errors
-    /// Every problem found, with file and record; or where a file or the database cannot be used.
+    /// Fails with every problem found, with file and record; or where a file or the database cannot be used.
     pub fn import(
         &self,
         files: impl IntoIterator<Item = io::Result<SourceFile>>,
@@ -31,9 +27,6 @@ impl Service {
 
     /// Puts the snapshot of a daemon, whose database is `path`, in place of the data that is there, as [`Self::import`] does with a
     /// folder. `progress` hears each token, with how many there are.
-    ///
-    /// # Errors
-    /// Where one of the databases cannot be used.
     pub fn import_daemon(&self, path: &Path, progress: impl FnMut(&str, usize)) -> Result<ImportSummary, ServiceError> {
         let now = whole_seconds(self.0.options.clock.now());
         let snapshot = Snapshot::open(path)?;
@@ -43,9 +36,7 @@ impl Service {
     }
 
     /// Writes the data as a folder that [`Self::import`] takes. `progress` hears the name of each file.
-    ///
-    /// # Errors
-    /// Where the folder is there and not empty, or cannot be written, or the data cannot be read.
+    /// Fails where the folder is there and not empty, or cannot be written, or the data cannot be read.
     pub fn export(&self, data_folder: &Path, progress: impl FnMut(&str)) -> Result<ExportSummary, ServiceError> {
         match &self.0.data {
             ServedData::Own(catalog) => catalog.read(|view| export::export(view, data_folder, progress)),
@@ -54,10 +45,7 @@ impl Service {
     }
 
     /// Changes the data in one transaction: all of what `change` does, or nothing where it answers an error. Each token that is
-    /// touched gets a new `lastUpdatedDate`.
-    ///
-    /// # Errors
-    /// What `change` answers, or where the database cannot be written.
+    /// touched gets a new `lastUpdatedDate`. Fails with what `change` answers, or where the database cannot be written.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T, EditError>) -> Result<T, ServiceError> {
         let now = whole_seconds(self.0.options.clock.now());
         let result = self.own()?.write(|draft| {
@@ -71,9 +59,7 @@ impl Service {
     }
 
     /// Makes a key and answers it: the only time that anybody sees it.
-    ///
-    /// # Errors
-    /// Where the name is no name or taken, or the database cannot be written.
+    /// Fails where the name is no name or taken, or the database cannot be written.
     pub fn add_key(&self, name: &str, monthly_limit: u64) -> Result<String, ServiceError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
@@ -89,18 +75,12 @@ impl Service {
     }
 
     /// All keys with their usage, revoked ones too.
-    ///
-    /// # Errors
-    /// Where the database cannot be read.
     pub fn keys(&self) -> Result<Vec<KeyRow>, ServiceError> {
         let now = self.0.options.clock.now();
         Ok(self.0.key_gate.keys()?.keys()?.into_iter().map(|key| key.as_of(now)).collect())
     }
 
     /// Ends a key at once. Answers whether one of that name was in use.
-    ///
-    /// # Errors
-    /// Where the database cannot be written.
     pub fn revoke_key(&self, name: &str) -> Result<bool, ServiceError> {
         let revoked = self.0.key_gate.keys()?.revoke_key(name, self.0.options.clock.now())?;
         self.forget();
@@ -108,17 +88,10 @@ impl Service {
     }
 
     /// Whether a key is asked for, as things are now.
-    ///
-    /// # Errors
-    /// Where the database cannot be read.
     pub fn asks_for_keys(&self) -> Result<bool, ServiceError> {
         Ok(self.0.key_gate.requires_key()?)
     }
 
-    /// Tokens in the list.
-    ///
-    /// # Errors
-    /// Where the database cannot be read.
     pub fn token_count(&self) -> Result<usize, ServiceError> {
         Ok(match &self.0.data {
             ServedData::Own(catalog) => catalog.read(|view| view.tokens())?,

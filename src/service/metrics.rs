@@ -15,7 +15,6 @@ const MAX_LOGGED_PATH: usize = 200;
 
 type Labels = [(&'static str, &'static str); 2];
 
-/// Counts.
 #[derive(Debug)]
 pub struct ServiceMetrics {
     registry: Registry,
@@ -25,7 +24,6 @@ pub struct ServiceMetrics {
     credits: Counter,
 }
 
-/// A request that was answered.
 #[derive(Debug)]
 pub struct ServedRequest<'a> {
     /// `GET`.
@@ -40,7 +38,6 @@ pub struct ServedRequest<'a> {
     pub bytes: u64,
     /// From its head to the answer.
     pub took: Duration,
-    /// Who asked.
     pub peer: Option<SocketAddr>,
     /// Name of the key, where one was let in.
     pub key: Option<&'a str>,

@@ -3,10 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::refusal::{Refusal, redact};
-use model::{
-    supply::{Endpoint, TokenId},
-    watch::Watch,
-};
+use model::{Endpoint, TokenId, Watch};
 
 /// What the daemon behind a mirror asks the source for. Clones share it, so that a reload of the daemon is heard of.
 #[derive(Clone, Debug)]
@@ -20,7 +17,6 @@ struct DaemonScope {
 
 impl MirrorScope {
     /// A daemon that asks `endpoints`, about the tokens of `watch`.
-    #[must_use]
     pub fn of(endpoints: Vec<Endpoint>, watch: Watch) -> Self {
         Self(Arc::new(RwLock::new(DaemonScope { endpoints, watch: Some(watch) })))
     }
@@ -35,13 +31,10 @@ impl MirrorScope {
     }
 
     /// A daemon of which nothing is known but its database: it may yet ask for anything.
-    #[must_use]
     pub fn unknown() -> Self {
         Self(Arc::new(RwLock::new(DaemonScope { endpoints: Endpoint::ALL.to_vec(), watch: None })))
     }
 
-    /// Whether it asks an endpoint at all.
-    #[must_use]
     pub fn asks(&self, endpoint: Endpoint) -> bool {
         self.daemon().endpoints.contains(&endpoint)
     }

@@ -6,12 +6,10 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::{
-    http::KEY_HEADER,
-    query::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_SLUG, StandardAllocation},
-    route::{ApiRoute, DataSubject, LEGACY_ROUTES, ParameterKind, ROUTES},
-    version::{covers_ai_since, shows},
-};
+use crate::http::KEY_HEADER;
+use crate::query::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_SLUG, StandardAllocation};
+use crate::route::{ApiRoute, DataSubject, LEGACY_ROUTES, ParameterKind, ROUTES};
+use crate::version::{covers_ai_since, shows};
 use model::wire::{
     AllocationsData, BurnData, BuybackData, Described, Emission, ErrorBody, InvestorDetail, InvestorItem, JsonShape, ObjectShape,
     TokenFunding, TokenItem, UnlockEvent, UpcomingItem,

@@ -1,6 +1,6 @@
 //! How the service behaves, and who may ask.
 
-use model::clock::Clock;
+use model::Clock;
 
 /// How the service behaves.
 #[derive(Clone, Debug, Default)]

@@ -8,11 +8,9 @@ mod value;
 use chrono::{Days, NaiveDate, NaiveTime};
 use url::form_urlencoded;
 
-use crate::{
-    refusal::{Refusal, redact},
-    route::{ApiRoute, DataSubject, QueryField},
-};
-use model::supply::Timestamp;
+use crate::refusal::{Refusal, redact};
+use crate::route::{ApiRoute, DataSubject, QueryField};
+use model::Timestamp;
 use store::facts::DateRange;
 use value::{date, decimal, slug, slugs, standards, truth, whole};
 
@@ -54,7 +52,6 @@ impl StandardAllocation {
     ];
 
     /// The category of a `standardAllocationName`.
-    #[must_use]
     pub fn of(name: Option<&str>) -> Self {
         match name.unwrap_or_default() {
             "Community" => StandardAllocation::Community,
@@ -72,14 +69,11 @@ impl StandardAllocation {
 pub struct FiniteNumber(u64);
 
 impl FiniteNumber {
-    /// The number.
-    #[must_use]
     pub fn get(self) -> f64 {
         f64::from_bits(self.0)
     }
 }
 
-/// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PageRequest {
     /// From 1.
@@ -91,9 +85,7 @@ pub struct PageRequest {
 /// A question. Fields that its path does not take are empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DataQuery {
-    /// About what.
     pub subject: DataSubject,
-    /// In which version.
     pub version: u8,
     /// Token or investor; empty for lists.
     pub id: String,
@@ -124,10 +116,7 @@ pub struct DataQuery {
 }
 
 impl DataQuery {
-    /// Reads a question.
-    ///
-    /// # Errors
-    /// A refusal with status 400 and a sentence on what is wrong.
+    /// Reads a question. Fails with a refusal with status 400 and a sentence on what is wrong.
     pub fn read(route: &ApiRoute, id: Option<&str>, text: &str) -> Result<Self, Refusal> {
         if text.len() > MAX_QUERY {
             return Err(Refusal::bad(format!("the query is longer than {MAX_QUERY} bytes")));
@@ -191,7 +180,6 @@ impl DataQuery {
     }
 
     /// The instants that the days stand for, both ends included.
-    #[must_use]
     pub fn window(&self) -> DateRange {
         let midnight = |date: NaiveDate| date.and_time(NaiveTime::MIN).and_utc();
         DateRange {
@@ -201,7 +189,6 @@ impl DataQuery {
     }
 
     /// Whether an instant lies in the window; one that is unknown lies only where there is no window.
-    #[must_use]
     pub fn includes(&self, at: Option<Timestamp>) -> bool {
         let window = self.window();
         match at {
@@ -211,7 +198,6 @@ impl DataQuery {
     }
 
     /// Whether a recipient with this `standardAllocationName` is wanted.
-    #[must_use]
     pub fn wants(&self, standard_allocation_name: Option<&str>) -> bool {
         self.standards.is_empty() || self.standards.contains(&StandardAllocation::of(standard_allocation_name))
     }

@@ -1,13 +1,11 @@
 //! A request that is not answered: status, sentence, and how long to wait.
 
-use axum::{
-    http::{HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use chrono::{SecondsFormat, TimeDelta};
 
 use crate::ANSWER_TIMEOUT;
-use model::{supply::Timestamp, wire::ErrorBody};
+use model::{Timestamp, wire::ErrorBody};
 use store::{catalog::CatalogError, facts::FactsError};
 
 /// What a spent rate per minute is told to wait at least, seconds.
@@ -21,7 +19,6 @@ const NOT_YET_RETRY_AFTER_SECS: i64 = 60;
 pub(crate) struct Refusal {
     pub status: StatusCode,
     pub message: String,
-    /// Seconds.
     pub retry_after: Option<i64>,
 }
 

@@ -1,22 +1,16 @@
 //! A response around a payload: metadata before it, tags and ages in its headers, and a body whose parts are shared.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use axum::{
-    body::{Bytes, HttpBody},
-    http::{HeaderMap, HeaderValue, header},
-    response::Response,
-};
+use axum::body::{Bytes, HttpBody};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
 use http_body::{Frame, SizeHint};
 
 use crate::{answer::AnswerBody, service::whole_seconds};
-use model::{
-    supply::Timestamp,
-    wire::{Credit, Metadata},
-};
+use model::Timestamp;
+use model::wire::{Credit, Metadata};
 use store::catalog::KeyUsage;
 
 /// What is around a payload.

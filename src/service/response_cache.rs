@@ -9,13 +9,11 @@ use chrono::NaiveDate;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter, sync};
 use tokio::sync::Semaphore;
 
-use crate::{
-    answer::{AnswerBody, AnswerContent, ListRows},
-    gzip::{MIN_PACKED, Packed},
-    http::blocking,
-    query::DataQuery,
-    refusal::Refusal,
-};
+use crate::answer::{AnswerBody, AnswerContent, ListRows};
+use crate::gzip::{MIN_PACKED, Packed};
+use crate::http::blocking;
+use crate::query::DataQuery;
+use crate::refusal::Refusal;
 
 /// Size of the cache, bytes. Beyond it goes what was not asked for again, or not lately.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
@@ -29,15 +27,12 @@ const MIN_WORKERS: usize = 2;
 /// What an answer is cached under: a query of the data as it was at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey {
-    /// Of the data.
     pub generation: i64,
     /// The present day: defaults and `upcoming` depend on it.
     pub day: NaiveDate,
-    /// What is asked.
     pub query: DataQuery,
 }
 
-/// Form in which an answer is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum CachedForm {
     Plain,
@@ -112,9 +107,7 @@ impl ResponseCache {
     }
 
     /// The answer; `make` makes it where nobody did. It blocks, and is called at most once at a time for a question.
-    ///
-    /// # Errors
-    /// What `make` answers. Nothing is cached of that.
+    /// Fails with what `make` answers. Nothing is cached of that.
     pub async fn get<M>(&self, cache_key: CacheKey, wants_packed: bool, make: M) -> Result<CachedAnswer, Refusal>
     where
         M: FnOnce(&DataQuery) -> Result<AnswerContent, Refusal> + Send + 'static,

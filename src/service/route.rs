@@ -42,31 +42,22 @@ pub const LEGACY_ROUTES: &[ApiRoute] = &[
 /// What a path is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataSubject {
-    /// Tokens with their flags.
     TokenList,
     /// The next event of each token.
     Upcoming,
     /// A token's schedule.
     UnlockEvents,
-    /// Day by day.
     DailyEmission,
     /// Week by week; only on the older base address.
     WeeklyEmission,
-    /// Allocation table.
     Allocations,
-    /// Burns.
     Burn,
-    /// Buybacks.
     Buyback,
-    /// Investors.
     Investors,
-    /// One investor with its rounds.
     Investor,
-    /// Rounds of one token.
     TokenFunding,
 }
 
-/// A parameter of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryField {
     TokenId,
@@ -88,7 +79,6 @@ pub enum QueryField {
 /// What a parameter holds, for the description of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
-    /// An id.
     Slug,
     /// Several, with commas between them.
     Slugs,
@@ -102,7 +92,6 @@ pub enum ParameterKind {
     PageSize,
     /// Words for categories, with commas between them.
     Standards,
-    /// Any number.
     Number,
     /// `true` or `false`.
     Truth,
@@ -136,9 +125,7 @@ type Parameters = &'static [(&'static str, QueryField)];
 pub struct ApiRoute {
     /// As axum reads it: `{id}` stands for a slug.
     pub path: &'static str,
-    /// What it answers.
     pub subject: DataSubject,
-    /// In which version.
     pub version: u8,
     pub params: Parameters,
 }
@@ -149,8 +136,6 @@ impl ApiRoute {
         self.params.iter().map(|(name, field)| (*name, field.kind(), *field == QueryField::TokenId))
     }
 
-    /// Whether its answers have pages.
-    #[must_use]
     pub fn is_paged(&self) -> bool {
         self.params.iter().any(|(_, field)| *field == QueryField::Page)
     }

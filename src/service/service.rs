@@ -1,24 +1,20 @@
 //! The service itself: the data that it answers from, the answers that it made before, and how it notices that the data changed.
 
-use std::{
-    path::Path,
-    sync::{Arc, PoisonError, RwLock},
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use chrono::DateTime;
 
-use crate::{
-    AccessPolicy, MirrorScope, Options, ServiceError,
-    answer::{self, AnswerContent, AnswerContext},
-    http::blocking,
-    key_gate::KeyGate,
-    metrics::ServiceMetrics,
-    query::DataQuery,
-    refusal::Refusal,
-    response_cache::ResponseCache,
-};
-use model::supply::Timestamp;
+use crate::answer::{self, AnswerContent, AnswerContext};
+use crate::http::blocking;
+use crate::key_gate::KeyGate;
+use crate::metrics::ServiceMetrics;
+use crate::query::DataQuery;
+use crate::refusal::Refusal;
+use crate::response_cache::ResponseCache;
+use crate::{AccessPolicy, MirrorScope, Options, ServiceError};
+use model::Timestamp;
 use store::{catalog::Catalog, snapshot::Snapshot};
 
 /// How long another process's change of data or keys may go unseen.
@@ -56,26 +52,18 @@ pub(crate) struct KnownGeneration {
 
 impl Service {
     /// Opens the database, making it where it is not there.
-    ///
-    /// # Errors
-    /// Where it cannot be opened, is not one of ours, or is of a newer program.
+    /// Fails where it cannot be opened, is not one of ours, or is of a newer program.
     pub fn open(path: &Path, options: Options) -> Result<Self, ServiceError> {
         Ok(Self::over(Catalog::open(path)?, options))
     }
 
-    /// A service whose data lives in memory, for as long as a clone of it does.
-    ///
-    /// # Errors
-    /// Where memory gives out.
+    /// A service whose data lives in memory, for as long as a clone of it does. Fails where memory gives out.
     pub fn in_memory(options: Options) -> Result<Self, ServiceError> {
         Ok(Self::over(Catalog::in_memory()?, options))
     }
 
     /// A service that shows the snapshot of the daemon whose database is `path`, beside that daemon. `keys` is the database of keys;
     /// without one, whoever reaches the address may ask.
-    ///
-    /// # Errors
-    /// Where one of the databases cannot be opened.
     pub fn mirror(path: &Path, scope: MirrorScope, keys: Option<&Path>, options: Options) -> Result<Self, ServiceError> {
         let snapshot = Snapshot::open(path)?;
         let keys = keys.map(Catalog::open).transpose()?.map(Arc::new);

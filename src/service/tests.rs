@@ -6,26 +6,20 @@ mod faults;
 mod requests;
 mod running;
 
-use std::{
-    borrow::Cow,
-    collections::BTreeSet,
-    io,
-    net::SocketAddr,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use axum::{
-    Router,
-    http::{HeaderValue, header},
-};
+use axum::Router;
+use axum::http::{HeaderValue, header};
 use serde_json::Value;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
-    sync::oneshot,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use crate::{
     faults::*,
@@ -34,10 +28,8 @@ use crate::{
     route::{LEGACY_ROUTES, ROUTES},
     *,
 };
-use model::{
-    clock::Clock,
-    wire::{self, Burn, Emission, UnlockEvent, parse_timestamp},
-};
+use model::Clock;
+use model::wire::{self, Burn, Emission, UnlockEvent, parse_timestamp};
 
 // 2026-01-05: a cliff of 100 for the team and 50 for miners. 2026-01-10: 300 for the team over 30 days. 2026-02-09: the rate changes,
 // 200 over 10 days. 2026-03-01: a cliff of 80 for investors, and 31 for advisors begin over 31 days.

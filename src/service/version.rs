@@ -3,7 +3,6 @@
 use crate::route::DataSubject;
 
 /// Whether an object of an answer has a field in a version. What the table does not name is in every version.
-#[must_use]
 pub fn shows(subject: DataSubject, version: u8, object: &str, field: &str) -> bool {
     match (subject, object, field) {
         (DataSubject::TokenList, "TokenItem", "listedMethod") => version >= 2,
@@ -40,7 +39,6 @@ pub fn shows(subject: DataSubject, version: u8, object: &str, field: &str) -> bo
 }
 
 /// The first version of an endpoint that covers tokens listed by a model (`listedMethod` `AI`), where older ones do not.
-#[must_use]
 pub fn covers_ai_since(subject: DataSubject) -> u8 {
     match subject {
         DataSubject::UnlockEvents => 3,

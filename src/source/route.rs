@@ -92,44 +92,30 @@ impl EndpointRoute {
 
     /// Versions that are known, newest first.
     pub fn versions(self) -> &'static [u8] {
-        match self {
-            EndpointRoute::TokenList | EndpointRoute::UnlockEvents => &[5, 4, 3, 2, 1],
-            EndpointRoute::Upcoming
-            | EndpointRoute::Burn
-            | EndpointRoute::Buyback
-            | EndpointRoute::InvestorList
-            | EndpointRoute::InvestorDetail => &[5, 1],
-            EndpointRoute::Allocations | EndpointRoute::DailyEmission => &[5, 2, 1],
-            EndpointRoute::WeeklyEmission => &[3, 2, 1],
-        }
+        self.endpoint().versions()
     }
 
-    /// What `auto` tries: the newest, then the next older one.
+    /// What `auto` tries: the newest, then the next older one. Every endpoint has two.
     pub fn newest_and_next(self) -> (u8, u8) {
-        match self {
-            EndpointRoute::TokenList | EndpointRoute::UnlockEvents => (5, 4),
-            EndpointRoute::Upcoming
-            | EndpointRoute::Burn
-            | EndpointRoute::Buyback
-            | EndpointRoute::InvestorList
-            | EndpointRoute::InvestorDetail => (5, 1),
-            EndpointRoute::Allocations | EndpointRoute::DailyEmission => (5, 2),
-            EndpointRoute::WeeklyEmission => (3, 2),
-        }
+        (self.versions()[0], self.versions()[1])
     }
 
     /// What the config asks for, with its key.
     pub fn configured(self, source: &SourceSettings) -> (&'static str, EndpointVersion) {
+        (self.endpoint().as_str(), source.version(self.endpoint()))
+    }
+
+    fn endpoint(self) -> Endpoint {
         match self {
-            EndpointRoute::TokenList => ("token_list", source.token_list),
-            EndpointRoute::Upcoming => ("upcoming", source.upcoming),
-            EndpointRoute::UnlockEvents => ("unlock_events", source.unlock_events),
-            EndpointRoute::Burn => ("burn", source.burn),
-            EndpointRoute::Buyback => ("buyback", source.buyback),
-            EndpointRoute::Allocations => ("allocations", source.allocations),
-            EndpointRoute::DailyEmission => ("daily_emission", source.daily_emission),
-            EndpointRoute::WeeklyEmission => ("weekly_emission", source.weekly_emission),
-            EndpointRoute::InvestorList | EndpointRoute::InvestorDetail => ("investors", source.investors),
+            EndpointRoute::TokenList => Endpoint::TokenList,
+            EndpointRoute::Upcoming => Endpoint::Upcoming,
+            EndpointRoute::UnlockEvents => Endpoint::UnlockEvents,
+            EndpointRoute::Burn => Endpoint::Burn,
+            EndpointRoute::Buyback => Endpoint::Buyback,
+            EndpointRoute::Allocations => Endpoint::Allocations,
+            EndpointRoute::DailyEmission => Endpoint::DailyEmission,
+            EndpointRoute::WeeklyEmission => Endpoint::WeeklyEmission,
+            EndpointRoute::InvestorList | EndpointRoute::InvestorDetail => Endpoint::Investors,
         }
     }
 

@@ -1,26 +1,20 @@
 //! A copy of a live database: of one moment, checked, on the disk for good before it gets its name.
 
-use std::{
-    fs::{self, File},
-    io,
-    path::{Path, PathBuf},
-    sync::PoisonError,
-};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use rusqlite::Connection;
 
-use super::{
-    Store,
-    connection::{beside, open_read_only},
-    error::{StoreError, StoreFault},
-};
+use super::Store;
+use super::connection::{beside, open_read_only};
+use super::error::{StoreError, StoreFault};
 
 impl Store {
     /// Copies the live database to `to`, of one moment, checked and synced before it gets its name. It replaces a file only where
     /// `overwrite` says so, and never the database itself.
-    ///
-    /// # Errors
-    /// Where the copy is refused, cannot be written, or the database is damaged.
+    /// Fails where the copy is refused, cannot be written, or the database is damaged.
     pub async fn backup(&self, to: PathBuf, overwrite: bool) -> Result<(), StoreError> {
         let doing = "back up the database";
         let path = self.0.path.clone();
@@ -29,10 +23,7 @@ impl Store {
     }
 
     /// Reads every page and says what is damaged: seconds for a large database, so it runs on a connection of its own, beside the
-    /// work. Closing the store ends it.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] with what was found, or that it could not be read.
+    /// work. Closing the store ends it. Fails with [`StoreError::Damaged`] with what was found, or that it could not be read.
     pub async fn integrity_check(&self) -> Result<(), StoreError> {
         let doing = "check the database";
         let handle = self.0.clone();

@@ -12,24 +12,18 @@ mod error;
 mod keys;
 mod view;
 
-use std::{
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-pub use self::{
-    change::{CatalogChange, CatalogRecord},
-    error::CatalogError,
-    keys::{KeyRow, KeyUsage},
-    view::CatalogView,
-};
-use super::{
-    connection::{self, open_catalog_reader, open_writer},
-    readers::ReaderPool,
-    schema::{self, FileState, MigrationFailed},
-};
+pub use self::change::{CatalogChange, CatalogRecord};
+pub use self::error::CatalogError;
+pub use self::keys::{KeyRow, KeyUsage};
+pub use self::view::CatalogView;
+use super::connection::{self, open_catalog_reader, open_writer};
+use super::readers::ReaderPool;
+use super::schema::{self, FileState, MigrationFailed};
 use error::doing;
 
 /// Reading connections kept open; more are opened under load and closed again.
@@ -48,9 +42,7 @@ pub struct Catalog {
 
 impl Catalog {
     /// Opens the file, making it where it is not there, and brings its schema up to date.
-    ///
-    /// # Errors
-    /// Where the file cannot be opened, is not ours, or is newer than this program.
+    /// Fails where the file cannot be opened, is not ours, or is newer than this program.
     pub fn open(path: &Path) -> Result<Self, CatalogError> {
         let failed = |source| CatalogError::Open { path: path.to_owned(), source };
         let mut writer = open_writer(path, true).map_err(failed)?;
@@ -67,10 +59,7 @@ impl Catalog {
         Ok(Self { writer: Mutex::new(writer), readers: Some(readers) })
     }
 
-    /// A database that lives as long as this value.
-    ///
-    /// # Errors
-    /// Where SQLite cannot make it.
+    /// A database that lives as long as this value. Fails where SQLite cannot make it.
     pub fn in_memory() -> Result<Self, CatalogError> {
         let path = Path::new(":memory:");
         let failed = |source| CatalogError::Open { path: path.to_owned(), source };
@@ -80,10 +69,7 @@ impl Catalog {
         Ok(Self { writer: Mutex::new(writer), readers: None })
     }
 
-    /// Runs `read` on one consistent view of the data.
-    ///
-    /// # Errors
-    /// What `read` answers, or where the view cannot be taken.
+    /// Runs `read` on one consistent view of the data. Fails with what `read` answers, or where the view cannot be taken.
     pub fn read<T, E: From<CatalogError>>(&self, read: impl FnOnce(&CatalogView<'_>) -> Result<T, E>) -> Result<T, E> {
         let snapshot = |connection: &mut Connection| {
             let transaction = connection.transaction().map_err(doing("begin to read"))?;
@@ -96,9 +82,7 @@ impl Catalog {
     }
 
     /// Runs `change` in one transaction: all of it happens, or nothing where it answers an error. The generation grows by one.
-    ///
-    /// # Errors
-    /// What `change` answers, or where the transaction cannot be written.
+    /// Fails with what `change` answers, or where the transaction cannot be written.
     pub fn write<T, E: From<CatalogError>>(&self, change: impl FnOnce(&CatalogChange<'_>) -> Result<T, E>) -> Result<T, E> {
         let mut connection = self.writer();
         let transaction =

@@ -2,14 +2,12 @@
 //! panic and not a silent default.
 
 use chrono::DateTime;
-use rusqlite::{
-    Params, Row, Statement, ToSql, params_from_iter,
-    types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef},
-};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
+use rusqlite::{Params, Row, Statement, ToSql, params_from_iter};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::error::StoreFault;
-use model::supply::{ContentHash, Timestamp};
+use model::{ContentHash, Timestamp};
 
 /// A time in a column: whole milliseconds, as the clock gives them. What is finer is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

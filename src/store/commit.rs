@@ -7,34 +7,22 @@ mod alerts;
 mod records;
 mod tokens;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::atomic::Ordering,
-    time::Instant,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use chrono::TimeDelta;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 pub(super) use self::alerts::{AlertColumns, webhook_id};
 use self::tokens::TokenRow;
-use super::{
-    Store, StoreError,
-    codec::{Millis, count, json},
-    error::StoreFault,
-    failpoint,
-};
-use model::{
-    rows::{Commit, CommitResult, PollEntry},
-    supply::{Endpoint, Resource, Timestamp, TokenId},
-    wire::InvestorItem,
-};
+use super::codec::{Millis, count, json};
+use super::error::StoreFault;
+use super::{Store, StoreError, failpoint};
+use model::{Commit, CommitResult, Endpoint, PollEntry, Resource, Timestamp, TokenId, wire::InvestorItem};
 
 impl Store {
     /// Writes one step of a cycle whole, or not at all.
-    ///
-    /// # Errors
-    /// Where nothing of it was written: see [`StoreError`].
     pub async fn commit(&self, commit: Commit) -> Result<CommitResult, StoreError> {
         let doing = "commit a step of a cycle";
         let goes_to = self.notification_target();
@@ -47,7 +35,6 @@ impl Store {
     }
 }
 
-/// Where notifications go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotificationTarget {
     /// Into the outbox, each by itself.

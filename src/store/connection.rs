@@ -1,35 +1,33 @@
 //! From a path to a connection: every setting that a promise rests on, and a way to read where nothing may be written.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 /// The connection by which the daemon writes. One batch of a cycle stays in its page cache, all of which counts as our memory.
-pub(super) const DAEMON_WRITER: Tuning =
-    Tuning { busy_timeout: Duration::from_secs(5), cached_statements: 128, page_cache_kib: 4 * 1024 };
+pub(super) const DAEMON_WRITER: ConnectionTuning =
+    ConnectionTuning { busy_timeout: Duration::from_secs(5), cached_statements: 128, page_cache_kib: 4 * 1024 };
 
 /// Connections that read the daemon's database: the system caches the file anyway.
-const DAEMON_READER: Tuning = Tuning { page_cache_kib: 1024, ..DAEMON_WRITER };
+const DAEMON_READER: ConnectionTuning = ConnectionTuning { page_cache_kib: 1024, ..DAEMON_WRITER };
 
 /// Connections to the catalog. An import of ten thousand tokens takes its time, and requests that are to be counted meanwhile
 /// wait rather than fail.
-pub(super) const CATALOG: Tuning = Tuning { busy_timeout: Duration::from_secs(20), cached_statements: 64, page_cache_kib: 2000 };
+pub(super) const CATALOG: ConnectionTuning =
+    ConnectionTuning { busy_timeout: Duration::from_secs(20), cached_statements: 64, page_cache_kib: 2000 };
 
 /// What differs between connections.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tuning {
+pub(super) struct ConnectionTuning {
     /// How long a statement waits for a writer of another process.
     pub(super) busy_timeout: Duration,
     /// Statements kept ready.
     cached_statements: usize,
-    /// Size of the page cache.
     page_cache_kib: i64,
 }
 
-impl Tuning {
+impl ConnectionTuning {
     /// Sets a connection up.
     pub(super) fn apply(&self, connection: &Connection) -> rusqlite::Result<()> {
         connection.busy_timeout(self.busy_timeout)?;
@@ -59,7 +57,7 @@ pub(super) fn open_catalog_reader(path: &Path) -> rusqlite::Result<Connection> {
 
 const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
-fn for_reading(connection: Connection, tuning: &Tuning) -> rusqlite::Result<Connection> {
+fn for_reading(connection: Connection, tuning: &ConnectionTuning) -> rusqlite::Result<Connection> {
     tuning.apply(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)

@@ -4,40 +4,27 @@ use std::{collections::HashMap, path::Path};
 
 use rusqlite::Transaction;
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, counted, one, time, word},
-    connection::beside,
-    error::StoreFault,
-};
+use super::codec::{Millis, all, counted, one, time, word};
+use super::connection::beside;
+use super::error::StoreFault;
+use super::{Store, StoreError};
 use model::{
-    alert::AlertState,
-    rows::{DeliveryState, EndpointStat, ReceiverCounts, StoreCounts, StoreGauges},
-    supply::{Endpoint, ReceiverName, Resource},
+    AlertState, DeliveryState, Endpoint, EndpointStat, ReceiverCounts, ReceiverName, Resource, StoreCounts, StoreGauges,
 };
 
 impl Store {
     /// How much there is of everything.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn counts(&self) -> Result<StoreCounts, StoreError> {
         let path = self.0.path.clone();
         self.read("count what there is", move |from| counts(from, &path)).await
     }
 
     /// What the metrics show.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn gauges(&self) -> Result<StoreGauges, StoreError> {
         self.read("read the gauges", gauges).await
     }
 
     /// How each endpoint fares that was ever asked.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn poll_stats(&self) -> Result<Vec<EndpointStat>, StoreError> {
         self.read("read how endpoints fare", endpoint_stats).await
     }

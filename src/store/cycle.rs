@@ -5,139 +5,90 @@ use std::cmp::Ordering;
 use chrono::TimeDelta;
 use rusqlite::{Row, Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, from_json, one, small, time, word},
-    error::StoreFault,
-    rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked},
-};
+use super::codec::{Millis, all, from_json, one, small, time, word};
+use super::error::StoreFault;
+use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked};
+use super::{Store, StoreError};
 use model::{
-    alert::Alert,
-    rows::{CreditState, PlanToken, TokenSnapshot},
-    supply::{Endpoint, FeedId, FeedState, Resource, RuleId, Timestamp, Token, TokenId},
+    Alert, CreditState, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot,
     wire::InvestorItem,
 };
 
 impl Store {
     /// All tokens with what planning reads of `endpoint`, by slug.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn plan_tokens(&self, endpoint: Endpoint, now: Timestamp) -> Result<Vec<PlanToken>, StoreError> {
         self.read("read what planning needs", move |from| plan_tokens(from, endpoint, now)).await
     }
 
     /// What is remembered of a feed; the default where it was never tried.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn feed(&self, id: FeedId) -> Result<FeedState, StoreError> {
         self.read("read the state of a feed", move |from| feed(from, &id)).await
     }
 
     /// Quota as last written; the default where it never was.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn credit(&self) -> Result<CreditState, StoreError> {
         self.read("read the quota", credit).await
     }
 
     /// Tokens with feeds, records of `resources` and open alerts, in the order of `ids`. A token unknown to the database comes
     /// back empty. Records are in the order of time and key, those without a date last.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn tokens(&self, ids: Vec<TokenId>, resources: Vec<Resource>) -> Result<Vec<TokenSnapshot>, StoreError> {
         self.read("read tokens", move |from| tokens(from, &ids, &resources)).await
     }
 
     /// Tokens with what is remembered of `endpoint` and nothing else, not even their names, in the order of `ids`: all that an answer
     /// needs that brings nothing new.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn tokens_with_feed(&self, ids: Vec<TokenId>, endpoint: Endpoint) -> Result<Vec<TokenSnapshot>, StoreError> {
         self.read("read the state of feeds", move |from| tokens_with_feed(from, ids, endpoint)).await
     }
 
     /// Tokens with an unlock that begins in one of the windows (from exclusive, to inclusive), or with an open alert that is to be
     /// evaluated again by `now`.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn tokens_due(&self, windows: Vec<(Timestamp, Timestamp)>, now: Timestamp) -> Result<Vec<TokenId>, StoreError> {
         self.read("read whose time has come", move |from| tokens_due(from, &windows, now)).await
     }
 
     /// Tokens with an open alert, and those with records of `resources`: for whom other rules may come to something else.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn tokens_to_reevaluate(&self, resources: Vec<Resource>) -> Result<Vec<TokenId>, StoreError> {
         self.read("read whom other rules may concern", move |from| tokens_to_reevaluate(from, &resources)).await
     }
 
     /// Latest episode of (rule, subject), for each pair asked; zero where there was none.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn episodes(&self, pairs: Vec<(RuleId, String)>) -> Result<Vec<u32>, StoreError> {
         self.read("read episodes of alerts", move |from| episodes(from, &pairs)).await
     }
 
     /// Open alerts that belong to no token: about the source, and about groups of tokens.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn alerts_of_no_token(&self) -> Result<Vec<Alert>, StoreError> {
         self.read("read alerts of no token", alerts_of_no_token).await
     }
 
     /// Open alerts about the source, receivers and this program itself.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn source_alerts(&self) -> Result<Vec<Alert>, StoreError> {
         self.read("read alerts about the source", source_alerts).await
     }
 
     /// Up to when time-relative rules have been evaluated; none before the first time.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn evaluated_until(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read("read up to when rules were evaluated", evaluated_until).await
     }
 
     /// Investors as the list told them, by slug.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn investors(&self) -> Result<Vec<InvestorItem>, StoreError> {
         self.read("read investors", investors).await
     }
 
     /// The last slot for which each scheduled job ran.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn job_slots(&self) -> Result<Vec<(String, Timestamp)>, StoreError> {
         self.read("read when jobs ran", job_slots).await
     }
 
     /// The texts of the last rule files without errors, as [`keep_good_rules`](Self::keep_good_rules) was given them.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn good_rules(&self) -> Result<Option<String>, StoreError> {
         self.read("read the last good rules", good_rules).await
     }
 
     /// Remembers rule files without errors, so that a start with bad ones can go on with these.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn keep_good_rules(&self, texts: String) -> Result<(), StoreError> {
         self.write("remember the good rules", move |to| keep_good_rules(to, &texts)).await
     }

@@ -10,31 +10,23 @@ use rusqlite::ErrorCode;
 pub enum StoreError {
     /// The file is not there, and this way of opening makes none.
     #[error("there is no database {}: start the daemon (or `cliffwatch poll`) once, or correct `path` in [store]", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another process polls and delivers from it.
+    Missing { path: PathBuf },
     #[error(
         "another cliffwatch{} already uses {}: stop it, or give this one another `path` in [store]",
         pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default(),
         path.display()
     )]
     InUse {
-        /// The file.
         path: PathBuf,
         /// Its process, where the lock file says so.
         pid: Option<u32>,
     },
-    /// The file is something else.
     #[error("{} is not a Cliffwatch database ({found}); it was left as it is: correct `path` in [store]", path.display())]
     NotOurs {
-        /// The file.
         path: PathBuf,
         /// What it seems to be.
         found: String,
     },
-    /// A newer program wrote it.
     #[error(
         "{} has schema {found}, written by cliffwatch {written_by}; this is cliffwatch {}, which knows schemas up to {known}: \
          run that version or a newer one, or restore a backup",
@@ -42,7 +34,6 @@ pub enum StoreError {
         env!("CARGO_PKG_VERSION")
     )]
     Newer {
-        /// The file.
         path: PathBuf,
         /// Its schema.
         found: i64,
@@ -57,7 +48,6 @@ pub enum StoreError {
         path.display()
     )]
     Older {
-        /// The file.
         path: PathBuf,
         /// Its schema.
         found: i64,
@@ -67,156 +57,75 @@ pub enum StoreError {
     /// A step of a migration failed; the database is as it was before that step.
     #[error("cannot bring {} to schema {to}; it stays at the schema before", path.display())]
     Migration {
-        /// The file.
         path: PathBuf,
         /// The schema that was to be reached.
         to: i64,
-        /// Why.
-        #[source]
         source: rusqlite::Error,
     },
     /// SQLite did not take a setting that a promise rests on.
     #[error("cannot open {}: SQLite answers {got:?} to `PRAGMA {pragma}`, {wanted:?} is needed (is the file on a network share?)", path.display())]
     Pragma {
-        /// The file.
         path: PathBuf,
-        /// Which setting.
         pragma: &'static str,
-        /// What is needed.
         wanted: String,
         /// What it is.
         got: String,
     },
-    /// What is stored is damaged.
     #[error(
         "cannot {doing}: the database {} is damaged ({detail}): stop the daemon, keep the damaged file, and put a copy made by `cliffwatch backup` in its place",
         path.display()
     )]
     Damaged {
-        /// What was attempted.
         doing: &'static str,
-        /// The file.
         path: PathBuf,
-        /// What was found.
         detail: String,
         /// Why, where SQLite or a reader said so.
-        #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
-    /// No space is left.
     #[error("cannot {doing}: the disk of {} is full; nothing of it was written: free some space, it goes on by itself", path.display())]
-    Full {
-        /// What was attempted.
-        doing: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: rusqlite::Error,
-    },
-    /// The file, or its directory, may not be written.
+    Full { doing: &'static str, path: PathBuf, source: rusqlite::Error },
     #[error("cannot {doing}: {} may not be written: check the owner and the rights of the file and of its directory", path.display())]
-    ReadOnly {
-        /// What was attempted.
-        doing: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: rusqlite::Error,
-    },
-    /// The disk failed, or the file cannot be reached.
+    ReadOnly { doing: &'static str, path: PathBuf, source: rusqlite::Error },
     #[error("cannot {doing}: the file {} cannot be reached: check that its directory is there and the disk is sound", path.display())]
-    Unreachable {
-        /// What was attempted.
-        doing: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// Another process holds the write lock for too long.
+    Unreachable { doing: &'static str, path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot {doing}: another process is writing to {} and does not end: try again", path.display())]
-    Busy {
-        /// What was attempted.
-        doing: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: rusqlite::Error,
-    },
-    /// Anything else that SQLite says.
+    Busy { doing: &'static str, path: PathBuf, source: rusqlite::Error },
     #[error("cannot {doing} in the database {}", path.display())]
-    Sqlite {
-        /// What was attempted.
-        doing: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: rusqlite::Error,
-    },
-    /// A value that JSON cannot hold.
+    Sqlite { doing: &'static str, path: PathBuf, source: rusqlite::Error },
     #[error("cannot {doing}: {what} cannot be written as JSON")]
-    Unwritable {
-        /// What was attempted.
-        doing: &'static str,
-        /// Which value.
-        what: &'static str,
-        /// Why.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// The file for a backup is there already, or is the database itself.
+    Unwritable { doing: &'static str, what: &'static str, source: serde_json::Error },
     #[error("cannot write a backup to {}: {why}", path.display())]
     BackupRefused {
         /// Where the copy was to go.
         path: PathBuf,
-        /// Why not.
         why: &'static str,
     },
-    /// The copy could not be put in place.
     #[error("cannot put the backup in place at {}", path.display())]
     BackupFile {
         /// Where the copy was to go.
         path: PathBuf,
-        /// Why.
-        #[source]
         source: std::io::Error,
     },
     /// A fault of this program; the transaction was undone and the store goes on.
     #[error("cannot {doing}: a fault in this program ({message}); nothing of it was written")]
     Panicked {
-        /// What was attempted.
         doing: &'static str,
         /// Its last words.
         message: String,
     },
-    /// It was opened for reading only.
     #[error("cannot {doing}: the database was opened for reading only")]
-    OpenedForReading {
-        /// What was attempted.
-        doing: &'static str,
-    },
-    /// The store was closed.
+    OpenedForReading { doing: &'static str },
     #[error("cannot {doing}: the store is closed")]
-    Closed {
-        /// What was attempted.
-        doing: &'static str,
-    },
+    Closed { doing: &'static str },
 }
 
 impl StoreError {
     /// What is stored is damaged: only a backup helps.
-    #[must_use]
     pub fn is_damaged(&self) -> bool {
         matches!(self, StoreError::Damaged { .. })
     }
 
     /// No space is left: it goes on by itself when there is.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::Full { .. })
     }

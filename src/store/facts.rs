@@ -3,10 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::{StoreError, catalog::CatalogError};
-use model::{
-    supply::{Endpoint, Resource, Timestamp},
-    wire,
-};
+use model::{Endpoint, Resource, Timestamp, wire};
 
 /// Why facts could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -48,21 +45,12 @@ const MAY_LACK: [Endpoint; 4] = [Endpoint::UnlockEvents, Endpoint::Burn, Endpoin
 /// One consistent view of tokens and their records.
 pub trait SupplyFacts {
     /// Whether what `endpoint` tells (of `token`, where it is asked per token) is there.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     fn coverage(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Coverage, FactsError>;
 
     /// Whether a token's `events` tell changes of rate too, as the first version has them.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     fn tells_rate_changes(&self, token: &str, events: &[wire::UnlockEvent]) -> Result<bool, FactsError>;
 
     /// What is not known of a token: words of endpoints that nobody asked about it, and [`RATE_CHANGES`].
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     fn gaps(&self, token: &str, events: &[wire::UnlockEvent]) -> Result<Vec<&'static str>, FactsError> {
         let mut gaps = Vec::new();
         for endpoint in MAY_LACK {
@@ -77,39 +65,21 @@ pub trait SupplyFacts {
     }
 
     /// A token of the list.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError>;
 
     /// All tokens of the list, by id.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
     fn tokens(&self) -> Result<Vec<wire::TokenItem>, FactsError>;
 
     /// Payload fields beside the records of `owner`.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
     fn header<T: DeserializeOwned>(&self, resource: Resource, owner: &str) -> Result<Option<T>, FactsError>;
 
     /// All investors of the list, by id.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
     fn investors(&self) -> Result<Vec<wire::InvestorItem>, FactsError>;
 
     /// Records of one owner, oldest first; those of one instant, and those without a date, in the order in which they came.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
     fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, range: DateRange) -> Result<Vec<T>, FactsError>;
 
     /// Cliff events of a token in the range, oldest first, up to the first for which `wanted` has an answer.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
     fn first_cliff<T>(
         &self,
         token: &str,
@@ -118,8 +88,5 @@ pub trait SupplyFacts {
     ) -> Result<Option<T>, FactsError>;
 
     /// Funding rounds about a token, with the investor (id and name) of each; newest first.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
     fn rounds_about(&self, token: &str) -> Result<Vec<wire::FundingRound>, FactsError>;
 }

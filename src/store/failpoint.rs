@@ -21,10 +21,8 @@ pub(crate) fn pass(point: &str) {
 
 #[cfg(any(debug_assertions, feature = "failpoints"))]
 mod armed {
-    use std::sync::{
-        OnceLock,
-        atomic::{AtomicU8, AtomicU64, Ordering},
-    };
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
     use super::{POINTS, VARIABLE};
 

@@ -65,10 +65,9 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{InterruptHandle, Transaction};
 
@@ -77,9 +76,8 @@ use error::StoreFault;
 use readers::Readers;
 use writer::Writer;
 
-use model::supply::Timestamp;
+use model::Timestamp;
 
-/// How the database is opened.
 #[derive(Clone, Debug)]
 pub struct Opening {
     /// The file; made if it is not there and `access` is [`Access::Own`].
@@ -126,9 +124,7 @@ impl std::fmt::Debug for StoreHandle {
 
 impl Store {
     /// Opens the database; as its owner also makes it and brings its schema up to date.
-    ///
-    /// # Errors
-    /// Where the file is missing, not ours, of another schema, in use by another owner, or cannot be reached.
+    /// Fails where the file is missing, not ours, of another schema, in use by another owner, or cannot be reached.
     pub async fn open(opening: Opening) -> Result<Store, StoreError> {
         let doing = "open the store";
         let task = tokio::task::spawn_blocking(move || {
@@ -143,10 +139,7 @@ impl Store {
     }
 
     /// Stops the writer after what is queued, checkpoints the WAL, releases the lock. Whatever is asked afterwards is answered
-    /// with [`StoreError::Closed`].
-    ///
-    /// # Errors
-    /// Where the WAL cannot be moved into the database; nothing is lost by that.
+    /// with [`StoreError::Closed`]. Fails where the WAL cannot be moved into the database; nothing is lost by that.
     pub async fn close(&self) -> Result<(), StoreError> {
         if let Some(check) = self.0.check.lock().unwrap_or_else(PoisonError::into_inner).take() {
             check.interrupt();
@@ -158,8 +151,6 @@ impl Store {
         }
     }
 
-    /// The file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.path
     }

@@ -1,11 +1,9 @@
 //! The lock beside the database, by which there is one owner at most.
 
-use std::{
-    fs::{self, File, TryLockError},
-    io::{self, Read, Seek, Write},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{connection::beside, error::StoreError};
 

@@ -1,22 +1,18 @@
 //! From a path to connections that keep the promises: lock, what the file is, settings, migrations.
 
-use std::{
-    fs::File,
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{
-    Access, Opening,
-    connection::{DAEMON_WRITER, open_daemon_reader, open_read_only, open_writer},
-    error::{StoreError, StoreFault},
-    lock::{resolve, take_lock},
-    readers::ReaderPool,
-    schema::{self, FileState, MigrationFailed},
-    writer::transact,
-};
+use super::connection::{DAEMON_WRITER, open_daemon_reader, open_read_only, open_writer};
+use super::error::{StoreError, StoreFault};
+use super::lock::{resolve, take_lock};
+use super::readers::ReaderPool;
+use super::schema::{self, FileState, MigrationFailed};
+use super::writer::transact;
+use super::{Access, Opening};
 
 /// The first bytes of every SQLite file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -30,7 +26,6 @@ const WAL_KEPT_BYTES: i64 = 64 * 1024 * 1024;
 /// Read connections beside a writer, and so reads at once.
 const READERS_BESIDE_WRITER: usize = 2;
 
-/// What opening gives.
 pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) writer: Option<Connection>,

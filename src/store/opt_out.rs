@@ -2,51 +2,33 @@
 
 use rusqlite::{Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, one, word},
-    error::StoreFault,
-};
-use model::rows::{LinkKey, OptOut, OptOutSource};
-use model::supply::ReceiverName;
+use super::codec::{Millis, all, one, word};
+use super::error::StoreFault;
+use super::{Store, StoreError};
+use model::{LinkKey, OptOut, OptOutSource, ReceiverName};
 
 impl Store {
     /// Who wants no digests: of `receiver`, or of all.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn opt_outs(&self, receiver: Option<ReceiverName>) -> Result<Vec<OptOut>, StoreError> {
         self.read("read who wants no digests", move |from| opt_outs(from, receiver.as_ref())).await
     }
 
     /// Notes that somebody wants no digests any more; answers whether that is new.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn opt_out(&self, wish: OptOut) -> Result<bool, StoreError> {
         self.write("note who wants no digests", move |to| opt_out(to, &wish)).await
     }
 
     /// Sends digests to somebody again; answers whether they were stopped.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn opt_in(&self, receiver: ReceiverName, address: String) -> Result<bool, StoreError> {
         self.write("note who wants digests again", move |to| opt_in(to, &receiver, &address)).await
     }
 
     /// The key that signs links in digests; none before the first digest was sent.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn link_key(&self) -> Result<Option<LinkKey>, StoreError> {
         self.read("read the key of links", link_key).await
     }
 
     /// The key that signs links in digests: the one that is there, else `fresh`, which is kept.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn keep_link_key(&self, fresh: LinkKey) -> Result<LinkKey, StoreError> {
         self.write("keep the key of links", move |to| keep_link_key(to, fresh)).await
     }

@@ -4,57 +4,38 @@ mod list;
 
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, count, from_json, millis, one, small, word},
-    commit::{CommitWriter, NotificationTarget},
-    error::StoreFault,
-    failpoint,
-};
+use super::codec::{Millis, all, count, from_json, millis, one, small, word};
+use super::commit::{CommitWriter, NotificationTarget};
+use super::error::StoreFault;
+use super::{Store, StoreError, failpoint};
 use model::{
-    alert::{AlertBody, Notification, NotificationKind},
-    rows::{AttemptRecord, CommitResult, DeliveryState, DueDelivery},
-    supply::{AlertId, DeliveryId, NotificationId, ReceiverName, Timestamp},
+    AlertBody, AlertId, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId,
+    NotificationKind, ReceiverName, Timestamp,
 };
 
 impl Store {
     /// Everyone to whom something is yet to be delivered, with how much, whether the config knows them or not.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn pending_receivers(&self) -> Result<Vec<(ReceiverName, u32)>, StoreError> {
         self.read("read who waits for deliveries", pending_receivers).await
     }
 
     /// Deliveries to `receiver` whose next attempt is due, the longest waiting first. One waits while an earlier one of the same
     /// alert does, so that an end never overtakes its beginning. They stay due: whoever sends holds for itself what is under way.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn due(&self, receiver: ReceiverName, now: Timestamp, limit: u32) -> Result<Vec<DueDelivery>, StoreError> {
         self.read("read what is due", move |from| due(from, &receiver, now, limit)).await
     }
 
     /// When the next delivery of `receiver` falls due, those left aside that wait for an earlier one; none where nothing waits.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn next_due_at(&self, receiver: ReceiverName) -> Result<Option<Timestamp>, StoreError> {
         self.read("read what falls due next", move |from| next_due_at(from, &receiver)).await
     }
 
     /// Makes what waits for a retry of `receiver` due at `now`, since it answers again.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn retry_now(&self, receiver: ReceiverName, now: Timestamp) -> Result<(), StoreError> {
         self.write("retry deliveries at once", move |to| retry_now(to, &receiver, now)).await
     }
 
     /// Records attempts, what they make of their deliveries, and what is announced of them, in one transaction.
-    ///
-    /// # Errors
-    /// Where nothing of it was written: see [`StoreError`].
     pub async fn record_attempts(&self, records: Vec<AttemptRecord>) -> Result<(), StoreError> {
         let doing = "record attempts";
         let goes_to = self.notification_target();

@@ -5,24 +5,18 @@ use std::{borrow::Cow, cell::RefCell, sync::atomic::Ordering};
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, from_json, json, millis, one, small, time, word},
-    commit::{CommitWriter, NotificationTarget, webhook_id},
-    error::StoreFault,
-    outbox::notification,
-    rows::{self, ALERT_COLUMN_COUNT, ALERT_COLUMNS},
-    silence::{ack, silences},
-};
+use super::codec::{Millis, all, from_json, json, millis, one, small, time, word};
+use super::commit::{CommitWriter, NotificationTarget, webhook_id};
+use super::error::StoreFault;
+use super::outbox::notification;
+use super::rows::{self, ALERT_COLUMN_COUNT, ALERT_COLUMNS};
+use super::silence::{ack, silences};
+use super::{Store, StoreError};
 use model::{
-    alert::{AlertBody, AlertStatus, Labels, Notification, NotificationKind},
-    pending::{
-        BURST_WINDOW, Dispatch, FiringAlert, GroupUpdate, HOUR, NewDelivery, PendingLookup, PendingNotification, PendingState,
-        ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, Suppression, Suppressor,
-    },
-    rows::{Batch, BatchKind, CommitResult, DeliveryState, DispatchResult},
-    silence::{Ack, SilenceFact},
-    supply::{AlertId, NotificationId, ReceiverName, Timestamp},
+    Ack, AlertBody, AlertId, AlertStatus, BURST_WINDOW, Batch, BatchKind, CommitResult, DeliveryState, Dispatch, DispatchResult,
+    FiringAlert, GroupUpdate, HOUR, Labels, NewDelivery, Notification, NotificationId, NotificationKind, PendingLookup,
+    PendingNotification, PendingState, ReceiverName, ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, SilenceFact, Suppression,
+    Suppressor, Timestamp,
 };
 
 /// Notifications that one pass decides about, the longest waiting first; the others follow when these are gone.
@@ -39,9 +33,6 @@ impl Store {
     }
 
     /// Has `decide` decide about everything that is pending, and writes what it comes to, in one transaction.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn dispatch(
         &self,
         decide: impl FnOnce(&PendingState<'_>) -> Dispatch + Send + 'static,
@@ -51,9 +42,6 @@ impl Store {
     }
 
     /// Shows everything that is pending at `now` to `look`; none where nothing is.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn pending<T: Send + 'static>(
         &self,
         look: impl FnOnce(&PendingState<'_>) -> T + Send + 'static,
@@ -63,17 +51,11 @@ impl Store {
     }
 
     /// Groups that were last told `repeat_interval` ago, with what still fires in them and the last message about each.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn repeats(&self, now: Timestamp) -> Result<Vec<RepeatGroup>, StoreError> {
         self.read("read what is to be told again", move |from| repeats(from, now)).await
     }
 
     /// Writes what is told again, and when the groups are told next.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn commit_repeats(&self, repeats: Repeats, now: Timestamp) -> Result<(), StoreError> {
         self.write("write what is told again", move |to| commit_repeats(to, &repeats, now)).await
     }
@@ -114,7 +96,7 @@ fn pending<T>(
         return Ok(None);
     }
     let silences = silences(from, Some(now))?;
-    let lookup = Lookup { from, now, fault: RefCell::new(None) };
+    let lookup = StoreLookup { from, now, fault: RefCell::new(None) };
     let is_cut = waiting.len() >= MAX_WAITING;
     let state = PendingState { waiting: &waiting, is_cut, suppressed: &suppressed, silences: &silences, lookup: &lookup };
     let found = look(&state);
@@ -177,7 +159,6 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Notes that a group was told, and who is in it.
 fn told(to: &Transaction<'_>, group: &GroupUpdate, now: Timestamp) -> Result<(), StoreFault> {
     let GroupUpdate { receiver, key, repeat_at, joined, left } = group;
     to.prepare_cached(
@@ -300,13 +281,13 @@ fn acknowledgement(from: &Transaction<'_>, row: &PendingNotification) -> Result<
 }
 
 /// What a pass looks up, and the first thing that could not be read.
-struct Lookup<'a> {
+struct StoreLookup<'a> {
     from: &'a Transaction<'a>,
     now: Timestamp,
     fault: RefCell<Option<StoreFault>>,
 }
 
-impl Lookup<'_> {
+impl StoreLookup<'_> {
     fn found<T: Default>(&self, found: Result<T, StoreFault>) -> T {
         found.unwrap_or_else(|fault| {
             self.fault.borrow_mut().get_or_insert(fault);
@@ -315,7 +296,7 @@ impl Lookup<'_> {
     }
 }
 
-impl PendingLookup for Lookup<'_> {
+impl PendingLookup for StoreLookup<'_> {
     fn firing(&self) -> Cow<'_, [FiringAlert]> {
         Cow::Owned(self.found(firing(self.from)))
     }

@@ -6,19 +6,14 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use rusqlite::{Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, counted},
-    error::StoreFault,
-};
-use model::{rows::PruneResult, supply::Timestamp};
+use super::codec::{Millis, all, counted};
+use super::error::StoreFault;
+use super::{Store, StoreError};
+use model::{PruneResult, Timestamp};
 
 impl Store {
     /// Forgets what is older than `retention` (rows of the poll log: than `poll_log_retention`), in small transactions between which
-    /// commits go on. What is undelivered, unresolved or current stays.
-    ///
-    /// # Errors
-    /// Where a batch failed; those before it are done.
+    /// commits go on. What is undelivered, unresolved or current stays. Fails where a batch failed; those before it are done.
     pub async fn prune(
         &self,
         now: Timestamp,

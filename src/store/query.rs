@@ -3,73 +3,48 @@
 use chrono::TimeDelta;
 use rusqlite::{Row, Transaction, params, types::Value};
 
-use super::{
-    Store, StoreError,
-    codec::{Conditions, Millis, all, from_json, list, time, word},
-    cycle::LONGEST_INTERVAL,
-    error::StoreFault,
-    rows::{self, ALERT_COLUMNS, token, tracked},
-};
+use super::codec::{Conditions, Millis, all, from_json, list, time, word};
+use super::cycle::LONGEST_INTERVAL;
+use super::error::StoreFault;
+use super::rows::{self, ALERT_COLUMNS, token, tracked};
+use super::{Store, StoreError};
 use model::{
-    alert::Alert,
-    change::{Change, ChangeKind},
-    rows::{AlertFilter, ChangeFilter, ChangeRow, UpcomingFilter, UpcomingRow, VersionRow},
-    supply::{Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId},
+    Alert, AlertFilter, Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token,
+    TokenId, UpcomingFilter, UpcomingRow, VersionRow,
 };
 
 impl Store {
     /// Unlocks ahead, the next first.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn upcoming(&self, filter: UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreError> {
         self.read("read what is upcoming", move |from| upcoming(from, &filter)).await
     }
 
     /// Changes, the latest first.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn changes(&self, filter: ChangeFilter) -> Result<Vec<ChangeRow>, StoreError> {
         self.read("read changes", move |from| changes(from, &filter)).await
     }
 
     /// Alerts, those that moved last first.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn alerts(&self, filter: AlertFilter) -> Result<Vec<Alert>, StoreError> {
         self.read("read alerts", move |from| alerts(from, &filter)).await
     }
 
     /// All kept versions of all records of a token, in the order in which they were seen.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn versions(&self, token: TokenId) -> Result<Vec<VersionRow>, StoreError> {
         self.read("read the history of a token", move |from| versions(from, &token)).await
     }
 
     /// When each rule last held for something.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn rule_matches(&self) -> Result<Vec<(RuleId, Timestamp)>, StoreError> {
         self.read("read when rules held", rule_matches).await
     }
 
     /// Slugs of all tokens, or of those that the last complete list names.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn token_ids(&self, only_listed: bool) -> Result<Vec<TokenId>, StoreError> {
         self.read("read the slugs of tokens", move |from| token_ids(from, only_listed)).await
     }
 
     /// Tokens that `text` may mean: the slug; else all with that ticker, which is not unique; else all of that name.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn find_token(&self, text: &str) -> Result<Vec<Token>, StoreError> {
         let text = text.to_owned();
         self.read("find a token", move |from| find_token(from, &text)).await

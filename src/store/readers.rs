@@ -1,17 +1,13 @@
 //! Connections that read: a pool of them, and the turns by which asynchronous callers come to one.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::Semaphore;
 
-use super::{
-    error::{StoreError, StoreFault},
-    writer::contain,
-};
+use super::error::{StoreError, StoreFault};
+use super::writer::contain;
 
 /// Opens one connection of a pool.
 type OpenReader = fn(&Path) -> rusqlite::Result<Connection>;
@@ -42,7 +38,6 @@ impl ReaderPool {
         Ok(pool)
     }
 
-    /// The file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -2,16 +2,11 @@
 
 use rusqlite::Row;
 
-use super::{
-    codec::{Hash, Millis, from_json, small, time, word},
-    commit::AlertColumns,
-    error::StoreFault,
-};
-use model::{
-    alert::{Alert, AlertState, Resolution},
-    supply::{AlertId, FeedState, Record, RecordKey, Resource, RuleId, Token, TokenId, Tracked},
-    wire::Maybe,
-};
+use super::codec::{Hash, Millis, from_json, small, time, word};
+use super::commit::AlertColumns;
+use super::error::StoreFault;
+use model::wire::Maybe;
+use model::{Alert, AlertId, AlertState, FeedState, Record, RecordKey, Resolution, Resource, RuleId, Token, TokenId, Tracked};
 
 /// Columns of an alert for [`alert`], from `alert AS a` with its token as `t`.
 pub(super) const ALERT_COLUMNS: &str = "a.id, a.rule, a.name, a.subject, a.episode, a.state, a.resolution, t.id, a.resource, a.key, \

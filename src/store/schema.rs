@@ -35,7 +35,6 @@ pub(super) struct Schema {
     migrations: &'static [&'static str],
 }
 
-/// What a file holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileState {
     /// Ours, with this version of the schema; zero where it is empty.

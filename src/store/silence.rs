@@ -3,18 +3,11 @@
 use chrono::TimeDelta;
 use rusqlite::{Row, Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, from_json, json, millis},
-    error::StoreFault,
-    rows::{self, ALERT_COLUMNS},
-};
-use model::{
-    alert::{Alert, AlertState, Labels},
-    rows::AckResult,
-    silence::{Ack, Silence, SilenceFact},
-    supply::{AlertId, Timestamp},
-};
+use super::codec::{Millis, all, from_json, json, millis};
+use super::error::StoreFault;
+use super::rows::{self, ALERT_COLUMNS};
+use super::{Store, StoreError};
+use model::{Ack, AckResult, Alert, AlertId, AlertState, Labels, Silence, SilenceFact, Timestamp};
 
 /// Messages of the last week that the preview of a silence looks at.
 const MAX_PREVIEWED: u32 = 20_000;
@@ -24,33 +17,22 @@ const MAX_NAMED: usize = 5;
 
 impl Store {
     /// Makes a silence; the same one twice is one.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn put_silence(&self, silence: Silence) -> Result<(), StoreError> {
         self.write("write a silence", move |to| put_silence(to, &silence)).await
     }
 
     /// Silences that are not over at `now`, or all, those that end last first.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn silences(&self, not_over_at: Option<Timestamp>) -> Result<Vec<Silence>, StoreError> {
         self.read("read silences", move |from| silences(from, not_over_at)).await
     }
 
     /// Ends a silence; answers whether there was one of this id that was not over.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn expire_silence(&self, id: String, now: Timestamp) -> Result<bool, StoreError> {
         self.write("end a silence", move |to| expire_silence(to, &id, now)).await
     }
 
     /// Acknowledges an alert that fires or is pending, by its id or the begin of it.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`]. That there is no such alert, or several, is an answer.
+    /// That there is no such alert, or several, is an answer.
     pub async fn acknowledge(
         &self,
         alert: String,
@@ -62,33 +44,21 @@ impl Store {
     }
 
     /// Takes an acknowledgement back; answers whether there was one.
-    ///
-    /// # Errors
-    /// As any write: see [`StoreError`].
     pub async fn unacknowledge(&self, alert: AlertId) -> Result<bool, StoreError> {
         self.write("take an acknowledgement back", move |to| unacknowledge(to, &alert)).await
     }
 
     /// What is acknowledged, the latest first; where an alert is over, nothing is any more.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn acks(&self) -> Result<Vec<Ack>, StoreError> {
         self.read("read acknowledgements", acks).await
     }
 
     /// Alerts that are pending or fire, the latest moved first.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn open_alerts(&self) -> Result<Vec<Alert>, StoreError> {
         self.read("read open alerts", open_alerts).await
     }
 
     /// Shows the alerts that are open, and the labels of the messages of the week before `now`, to whoever asks what a silence hides.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn preview<T: Send + 'static>(
         &self,
         look: impl FnOnce(&[Alert], &[Labels]) -> T + Send + 'static,

@@ -8,21 +8,16 @@ use std::path::Path;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde::de::DeserializeOwned;
 
-use super::{
-    StoreError,
-    codec::{Millis, all, from_json, millis, one},
-    connection::open_daemon_reader,
-    cycle::investors,
-    error::StoreFault,
-    facts::{Coverage, DateRange, FactsError, SupplyFacts},
-    open::refuse_unless_current,
-    readers::ReaderPool,
-    rows::token,
-};
-use model::{
-    supply::{Endpoint, Resource, Timestamp},
-    wire,
-};
+use super::StoreError;
+use super::codec::{Millis, all, from_json, millis, one};
+use super::connection::open_daemon_reader;
+use super::cycle::investors;
+use super::error::StoreFault;
+use super::facts::{Coverage, DateRange, FactsError, SupplyFacts};
+use super::open::refuse_unless_current;
+use super::readers::ReaderPool;
+use super::rows::token;
+use model::{Endpoint, Resource, Timestamp, wire};
 
 /// Reading connections kept open; more are opened under load and closed again.
 const MAX_IDLE_READERS: usize = 2;
@@ -32,10 +27,7 @@ const MAX_IDLE_READERS: usize = 2;
 pub struct Snapshot(ReaderPool);
 
 impl Snapshot {
-    /// Opens the database beside whoever writes it.
-    ///
-    /// # Errors
-    /// Where there is none, it is not the daemon's, or of another schema.
+    /// Opens the database beside whoever writes it. Fails where there is none, it is not the daemon's, or of another schema.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         refuse_unless_current(path)?;
         let pool = ReaderPool::new(path, open_daemon_reader, MAX_IDLE_READERS);
@@ -44,10 +36,7 @@ impl Snapshot {
         Ok(Self(pool))
     }
 
-    /// Runs `read` on one consistent view.
-    ///
-    /// # Errors
-    /// What `read` answers, or where the view cannot be taken.
+    /// Runs `read` on one consistent view. Fails with what `read` answers, or where the view cannot be taken.
     pub fn read<T, E: From<FactsError>>(&self, read: impl FnOnce(&SnapshotView<'_>) -> Result<T, E>) -> Result<T, E> {
         let path = self.0.path();
         let answer = self.0.with(|connection| match connection.transaction() {
@@ -74,9 +63,6 @@ pub struct SnapshotView<'a> {
 
 impl SnapshotView<'_> {
     /// Grows with every request to the source, so that whoever keeps answers knows when to forget them.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn generation(&self) -> Result<i64, FactsError> {
         self.reading("read the last poll", |from| {
             // The sequence stays where the log itself is pruned.

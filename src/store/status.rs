@@ -4,44 +4,27 @@ use std::collections::HashMap;
 
 use rusqlite::{Transaction, types::Value};
 
-use super::{
-    Store, StoreError,
-    codec::{Conditions, Millis, all, counted, list, word},
-    cycle,
-    error::StoreFault,
-    opt_out,
-    silence::{acks, silences},
-};
+use super::codec::{Conditions, Millis, all, counted, list, word};
+use super::error::StoreFault;
+use super::silence::{acks, silences};
+use super::{Store, StoreError, cycle, opt_out};
 use model::{
-    alert::NotificationKind,
-    rows::{
-        NotificationFilter, NotificationOverview, NotificationRole, NotificationState, NotificationStatus, ReceiverStatus,
-        SuppressedCount, cut_summary,
-    },
-    supply::{AlertId, DeliveryId, NotificationId, ReceiverName, Timestamp},
+    AlertId, DeliveryId, NotificationFilter, NotificationId, NotificationKind, NotificationOverview, NotificationRole,
+    NotificationState, NotificationStatus, ReceiverName, ReceiverStatus, SuppressedCount, Timestamp, cut_summary,
 };
 
 impl Store {
     /// What became of each notification: of one alert, or of all decided since then, in their order.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn notification_statuses(&self, filter: NotificationFilter) -> Result<Vec<NotificationStatus>, StoreError> {
         self.read("read what became of notifications", move |from| notification_statuses(from, &filter)).await
     }
 
     /// Where each of these alerts stands with each receiver that something was to be told, in the order of the receivers.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn receiver_statuses(&self, alerts: Vec<AlertId>) -> Result<HashMap<AlertId, Vec<ReceiverStatus>>, StoreError> {
         self.read("read who was told", move |from| receiver_statuses(from, &alerts)).await
     }
 
     /// What suppresses notifications at `now`, how many, and who stopped digests; counts of what was suppressed begin at `since`.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn notification_overview(&self, now: Timestamp, since: Timestamp) -> Result<NotificationOverview, StoreError> {
         let read = move |from: &Transaction<'_>| {
             let mut digests = cycle::job_slots(from)?;

@@ -2,20 +2,14 @@
 
 use rusqlite::{Transaction, params};
 
-use super::{
-    Store, StoreError,
-    codec::{Millis, all, one, word},
-    error::StoreFault,
-    rows::{FEED_COLUMNS, feed_state, tracked},
-};
-use model::rows::{RecordRange, WindowRecords};
-use model::supply::{Endpoint, Resource, TokenId};
+use super::codec::{Millis, all, one, word};
+use super::error::StoreFault;
+use super::rows::{FEED_COLUMNS, feed_state, tracked};
+use super::{Store, StoreError};
+use model::{Endpoint, RecordRange, Resource, TokenId, WindowRecords};
 
 impl Store {
     /// What the windows of tokens are summed over, in the order of `ids`: of each resource no more records than `ranges` wants.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn window_records(&self, ids: Vec<TokenId>, ranges: Vec<RecordRange>) -> Result<Vec<WindowRecords>, StoreError> {
         self.read("read what windows hold", move |from| window_records(from, &ids, &ranges)).await
     }

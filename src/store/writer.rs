@@ -3,12 +3,10 @@
 //! Every write is an immediate transaction on the one writer, so that no write ever waits for another of this process and none
 //! fails half way for a lock. A panic inside an operation undoes its transaction and is answered as an error; the thread lives on.
 
-use std::{
-    fs::File,
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
-    sync::Arc,
-};
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
@@ -25,7 +23,6 @@ enum WriterCommand {
     Close(oneshot::Sender<Result<(), StoreFault>>),
 }
 
-/// The one that writes.
 #[derive(Debug)]
 pub(super) struct Writer {
     commands: mpsc::Sender<WriterCommand>,

@@ -10,24 +10,15 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 use serde::{Serialize, Serializer};
 
 use crate::simulate::{DeliverySetup, Pace, Sent, Simulation};
 use engine::route::RouteTree;
-use model::{
-    alert::{Labels, Notification},
-    format,
-    pending::Suppressor,
-    rows::BatchKind,
-    supply::{NotificationId, Resource, Timestamp},
-    watch::Watch,
-};
+use model::{BatchKind, Labels, Notification, NotificationId, Resource, Suppressor, Timestamp, Watch, format};
 use rules::RuleSet;
 
 pub use history::{History, HistoryError};
@@ -40,9 +31,7 @@ const MAX_MESSAGES: usize = 200_000;
 /// By what history is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct BacktestSetup<'a> {
-    /// The rules.
     pub rules: &'a RuleSet,
-    /// The routes.
     pub routes: &'a RouteTree,
     /// Limits, digests and silences.
     pub delivery: &'a DeliverySetup,
@@ -66,22 +55,17 @@ pub struct BacktestNotification {
     pub rule: String,
     /// Slug.
     pub token: Option<String>,
-    /// Ticker.
     pub symbol: Option<String>,
-    /// What it is about.
     pub resource: Option<Resource>,
     /// `alert.firing`, …
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// Why then: `lead 7d`, `rescheduled`, …
     pub reason: String,
-    /// Labels.
     pub labels: Labels,
     /// To whom it was to be told.
     pub receivers: Vec<String>,
-    /// First line.
     pub summary: String,
-    /// The rest.
     pub description: Option<String>,
 }
 
@@ -107,7 +91,6 @@ impl BacktestNotification {
     }
 
     /// Whether it tells the end of its alert.
-    #[must_use]
     pub fn is_end(&self) -> bool {
         self.kind == "alert.resolved"
     }
@@ -128,10 +111,9 @@ pub struct BacktestMessage {
     pub group_key: Option<String>,
     /// Why many were put into one message.
     pub note: Option<String>,
-    /// What it tells.
     #[serde(rename = "alerts")]
     pub told: Vec<Arc<BacktestNotification>>,
-    /// What it counts without notification it.
+    /// What it counts without telling it.
     #[serde(serialize_with = "count_of")]
     pub counted: Vec<Arc<BacktestNotification>>,
     /// What something later of the same alert in it stands for.
@@ -156,7 +138,6 @@ impl BacktestMessage {
     }
 
     /// What it says in one line.
-    #[must_use]
     pub fn title(&self) -> String {
         let more = (self.told.len() + self.counted.len()).saturating_sub(1);
         match self.told.first() {
@@ -167,7 +148,6 @@ impl BacktestMessage {
     }
 
     /// Whether another message says the same at the same time, to whomever.
-    #[must_use]
     pub fn says_as(&self, other: &Self) -> bool {
         let words = |message: &Self| (message.at, message.shape, message.group_key.clone(), message.counted.len());
         let alike = |a: &Arc<BacktestNotification>, b: &Arc<BacktestNotification>| {
@@ -210,23 +190,20 @@ pub struct UndeliveredNotification {
     pub holder: Option<String>,
 }
 
-/// What came of a run.
 #[derive(Clone, Debug)]
 pub struct BacktestRun {
     /// First instant.
     pub from: Timestamp,
     /// Last instant.
     pub to: Timestamp,
-    /// Tokens that were looked at.
     pub tokens: usize,
     /// What the diff told.
     pub changes: u64,
     /// What was decided to be told, in order; digests and what is told again stand in the messages alone.
     pub notifications: Vec<Arc<BacktestNotification>>,
-    /// The messages, in order.
     pub messages: Vec<BacktestMessage>,
     /// What was not told, in the order in which it was decided.
-    pub untold: Vec<UndeliveredNotification>,
+    pub undelivered: Vec<UndeliveredNotification>,
     /// Notifications and messages beyond a bound, which are only counted.
     pub uncounted: u64,
     /// `alert` names of all rules, in the order of their files.
@@ -236,7 +213,6 @@ pub struct BacktestRun {
 }
 
 /// Plays `history` from `from` to `to`. `heard` is told now and then how far it has come, from 0 to 1.
-#[must_use]
 pub fn run(
     history: &History,
     setup: &BacktestSetup<'_>,
@@ -253,7 +229,7 @@ pub fn run(
         changes: 0,
         notifications: Vec::new(),
         messages: Vec::new(),
-        untold: Vec::new(),
+        undelivered: Vec::new(),
         uncounted: 0,
         rules: setup.rules.rules.iter().map(|rule| rule.name.clone()).collect(),
         template_errors: Vec::new(),
@@ -269,7 +245,7 @@ pub fn run(
             }
             let notification = Arc::new(BacktestNotification::of(&notification));
             if notification.receivers.is_empty() {
-                run.untold.push(UndeliveredNotification {
+                run.undelivered.push(UndeliveredNotification {
                     notification: notification.clone(),
                     receiver: None,
                     state: "nobody",
@@ -288,15 +264,15 @@ pub fn run(
         }
         heard((seconds(simulation.now() - from) / whole).clamp(0.0, 1.0));
     });
-    run.untold.extend(simulation.untold().into_iter().filter_map(|untold| {
-        let notification = known.get(&untold.notice)?.clone();
-        let (state, holder) = match untold.by {
+    run.undelivered.extend(simulation.undelivered().into_iter().filter_map(|undelivered| {
+        let notification = known.get(&undelivered.notice)?.clone();
+        let (state, holder) = match undelivered.by {
             Some(held) => (held.by.as_str(), (held.by != Suppressor::Ack).then_some(held.id)),
             None => ("waiting", None),
         };
-        Some(UndeliveredNotification { notification, receiver: Some(untold.receiver.to_string()), state, holder })
+        Some(UndeliveredNotification { notification, receiver: Some(undelivered.receiver.to_string()), state, holder })
     }));
-    run.untold.sort_by_key(|untold| untold.notification.at);
+    run.undelivered.sort_by_key(|undelivered| undelivered.notification.at);
     run.template_errors = simulation.template_errors().iter().map(|(rule, error)| (rule.to_string(), error.clone())).collect();
     run
 }
@@ -343,7 +319,6 @@ pub struct BacktestComparison {
 
 /// Holds what the rules at work send against what other rules would send. Two messages to one receiver are the same one where they
 /// tell the same of an alert.
-#[must_use]
 pub fn compare(now: &BacktestRun, other: &BacktestRun) -> BacktestComparison {
     let mut comparison = BacktestComparison::default();
     let mut places: HashMap<(&str, &NotificationId), usize> = HashMap::new();
@@ -375,7 +350,6 @@ pub fn compare(now: &BacktestRun, other: &BacktestRun) -> BacktestComparison {
 }
 
 /// A message beside another: what of it the other does not tell, as `(what is gone, what is new)`.
-#[must_use]
 pub fn difference<'m>(
     was: &'m BacktestMessage,
     is: &'m BacktestMessage,

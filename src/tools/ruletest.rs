@@ -15,29 +15,20 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::BTreeMap,
-    io::Read as _,
-    ops::Range,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 
 use crate::simulate::{DeliverySetup, Pace, Sent, Simulation};
-use engine::{
-    pipeline::DispatchPolicy,
-    route::{RouteTree, Sections},
-};
-use model::{
-    alert::Notification,
-    config::{self, Config},
-    diagnostic::{self, Diagnostic, SourceText},
-    supply::{Resource, Timestamp, TokenId},
-    watch::Watch,
-};
+use engine::pipeline::DispatchPolicy;
+use engine::route::{RouteTree, Sections};
+use model::config::{self, Config};
+use model::{Diagnostic, Notification, Resource, SourceText, Timestamp, TokenId, Watch, diagnostic};
 use rules::{self, RuleSet};
 
 use file::{Expectation, ExpectedAlert, TestCase, TestFile, TestInput, folder_of, instant, line_of};
@@ -64,16 +55,13 @@ pub struct TestSetup<'a> {
     pub only: Option<&'a str>,
 }
 
-/// How one test ended.
 #[derive(Clone, Debug)]
 pub struct TestOutcome {
-    /// Which file.
     pub file: PathBuf,
     /// The line where the test begins, from 1.
     pub line: usize,
     /// Its name; for what is wrong with a file as a whole, the file's.
     pub name: String,
-    /// How long it took.
     pub took: Duration,
     /// What is not as expected; empty where it passed.
     pub failures: Vec<TestFailure>,
@@ -91,15 +79,12 @@ pub struct TestFailure {
 }
 
 impl TestOutcome {
-    /// Whether all was as expected.
-    #[must_use]
     pub fn is_passed(&self) -> bool {
         self.failures.is_empty()
     }
 }
 
 /// TestCase files beside the rules of a config: `tests/*.toml` in each folder that `[rules] paths` names.
-#[must_use]
 pub fn files_beside(config: &Config, base_dir: &Path) -> Vec<PathBuf> {
     let mut patterns: Vec<String> = config
         .rules
@@ -136,7 +121,6 @@ fn run_file(path: &Path, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
 }
 
 /// Runs the tests of a text as if it stood in its file.
-#[must_use]
 pub fn run_text(source: SourceText, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
     let path = source.file.as_path();
     let file = match file::parse(&source) {

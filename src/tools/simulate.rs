@@ -19,40 +19,29 @@ mod passing;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 
 use clock::Turns;
 use cycle::Owned;
-pub use delivery::{DeliverySetup, Sent, Untold};
-use engine::{
-    budget::PollReason,
-    diff,
-    evaluate::Limits,
-    group::MuteTimes,
-    pipeline::{self, DispatchPolicy, RoundsPage, Work},
-    plan::PlannedPoll,
-    route::RouteTree,
-    self_monitor::FeedNews,
-};
+pub use delivery::{DeliverySetup, Sent, UndeliveredNotice};
+use engine::budget::PollReason;
+use engine::diff;
+use engine::evaluate::Limits;
+use engine::group::MuteTimes;
+use engine::pipeline::{self, DispatchPolicy, RoundsPage, Work};
+use engine::plan::PlannedPoll;
+use engine::route::RouteTree;
+use engine::self_monitor::FeedNews;
 use memory::MemoryStore;
 use model::{
-    alert::Notification,
-    change::Change,
-    poll::{FetchedAnswer, Payload, PollAnswer, PollOutcome, PollRequest},
-    silence::{Ack, Silence},
-    supply::{ContentHash, Endpoint, FeedId, RuleId, Timestamp, TokenId},
-    watch::Watch,
-    wire,
+    Ack, Change, ContentHash, Endpoint, FeedId, FetchedAnswer, Notification, Payload, PollAnswer, PollOutcome, PollRequest,
+    RuleId, Silence, Timestamp, TokenId, Watch, wire,
 };
-use rules::{
-    RuleSet,
-    aggregate::{AggregateCache, FlowEntries},
-};
+use rules::RuleSet;
+use rules::aggregate::{AggregateCache, FlowEntries};
 
 /// How often the daemon evaluates: everything that time brings is told at a full minute.
 const MINUTE: TimeDelta = TimeDelta::minutes(1);
@@ -109,13 +98,11 @@ pub struct Simulation<'a> {
     /// When a pass of the dispatcher, and when a digest, is due by time alone.
     next_pass: Option<Timestamp>,
     next_digest: Option<Timestamp>,
-    matches: BTreeMap<RuleId, u64>,
     template_errors: BTreeMap<RuleId, String>,
 }
 
 impl<'a> Simulation<'a> {
     /// A simulation that knows nothing yet, at `start`.
-    #[must_use]
     pub fn new(rules: &'a RuleSet, routes: &'a RouteTree, watch: &'a Watch, pace: Pace, start: Timestamp) -> Self {
         let mut simulation = Self {
             rules,
@@ -140,7 +127,6 @@ impl<'a> Simulation<'a> {
             mutes: MuteTimes::default(),
             next_pass: None,
             next_digest: None,
-            matches: BTreeMap::new(),
             template_errors: BTreeMap::new(),
         };
         simulation.forget_totals();
@@ -154,14 +140,11 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// The rules by which it evaluates.
-    #[must_use]
     pub fn rules(&self) -> &RuleSet {
         self.rules
     }
 
     /// The time that it has come to.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.now
     }
@@ -177,9 +160,8 @@ impl<'a> Simulation<'a> {
     }
 
     /// What was to be told and reached nobody so far: suppressed, or waiting.
-    #[must_use]
-    pub fn untold(&self) -> Vec<Untold> {
-        self.memory.untold()
+    pub fn undelivered(&self) -> Vec<UndeliveredNotice> {
+        self.memory.undelivered()
     }
 
     /// What the diff told since this was last asked, with the time of each.
@@ -187,14 +169,7 @@ impl<'a> Simulation<'a> {
         std::mem::take(&mut self.changes)
     }
 
-    /// How many evaluations each rule held in.
-    #[must_use]
-    pub fn matches(&self) -> &BTreeMap<RuleId, u64> {
-        &self.matches
-    }
-
     /// Rules with a template that failed, with the first error of each.
-    #[must_use]
     pub fn template_errors(&self) -> &BTreeMap<RuleId, String> {
         &self.template_errors
     }

@@ -584,7 +584,7 @@ async fn play(happenings: BTreeMap<i64, Vec<Happening>>) -> Result<(usize, usize
     world.app.desk.take();
 
     let (mut live, mut untold) = recorded(&world.app);
-    let untold_again = world.simulation.untold().into_iter();
+    let untold_again = world.simulation.undelivered().into_iter();
     let mut untold_again: Vec<_> = untold_again
         .map(|row| {
             let state = row.by.map_or("waiting", |by| by.by.as_str());

@@ -1,61 +1,68 @@
-//! A backtest as CSV: a row for each alert of each message.
+//! A backtest as CSV: a row for each alert of each message, and for each that was not told.
 
-use crate::print::{Cell, Column};
+use crate::print::{Cell, Listing};
 use tools::backtest::{BacktestComparison, BacktestMessage, BacktestNotification, BacktestRun};
 
-pub(super) const COLUMNS: &[Column] = &[
-    Column("", "side", false),
-    Column("", "at", false),
-    Column("", "message", true),
-    Column("", "shape", false),
-    Column("", "receiver", false),
-    Column("", "state", false),
-    Column("", "holder", false),
-    Column("", "rule", false),
-    Column("", "token", false),
-    Column("", "type", false),
-    Column("", "reason", false),
-    Column("", "severity", false),
-    Column("", "decidedAt", false),
-    Column("", "summary", false),
-];
+struct CsvRow<'a> {
+    /// Where it stands in a comparison.
+    side: &'a str,
+    /// The message that tells it, with its number.
+    message: Option<(u64, &'a BacktestMessage)>,
+    receiver: Option<&'a str>,
+    state: &'a str,
+    holder: Option<&'a str>,
+    notification: &'a BacktestNotification,
+}
 
-/// A row for each alert of each message, and for each that was not told. `side` says where it stands in a comparison.
-pub(super) fn rows(run: &BacktestRun, comparison: Option<&BacktestComparison>) -> Vec<Vec<Cell>> {
-    let about = |notification: &BacktestNotification| {
-        [
-            Cell::text(&notification.rule),
-            Cell::maybe(notification.token.as_deref()),
-            Cell::text(notification.kind),
-            Cell::text(&notification.reason),
-            Cell::maybe(notification.labels.get("severity").map(String::as_str)),
-            Cell::time(Some(notification.at)),
-            Cell::text(&notification.summary),
-        ]
-    };
+pub(super) fn page(run: &BacktestRun, comparison: Option<&BacktestComparison>) -> String {
+    let rows = rows(run, comparison);
+    let listing = Listing::of(&rows)
+        .words("", "side", |row| Cell::text(row.side))
+        .words("", "at", |row| Cell::time(row.message.map(|(_, message)| message.at)))
+        .words("", "message", |row| Cell::text(row.message.map(|(number, _)| number.to_string()).unwrap_or_default()))
+        .words("", "shape", |row| Cell::text(row.message.map(|(_, message)| message.shape.as_str()).unwrap_or_default()))
+        .words("", "receiver", |row| Cell::maybe(row.receiver))
+        .words("", "state", |row| Cell::text(row.state))
+        .words("", "holder", |row| Cell::maybe(row.holder))
+        .words("", "rule", |row| Cell::text(&row.notification.rule))
+        .words("", "token", |row| Cell::maybe(row.notification.token.as_deref()))
+        .words("", "type", |row| Cell::text(row.notification.kind))
+        .words("", "reason", |row| Cell::text(&row.notification.reason))
+        .words("", "severity", |row| Cell::maybe(row.notification.labels.get("severity").map(String::as_str)))
+        .words("", "decidedAt", |row| Cell::time(Some(row.notification.at)))
+        .words("", "summary", |row| Cell::text(&row.notification.summary));
+    listing.csv()
+}
+
+fn rows<'a>(run: &'a BacktestRun, comparison: Option<&'a BacktestComparison>) -> Vec<CsvRow<'a>> {
     let mut rows = Vec::new();
     let mut number = 0_u64;
-    let mut add = |side: &str, message: &BacktestMessage| {
+    let mut add = |side: &'a str, message: &'a BacktestMessage| {
         number += 1;
         let parts = [("told", &message.told), ("counted", &message.counted), ("merged", &message.merged)];
-        for (state, notification) in
-            parts.into_iter().flat_map(|(state, all)| all.iter().map(move |notification| (state, notification)))
-        {
-            let mut row = vec![
-                Cell::text(side),
-                Cell::time(Some(message.at)),
-                Cell::text(number.to_string()),
-                Cell::text(message.shape.as_str()),
-                Cell::text(&message.receiver),
-                Cell::text(state),
-                Cell::text(""),
-            ];
-            row.extend(about(notification));
-            rows.push(row);
+        for (state, notifications) in parts {
+            rows.extend(notifications.iter().map(|notification| CsvRow {
+                side,
+                message: Some((number, message)),
+                receiver: Some(&message.receiver),
+                state,
+                holder: None,
+                notification,
+            }));
         }
     };
     match comparison {
-        None => run.messages.iter().for_each(|message| add("", message)),
+        None => {
+            run.messages.iter().for_each(|message| add("", message));
+            rows.extend(run.undelivered.iter().map(|undelivered| CsvRow {
+                side: "",
+                message: None,
+                receiver: undelivered.receiver.as_deref(),
+                state: undelivered.state,
+                holder: undelivered.holder.as_deref(),
+                notification: &undelivered.notification,
+            }));
+        }
         Some(BacktestComparison { gained, lost, changed, .. }) => {
             gained.iter().for_each(|message| add("gained", message));
             lost.iter().for_each(|message| add("lost", message));
@@ -64,21 +71,6 @@ pub(super) fn rows(run: &BacktestRun, comparison: Option<&BacktestComparison>) -
                 add("is", is);
             }
         }
-    }
-    if comparison.is_none() {
-        rows.extend(run.untold.iter().map(|untold| {
-            let mut row = vec![
-                Cell::text(""),
-                Cell::time(None),
-                Cell::text(""),
-                Cell::text(""),
-                Cell::maybe(untold.receiver.as_deref()),
-                Cell::text(untold.state),
-                Cell::maybe(untold.holder.as_deref()),
-            ];
-            row.extend(about(&untold.notification));
-            row
-        }));
     }
     rows
 }

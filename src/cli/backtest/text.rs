@@ -1,10 +1,8 @@
 //! A backtest for people: tables, and the last messages.
 
-use crate::{
-    print::{self, Cell, Column},
-    terminal::width,
-};
-use model::{format, rows::BatchKind, supply::Timestamp, text::harmless};
+use crate::print::{Cell, Listing};
+use crate::terminal::width;
+use model::{BatchKind, Timestamp, format, text::harmless};
 use tools::backtest::{
     BacktestComparison, BacktestMessage, BacktestNotification, BacktestRun, BacktestSummary, TallyRow, difference, joint_messages,
 };
@@ -13,7 +11,7 @@ use tools::backtest::{
 const MAX_LINES: usize = 20;
 /// What became of what nobody was told: "3 silenced, 1 waiting".
 fn untold_in_words(summary: &BacktestSummary) -> String {
-    let words = summary.untold.iter().map(|(state, count)| match *state {
+    let words = summary.undelivered.iter().map(|(state, count)| match *state {
         "nobody" => format!("{count} that no route takes"),
         "waiting" => format!("{count} still waiting at the end"),
         state => format!("{count} {state}"),
@@ -40,27 +38,14 @@ pub(super) fn text(run: &BacktestRun, summary: &BacktestSummary, comparison: Opt
         format::count(summary.alerts as usize, "alert"),
         format::count(summary.messages as usize, "message"),
     ));
-    if !summary.untold.is_empty() {
+    if !summary.undelivered.is_empty() {
         text.push_str(&format!("not told: {}\n", untold_in_words(summary)));
     }
     text.push('\n');
-    let columns = |first| {
-        [
-            Column(first, "", false),
-            Column("Alerts", "", true),
-            Column("Messages", "", true),
-            Column("Untold", "", true),
-            Column("Tokens", "", true),
-            Column("A week", "", true),
-            Column("Busiest week", "", false),
-            Column("Over time", "", false),
-        ]
-    };
-    let rows = |rows: &[TallyRow]| rows.iter().map(|row| row_of(row, summary)).collect::<Vec<_>>();
-    text.push_str(&print::table(&columns("Rule"), &rows(&summary.rules), width()));
+    text.push_str(&listing("Rule", &summary.rules, summary).table(width()));
     if !summary.receivers.is_empty() {
         text.push('\n');
-        text.push_str(&print::table(&columns("Receiver"), &rows(&summary.receivers), width()));
+        text.push_str(&listing("Receiver", &summary.receivers, summary).table(width()));
     }
     if let Some((rule, token, count)) = summary.noisiest.first().filter(|(_, _, count)| *count > 1) {
         text.push_str(&format!(
@@ -160,19 +145,20 @@ fn message_text(sign: &str, message: &BacktestMessage, receivers: &[&str]) -> St
     text
 }
 
-fn row_of(row: &TallyRow, summary: &BacktestSummary) -> Vec<Cell> {
+fn listing<'a>(first: &'static str, rows: &'a [TallyRow], summary: &'a BacktestSummary) -> Listing<'a, TallyRow> {
     let weeks = u32::try_from(summary.weeks.len().max(1)).unwrap_or(u32::MAX);
-    let busiest = row.busiest().and_then(|(week, count)| Some((*summary.weeks.get(week)?, count)));
-    vec![
-        Cell::text(&row.name),
-        Cell::text(row.alerts.to_string()),
-        Cell::text(row.messages.to_string()),
-        Cell::text(if row.untold > 0 { row.untold.to_string() } else { String::new() }),
-        Cell::text(row.tokens.to_string()),
-        Cell::text(format!("{:.1}", f64::from(row.messages) / f64::from(weeks))),
-        Cell::text(busiest.map_or_else(String::new, |(week, count)| format!("{count} in {}", week.format("%-d %b %Y")))),
-        Cell::text(spark(&row.by_week)),
-    ]
+    let busiest = |row: &TallyRow| row.busiest().and_then(|(week, count)| Some((*summary.weeks.get(week)?, count)));
+    Listing::of(rows)
+        .words(first, "", |row| Cell::text(&row.name))
+        .numbers("Alerts", "", |row| Cell::text(row.alerts))
+        .numbers("Messages", "", |row| Cell::text(row.messages))
+        .numbers("Untold", "", |row| Cell::text(if row.undelivered > 0 { row.undelivered.to_string() } else { String::new() }))
+        .numbers("Tokens", "", |row| Cell::text(row.tokens))
+        .numbers("A week", "", move |row| Cell::text(format!("{:.1}", f64::from(row.messages) / f64::from(weeks))))
+        .words("Busiest week", "", move |row| {
+            Cell::text(busiest(row).map_or_else(String::new, |(week, count)| format!("{count} in {}", week.format("%-d %b %Y"))))
+        })
+        .words("Over time", "", |row| Cell::text(spark(&row.by_week)))
 }
 
 /// Columns of a line that shows a row over time.

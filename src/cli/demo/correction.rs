@@ -8,13 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::printing::{DemoLine, painted};
-use model::{
-    clock::Clock,
-    format,
-    supply::{Precision, Timestamp},
-    text::error_chain,
-    wire,
-};
+use model::{Clock, Precision, Timestamp, format, text::error_chain, wire};
 use service::{Edit, EditError, Service};
 
 /// When the correction comes, after the start.

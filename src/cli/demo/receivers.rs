@@ -3,11 +3,9 @@
 use std::{io, net::SocketAddr};
 
 use axum::{Router, extract::State, http::StatusCode, routing::post};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::TcpStream,
-    sync::mpsc,
-};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{DemoError, bind, io_error, printing::DemoLine};

@@ -1,40 +1,32 @@
 //! Builds the app from a config that was checked.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, atomic::AtomicBool},
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 
 use super::{App, AppError, DeadMansSwitch, Drive, SelfAlerts};
-use crate::{
-    cycle,
-    dispatch::Dispatcher,
-    live::LiveConfig,
-    metrics::Metrics,
-    outbox::{Outbox, OutboxDeps, ReceiverSender},
-    readiness::Readiness,
-    reload,
-};
-use model::{clock::Clock, config::Config, diagnostic::SourceText, supply::Timestamp, text::error_chain};
+use crate::dispatch::Dispatcher;
+use crate::live::LiveConfig;
+use crate::metrics::Metrics;
+use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
+use crate::readiness::Readiness;
+use crate::{cycle, reload};
+use model::{Clock, SourceText, Timestamp, config::Config, text::error_chain};
 use rules::RuleSet;
 use source::{Client, Tuning};
 use store::{Access, Opening, Store};
 
 impl App {
     /// Builds everything from a config that was checked. `base_dir` is where its relative paths begin.
-    ///
-    /// # Errors
-    /// Where something of it cannot be had. Rule files with errors do so only where no good rules are remembered from before.
+    /// Fails where something of it cannot be had. Rule files with errors do so only where no good rules are remembered from
+    /// before.
     pub async fn open(config: Config, base_dir: &Path, clock: Clock, drive: Drive) -> Result<Self, AppError> {
         Self::open_tuned(config, base_dir, clock, drive, Tuning::default()).await
     }
 
     /// As [`Self::open`], with the waits of the client made short.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     #[doc(hidden)]
     pub async fn open_tuned(
         config: Config,

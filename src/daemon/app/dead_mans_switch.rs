@@ -3,16 +3,14 @@
 //! It is pinged after a full loop that went well: polled, evaluated, committed, nothing left in the outbox, no incident open. What stops
 //! the daemon, or only a part of it, stops the pings too.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use chrono::TimeDelta;
 
 use super::AppError;
 use crate::{cycle, live};
-use model::{config, supply::Timestamp, text::error_chain};
+use model::{Timestamp, config, text::error_chain};
 
 /// It is pinged no more often than this.
 const PING_EVERY: TimeDelta = TimeDelta::seconds(30);
@@ -29,9 +27,6 @@ pub(super) struct DeadMansSwitch {
 
 impl DeadMansSwitch {
     /// That of the config; none where it has none.
-    ///
-    /// # Errors
-    /// Where no client can be made.
     pub(super) fn of(config: &config::HttpSettings) -> Result<Option<Self>, AppError> {
         if config.dead_mans_switch.is_none() && config.dead_mans_switch_file.is_none() {
             return Ok(None);

@@ -1,13 +1,11 @@
 //! What moves the app: its schedule, or a hand that turns it; and what is said of each run.
 
 use super::App;
-use crate::{
-    cycle::{CycleError, CycleReport, run_cycle},
-    outbox::DeliveryReport,
-    schedule::Job,
-    systemd,
-};
-use model::supply::Timestamp;
+use crate::cycle::{CycleError, CycleReport, run_cycle};
+use crate::outbox::DeliveryReport;
+use crate::schedule::Job;
+use crate::systemd;
+use model::Timestamp;
 
 /// Failures of a cycle that the log names each; the others are in the database.
 const LOGGED_FAILURES: usize = 3;
@@ -23,9 +21,6 @@ pub enum Drive {
 
 impl App {
     /// Runs a job now, as if its slot had come.
-    ///
-    /// # Errors
-    /// Where the database fails.
     pub async fn tick(&self, job: Job) -> Result<CycleReport, CycleError> {
         let now = self.clock.now();
         run_cycle(&self.deps, job, now, now).await
@@ -37,7 +32,6 @@ impl App {
     }
 
     /// The jobs that are on, in the order in which a single pass runs them.
-    #[must_use]
     pub fn jobs(&self) -> Vec<Job> {
         self.deps.setup().slots.iter().map(|(job, _)| *job).collect()
     }

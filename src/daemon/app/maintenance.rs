@@ -7,14 +7,12 @@ use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
 use super::App;
-use crate::{
-    cycle::CycleError,
-    metrics::OutboxLevel,
-    schedule::Scheduler,
-    systemd::{self, ProgressMarker},
-};
+use crate::cycle::CycleError;
+use crate::metrics::OutboxLevel;
+use crate::schedule::Scheduler;
+use crate::systemd::{self, ProgressMarker};
 use engine::self_monitor;
-use model::{digest, rows::DeliveryState, supply::Timestamp, text::error_chain};
+use model::{DeliveryState, Timestamp, digest, text::error_chain};
 use store::StoreError;
 
 /// How often the gauges are read from the database.
@@ -89,7 +87,6 @@ impl App {
         has_turn
     }
 
-    /// Reads the gauges.
     async fn refresh_gauges(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let (store, metrics) = (&self.deps.store, &self.deps.metrics);

@@ -6,14 +6,11 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{App, AppError};
-use crate::{
-    http::{self, HttpDeps},
-    live,
-    readiness::NotReady,
-    reload::ReloadProblem,
-    schedule::{RunJob, Scheduler},
-    systemd,
-};
+use crate::http::{self, HttpDeps};
+use crate::readiness::NotReady;
+use crate::reload::ReloadProblem;
+use crate::schedule::{RunJob, Scheduler};
+use crate::{live, systemd};
 
 /// How long runs in hand may take once we are to stop.
 const STOP_RUNS: Duration = Duration::from_secs(60);
@@ -24,9 +21,7 @@ const STOP_TASKS: Duration = Duration::from_secs(10);
 
 impl App {
     /// Runs until `stop`, then leaves in good order. `started` is told the address that was bound, once everything works.
-    ///
-    /// # Errors
-    /// Where the address or the ticker cannot be had, or the database cannot be closed.
+    /// Fails where the address or the ticker cannot be had, or the database cannot be closed.
     pub async fn run(self, stop: impl Future<Output = ()>, started: impl FnOnce(Option<SocketAddr>)) -> Result<(), AppError> {
         let app = Arc::new(self);
         let tasks = TaskTracker::new();
@@ -68,10 +63,7 @@ impl App {
         Ok(())
     }
 
-    /// Closes the database of an app that was turned by hand.
-    ///
-    /// # Errors
-    /// Where it cannot be closed in good order.
+    /// Closes the database of an app that was turned by hand. Fails where it cannot be closed in good order.
     pub async fn close(self) -> Result<(), AppError> {
         self.deps.outbox.stop(STOP_DELIVERIES).await;
         self.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })

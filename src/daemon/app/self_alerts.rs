@@ -3,20 +3,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{
-    cycle::{self, CycleError},
-    live::Live,
-    outbox::{Announce, DownReceiver},
-    readiness::{NotReady, Readiness},
-    reload,
-};
+use crate::cycle::{self, CycleError};
+use crate::live::Live;
+use crate::outbox::{Announce, DownReceiver};
+use crate::readiness::{NotReady, Readiness};
+use crate::reload;
 use engine::{evaluate::EvaluationContext, self_monitor};
+use model::text::error_chain;
 use model::{
-    alert::{Alert, Notification, SOURCE_TROUBLE},
-    clock::Clock,
-    rows::{Batch, Commit, DueDelivery},
-    supply::{DeliveryId, ReceiverName, RuleId, Timestamp},
-    text::error_chain,
+    Alert, Batch, Clock, Commit, DeliveryId, DueDelivery, Notification, ReceiverName, RuleId, SOURCE_TROUBLE, Timestamp,
 };
 
 /// Writes and tells them.

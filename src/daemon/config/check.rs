@@ -8,11 +8,9 @@ mod values;
 
 use std::{ops::Range, path::Path};
 
-use super::{
-    keys::{self, ConfigKey},
-    tree::{ConfigEntry, ConfigNode, ConfigValue, ValuePlace},
-};
-use model::diagnostic::{Diagnostic, closest};
+use super::keys::{self, ConfigKey};
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue, ValuePlace};
+use model::{Diagnostic, closest};
 
 /// Receivers, routes below routes, groups: more than this is a mistake, or an attack.
 const MAX_ITEMS: usize = 10_000;
@@ -25,7 +23,6 @@ pub(super) struct ConfigCheck<'a> {
     pub text: &'a str,
     /// Where systemd put credentials, if it did.
     pub credentials: Option<&'a Path>,
-    /// What was found.
     pub problems: Vec<Diagnostic>,
 }
 

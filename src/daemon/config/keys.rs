@@ -2,13 +2,12 @@
 
 use std::sync::LazyLock;
 
-use model::config::ReceiverKind;
+use model::{Endpoint, config::ReceiverKind};
 use notify::format::{FORMAT_NAMES, FormatKeyValue, format_keys};
 
 /// What a key may hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ValueKind {
-    /// Any text.
     Text,
     /// A text, or a whole number that is one.
     TextOrNumber,
@@ -16,7 +15,6 @@ pub(super) enum ValueKind {
     Secret,
     /// A secret address, https unless loopback.
     SecretUrl,
-    /// A path.
     File,
     /// A public address; `true`: https unless loopback.
     Url(bool),
@@ -31,16 +29,21 @@ pub(super) enum ValueKind {
     /// `"16MiB"`.
     Size,
     /// A whole number.
-    Count { min: i64, max: i64 },
-    /// A number.
-    Number { min: f64, max: f64 },
+    Count {
+        min: i64,
+        max: i64,
+    },
+    Number {
+        min: f64,
+        max: f64,
+    },
     /// `true` or `false`.
     Bool,
     /// A cron pattern or `off`.
     Cron,
     /// An IANA zone.
     Zone,
-    /// `auto` or one of these.
+    /// `auto` or one of these, newest first.
     Version(&'static [u8]),
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -54,7 +57,6 @@ pub(super) enum ValueKind {
     Mailboxes,
     /// Slugs or globs of tokens.
     Globs,
-    /// Globs of files.
     Files,
     /// Named lists of slugs or globs.
     Groups,
@@ -62,15 +64,12 @@ pub(super) enum ValueKind {
     Networks,
     /// Matchers of a route; checked where routes are built.
     Matchers,
-    /// Names of receivers.
     Names,
-    /// Texts.
     Texts,
     /// Children of a route.
     Routes,
     /// A time of the day, `HH:MM`; checked where it is used.
     TimeOfDay,
-    /// A table with keys of its own.
     Table(&'static [ConfigKey]),
     /// Several of them.
     Tables(&'static [ConfigKey]),
@@ -109,6 +108,10 @@ const fn key(name: &'static str, kind: ValueKind) -> ConfigKey {
     ConfigKey { name, kind }
 }
 
+const fn version(of: Endpoint) -> ConfigKey {
+    key(of.as_str(), ValueKind::Version(of.versions()))
+}
+
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
@@ -127,15 +130,15 @@ pub(super) const SECTIONS: &[(&str, &[ConfigKey])] = &[
             key("legacy_base_url", ValueKind::Url(true)),
             key("api_key", ValueKind::Secret),
             key("api_key_file", ValueKind::File),
-            key("unlock_events", ValueKind::Version(&[1, 2, 3, 4, 5])),
-            key("upcoming", ValueKind::Version(&[1, 5])),
-            key("token_list", ValueKind::Version(&[1, 2, 3, 4, 5])),
-            key("burn", ValueKind::Version(&[1, 5])),
-            key("buyback", ValueKind::Version(&[1, 5])),
-            key("daily_emission", ValueKind::Version(&[1, 2, 5])),
-            key("weekly_emission", ValueKind::Version(&[1, 2, 3])),
-            key("allocations", ValueKind::Version(&[1, 2, 5])),
-            key("investors", ValueKind::Version(&[1, 5])),
+            version(Endpoint::UnlockEvents),
+            version(Endpoint::Upcoming),
+            version(Endpoint::TokenList),
+            version(Endpoint::Burn),
+            version(Endpoint::Buyback),
+            version(Endpoint::DailyEmission),
+            version(Endpoint::WeeklyEmission),
+            version(Endpoint::Allocations),
+            version(Endpoint::Investors),
             key("timeout", ValueKind::Span(1, HOUR)),
             key("connect_timeout", ValueKind::Span(1, HOUR)),
             key("read_timeout", ValueKind::Span(1, HOUR)),
@@ -316,7 +319,6 @@ pub(super) fn find(of: &str, name: &str) -> Option<&'static ConfigKey> {
     section(of)?.iter().find(|key| key.name == name)
 }
 
-/// Names of all sections.
 pub(super) fn section_names() -> impl Iterator<Item = &'static str> {
     SECTIONS.iter().map(|(name, _)| *name).chain(["receiver", "route", "inhibit_rules", "time_intervals"])
 }

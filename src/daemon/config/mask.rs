@@ -5,10 +5,8 @@
 
 use std::ops::Range;
 
-use super::{
-    keys::{self, SECRET_WORDS, ValueKind},
-    tree::{ConfigEntry, ConfigNode, ConfigValue, ValuePlace},
-};
+use super::keys::{self, SECRET_WORDS, ValueKind};
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue, ValuePlace};
 
 /// What stands for a hidden text; shorter ones take as much of it as fits.
 const DOTS: &[u8] = b"***";

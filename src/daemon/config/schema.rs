@@ -4,8 +4,6 @@ use serde_json::{Map, Value, json};
 
 use super::keys::{self, ConfigKey, INHIBIT_RULE, ROUTE, SECTIONS, TIME_INTERVALS, ValueKind};
 
-/// The schema of the config.
-#[must_use]
 pub fn config() -> Value {
     let mut properties: Map<String, Value> = SECTIONS.iter().map(|(name, keys)| ((*name).to_owned(), table(keys, &[]))).collect();
     properties.insert("receiver".to_owned(), json!({ "type": "array", "items": table(keys::receiver(), &["name", "type"]) }));
@@ -43,7 +41,7 @@ fn of_kind(kind: ValueKind) -> Value {
         ValueKind::Bool => json!({ "type": "boolean" }),
         ValueKind::Choice(words) => json!({ "enum": words }),
         ValueKind::Version(versions) => {
-            let known: Vec<Value> = versions.iter().map(|version| json!(version)).collect();
+            let known: Vec<Value> = versions.iter().rev().map(|version| json!(version)).collect();
             json!({ "oneOf": [{ "const": "auto" }, { "enum": known }] })
         }
         ValueKind::Percent => json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*%\\s*$" }),

@@ -9,9 +9,7 @@ use super::keys::{self, ValueKind};
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ValuePlace {
-    /// Bytes of the file.
     File(Range<usize>),
-    /// This variable.
     Variable(String),
 }
 
@@ -22,7 +20,6 @@ pub(super) struct ConfigNode {
     pub value: ConfigValue,
 }
 
-/// What a value is.
 #[derive(Clone, Debug)]
 pub(super) enum ConfigValue {
     Text(String),
@@ -64,17 +61,14 @@ impl ConfigNode {
         ConfigNode { place: ValuePlace::File(root.span()), value: ConfigValue::Table(entries(root.get_ref(), None)) }
     }
 
-    /// The entries, where it is a table.
     pub fn table(&self) -> &[ConfigEntry] {
         if let ConfigValue::Table(entries) = &self.value { entries } else { &[] }
     }
 
-    /// The items, where it is a list.
     pub fn list(&self) -> &[ConfigNode] {
         if let ConfigValue::List(items) = &self.value { items } else { &[] }
     }
 
-    /// The text, where it is one.
     pub fn text(&self) -> Option<&str> {
         if let ConfigValue::Text(text) = &self.value { Some(text) } else { None }
     }

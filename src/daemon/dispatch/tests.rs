@@ -9,23 +9,13 @@ use super::*;
 use crate::config::{Environment, load_text};
 use crate::live::LiveConfig;
 use crate::outbox::{Announce, BoxFuture, DeliverySender, DownReceiver, Outbox, OutboxDeps};
-use engine::{
-    pipeline::{ActiveRules, DispatchPolicy},
-    route::{RouteTree, Sections},
-    self_monitor,
-};
+use engine::pipeline::{ActiveRules, DispatchPolicy};
+use engine::route::{RouteTree, Sections};
+use engine::self_monitor;
 use model::{
-    alert::{
-        Alert, AlertState, AlertStatus, Labels, Notification, NotificationKind, Resolution, SOURCE_TROUBLE, alert_id,
-        notification_id,
-    },
-    clock::Clock,
-    config,
-    rows::{AckResult, Attempt, BatchKind, DueDelivery, NotificationStatus},
-    rows::{NotificationRole, NotificationState},
-    silence::{Silence, SilenceRequest, read_matchers},
-    supply::{AlertId, NotificationId, RuleId},
-    watch::Watch,
+    AckResult, Alert, AlertId, AlertState, AlertStatus, Attempt, BatchKind, Clock, DueDelivery, Labels, Notification,
+    NotificationId, NotificationKind, NotificationRole, NotificationState, NotificationStatus, Resolution, RuleId,
+    SOURCE_TROUBLE, Silence, SilenceRequest, Watch, alert_id, config, notification_id, read_matchers,
 };
 use notify::{Outcome, samples};
 use rules::RuleSet;
@@ -174,7 +164,6 @@ impl Running {
     }
 }
 
-/// An alert of the script.
 fn alert(name: &str, token: &str, severity: &str, serial: u32, state: AlertState, now: Timestamp) -> Alert {
     let rule = RuleId::from(name);
     let subject = format!("unlock/{token}/{serial}");
@@ -425,11 +414,11 @@ fn check_told(
     assert!(sent.values().all(|count| *count == 1), "sent twice");
     let told = statuses
         .iter()
-        .filter(|status| status.state == NotificationState::Delivered && status.role == Some(NotificationRole::Told));
+        .filter(|status| status.state == NotificationState::Delivered && status.role == Some(NotificationRole::Notified));
     let told: HashSet<_> = told.map(|status| (status.notice.clone(), status.receiver.clone().expect("a receiver"))).collect();
     assert_eq!(told, sent.into_keys().collect(), "what is recorded as told is what was sent");
 
-    for status in statuses.iter().filter(|status| status.role == Some(NotificationRole::Told)) {
+    for status in statuses.iter().filter(|status| status.role == Some(NotificationRole::Notified)) {
         let key = (status.notice.clone(), status.receiver.clone().expect("a receiver"));
         let Some((_, labels, _)) = world.decided.get(&key) else { continue };
         let (at, ..) = deliveries[&status.delivery.expect("a delivery").0];

@@ -3,12 +3,10 @@
 //! On loopback the `Host` of a request must name us, which keeps other people's web pages out (DNS rebinding); off loopback it must
 //! carry the token, `/-/healthy` alone excepted. What changes something needs the token always.
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use subtle::ConstantTimeEq as _;
 use url::Url;

@@ -1,21 +1,15 @@
 //! The lists as JSON: changes, alerts, deliveries. Each refuses parameters that it does not know.
 
-use axum::{
-    Json,
-    extract::State,
-    response::{IntoResponse, Response},
-};
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 
-use super::{
-    HttpDeps, HttpError,
-    query::{ListParameters, list_query, span, words},
-};
+use super::query::{ListParameters, list_query, span, words};
+use super::{HttpDeps, HttpError};
 use crate::ui::view::AlertView;
 use model::{
-    alert::{Alert, AlertState},
-    change::ChangeKind,
-    rows::{AlertFilter, ChangeFilter, DeliveryState, OutboxFilter},
-    supply::{ReceiverName, Resource, RuleId, TokenId},
+    Alert, AlertFilter, AlertState, ChangeFilter, ChangeKind, DeliveryState, OutboxFilter, ReceiverName, Resource, RuleId,
+    TokenId,
 };
 use store::StoreError;
 

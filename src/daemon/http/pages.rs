@@ -1,22 +1,14 @@
 //! The status page and its JSON, readiness, the metrics, and the reload by hand.
 
-use axum::{
-    Json,
-    extract::State,
-    http::{HeaderMap, StatusCode, header},
-    response::{Html, IntoResponse, Response},
-};
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
 
 use super::{HttpDeps, HttpError, lists::alert_views};
-use crate::ui::{
-    self, ChangeLine, StatusPage,
-    view::{StatusParts, StatusView, UnlockView, change_line},
-};
-use model::{
-    alert::AlertState,
-    digest,
-    rows::{AlertFilter, ChangeFilter, OutboxFilter, UpcomingFilter},
-};
+use crate::ui::view::{StatusParts, StatusView, UnlockView, change_line};
+use crate::ui::{self, ChangeLine, StatusPage};
+use model::{AlertFilter, AlertState, ChangeFilter, OutboxFilter, UpcomingFilter, digest};
 use store::StoreError;
 
 /// Unlocks, alerts, changes and deliveries on the status page.

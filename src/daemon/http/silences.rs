@@ -1,21 +1,16 @@
 //! Silences and acknowledgements by HTTP: `/api/silences`, `/api/acks`. The gate has posted for the token before anything is written.
 
-use axum::{
-    Json,
-    extract::{Path, State},
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{HttpDeps, HttpError};
 use model::{
-    config::Span,
-    matcher::{Matcher, MatcherError},
-    rows::AckResult,
-    silence::{Ack, SilenceError, SilencePreview, SilenceRequest, SilenceView, ack_words},
-    supply::{AlertId, Timestamp},
+    Ack, AckResult, AlertId, Matcher, MatcherError, SilenceError, SilencePreview, SilenceRequest, SilenceView, Timestamp,
+    ack_words, config::Span,
 };
 
 /// What is posted to make a silence. Matchers are texts (`token="arbitrum"`) or the objects that Alertmanager's own clients send.

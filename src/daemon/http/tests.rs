@@ -5,20 +5,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{
-    config::{Environment, load_text},
-    cycle::ActiveRules,
-    live::LiveConfig,
-    readiness::NotReady,
-};
+use crate::config::{Environment, load_text};
+use crate::cycle::ActiveRules;
+use crate::live::LiveConfig;
+use crate::readiness::NotReady;
 use axum::http::HeaderMap;
 use gate::{Scheme, has_token};
-use model::{
-    config,
-    rows::{Commit, FeedUpdate, Put},
-    supply::{Endpoint, FeedId, FeedState, Record, Timestamp},
-    watch::Watch,
-};
+use model::{Commit, Endpoint, FeedId, FeedState, FeedUpdate, Put, Record, Timestamp, Watch, config};
 use store::{Access, Opening};
 
 fn now() -> Timestamp {

@@ -3,15 +3,13 @@
 
 use std::sync::LazyLock;
 
-use axum::{
-    extract::{Path, State},
-    http::{HeaderValue, StatusCode, header},
-    response::{Html, IntoResponse, Response},
-};
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
 use minijinja::{AutoEscape, Environment, context};
 
 use super::{HttpDeps, HttpError};
-use model::rows::{OptOut, OptOutSource};
+use model::{OptOut, OptOutSource};
 pub(super) use notify::unsubscribe::PATH;
 use notify::unsubscribe::{Subscriber, owner};
 

@@ -1,30 +1,18 @@
 //! Unlocks ahead: as JSON, and as a calendar to subscribe to. Both take the same filters.
 
-use axum::{
-    Json,
-    extract::State,
-    http::{HeaderMap, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{
-    HttpDeps, HttpError,
-    query::{ListParameters, ListQuery, MAX_ROWS, list_query, span, words},
-};
-use crate::{
-    cycle::ActiveRules,
-    ui::{
-        calendar::{self, CalendarEntry},
-        view::UnlockView,
-    },
-};
-use model::{
-    diagnostic::closest,
-    rows::{UpcomingFilter, UpcomingRow},
-    supply::{Record, Resource, Timestamp, TokenId},
-};
+use super::query::{ListParameters, ListQuery, MAX_ROWS, list_query, span, words};
+use super::{HttpDeps, HttpError};
+use crate::cycle::ActiveRules;
+use crate::ui::calendar::{self, CalendarEntry};
+use crate::ui::view::UnlockView;
+use model::{Record, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow, closest};
 use rules::{On, Rule, Scope, Truth};
 
 /// Most tokens, groups and rules that one request may name.

@@ -1,13 +1,8 @@
 //! What is said of deliveries themselves: which failures are worth it, and how it is put into the record of an attempt.
 
 use engine::self_monitor::is_about_delivery;
-use model::{
-    alert::{Alert, Notification, NotificationKind},
-    rows::{AttemptRecord, DueDelivery},
-    supply::ReceiverName,
-};
+use model::{Alert, AttemptRecord, DueDelivery, Notification, NotificationKind, ReceiverName};
 
-/// Adds an announcement to a record.
 pub(super) fn add_announcement(record: &mut AttemptRecord, announcement: Option<(Alert, Notification)>) {
     if let Some((alert, notice)) = announcement {
         record.alerts.push(alert);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use chrono::TimeDelta;
 
-use model::supply::Timestamp;
+use model::Timestamp;
 use notify::Outcome;
 
 /// Attempts in a row without an answer after which a receiver counts as down.
@@ -41,19 +41,16 @@ fn most_sent(max_per_hour: u32) -> usize {
 
 impl ReceiverHealth {
     /// Whether it counts as down: then one attempt at a time is made, as a probe.
-    #[must_use]
     pub fn is_down(&self) -> bool {
         self.failures >= BREAK_AFTER
     }
 
     /// Since when nothing succeeds; None while it does.
-    #[must_use]
     pub fn failing_since(&self) -> Option<Timestamp> {
         self.failing_since
     }
 
     /// Whether its silence has lasted long enough to be told.
-    #[must_use]
     pub fn is_news(&self, now: Timestamp) -> bool {
         self.failing_since.is_some_and(|since| now - since >= TELL_AFTER)
     }
@@ -71,7 +68,6 @@ impl ReceiverHealth {
     }
 
     /// When there may be room again, where that is known: for the next look.
-    #[must_use]
     pub fn opens_at(&self, now: Timestamp, max_per_hour: u32) -> Option<Timestamp> {
         let hour = self.sent.front().filter(|_| self.sent.len() >= most_sent(max_per_hour)).map(|at| *at + TimeDelta::hours(1));
         [self.resume_at, hour].into_iter().flatten().filter(|at| *at > now).max()

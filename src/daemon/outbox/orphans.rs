@@ -2,15 +2,10 @@
 
 use chrono::TimeDelta;
 
-use super::{
-    BATCH,
-    announcement::{add_announcement, is_worth_announcing, recipients},
-    shared::Shared,
-};
-use model::{
-    rows::{Attempt, AttemptOutcome, AttemptRecord, DeliveryState, DueDelivery},
-    supply::{ReceiverName, Timestamp},
-};
+use super::BATCH;
+use super::announcement::{add_announcement, is_worth_announcing, recipients};
+use super::shared::Shared;
+use model::{Attempt, AttemptOutcome, AttemptRecord, DeliveryState, DueDelivery, ReceiverName, Timestamp};
 
 /// Most batches of deliveries to one unknown receiver that are given up at one start.
 const MAX_ORPHAN_BATCHES: usize = 1_000;

@@ -3,11 +3,7 @@
 
 use std::pin::Pin;
 
-use model::{
-    alert::{Alert, AlertState, Notification},
-    rows::{Attempt, AttemptRecord, Commit, DueDelivery},
-    supply::{ReceiverName, RuleId, Timestamp},
-};
+use model::{Alert, AlertState, Attempt, AttemptRecord, Commit, DueDelivery, Notification, ReceiverName, RuleId, Timestamp};
 use notify::Outcome;
 use store::Store;
 
@@ -123,7 +119,6 @@ pub trait Announce: Send + Sync + 'static {
 pub struct DownReceiver<'a> {
     /// Which.
     pub receiver: &'a ReceiverName,
-    /// Since when.
     pub since: Timestamp,
     /// The last thing heard.
     pub answer: &'a str,
@@ -143,7 +138,6 @@ pub struct ReceiverIncident {
 }
 
 /// Subject of the alert about a receiver.
-#[must_use]
 pub fn incident_subject(receiver: &ReceiverName) -> String {
     format!("receiver/{receiver}")
 }

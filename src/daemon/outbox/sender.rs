@@ -4,20 +4,14 @@
 use std::sync::Arc;
 
 use super::{BoxFuture, DeliverySender, DeliveryStoreError};
-use model::{
-    rows::{Attempt, DueDelivery},
-    supply::{ReceiverName, Timestamp},
-};
-use notify::{
-    Outcome, Receivers,
-    unsubscribe::{self, DigestConsent},
-};
+use model::{Attempt, DueDelivery, ReceiverName, Timestamp};
+use notify::unsubscribe::{self, DigestConsent};
+use notify::{Outcome, Receivers};
 use store::Store;
 
 /// The receivers, and the database that knows who wants digests.
 #[derive(Clone, Debug)]
 pub struct ReceiverSender {
-    /// The wire.
     pub receivers: Arc<Receivers>,
     /// Who stopped digests.
     pub store: Store,

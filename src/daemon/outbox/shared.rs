@@ -1,20 +1,15 @@
 //! What the workers of the outbox share: the receivers as a reload last left them, and how each worker is woken.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    sync::{Arc, Mutex, PoisonError, RwLock},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{OutboxDeps, ports::DeliverySender};
 use crate::systemd::ProgressMarker;
-use model::{
-    config,
-    supply::{ReceiverName, Timestamp},
-};
+use model::{ReceiverName, Timestamp, config};
 
 /// What all workers share.
 #[derive(Debug)]
@@ -85,7 +80,7 @@ impl Shared {
         (new, gone)
     }
 
-    pub(super) fn setup(&self) -> Arc<SendingSetup> {
+    pub(super) fn sending(&self) -> Arc<SendingSetup> {
         self.setup.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -109,7 +104,7 @@ impl Shared {
     /// Gives up the worker of a receiver that the config no longer has. False where it has it again by now.
     pub(super) fn retire_worker(&self, receiver: &ReceiverName) -> bool {
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
-        let is_closed = !self.setup().names.contains(receiver);
+        let is_closed = !self.sending().names.contains(receiver);
         if is_closed {
             handles.remove(receiver);
         }

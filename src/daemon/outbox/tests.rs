@@ -1,21 +1,16 @@
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Mutex as Lock,
-};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex as Lock;
 
 use chrono::TimeDelta;
 use tokio::{sync::Notify, time::Instant};
 
 use super::*;
 use model::{
-    alert::{Alert, AlertBody, AlertState, AlertStatus, Notification, NotificationKind, alert_id, notification_id},
-    rows::{Attempt, AttemptRecord, DueDelivery},
-    supply::{AlertId, RuleId},
+    Alert, AlertBody, AlertId, AlertState, AlertStatus, Attempt, AttemptRecord, DueDelivery, Notification, NotificationKind,
+    RuleId, alert_id, notification_id,
 };
-use notify::{
-    Outcome,
-    samples::{delivery_config, due, moved, resolved, time, unlock},
-};
+use notify::Outcome;
+use notify::samples::{delivery_config, due, moved, resolved, time, unlock};
 
 /// A store in memory; while it is held, it takes no records.
 #[derive(Default)]

@@ -3,29 +3,19 @@
 mod record;
 mod silence;
 
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::{
-    task::{Id, JoinError, JoinSet},
-    time::Instant,
-};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
 
-use super::{
-    BATCH, DeliveryReport, MAX_SLEEP, MIN_SLEEP, STORE_PAUSE,
-    health::ReceiverHealth,
-    orphans::dead_letter_orphans,
-    ports::{DeliveryStoreError, ReceiverIncident, incident_subject},
-    shared::Shared,
-};
-use model::{
-    clock::Clock,
-    rows::{Attempt, AttemptRecord, DueDelivery},
-    supply::{DeliveryId, ReceiverName, Timestamp},
-};
+use super::health::ReceiverHealth;
+use super::orphans::dead_letter_orphans;
+use super::ports::{DeliveryStoreError, ReceiverIncident, incident_subject};
+use super::shared::Shared;
+use super::{BATCH, DeliveryReport, MAX_SLEEP, MIN_SLEEP, STORE_PAUSE};
+use model::{Attempt, AttemptRecord, Clock, DeliveryId, DueDelivery, ReceiverName, Timestamp};
 use notify::Outcome;
 use record::{Recording, recorded};
 
@@ -100,7 +90,7 @@ impl Worker {
         loop {
             let now = clock.now();
             let is_leaving = shared.stop.is_cancelled();
-            let is_stopping = is_leaving || !shared.setup().names.contains(&self.receiver);
+            let is_stopping = is_leaving || !shared.sending().names.contains(&self.receiver);
             let mut nap = MAX_SLEEP;
             match self.advance(now, is_stopping).await {
                 Ok(()) => nap = if is_stopping { MAX_SLEEP } else { self.nap(now).await },
@@ -212,7 +202,7 @@ impl Worker {
     }
 
     fn room(&mut self, now: Timestamp) -> usize {
-        let setup = self.shared.setup();
+        let setup = self.shared.sending();
         let concurrency = setup.delivery.concurrency;
         let max_per_hour = setup.sender.max_per_hour(&self.receiver);
         let most_unrecorded = (concurrency.max(1) as usize).saturating_mul(2);
@@ -235,7 +225,7 @@ impl Worker {
     }
 
     fn prepare(&mut self, delivery: Arc<DueDelivery>, now: Timestamp) {
-        let sender = self.shared.setup().sender.clone();
+        let sender = self.shared.sending().sender.clone();
         let receiver = self.receiver.clone();
         let sent = delivery.clone();
         let task = self.tasks.spawn(async move { sender.send(&receiver, &sent, now).await });
@@ -251,7 +241,7 @@ impl Worker {
             // The end of an attempt is an event; and those under way are still due as far as the store knows.
             return MAX_SLEEP;
         }
-        let max_per_hour = self.shared.setup().sender.max_per_hour(&self.receiver);
+        let max_per_hour = self.shared.sending().sender.max_per_hour(&self.receiver);
         let opens_at = self.health.opens_at(now, max_per_hour);
         let next = match opens_at {
             Some(at) => Some(at),

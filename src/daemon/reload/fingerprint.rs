@@ -12,7 +12,6 @@ use tools::ruletest;
 const MAX_LOOK: u64 = 8 << 20;
 
 /// A hash over config, rule files and the tests beside them: names and contents. Another one: something was changed.
-#[must_use]
 pub fn fingerprint(config: &Config, origin: Option<&Origin>, base_dir: &Path) -> u128 {
     let mut hash = Xxh3::new();
     let mut add = |file: &Path, text: &[u8]| {

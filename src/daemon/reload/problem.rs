@@ -2,10 +2,7 @@
 
 use std::{collections::HashSet, fmt::Write as _, path::Path};
 
-use model::{
-    diagnostic::{self, Diagnostic, Severity, SourceText, position},
-    text::harmless,
-};
+use model::{Diagnostic, Severity, SourceText, diagnostic, position, text::harmless};
 use rules::RuleSet;
 use tools::ruletest::{TestOutcome, report};
 
@@ -15,7 +12,6 @@ const MAX_TOLD: usize = 5;
 /// Why changed rules are not put to work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReloadProblem {
-    /// How many.
     pub count: u32,
     /// All of it, with lines and carets, for the log and the status page.
     pub full: String,
@@ -27,7 +23,6 @@ pub struct ReloadProblem {
 
 impl ReloadProblem {
     /// What a config or a receiver cannot be built from.
-    #[must_use]
     pub fn of_parts(file: Option<&Path>, problems: &[String]) -> Self {
         let count = u32::try_from(problems.len()).unwrap_or(u32::MAX);
         let file = file.map_or_else(|| "the config".to_owned(), |file| file.display().to_string());

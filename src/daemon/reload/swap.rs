@@ -7,18 +7,14 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use super::{ReadFiles, ReloadProblem, WATCH, fingerprint, read};
-use crate::{
-    app::{App, remember_good_rules, told_to_systemd},
-    live::LiveConfig,
-    outbox::ReceiverSender,
-};
+use crate::app::{App, remember_good_rules, told_to_systemd};
+use crate::live::LiveConfig;
+use crate::outbox::ReceiverSender;
 use model::text::error_chain;
 
 impl App {
     /// Reads config and rule files again and puts them to work, all or nothing.
-    ///
-    /// # Errors
-    /// Every problem of every file, for people. What was at work before goes on working.
+    /// Fails with every problem of every file, for people. What was at work before goes on working.
     pub async fn reload(&self) -> Result<String, ReloadProblem> {
         let mut files = self.files.lock().await;
         self.reload_from(&mut files).await

@@ -8,10 +8,7 @@ use chrono::NaiveDate;
 use icalendar::{Calendar, Component, Event, EventLike, EventStatus, Property};
 
 use super::view::UnlockView;
-use model::{
-    format,
-    supply::{Interval, Precision, Timestamp},
-};
+use model::{Interval, Precision, Timestamp, format};
 
 /// How often subscribers should ask again; the source changes a few times a day.
 const REFRESH: &str = "PT1H";
@@ -28,7 +25,6 @@ pub struct CalendarEntry {
 }
 
 /// The calendar. `link` is where the status page is; `now` stands in for the time of the last read where that is not known.
-#[must_use]
 pub fn render(entries: &[CalendarEntry], link: Option<&str>, now: Timestamp) -> String {
     // Made of our own words: the library's defaults name the library.
     let mut calendar = Calendar::empty();

@@ -13,12 +13,7 @@ use serde::Serialize;
 
 pub use alert::AlertView;
 use engine::{digest_schedule::DigestPlan, self_monitor};
-use model::{
-    alert::{Alert, AlertState},
-    rows::{CreditState, EndpointStat, NotificationOverview, StoreCounts},
-    silence::SilenceView,
-    supply::{Endpoint, Timestamp},
-};
+use model::{Alert, AlertState, CreditState, Endpoint, EndpointStat, NotificationOverview, SilenceView, StoreCounts, Timestamp};
 use notify::unsubscribe::Subscriber;
 pub use receiver::{DigestView, OutboxView, StoppedView};
 pub use unlock::UnlockView;
@@ -38,21 +33,16 @@ pub struct StatusView {
     pub troubles: Vec<String>,
     /// Endpoints that were asked, in their order.
     pub endpoints: Vec<EndpointView>,
-    /// The quota.
     pub credits: CreditView,
     /// Feeds whose answer is held because most of a token's records vanished at once.
     pub removals_held: u64,
     /// Records that complete answers left out, not often enough yet to be gone.
     pub removals_awaiting_proof: u64,
-    /// Feeds that fail.
     pub feeds_failing: u64,
-    /// Tokens known.
     pub tokens: u64,
     /// Tokens that the list names.
     pub tokens_listed: u64,
-    /// Records by resource.
     pub records: BTreeMap<&'static str, u64>,
-    /// Alerts by state.
     pub alerts: BTreeMap<&'static str, u64>,
     /// The outbox of each receiver of the config, and of those that left it with messages waiting.
     pub outbox: Vec<OutboxView>,
@@ -60,11 +50,8 @@ pub struct StatusView {
     pub silences: Vec<SilenceView>,
     /// Alerts that somebody acknowledged.
     pub acknowledged: usize,
-    /// Digests.
     pub digests: Vec<DigestView>,
-    /// The database.
     pub database: DatabaseView,
-    /// The rules.
     pub rules: RulesView,
     /// What the daemon says of itself; null when a command looks into the database beside it.
     pub daemon: Option<DaemonView>,
@@ -78,21 +65,17 @@ pub struct EndpointView {
     pub endpoint: Endpoint,
     /// Last complete, valid answer.
     pub last_success: Option<Timestamp>,
-    /// Its age, seconds.
     pub age_seconds: Option<i64>,
-    /// Last try.
     pub last_try: Option<Timestamp>,
     /// Feeds that were ever tried.
     pub feeds: u64,
     /// Of these, those that fail.
     pub failing: u64,
-    /// Since when.
     pub failing_since: Option<Timestamp>,
     /// What failed last, where something fails now.
     pub last_error: Option<String>,
 }
 
-/// The quota.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreditView {
@@ -110,17 +93,14 @@ pub struct CreditView {
     pub exhausted: bool,
 }
 
-/// The database.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseView {
-    /// Its file.
     pub path: String,
     /// Its size, bytes.
     pub bytes: u64,
 }
 
-/// The rules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RulesView {
@@ -136,7 +116,6 @@ pub struct RulesView {
 pub struct DaemonView {
     /// Whether it works.
     pub ready: bool,
-    /// Why not.
     pub reason: Option<String>,
     /// Since when it runs.
     pub started_at: Timestamp,
@@ -153,33 +132,23 @@ pub struct DaemonView {
 pub struct StatusParts<'a> {
     /// The time at which it is asked.
     pub now: Timestamp,
-    /// From the store.
     pub counts: &'a StoreCounts,
-    /// From the store.
     pub endpoints: &'a [EndpointStat],
-    /// From the store.
     pub credit: &'a CreditState,
     /// Open alerts about the source, a receiver or this program.
     pub incidents: &'a [Alert],
-    /// Receivers of the config.
     pub receivers: Vec<String>,
-    /// From the store.
     pub notifications: &'a NotificationOverview,
-    /// Digests of the config.
     pub digests: &'a [DigestPlan],
     /// Who gets them by mail.
     pub subscribers: &'a [Subscriber],
-    /// The database file.
     pub database: PathBuf,
-    /// The rules.
     pub rules: RulesView,
-    /// The daemon.
     pub daemon: Option<DaemonView>,
 }
 
 impl StatusView {
     /// The view of these parts.
-    #[must_use]
     pub fn of(parts: StatusParts<'_>) -> Self {
         let StatusParts { now, counts, credit, .. } = parts;
         let asked: Vec<&EndpointStat> = parts.endpoints.iter().filter(|stat| stat.last_try.is_some()).collect();
@@ -224,12 +193,6 @@ impl StatusView {
             rules: parts.rules,
             daemon: parts.daemon,
         }
-    }
-
-    /// Whether nothing was ever asked: an empty list then says nothing.
-    #[must_use]
-    pub fn was_never_asked(&self) -> bool {
-        self.source_up.is_none()
     }
 }
 

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::SecondsFormat;
 
-use model::{
-    alert::{Alert, AlertBody, AlertState, AlertStatus, Labels, SourceBody, TokenBody},
-    supply::{AlertId, RuleId, Timestamp, Token},
-};
+use model::{Alert, AlertBody, AlertId, AlertState, AlertStatus, Labels, RuleId, SourceBody, Timestamp, Token, TokenBody};
 
 /// An alert of which nothing but its identity is known yet.
 pub fn blank(rule: RuleId, name: &str, subject: String, state: AlertState, now: Timestamp) -> Alert {

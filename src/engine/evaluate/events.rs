@@ -2,16 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{
-    RuleEval, TokenFacts, blank, iso,
-    lifecycle::{AlertLifecycle, AlertSubject as _},
-    subject::RecordSubject,
-};
-use model::{
-    alert::{Alert, AlertState, NotificationKind, alert_id},
-    change::{Change, ChangeKind},
-    supply::{RecordKey, Resource, Tracked},
-};
+use super::lifecycle::{AlertLifecycle, AlertSubject as _};
+use super::subject::RecordSubject;
+use super::{RuleEval, TokenFacts, blank, iso};
+use model::{Alert, AlertState, Change, ChangeKind, NotificationKind, RecordKey, Resource, Tracked, alert_id};
 use rules::Truth;
 
 impl AlertLifecycle<'_> {

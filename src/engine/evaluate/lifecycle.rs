@@ -3,18 +3,13 @@
 //! The cast: an [`AlertSubject`] is what one alert is about (a record, a token, a group); an [`AlertLifecycle`] moves alerts on by a
 //! rule and gathers the transitions. The same path for a record with a date and for a sum over a window.
 
-use super::{
-    RuleEval, RuleTerms, iso,
-    recheck::recheck,
-    records::is_told,
-    transition::{AlertTransition, QueuedNotification, Transitions, Urgency},
-};
+use super::recheck::recheck;
+use super::records::is_told;
+use super::transition::{AlertTransition, QueuedNotification, Transitions, Urgency};
+use super::{RuleEval, RuleTerms, iso};
 use crate::route::RouteTree;
 use chrono::TimeDelta;
-use model::{
-    alert::{Alert, AlertBody, AlertState, AlertStatus, NotificationKind, Resolution},
-    supply::Timestamp,
-};
+use model::{Alert, AlertBody, AlertState, AlertStatus, NotificationKind, Resolution, Timestamp};
 use rules::{Scope, Truth};
 
 /// What one alert is about.

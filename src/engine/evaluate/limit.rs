@@ -2,14 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    RuleTerms, blank, iso, plain_body,
-    transition::{AlertTransition, QueuedNotification, Transitions, Urgency, add_receivers},
-};
-use model::{
-    alert::{AlertState, AlertStatus, Labels, NotificationKind, alert_id},
-    supply::{ReceiverName, RuleId, Timestamp},
-};
+use super::transition::{AlertTransition, QueuedNotification, Transitions, Urgency, add_receivers};
+use super::{RuleTerms, blank, iso, plain_body};
+use model::{AlertState, AlertStatus, Labels, NotificationKind, ReceiverName, RuleId, Timestamp, alert_id};
 
 /// Tokens that a summary names.
 const TOKENS_IN_SUMMARY: usize = 20;

@@ -3,10 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{RuleEval, RuleTerms, records::is_told};
-use model::{
-    alert::{Alert, AlertState},
-    supply::{Interval, Resource, Timestamp, span_of_days},
-};
+use model::{Alert, AlertState, Interval, Resource, Timestamp, span_of_days};
 use rules::{On, RuleSet};
 
 /// The longest interval that a date may stand for (a month): an unlock that began so long ago may not have passed yet.
@@ -22,14 +19,12 @@ const EDGE_SLACK: TimeDelta = TimeDelta::seconds(1);
 /// rule on unlocks can see is in the windows. `daysUntil <= 7` turns at an instant that can be known beforehand and costs no more
 /// than a lead time. A condition that reads the clock in another way (`now`, `daysUntil * 2`) may turn at any instant: each tick
 /// looks at all unlocks ahead within its longest lead time, or at all of them where it has no `within`.
-#[must_use]
 pub fn windows(rules: &RuleSet, evaluated_until: Option<Timestamp>, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     windows_of(&rules.rules, evaluated_until, now)
 }
 
 /// The resources, beside unlocks, whose records are states for some rule that is awake: evaluated when they change, and whenever the
 /// rules do.
-#[must_use]
 pub fn states(rules: &RuleSet, now: Timestamp) -> Vec<Resource> {
     let awake = || rules.rules.iter().filter(|rule| rule.terms().is_awake(now));
     let is_ruled = |resource: &Resource| awake().any(|rule| rule.on == On::Record(*resource));

@@ -5,17 +5,11 @@
 
 use std::collections::HashMap;
 
-use super::{
-    RuleEval, RuleTerms, TokenFacts, blank,
-    lifecycle::{AlertLifecycle, AlertSubject as _},
-    recheck::end_of,
-    subject::RecordSubject,
-};
-use model::{
-    alert::{Alert, AlertState, Resolution, SOURCE_TROUBLE},
-    config::Span,
-    supply::{Interval, Resource, Timestamp, Tracked},
-};
+use super::lifecycle::{AlertLifecycle, AlertSubject as _};
+use super::recheck::end_of;
+use super::subject::RecordSubject;
+use super::{RuleEval, RuleTerms, TokenFacts, blank};
+use model::{Alert, AlertState, Interval, Resolution, Resource, SOURCE_TROUBLE, Timestamp, Tracked, config::Span};
 use rules::{Lead, Truth};
 
 /// A record with the time that it stands for, worked out once for all rules.
@@ -54,7 +48,6 @@ pub(super) fn open_alerts<'a>(facts: &TokenFacts<'a>) -> Vec<OpenAlert<'a>> {
 enum TimePosition<'a> {
     /// Its date is missing or to be determined.
     Undated,
-    /// It is over.
     Passed,
     /// It begins later than the longest lead time.
     Beyond,

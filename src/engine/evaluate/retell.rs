@@ -1,11 +1,10 @@
 //! What is told again of an alert that still fires.
 
 use super::{EvaluationContext, TokenFacts, lifecycle::AlertSubject as _, subject::RecordSubject};
-use model::alert::{Alert, AlertBody, AlertStatus};
+use model::{Alert, AlertBody, AlertStatus};
 
 /// What is told again of an alert that still fires, with its text as it reads now; none where its rule or its record is gone, or it
 /// is about no record.
-#[must_use]
 pub fn retell(alert: &Alert, facts: &TokenFacts<'_>, context: &EvaluationContext<'_>) -> Option<AlertBody> {
     let rule = context.rules.rules.iter().find(|rule| rule.id == alert.rule)?;
     let key = alert.key.as_ref()?;

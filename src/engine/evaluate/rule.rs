@@ -3,10 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::route::RouteTree;
-use model::{
-    alert::Labels,
-    supply::{Interval, ReceiverName, RuleId, Timestamp, Token},
-};
+use model::{Interval, Labels, ReceiverName, RuleId, Timestamp, Token};
 use rules::{Lead, On, Rendered, Rule, Scope, Truth};
 
 /// What the evaluation asks a rule. Tests have a rule of their own.

@@ -1,9 +1,6 @@
 //! The schedule around one unlock, for those who draw it.
 
-use model::{
-    alert::{MAX_SERIES, SeriesPoint},
-    supply::{Record, Tracked},
-};
+use model::{MAX_SERIES, Record, SeriesPoint, Tracked};
 
 /// Most points before the unlock itself: what comes matters more.
 const MAX_BEFORE: usize = MAX_SERIES / 3;

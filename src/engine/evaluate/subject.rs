@@ -1,18 +1,10 @@
 //! What an alert on a record is about: the record of a token, with the change or the lead time that matters.
 
-use super::{
-    TokenFacts,
-    body::{plain_body, token_body},
-    lifecycle::AlertSubject,
-    series,
-    transition::Urgency,
-};
-use model::{
-    alert::{Alert, AlertBody, AlertStatus, NotificationKind, SourceBody},
-    change::Change,
-    format,
-    supply::{Record, Resource, Timestamp, Tracked},
-};
+use super::body::{plain_body, token_body};
+use super::lifecycle::AlertSubject;
+use super::transition::Urgency;
+use super::{TokenFacts, series};
+use model::{Alert, AlertBody, AlertStatus, Change, NotificationKind, Record, Resource, SourceBody, Timestamp, Tracked, format};
 use rules::{Lead, Scope};
 
 /// The record of a token, with the change or the lead time that matters.

@@ -5,13 +5,9 @@ use proptest::prelude::*;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{recheck::windows_of, *};
-use model::{
-    alert::{AlertState, Labels, Notification},
-    change::ChangeKind,
-    config::{self, Span},
-    supply::{AlertId, Precision, ReceiverName, Record, TokenId},
-    wire::{self, CliffAllocation, CliffUnlocks, Maybe, UnlockEvent},
-};
+use model::config::{self, Span};
+use model::wire::{self, CliffAllocation, CliffUnlocks, Maybe, UnlockEvent};
+use model::{AlertId, AlertState, ChangeKind, Labels, Notification, Precision, ReceiverName, Record, TokenId};
 use rules::{Lead, Rendered, Scope, Truth};
 
 /// A rule whose conditions are closures.

@@ -5,8 +5,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use chrono::TimeDelta;
 
 use model::{
-    alert::{Alert, AlertBody, Notification, NotificationKind, alert_id, notification_id},
-    supply::{ReceiverName, Record, RuleId, Timestamp},
+    Alert, AlertBody, Notification, NotificationKind, ReceiverName, Record, RuleId, Timestamp, alert_id, notification_id,
 };
 
 /// What an evaluation comes to, before episodes are assigned.
@@ -94,7 +93,6 @@ fn size_of(record: &Record) -> Option<f64> {
 
 impl Transitions {
     /// The alerts that these transitions open, by rule and subject: the store knows the latest episode of each.
-    #[must_use]
     pub fn openings(&self) -> Vec<(RuleId, String)> {
         self.alerts
             .iter()
@@ -119,7 +117,6 @@ impl Transitions {
 
     /// Assigns episodes to what they open, given the latest episode of each of [`openings`](Self::openings), in that order; zero (and
     /// whatever is missing at the end) where there was none.
-    #[must_use]
     pub fn assign_episodes(self, latest: &[u32]) -> Evaluation {
         let mut latest = latest.iter();
         let mut alerts = self.alerts;

@@ -4,22 +4,17 @@
 //! `portfolio/*`. It fires while the condition holds, ends when it clears, and while something that the condition needs is unknown
 //! (a feed that was never read, or fails now) it neither begins nor ends.
 
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::{
-    EvaluationContext, Limits, RuleEval as _, blank,
-    body::{plain_body, token_body},
-    lifecycle::{AlertLifecycle, AlertSubject},
-    transition::{Transitions, Urgency},
-};
+use super::body::{plain_body, token_body};
+use super::lifecycle::{AlertLifecycle, AlertSubject};
+use super::transition::{Transitions, Urgency};
+use super::{EvaluationContext, Limits, RuleEval as _, blank};
 use model::{
-    alert::{Alert, AlertBody, AlertState, AlertStatus, NotificationKind, Resolution, SourceBody},
-    supply::{Resource, RuleId, Timestamp, Token},
+    Alert, AlertBody, AlertState, AlertStatus, NotificationKind, Resolution, Resource, RuleId, SourceBody, Timestamp, Token,
 };
 use rules::{On, Pool, Rule, Scope, Truth, aggregate::Totals};
 
@@ -29,10 +24,8 @@ const TOKEN: &str = "token/";
 /// Begin of the subject of an alert about a group as a whole.
 const PORTFOLIO: &str = "portfolio/";
 
-/// A token with its totals.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenTotals<'a> {
-    /// The token.
     pub token: &'a Token,
     /// Whether the config still watches it. Alerts of a token that is not watched end.
     pub is_watched: bool,

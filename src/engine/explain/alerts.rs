@@ -3,11 +3,7 @@
 use chrono::TimeDelta;
 
 use super::{ExplainStep, Explainer, Mark, words::ago};
-use model::{
-    alert::{Alert, AlertState, Resolution},
-    format,
-    supply::{ReceiverName, Timestamp},
-};
+use model::{Alert, AlertState, ReceiverName, Resolution, Timestamp, format};
 
 impl Explainer<'_> {
     /// What the database remembers of it. Gives how it was told, if it was.

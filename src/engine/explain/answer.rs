@@ -3,12 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ExplainCase, ExplainQuery, ExplainStep, Explainer, Explanation, Mark, status::told, words::one_line};
-use model::{
-    alert::Alert,
-    change::ChangeKind,
-    format,
-    supply::{ReceiverName, Resource, Token},
-};
+use model::{Alert, ChangeKind, ReceiverName, Resource, Token, format};
 use rules::{Rule, aggregate::Totals};
 
 /// What an explanation is about: `BigCliffAhead for ARB, unlock on 16 Mar 2026`.
@@ -69,7 +64,6 @@ impl Explainer<'_> {
 }
 
 /// The explanation where no change was ever seen that the rule could hear of.
-#[must_use]
 pub fn unheard(rule: &Rule, token: &Token, resource: Resource, kind: Option<ChangeKind>) -> Explanation {
     let what = match kind {
         None => format!("change of {resource} records"),
@@ -79,7 +73,6 @@ pub fn unheard(rule: &Rule, token: &Token, resource: Resource, kind: Option<Chan
 }
 
 /// The explanation where there is nothing that the rule could look at.
-#[must_use]
 pub fn nothing(rule: &Rule, about: &str, because: &str) -> Explanation {
     Explanation {
         about: format!("{} for {about}", rule.name),
@@ -90,7 +83,6 @@ pub fn nothing(rule: &Rule, about: &str, because: &str) -> Explanation {
 }
 
 /// The explanation of an incident: where all holds and its alert bears another rule's name, that rule told it.
-#[must_use]
 pub fn of_incident(explanation: Explanation, rule: &Rule, alert: &Alert) -> Explanation {
     if alert.name == rule.name || explanation.so.starts_with("not fired, because") {
         return explanation;

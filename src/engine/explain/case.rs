@@ -5,15 +5,11 @@ use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 use super::{Explanation, answer::nothing};
 use crate::evaluate::record_of;
 use model::{
-    alert::{Alert, AlertState},
-    change::Change,
-    rows::{ChangeRow, TokenSnapshot},
-    supply::{Endpoint, FeedState, Record, Resource, Timestamp, Token, TokenId, Tracked},
+    Alert, AlertState, Change, ChangeRow, Endpoint, FeedState, Record, Resource, Timestamp, Token, TokenId, TokenSnapshot,
+    Tracked,
 };
-use rules::{
-    On, Pool, Rule, SourceFacts,
-    aggregate::{AggregateCache, Totals},
-};
+use rules::aggregate::{AggregateCache, Totals};
+use rules::{On, Pool, Rule, SourceFacts};
 
 /// Cases of one rule and token that are explained at once.
 pub const MAX_CASES: usize = 20;
@@ -39,7 +35,6 @@ pub struct ExplainTarget {
 
 impl ExplainTarget {
     /// Whether a rule could say anything of it.
-    #[must_use]
     pub fn is_heard_by(&self, rule: &Rule) -> bool {
         match (rule.on, self.resource) {
             (On::Record(own) | On::Change(own, _), Some(wanted)) => own == wanted,
@@ -74,7 +69,6 @@ impl ExplainTarget {
         next.copied().into_iter().collect()
     }
 
-    /// Whether it means a change.
     fn means(&self, row: &ChangeRow) -> bool {
         let of_key = || self.key.as_deref().is_none_or(|key| row.key.as_ref().is_some_and(|own| own.as_str() == key));
         match &self.alert {
@@ -149,7 +143,6 @@ pub fn record_cases<'a>(
 }
 
 /// A rule on records, where the record that a target means is not there: what is known is its alerts.
-#[must_use]
 pub fn missing_record_case<'a>(
     snapshot: &'a TokenSnapshot,
     resource: Resource,
@@ -167,7 +160,6 @@ pub fn missing_record_case<'a>(
 }
 
 /// A rule on changes, about one change.
-#[must_use]
 pub fn change_case<'a>(snapshot: &'a TokenSnapshot, row: &'a ChangeRow, alerts: &'a [Alert]) -> ExplainCase<'a> {
     ExplainCase {
         token: Some(&snapshot.token),
@@ -180,7 +172,6 @@ pub fn change_case<'a>(snapshot: &'a TokenSnapshot, row: &'a ChangeRow, alerts: 
 }
 
 /// A rule on changes, about those that a target means: the latest where it names none.
-#[must_use]
 pub fn change_cases<'a>(
     snapshot: &'a TokenSnapshot,
     changes: &'a [ChangeRow],
@@ -192,7 +183,6 @@ pub fn change_cases<'a>(
 }
 
 /// A rule on a token as a whole.
-#[must_use]
 pub fn token_case<'a>(snapshot: &'a TokenSnapshot, totals: &Totals, alerts: Vec<&'a Alert>) -> ExplainCase<'a> {
     ExplainCase {
         token: Some(&snapshot.token),
@@ -240,7 +230,6 @@ pub fn group_cases<'a>(
 }
 
 /// The incidents that a rule on the source is asked about: those that last, then the latest that are over.
-#[must_use]
 pub fn incidents(mut alerts: Vec<Alert>, target: &ExplainTarget) -> Vec<Alert> {
     alerts.retain(|alert| target.alert.as_ref().is_none_or(|wanted| wanted.id == alert.id));
     alerts.sort_by_key(|alert| (alert.state != AlertState::Firing, Reverse(alert.starts_at)));
@@ -250,7 +239,6 @@ pub fn incidents(mut alerts: Vec<Alert>, target: &ExplainTarget) -> Vec<Alert> {
 
 /// A rule on the source, about one incident. It is told whether a rule takes it or not: the first rule that holds words and routes it,
 /// and its alert bears that rule's name.
-#[must_use]
 pub fn incident_case<'a>(rule: &Rule, alert: &'a Alert, token: Option<&'a Token>) -> ExplainCase<'a> {
     let label = |name: &str| alert.labels.get(name).cloned();
     let source = SourceFacts {

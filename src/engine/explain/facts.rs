@@ -1,11 +1,9 @@
 //! Where the facts come from, and how old they are.
 
-use super::{
-    ExplainCase, Explainer,
-    totals::summed,
-    words::{ago, one_line},
-};
-use model::{format, supply::Resource};
+use super::totals::summed;
+use super::words::{ago, one_line};
+use super::{ExplainCase, Explainer};
+use model::{Resource, format};
 use rules::aggregate::has_none;
 
 impl Explainer<'_> {

@@ -3,10 +3,9 @@
 use serde::Serialize;
 
 use super::{ExplainCase, Explanation};
-use model::{format, supply::Timestamp};
+use model::{Timestamp, format};
 use rules::{On, Rule};
 
-/// An explanation in one line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainLine {
     /// The rule's name.
@@ -20,8 +19,6 @@ pub struct ExplainLine {
 }
 
 impl ExplainLine {
-    /// The line of an explanation.
-    #[must_use]
     pub fn of(rule: &Rule, explanation: &Explanation) -> Self {
         let Explanation { about, fired, so, .. } = explanation;
         let about = about.split_once(" for ").map_or(about.as_str(), |(_, about)| about).to_owned();
@@ -29,7 +26,6 @@ impl ExplainLine {
     }
 
     /// The line where there is no explanation.
-    #[must_use]
     pub fn failed(rule: &Rule, why: String) -> Self {
         Self { rule: rule.name.clone(), about: None, fired: false, so: why }
     }
@@ -42,7 +38,6 @@ pub struct Overview {
 }
 
 impl Overview {
-    /// Adds a case with its explanation.
     pub fn add(&mut self, rule: &Rule, case: &ExplainCase<'_>, explanation: &Explanation) {
         let of_record = || case.record.as_deref().and_then(|tracked| tracked.record.interval()).map(|interval| interval.start);
         let at = case.change.map(|(_, at)| at).or_else(of_record);
@@ -50,7 +45,6 @@ impl Overview {
     }
 
     /// How much was looked at and told, in words; `last` is when the rule last held for anything.
-    #[must_use]
     pub fn head(&self, rule: &Rule, last: Option<Timestamp>) -> String {
         let looked = self.lines.len();
         let looked = match rule.on {

@@ -1,18 +1,10 @@
 //! Who is told of an alert, and what would suppress it or make it wait now.
 
-use super::{
-    ExplainQuery, ExplainStep, ExplainWorld, Explainer, Mark,
-    words::{one_line, span},
-};
-use crate::{
-    evaluate::RuleEval as _,
-    route::{GroupBy, Grouping, Inhibitor},
-};
-use model::{
-    alert::{AlertState, Labels},
-    format,
-    supply::{AlertId, ReceiverName},
-};
+use super::words::{one_line, span};
+use super::{ExplainQuery, ExplainStep, ExplainWorld, Explainer, Mark};
+use crate::evaluate::RuleEval as _;
+use crate::route::{GroupBy, Grouping, Inhibitor};
+use model::{AlertId, AlertState, Labels, ReceiverName, format};
 use rules::Lead;
 
 impl<'a> Explainer<'a> {
@@ -94,7 +86,6 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// How a route groups.
 fn grouped(grouping: &Grouping) -> String {
     let by = match &grouping.by {
         GroupBy::Alert => return "each alert by itself, at once".to_owned(),

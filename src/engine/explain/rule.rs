@@ -1,7 +1,7 @@
 //! Whether a rule is at work, and lets something in.
 
 use super::{ExplainQuery, Explainer};
-use model::{format, supply::Record};
+use model::{Record, format};
 use rules::Scope;
 
 impl Explainer<'_> {

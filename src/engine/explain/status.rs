@@ -3,19 +3,15 @@
 
 use crate::group::{Prospect, Wait};
 use model::{
-    alert::Alert,
-    format,
-    rows::{DeliveryState, NotificationStatus, OutboxRow},
-    rows::{NotificationRole, NotificationState},
-    silence::{Ack, Silence, SilenceState},
-    supply::{ReceiverName, Timestamp},
+    Ack, Alert, DeliveryState, NotificationRole, NotificationState, NotificationStatus, OutboxRow, ReceiverName, Silence,
+    SilenceState, Timestamp, format,
 };
 
 use super::{Mark, one_line};
 
 /// What statuses are read with.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Records<'a> {
+pub struct StatusEvidence<'a> {
     /// All silences that are remembered.
     pub silences: &'a [Silence],
     /// The alerts that hold something back.
@@ -24,11 +20,9 @@ pub struct Records<'a> {
     pub acks: &'a [Ack],
     /// What waits, and what for.
     pub prospects: &'a [Prospect],
-    /// Deliveries.
     pub deliveries: &'a [OutboxRow],
 }
 
-/// A status in words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusInWords {
     /// Whether it reached its receiver.
@@ -42,8 +36,7 @@ pub struct StatusInWords {
 }
 
 /// What became of one message.
-#[must_use]
-pub fn told(status: &NotificationStatus, records: &Records<'_>, now: Timestamp) -> StatusInWords {
+pub fn told(status: &NotificationStatus, records: &StatusEvidence<'_>, now: Timestamp) -> StatusInWords {
     let receiver = status.receiver.as_ref().map_or("nobody", ReceiverName::as_str);
     let held = |by: String| StatusInWords {
         mark: Mark::No,
@@ -67,7 +60,7 @@ pub fn told(status: &NotificationStatus, records: &Records<'_>, now: Timestamp) 
     }
 }
 
-fn silenced(status: &NotificationStatus, records: &Records<'_>, now: Timestamp) -> String {
+fn silenced(status: &NotificationStatus, records: &StatusEvidence<'_>, now: Timestamp) -> String {
     let id = status.holder.as_deref().unwrap_or_default();
     let Some(silence) = records.silences.iter().find(|silence| silence.id == id) else { return format!("silence {id}") };
     let (word, then) = match silence.state(now) {
@@ -83,7 +76,7 @@ fn silenced(status: &NotificationStatus, records: &Records<'_>, now: Timestamp) 
     )
 }
 
-fn inhibited(status: &NotificationStatus, records: &Records<'_>) -> String {
+fn inhibited(status: &NotificationStatus, records: &StatusEvidence<'_>) -> String {
     let id = status.holder.as_deref().unwrap_or_default();
     match records.inhibitors.iter().find(|alert| alert.id.as_str() == id) {
         Some(alert) => {
@@ -94,7 +87,7 @@ fn inhibited(status: &NotificationStatus, records: &Records<'_>) -> String {
     }
 }
 
-fn acknowledged(status: &NotificationStatus, records: &Records<'_>) -> String {
+fn acknowledged(status: &NotificationStatus, records: &StatusEvidence<'_>) -> String {
     match records.acks.iter().find(|ack| ack.alert == status.alert) {
         Some(ack) => {
             let comment = if ack.comment.is_empty() { String::new() } else { format!(": {}", ack.comment) };
@@ -108,7 +101,7 @@ fn acknowledged(status: &NotificationStatus, records: &Records<'_>) -> String {
     }
 }
 
-fn waiting(status: &NotificationStatus, records: &Records<'_>, receiver: &str) -> StatusInWords {
+fn waiting(status: &NotificationStatus, records: &StatusEvidence<'_>, receiver: &str) -> StatusInWords {
     let own = |prospect: &&Prospect| prospect.notice == status.notice && Some(&prospect.receiver) == status.receiver.as_ref();
     let why = match records.prospects.iter().find(own) {
         None => "for the next pass of the daemon".to_owned(),

@@ -2,12 +2,8 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use super::*;
 use model::{
-    alert::{Alert, AlertState, Labels, NotificationKind, Resolution},
-    config,
-    diagnostic::SourceText,
-    rows::{DeliveryState, NotificationRole, NotificationState, OutboxRow},
-    supply::{AlertId, DeliveryId, Endpoint, FeedState, NotificationId, Record, Token, TokenId, Tracked},
-    wire,
+    Alert, AlertId, AlertState, DeliveryId, DeliveryState, Endpoint, FeedState, Labels, NotificationId, NotificationKind,
+    NotificationRole, NotificationState, OutboxRow, Record, Resolution, SourceText, Token, TokenId, Tracked, config, wire,
 };
 use rules::{self, RuleSet, Surroundings, aggregate::Totals};
 
@@ -45,7 +41,7 @@ fn event() -> serde_json::Value {
 struct World<'a> {
     alerts: &'a [Alert],
     statuses: &'a [NotificationStatus],
-    records: Records<'a>,
+    records: StatusEvidence<'a>,
     firing: &'a [FiringAlert],
     totals: Option<&'a Totals>,
     feeds: Vec<(Endpoint, FeedState)>,
@@ -101,7 +97,7 @@ fn everything() -> Watch {
 /// Explains a case that nobody was told of, while nothing else fires.
 fn explain_alone(rule: &Rule, case: &ExplainCase<'_>, routes: &RouteTree, now: Timestamp) -> Explanation {
     let world = ExplainWorld { watch: &everything(), routes, digests: &[], firing: &[], now };
-    explain(&ExplainQuery { rule, case, statuses: &[], records: Records::default(), world: &world })
+    explain(&ExplainQuery { rule, case, statuses: &[], records: StatusEvidence::default(), world: &world })
 }
 
 fn says(rule: &str, event: serde_json::Value, now: &str, expected: &[&str]) {
@@ -238,7 +234,7 @@ fn status(state: &str) -> NotificationStatus {
         summary: "ARB".into(),
         receiver: Some("ops".into()),
         state: NotificationState::parse(state).expect("a state"),
-        role: DeliveryState::parse(state).map(|_| NotificationRole::Told),
+        role: DeliveryState::parse(state).map(|_| NotificationRole::Notified),
         delivery: DeliveryState::parse(state).map(|_| DeliveryId(7)),
         holder: match state {
             "silenced" => Some("si_1".into()),
@@ -283,8 +279,13 @@ fn the_end_says_when_it_fired_and_what_became_of_each_message() {
         let deliveries: Vec<OutboxRow> = DeliveryState::parse(state).map(delivery).into_iter().collect();
         let statuses = [status(state)];
         let alerts = [alert(AlertState::Firing)];
-        let records =
-            Records { silences: &silences, inhibitors: &inhibitors, acks: &[], prospects: &prospects, deliveries: &deliveries };
+        let records = StatusEvidence {
+            silences: &silences,
+            inhibitors: &inhibitors,
+            acks: &[],
+            prospects: &prospects,
+            deliveries: &deliveries,
+        };
         let world = World { alerts: &alerts, statuses: &statuses, records, ..World::default() };
         let (fired, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
         assert!(fired && text.ends_with(so), "{so}\n{text}");
@@ -307,7 +308,7 @@ fn of_several_messages_to_one_receiver_the_last_is_in_the_sentence() {
         status("delivered"),
         NotificationStatus { at: at("2026-02-20"), kind: NotificationKind::Reminder, ..status("silenced") },
     ];
-    let records = Records { silences: &silences, deliveries: &rows, ..Records::default() };
+    let records = StatusEvidence { silences: &silences, deliveries: &rows, ..StatusEvidence::default() };
     let alerts = [alert(AlertState::Firing)];
     let world = World { alerts: &alerts, statuses: &statuses, records, ..World::default() };
     let (_, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
@@ -333,7 +334,7 @@ fn what_would_hold_it_back_now_is_told_before_it_fires() {
     let labels = [("alertname", "Worse"), ("severity", "critical"), ("token", "arbitrum")];
     let labels: Labels = labels.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let firing = [FiringAlert { id: "al_9".into(), labels }];
-    let records = Records { silences: &silences, ..Records::default() };
+    let records = StatusEvidence { silences: &silences, ..StatusEvidence::default() };
     let world = World { config, records, firing: &firing, ..World::default() };
     let (_, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
     for part in [

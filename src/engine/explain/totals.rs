@@ -1,11 +1,9 @@
 //! What the windows hold that a rule asks for.
 
-use super::{
-    ExplainQuery, ExplainStep, Explainer, Mark,
-    answer::pool_name,
-    words::{ago, span},
-};
-use model::{format, supply::Resource};
+use super::answer::pool_name;
+use super::words::{ago, span};
+use super::{ExplainQuery, ExplainStep, Explainer, Mark};
+use model::{Resource, format};
 use rules::{Rule, aggregate::Sum};
 
 impl Explainer<'_> {
@@ -50,7 +48,6 @@ pub(super) fn summed(rule: &Rule) -> Vec<Resource> {
     resources
 }
 
-/// A sum for people.
 fn in_words(sum: Sum) -> String {
     let Some(count) = sum.count else { return "not known".to_owned() };
     let amount = sum.amount.map_or_else(|| "an unknown amount".to_owned(), |amount| format!("{} tokens", format::amount(amount)));

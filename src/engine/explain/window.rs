@@ -1,13 +1,8 @@
 //! Whether a rule looks at a record at this time.
 
-use super::{
-    ExplainQuery, ExplainStep, Explainer, Mark, is_once,
-    words::{ago, ahead},
-};
-use model::{
-    format,
-    supply::{Interval, Resource},
-};
+use super::words::{ago, ahead};
+use super::{ExplainQuery, ExplainStep, Explainer, Mark, is_once};
+use model::{Interval, Resource, format};
 use rules::{Lead, On};
 
 impl<'a> Explainer<'a> {

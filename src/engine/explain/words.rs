@@ -2,10 +2,7 @@
 
 use chrono::TimeDelta;
 
-use model::{
-    config::Span,
-    supply::{Interval, Timestamp, days},
-};
+use model::{Interval, Timestamp, config::Span, days};
 
 /// A length of time as rules and configs write it.
 pub(super) fn span(span: TimeDelta) -> Span {
@@ -27,7 +24,6 @@ pub(super) fn ahead(interval: &Interval, now: Timestamp) -> String {
     if now < interval.start { format!("in {}", ago(interval.start - now)) } else { "now".to_owned() }
 }
 
-/// A text on one line.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

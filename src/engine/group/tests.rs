@@ -2,11 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::route::Sections;
-use model::{
-    config,
-    matcher::Matcher,
-    silence::{Ack, SilenceFact, SilenceRequest, read_matchers},
-};
+use model::{Ack, Matcher, SilenceFact, SilenceRequest, config, read_matchers};
 
 fn time(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(1_773_000_000 + seconds, 0).expect("a timestamp")

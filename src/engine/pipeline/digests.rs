@@ -2,11 +2,8 @@
 
 use crate::digest_schedule::{DigestPlan, Schedule};
 use model::{
-    alert::Alert,
-    digest::{Digest, DigestMaterial},
-    rows::{ChangeFilter, ChangeRow, NotificationFilter, NotificationStatus, UpcomingFilter, UpcomingRow},
-    silence::Silence,
-    supply::{ReceiverName, Timestamp},
+    Alert, ChangeFilter, ChangeRow, Digest, DigestMaterial, NotificationFilter, NotificationStatus, ReceiverName, Silence,
+    Timestamp, UpcomingFilter, UpcomingRow,
 };
 
 /// Rows of each kind that a digest is made of; more than it lists, so that it can count.
@@ -27,8 +24,6 @@ pub enum DigestTurn {
 }
 
 impl DigestTurn {
-    /// The slot that has come.
-    #[must_use]
     pub fn slot(self) -> Timestamp {
         match self {
             DigestTurn::Begin(slot) | DigestTurn::Due { slot, .. } => slot,
@@ -37,7 +32,6 @@ impl DigestTurn {
 }
 
 /// Whether the slot of a digest has come, given the last one that was told or noted.
-#[must_use]
 pub fn digest_turn(schedule: &Schedule, last: Option<Timestamp>, now: Timestamp) -> Option<DigestTurn> {
     let slot = schedule.last(now)?;
     match last {
@@ -62,7 +56,6 @@ pub struct DigestReads {
 
 impl DigestReads {
     /// Those of a plan, for a slot that comes after `since`.
-    #[must_use]
     pub fn of(plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Self {
         let until = slot.checked_add_signed(plan.schedule.ahead);
         Self {
@@ -80,18 +73,14 @@ impl DigestReads {
     }
 }
 
-/// What was read for a digest.
 #[derive(Clone, Copy, Debug)]
 pub struct DigestRows<'a> {
     /// Unlocks ahead, the next first.
     pub upcoming: &'a [UpcomingRow],
     /// Changes, the latest first.
     pub changes: &'a [ChangeRow],
-    /// What was not told.
     pub statuses: &'a [NotificationStatus],
-    /// Silences.
     pub silences: &'a [Silence],
-    /// Alerts that fire.
     pub firing: u64,
     /// Open alerts about the source, receivers and this program.
     pub incidents: &'a [Alert],
@@ -99,8 +88,6 @@ pub struct DigestRows<'a> {
     pub dead: &'a [(ReceiverName, u64)],
 }
 
-/// The digest of a plan.
-#[must_use]
 pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &DigestRows<'_>) -> Digest {
     let DigestRows { upcoming, changes, statuses, silences, firing, incidents, dead } = *rows;
     let summary = |alert: &Alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone());

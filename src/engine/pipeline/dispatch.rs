@@ -8,13 +8,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::TimeDelta;
 
-use crate::{
-    group::{self, Decision, Group, Message, MuteTimes, Prospect, Situation, Sorted, Usage, sooner},
-    route::RouteTree,
-};
+use crate::group::{self, Decision, Group, Message, MuteTimes, Prospect, Situation, Sorted, Usage, sooner};
+use crate::route::RouteTree;
 use model::{
-    pending::{Dispatch, GroupUpdate, NewDelivery, PendingNotification, PendingState, Suppressor},
-    supply::{AlertId, ReceiverName, Timestamp},
+    AlertId, Dispatch, GroupUpdate, NewDelivery, PendingNotification, PendingState, ReceiverName, Suppressor, Timestamp,
 };
 
 /// A receiver that is gone from the config gets nothing, but what is addressed to it becomes visible dead letters.
@@ -24,7 +21,6 @@ const NO_LIMIT: u32 = u32::MAX;
 pub type HourLimits = BTreeMap<ReceiverName, u32>;
 
 /// Decides about everything that is pending at `now`. `mutes` remembers when muted routes tell again; whoever passes often keeps it.
-#[must_use]
 pub fn dispatch(
     state: &PendingState<'_>,
     routes: &RouteTree,
@@ -36,7 +32,6 @@ pub fn dispatch(
 }
 
 /// What each notification that waits is waiting for, by what [`dispatch`] would decide.
-#[must_use]
 pub fn prospects(state: &PendingState<'_>, routes: &RouteTree, limits: &HourLimits, now: Timestamp) -> Vec<Prospect> {
     weigh(state, routes, limits, &mut MuteTimes::default(), now, |weighed| {
         group::prospects(&weighed.sorted.groups, &weighed.decision, routes, weighed.told_at, weighed.usage, now)

@@ -2,19 +2,13 @@
 
 use std::borrow::Cow;
 
-use crate::{
-    diff, ingest,
-    plan::PlannedPoll,
-    self_monitor::{FeedNews, FeedResult},
-    upcoming::{self, Reconciled},
-};
+use crate::plan::PlannedPoll;
+use crate::self_monitor::{FeedNews, FeedResult};
+use crate::upcoming::{self, Reconciled};
+use crate::{diff, ingest};
 use model::{
-    alert::Alert,
-    poll::{FailureKind, FetchedAnswer, PollFailure, PollOutcome},
-    rows::{Commit, FeedUpdate, TokenSnapshot},
-    supply::{Endpoint, FeedId, FeedState, Record, Resource, Timestamp, Token, Tracked},
-    watch::Watch,
-    wire,
+    Alert, Commit, Endpoint, FailureKind, FeedId, FeedState, FeedUpdate, FetchedAnswer, PollFailure, PollOutcome, Record,
+    Resource, Timestamp, Token, TokenSnapshot, Tracked, Watch, wire,
 };
 
 use super::{TIMED, TokenNews, polled_at};
@@ -51,7 +45,6 @@ pub struct Ingested {
 /// What a list says of a token's funding rounds.
 #[derive(Clone, Copy)]
 pub struct RoundsPage<'a> {
-    /// The rounds.
     pub rounds: &'a [wire::FundingRound],
     /// Whether a round that is known is one that the page speaks of.
     pub speaks_of: &'a dyn Fn(&wire::FundingRound) -> bool,
@@ -175,7 +168,6 @@ impl Ingest<'_> {
     }
 
     /// A token as it is known, where only time, its place or the rules may have changed.
-    #[must_use]
     pub fn as_known<'k>(&self, known: &'k TokenSnapshot) -> TokenNews<'k> {
         let token = self.watch.placed(known.token.clone());
         TokenNews {
@@ -212,14 +204,12 @@ fn with_feed(known: &TokenSnapshot, endpoint: Endpoint, state: &FeedState) -> Ve
 pub struct WholeAnswer {
     /// Its state and the row of the poll log: written last, once everything else of the answer is.
     pub commit: Commit,
-    /// How it fared.
     pub ingested: Ingested,
     /// It is the first one: what it names is known from now on, and no news.
     pub is_baseline: bool,
 }
 
 /// An answer of a feed that is asked once for everything. One that is empty where there was a list is taken for a failure.
-#[must_use]
 pub fn whole_answer(ask: &PlannedPoll, fetched: &FetchedAnswer, known: FeedState, now: Timestamp) -> WholeAnswer {
     let id = fetched.request.feed();
     let is_baseline = known.baseline_at.is_none();
@@ -248,7 +238,6 @@ pub fn whole_answer(ask: &PlannedPoll, fetched: &FetchedAnswer, known: FeedState
 }
 
 /// What incidents of the source go by: how a feed fared.
-#[must_use]
 pub fn feed_news(feed: FeedId, ingested: &Ingested) -> FeedNews {
     let held = "more than half of what lies ahead is missing from a complete answer; nothing is taken out until it is confirmed";
     let result = match ingested {

@@ -2,18 +2,14 @@
 
 use crate::evaluate::{self, EvaluationContext, TokenFacts};
 use model::{
-    alert::{Alert, AlertBody, Notification, NotificationKind, notification_id},
-    pending::{RepeatAlert, RepeatGroup, Repeats},
-    rows::TokenSnapshot,
-    silence::Silence,
-    supply::{ReceiverName, Resource, Timestamp, TokenId},
+    Alert, AlertBody, Notification, NotificationKind, ReceiverName, RepeatAlert, RepeatGroup, Repeats, Resource, Silence,
+    Timestamp, TokenId, TokenSnapshot, notification_id,
 };
 
 use super::polled_at;
 
 /// What is told again of these groups, and when the next time comes. `known` finds what is known of a token now; groups come in the order
 /// in which their time has come.
-#[must_use]
 pub fn repeats<'k>(
     groups: Vec<RepeatGroup>,
     silences: &[Silence],
@@ -43,7 +39,6 @@ pub fn repeats<'k>(
 }
 
 /// Which records are to be known to tell an alert again in its rule's words.
-#[must_use]
 pub fn about(alert: &Alert) -> Option<(&TokenId, Resource)> {
     Some((alert.token.as_ref()?, alert.resource?))
 }

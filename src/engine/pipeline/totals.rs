@@ -3,20 +3,13 @@
 use chrono::TimeDelta;
 
 use crate::evaluate::{self, EvaluationContext, Limits, Transitions};
-use model::{
-    alert::Alert,
-    rows::{FeedUpdate, RecordRange},
-    supply::{Endpoint, FeedState, Resource, Timestamp, Token, TokenId, Tracked},
-};
-use rules::{
-    On, Pool, Rule, RuleSet,
-    aggregate::{self, AggregateCache, ComputedTotals, Flow, FlowEntries, LONGEST_REST, Recheck},
-};
+use model::{Alert, Endpoint, FeedState, FeedUpdate, RecordRange, Resource, Timestamp, Token, TokenId, Tracked};
+use rules::aggregate::{self, AggregateCache, ComputedTotals, Flow, FlowEntries, LONGEST_REST, Recheck};
+use rules::{On, Pool, Rule, RuleSet};
 
 use super::TokenNews;
 
 /// Which records are read for the windows of tokens, of resources that are not at hand.
-#[must_use]
 pub fn reaches(rules: &RuleSet, is_at_hand: impl Fn(Resource) -> bool, now: Timestamp) -> Vec<RecordRange> {
     let longest = |flow: Flow| {
         let asked = rules.windows.iter().filter(|window| window.flow == flow).map(|window| window.span);
@@ -36,7 +29,6 @@ pub fn reaches(rules: &RuleSet, is_at_hand: impl Fn(Resource) -> bool, now: Time
 }
 
 /// The dated entries of a token: its news, the records that were known beside them, and its feeds as they are from now on.
-#[must_use]
 pub fn flow_entries(
     news: &TokenNews<'_>,
     feeds: &[(Endpoint, FeedState)],
@@ -55,7 +47,6 @@ pub fn flow_entries(
 }
 
 /// What the windows of a token hold at `now`. Where a rule may turn at any instant, it is looked at again at `look_at`.
-#[must_use]
 pub fn compute_totals(
     cache: &AggregateCache,
     rules: &RuleSet,
@@ -75,7 +66,6 @@ pub fn compute_totals(
 
 /// Tokens whose feeds begin or cease to be trusted without being evaluated: an answer that failed, or one that is the same as before after
 /// a failure.
-#[must_use]
 pub fn moved_feeds(cache: &AggregateCache, updates: &[FeedUpdate], is_evaluated: impl Fn(&TokenId) -> bool) -> Vec<TokenId> {
     let moved = updates.iter().filter_map(|update| {
         let id = update.id.token.as_ref().filter(|id| !is_evaluated(id))?;

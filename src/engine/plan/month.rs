@@ -8,15 +8,9 @@ use chrono::TimeDelta;
 use serde::Serialize;
 
 use super::PollPlan;
-use crate::{
-    budget::{Allowance, PollReason},
-    slot::Slots,
-};
-use model::{
-    config,
-    rows::CreditState,
-    supply::{Endpoint, Timestamp},
-};
+use crate::budget::{Allowance, PollReason};
+use crate::slot::Slots;
+use model::{CreditState, Endpoint, Timestamp, config};
 
 /// How far the plan looks ahead, days.
 pub const DAYS: u32 = 30;
@@ -29,7 +23,6 @@ const MOST_COUNTED: u32 = 20_000;
 pub struct Wish {
     /// Which.
     pub endpoint: Endpoint,
-    /// Its ticks in the month.
     pub ticks: u64,
     /// Requests of one tick.
     pub asks: u64,
@@ -43,7 +36,6 @@ pub struct Wish {
 
 impl Wish {
     /// Reads it off a plan that was made under [`unlimited`].
-    #[must_use]
     pub fn of(endpoint: Endpoint, slots: &Slots, plan: &PollPlan, now: Timestamp) -> Self {
         let first = plan.asks.iter().filter(|ask| ask.why == PollReason::First);
         Self {
@@ -62,12 +54,10 @@ impl Wish {
 }
 
 /// An allowance without a limit: under it, the planner says all that it would like to ask.
-#[must_use]
 pub fn unlimited(now: Timestamp) -> Allowance {
     Allowance { left: None, reserve: 0, today: None, reset_at: now }
 }
 
-/// Slots of the month.
 fn ticks(slots: &Slots, now: Timestamp) -> u64 {
     let counted = slots.count(now, now + TimeDelta::days(DAYS.into()), MOST_COUNTED);
     if counted < MOST_COUNTED {
@@ -77,13 +67,10 @@ fn ticks(slots: &Slots, now: Timestamp) -> u64 {
     u64::from(hour) * 24 * u64::from(DAYS)
 }
 
-/// A month.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Month {
-    /// A line for each endpoint that is on.
     pub endpoints: Vec<MonthLine>,
-    /// Tokens that are watched.
     pub tokens: u64,
     /// Whether that number is a guess, since the token list was never read.
     pub tokens_are_assumed: bool,
@@ -105,9 +92,7 @@ pub struct Month {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MonthLine {
-    /// Which endpoint.
     pub endpoint: Endpoint,
-    /// Its ticks in the month.
     pub ticks: u64,
     /// Requests of one tick, if nothing limited it.
     pub asks: u64,
@@ -140,7 +125,6 @@ pub enum Outlook {
 }
 
 /// Lays out the month. `tokens` are watched; that number may be a guess.
-#[must_use]
 pub fn month(
     wishes: &[Wish],
     tokens: u64,
@@ -246,7 +230,6 @@ fn line(wish: &Wish, granted: u64) -> MonthLine {
 impl Month {
     /// Tokens at which every tick could be asked in full, once all were read; none where the lists alone cost too much, or no limit
     /// is known.
-    #[must_use]
     pub fn tokens_in_full(&self) -> Option<u64> {
         let (lists, others) = self.by_kind();
         let rest = self.allowance?.checked_sub(self.reserve)?.checked_sub(lists)?;
@@ -254,7 +237,6 @@ impl Month {
     }
 
     /// How many times less often tokens would have to be looked at; none where that does not help.
-    #[must_use]
     pub fn times_less_often(&self) -> Option<f64> {
         let (lists, others) = self.by_kind();
         let rest = self.allowance?.checked_sub(self.reserve)?.checked_sub(lists)?;

@@ -4,13 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 
-use super::{GroupBy, Grouping, InhibitRule, NamedInterval, RouteTree, node::RouteNode};
-use model::{
-    config,
-    diagnostic::closest,
-    matcher::{self, Matcher, MatcherError},
-    supply::ReceiverName,
-};
+use super::{CheckedInhibitRule, GroupBy, Grouping, NamedInterval, RouteTree, node::RouteNode};
+use model::{Matcher, MatcherError, ReceiverName, closest, config, matcher};
 
 /// How deep routes may be nested.
 pub const MAX_DEPTH: usize = 16;
@@ -35,7 +30,6 @@ pub struct ConfigProblem {
     pub path: String,
     /// What is wrong, in lower case, without a full stop.
     pub message: String,
-    /// What to do.
     pub help: Option<String>,
     /// Whether the loader, which knows keys and names, finds it by itself.
     pub is_of_keys: bool,
@@ -77,19 +71,14 @@ impl<'a> From<&'a config::Config> for Sections<'a> {
 
 impl RouteTree {
     /// Builds the tree from `[route]` and the `[[receiver]]` sections alone: see [`Self::of`].
-    ///
-    /// # Errors
-    /// As [`Self::of`].
     pub fn build(route: &config::Route, receivers: &[config::ReceiverSettings]) -> Result<Self, Vec<ConfigProblem>> {
         Self::of(&Sections { route, receivers, inhibit_rules: &[], time_intervals: &[] })
     }
 
     /// Builds the tree. A config without any route sends everything to every receiver: whoever configures one receiver and nothing
     /// else wants to hear.
-    ///
-    /// # Errors
-    /// All problems of the sections: matchers that cannot be read, receivers and intervals that do not exist, keys that only the root
-    /// may have.
+    /// Fails with all problems of the sections: matchers that cannot be read, receivers and intervals that do not exist, keys
+    /// that only the root may have.
     pub fn of(sections: &Sections<'_>) -> Result<Self, Vec<ConfigProblem>> {
         let route = sections.route;
         let mut known = BTreeMap::new();
@@ -287,7 +276,7 @@ impl TreeBuilder<'_> {
         found
     }
 
-    fn inhibit_rules(&mut self, rules: &[config::InhibitRule]) -> Vec<InhibitRule> {
+    fn inhibit_rules(&mut self, rules: &[config::InhibitRule]) -> Vec<CheckedInhibitRule> {
         let mut built = Vec::new();
         for (index, rule) in rules.iter().enumerate().take(MAX_RULES) {
             let path = format!("inhibit_rules[{index}]");
@@ -302,7 +291,7 @@ impl TreeBuilder<'_> {
             for (at, label) in rule.equal.iter().enumerate().filter(|(_, label)| !matcher::is_label(label)) {
                 self.wrong(format!("{path}.equal[{at}]"), format!("{label:?} cannot be the name of a label"), None);
             }
-            built.push(InhibitRule { source, target, equal: rule.equal.clone() });
+            built.push(CheckedInhibitRule { source, target, equal: rule.equal.clone() });
         }
         if rules.len() > MAX_RULES {
             self.wrong("inhibit_rules".to_owned(), format!("there are more than {MAX_RULES} inhibitions"), None);

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use model::matcher::{Matcher, all_match};
-use model::{alert::Labels, pending::FiringAlert, supply::AlertId};
+use model::{AlertId, FiringAlert, Labels, Matcher, all_match};
 
 /// One of `[[inhibit_rules]]`, checked.
 #[derive(Clone, Debug)]
-pub struct InhibitRule {
+pub struct CheckedInhibitRule {
     pub(super) source: Vec<Matcher>,
     pub(super) target: Vec<Matcher>,
     pub(super) equal: Vec<String>,
@@ -19,13 +18,12 @@ type Sources<'a> = HashMap<Vec<&'a str>, Vec<&'a FiringAlert>>;
 /// All inhibitions of one moment, ready to be asked.
 #[derive(Debug)]
 pub struct Inhibitor<'a> {
-    rules: Vec<(&'a InhibitRule, Sources<'a>)>,
+    rules: Vec<(&'a CheckedInhibitRule, Sources<'a>)>,
 }
 
 impl<'a> Inhibitor<'a> {
     /// Finds what inhibits among what fires.
-    #[must_use]
-    pub fn new(rules: &'a [InhibitRule], firing: &'a [FiringAlert]) -> Self {
+    pub fn new(rules: &'a [CheckedInhibitRule], firing: &'a [FiringAlert]) -> Self {
         let rules = rules
             .iter()
             .map(|rule| {
@@ -41,7 +39,6 @@ impl<'a> Inhibitor<'a> {
 
     /// The alert because of which `alert` is not told; none where it is. An alert that both sides of a rule take is not inhibited by
     /// another such alert, or the two would silence each other.
-    #[must_use]
     pub fn of(&self, alert: &AlertId, labels: &Labels) -> Option<&'a AlertId> {
         self.rules.iter().find_map(|(rule, sources)| {
             if !all_match(&rule.target, labels) {
@@ -74,9 +71,13 @@ mod tests {
         FiringAlert { id: id.into(), labels: labels(pairs) }
     }
 
-    fn rule(source: &str, target: &str, equal: &[&str]) -> InhibitRule {
+    fn rule(source: &str, target: &str, equal: &[&str]) -> CheckedInhibitRule {
         let read = |text: &str| vec![Matcher::parse(text).expect("a matcher")];
-        InhibitRule { source: read(source), target: read(target), equal: equal.iter().map(|name| (*name).to_owned()).collect() }
+        CheckedInhibitRule {
+            source: read(source),
+            target: read(target),
+            equal: equal.iter().map(|name| (*name).to_owned()).collect(),
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use jiff::{civil::Weekday, tz::TimeZone};
 
 use crate::slot;
-use model::{config, diagnostic::closest, supply::Timestamp};
+use model::{Timestamp, closest, config};
 
 /// Ranges in one key.
 const MAX_RANGES: usize = 100;
@@ -15,7 +15,6 @@ const DAY_MINUTES: u16 = 24 * 60;
 /// A named time: it lasts while one of its parts does.
 #[derive(Clone, Debug)]
 pub struct NamedInterval {
-    /// Its name.
     pub name: String,
     parts: Vec<IntervalPart>,
 }
@@ -38,10 +37,7 @@ struct IntervalPart {
 pub(super) type IntervalProblem = (String, String, String);
 
 impl NamedInterval {
-    /// Reads an interval.
-    ///
-    /// # Errors
-    /// All that is wrong in it, with the path of each from the interval on.
+    /// Reads an interval. Fails with all that is wrong in it, with the path of each from the interval on.
     pub(super) fn build(config: &config::TimeIntervals) -> Result<Self, Vec<IntervalProblem>> {
         let mut wrong = Vec::new();
         if config.time_intervals.is_empty() {
@@ -61,7 +57,6 @@ impl NamedInterval {
     }
 
     /// Whether it lasts at `now`.
-    #[must_use]
     pub fn lasts(&self, now: Timestamp) -> bool {
         self.parts.iter().any(|part| part.lasts(now))
     }
@@ -69,7 +64,6 @@ impl NamedInterval {
 
 /// The next full minute, at which an interval may begin or end: the ends of all intervals are on minutes of their zone, and the
 /// zones of today are whole minutes apart.
-#[must_use]
 pub fn next_turn(now: Timestamp) -> Timestamp {
     let into = now.timestamp_millis().rem_euclid(60_000);
     now + TimeDelta::milliseconds(60_000 - into)
@@ -153,7 +147,6 @@ impl IntervalPart {
 }
 
 /// Minutes since midnight of `HH:MM`, up to `24:00`.
-#[must_use]
 pub fn time_of_day(text: &str) -> Option<u16> {
     let (hours, minutes) = text.trim().split_once(':')?;
     let digits = |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -193,9 +186,7 @@ fn year(text: &str) -> Option<i16> {
 }
 
 /// The days of the week of texts such as `mon` and `mon:fri`; every day where there are none.
-///
-/// # Errors
-/// The index of the first text that names no days.
+/// Fails with the index of the first text that names no days.
 pub fn days_of_week(texts: &[String]) -> Result<Vec<Weekday>, usize> {
     let mut days = Vec::new();
     for (index, text) in texts.iter().enumerate() {

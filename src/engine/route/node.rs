@@ -3,11 +3,7 @@
 use chrono::TimeDelta;
 
 use super::NamedInterval;
-use model::{
-    alert::Labels,
-    matcher::{Matcher, all_match},
-    supply::ReceiverName,
-};
+use model::{Labels, Matcher, ReceiverName, all_match};
 
 /// One route. Its receivers and grouping are its own, else those of the nearest route above that has any.
 #[derive(Clone, Debug, Default)]
@@ -67,19 +63,15 @@ pub struct Leaf<'a> {
 
 impl<'a> Leaf<'a> {
     /// Its place in the tree: `{}/{severity="critical"}`.
-    #[must_use]
     pub fn key(&self) -> &'a str {
         &self.node.key
     }
 
     /// Who is told there.
-    #[must_use]
     pub fn receivers(&self) -> &'a [ReceiverName] {
         &self.node.receivers
     }
 
-    /// How it groups.
-    #[must_use]
     pub fn grouping(&self) -> &'a Grouping {
         &self.node.grouping
     }
@@ -119,11 +111,8 @@ pub struct Grouping {
 pub struct RouteLine {
     /// How deep it stands; the root at 0.
     pub depth: usize,
-    /// Its matchers.
     pub matchers: Vec<String>,
-    /// Who is told.
     pub receivers: Vec<ReceiverName>,
-    /// How it groups.
     pub grouping: Grouping,
     /// Whether it goes on to the next sibling.
     pub goes_on: bool,

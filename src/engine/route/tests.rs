@@ -1,8 +1,5 @@
 use super::*;
-use model::{
-    config,
-    matcher::{MAX_MATCHER_BYTES, Matcher},
-};
+use model::{MAX_MATCHER_BYTES, Matcher, config};
 
 fn receiver(name: &str) -> config::ReceiverSettings {
     config::ReceiverSettings { name: name.into(), ..Default::default() }

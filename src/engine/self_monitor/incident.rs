@@ -2,17 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    FOLD_WITHIN, FailingFeed, FeedsByResult,
-    kind::IncidentKind,
-    scope::{IncidentScope, feed_of},
-    texts::clip,
-};
+use super::kind::IncidentKind;
+use super::scope::{IncidentScope, feed_of};
+use super::texts::clip;
+use super::{FOLD_WITHIN, FailingFeed, FeedsByResult};
 use crate::evaluate::blank;
-use model::{
-    alert::{Alert, AlertState, SOURCE_TROUBLE},
-    supply::{Endpoint, FeedId, RuleId, Timestamp},
-};
+use model::{Alert, AlertState, Endpoint, FeedId, RuleId, SOURCE_TROUBLE, Timestamp};
 
 /// So many feeds may fail by themselves, while at least as many others answer, before the source as a whole is blamed.
 pub(super) const FEW_FEEDS: usize = 2;

@@ -1,6 +1,6 @@
 //! What is the matter: the kinds of an incident, with the words of each.
 
-use model::poll::FailureKind;
+use model::FailureKind;
 
 /// What is the matter with a feed: a failure, or an answer that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

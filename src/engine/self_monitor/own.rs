@@ -1,16 +1,11 @@
 //! Incidents that are no feed's: a receiver, a dead letter, a reload, the database, a template. Each function makes one alert.
 
-use super::{
-    texts::{clip, instant, sentence, span_in_words},
-    writer::{IncidentText, IncidentWriter},
-};
+use super::texts::{clip, instant, sentence, span_in_words};
+use super::writer::{IncidentText, IncidentWriter};
 use crate::evaluate::{EvaluationContext, NotificationDraft, Transitions, blank, plain_body};
 use model::{
-    alert::{
-        Alert, AlertState, AlertStatus, Labels, Notification, NotificationKind, Resolution, SOURCE_TROUBLE, alert_id,
-        notification_id,
-    },
-    supply::{DeliveryId, ReceiverName, RuleId, Timestamp},
+    Alert, AlertState, AlertStatus, DeliveryId, Labels, Notification, NotificationKind, ReceiverName, Resolution, RuleId,
+    SOURCE_TROUBLE, Timestamp, alert_id, notification_id,
 };
 
 /// The subject of the alert about a failed reload.
@@ -30,7 +25,6 @@ const DEAD_LETTER: &str = "dead_letter";
 
 /// Whether a notification of this kind and with these labels is about deliveries themselves: it goes out at once, whatever the routes
 /// say, and its own failure is not announced, or that would never end.
-#[must_use]
 pub fn is_about_delivery(kind: NotificationKind, labels: &Labels) -> bool {
     kind == NotificationKind::Source && labels.get("kind").is_some_and(|kind| [RECEIVER, DEAD_LETTER].contains(&kind.as_str()))
 }
@@ -40,7 +34,6 @@ const TEXTS_IN_MESSAGE: usize = 3;
 
 /// A receiver does not accept anything since `since`. `waiting` deliveries wait for it; `latest_episode` is the store's for
 /// ([`SOURCE_TROUBLE`], [`receiver_subject`]). Told to the fallback.
-#[must_use]
 pub fn receiver_dead(
     receiver: &ReceiverName,
     reason: &str,
@@ -66,14 +59,12 @@ pub fn receiver_dead(
 }
 
 /// The subject of the alert about a dead receiver.
-#[must_use]
 pub fn receiver_subject(receiver: &ReceiverName) -> String {
     format!("receiver/{receiver}")
 }
 
 /// A delivery was given up. None where all that it told was itself about a receiver or a dead letter: that would make a loop.
 /// Told to the fallback of its receiver, once: the same delivery, retried by hand and dead again, makes the same notification.
-#[must_use]
 pub fn dead_letter(
     delivery: DeliveryId,
     receiver: &ReceiverName,
@@ -113,7 +104,6 @@ pub fn dead_letter(
 
 /// A changed config or changed rules could not be put to work: those before stay. `problem` says the places, a line each; `owners`
 /// are those of the rules concerned; `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`RELOAD_SUBJECT`]).
-#[must_use]
 pub fn reload_failed(
     problems: u32,
     problem: &str,
@@ -137,7 +127,6 @@ pub fn reload_failed(
 
 /// The database is damaged. `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`DAMAGED_SUBJECT`]), or zero where it cannot
 /// be asked.
-#[must_use]
 pub fn store_damaged(error: &str, latest_episode: u32, context: &EvaluationContext<'_>) -> (Alert, Notification) {
     let text = IncidentText {
         kind: "store_damaged",
@@ -152,7 +141,6 @@ pub fn store_damaged(error: &str, latest_episode: u32, context: &EvaluationConte
 
 /// The disk of the database is full: nothing can be recorded, so nothing is told but this, and polls are repeated until there is
 /// room. `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`FULL_SUBJECT`]), or zero where it cannot be asked.
-#[must_use]
 pub fn store_full(error: &str, latest_episode: u32, context: &EvaluationContext<'_>) -> (Alert, Notification) {
     let text = IncidentText {
         kind: "store_full",
@@ -167,7 +155,6 @@ pub fn store_full(error: &str, latest_episode: u32, context: &EvaluationContext<
 
 /// A template of a rule failed, and the built-in text stood in its place. Labelled with the rule's owner, so that routes can send
 /// it there; once a day for each rule.
-#[must_use]
 pub fn template_failed(
     rule: &RuleId,
     owner: Option<&str>,
@@ -189,7 +176,6 @@ pub fn template_failed(
 }
 
 /// The end of an incident that one of the functions above raised: told to those who heard of it.
-#[must_use]
 pub fn recovered(alert: &Alert, context: &EvaluationContext<'_>) -> (Alert, Notification) {
     let since = alert.starts_at.unwrap_or(alert.active_at);
     let lasted = span_in_words(context.now.signed_duration_since(since));

@@ -2,16 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{
-    poll::FailureKind,
-    supply::{Endpoint, FeedId, TokenId},
-};
+use model::{Endpoint, FailureKind, FeedId, TokenId};
 
-use super::{
-    FeedsByResult,
-    incident::{FEW_FEEDS, Incident},
-    kind::IncidentKind,
-};
+use super::FeedsByResult;
+use super::incident::{FEW_FEEDS, Incident};
+use super::kind::IncidentKind;
 
 /// So many tokens of an endpoint get an alert each from one cycle; more are told as one.
 const MOST_ALERTS_EACH: usize = 10;
@@ -19,9 +14,7 @@ const MOST_ALERTS_EACH: usize = 10;
 /// What an alert about the source is about. The narrowest comes first: a wider one takes in the feeds of a narrower one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum IncidentScope {
-    /// One feed of one token.
     Feed(FeedId),
-    /// An endpoint.
     Endpoint(Endpoint),
     /// All of it.
     Source,
@@ -86,14 +79,12 @@ impl IncidentScope {
 }
 
 /// Whether an alert with this subject says that something of the source fails.
-#[must_use]
 pub fn is_about_source(subject: &str) -> bool {
     IncidentScope::of_subject(subject).is_some()
 }
 
 /// Whether an alert with this subject says that nothing is to be had from the source: it fails as a whole, refuses the key, or wants
 /// credits.
-#[must_use]
 pub fn is_source_down(subject: &str) -> bool {
     IncidentScope::of_subject(subject).is_some_and(|scope| scope.width() >= 2)
 }

@@ -5,11 +5,8 @@ use proptest::prelude::*;
 use super::{kind::IncidentKind, own::RECEIVER, scope::IncidentScope, texts::LONGEST_TEXT, writer::IncidentText, *};
 use crate::evaluate::{Evaluation, RuleTerms, blank};
 use model::{
-    alert::{AlertState, AlertStatus, Notification, NotificationKind, Resolution, SOURCE_TROUBLE},
-    config,
-    poll::FailureKind,
-    supply::{AlertId, DeliveryId, Endpoint, NotificationId, ReceiverName, RuleId},
-    wire,
+    AlertId, AlertState, AlertStatus, DeliveryId, Endpoint, FailureKind, Notification, NotificationId, NotificationKind,
+    ReceiverName, Resolution, RuleId, SOURCE_TROUBLE, config, wire,
 };
 use rules::{On, Rendered, RuleSet, Scope, SourceFacts, Truth};
 

@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::TimeDelta;
 
 use super::feed_of;
-use model::{
-    supply::{Endpoint, FeedId, Timestamp, Token},
-    text::plain_chars,
-};
+use model::{Endpoint, FeedId, Timestamp, Token, text::plain_chars};
 
 /// Feeds that a message names; the others are counted.
 const FEEDS_IN_MESSAGE: usize = 12;

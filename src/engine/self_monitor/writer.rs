@@ -2,19 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    CycleNews, FOLD_WITHIN,
-    incident::Incident,
-    kind::IncidentKind,
-    texts::{feeds_in_words, instant, sentence, span_in_words},
-};
-use crate::{
-    evaluate::{NotificationDraft, RuleEval, Transitions, plain_body, token_body},
-    route::RouteTree,
-};
+use super::incident::Incident;
+use super::kind::IncidentKind;
+use super::texts::{feeds_in_words, instant, sentence, span_in_words};
+use super::{CycleNews, FOLD_WITHIN};
+use crate::evaluate::{NotificationDraft, RuleEval, Transitions, plain_body, token_body};
+use crate::route::RouteTree;
 use model::{
-    alert::{Alert, AlertBody, AlertState, AlertStatus, Labels, NotificationKind, Resolution, SOURCE_TROUBLE},
-    supply::{Endpoint, ReceiverName, Timestamp, Token, TokenId},
+    Alert, AlertBody, AlertState, AlertStatus, Endpoint, Labels, NotificationKind, ReceiverName, Resolution, SOURCE_TROUBLE,
+    Timestamp, Token, TokenId,
 };
 use rules::{On, Scope, SourceFacts, Truth};
 
@@ -45,7 +41,6 @@ pub(super) struct IncidentText<'a> {
     pub(super) endpoint: Option<Endpoint>,
     pub(super) token: Option<&'a TokenId>,
     pub(super) receiver: Option<&'a ReceiverName>,
-    /// Further labels.
     pub(super) labels: Vec<(&'a str, String)>,
     pub(super) summary: String,
     pub(super) description: String,

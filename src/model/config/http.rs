@@ -44,8 +44,6 @@ pub struct MirrorSettings {
 }
 
 impl HttpSettings {
-    /// The bearer token.
-    #[must_use]
     pub fn bearer(&self) -> Secret {
         Secret {
             key: "http.token".into(),
@@ -56,7 +54,6 @@ impl HttpSettings {
     }
 
     /// The address to ping after a full loop.
-    #[must_use]
     pub fn switch(&self) -> Secret {
         Secret {
             key: "http.dead_mans_switch".into(),

@@ -12,7 +12,6 @@ use super::{Secret, SecretText, Span};
 pub struct ReceiverSettings {
     /// Unique.
     pub name: String,
-    /// A [`ReceiverKind`].
     #[serde(rename = "type")]
     pub kind: ReceiverKind,
     /// Webhook: address. A secret, since those who know it can post there.
@@ -64,7 +63,6 @@ pub struct DigestSettings {
 }
 
 crate::words! {
-    /// What a receiver is.
     #[derive(Default)]
     ReceiverKind {
         /// Mail by SMTP.
@@ -91,26 +89,22 @@ impl ReceiverSettings {
     }
 
     /// The webhook's address.
-    #[must_use]
     pub fn address(&self) -> Secret {
         self.secret_of("url", self.url.as_ref(), self.url_file.as_ref())
     }
 
     /// A secret that the webhook's format takes under this key, or under `x_file`.
-    #[must_use]
     pub fn format_secret(&self, key: &str) -> Secret {
         let file = self.format_keys.get(&format!("{key}_file")).map(|path| PathBuf::from(path.expose()));
         self.secret_of(key, self.format_keys.get(key), file.as_ref())
     }
 
     /// A text that the webhook's format takes under this key.
-    #[must_use]
     pub fn format_text(&self, key: &str) -> Option<&str> {
         self.format_keys.get(key).map(SecretText::expose)
     }
 
     /// The password of the mail server.
-    #[must_use]
     pub fn login(&self) -> Secret {
         self.secret_of("password", self.password.as_ref(), self.password_file.as_ref())
     }

@@ -62,7 +62,6 @@ pub struct TimeIntervals {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TimeInterval {
-    /// Times of the day.
     pub times: Vec<TimeRange>,
     /// `monday`, `sat`, `mon:fri`.
     pub weekdays: Vec<String>,
@@ -80,8 +79,6 @@ pub struct TimeInterval {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TimeRange {
-    /// Begin.
     pub start_time: String,
-    /// End.
     pub end_time: String,
 }

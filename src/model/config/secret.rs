@@ -11,7 +11,6 @@ pub struct SecretText(SecretString);
 
 impl SecretText {
     /// Takes the text out, for the one place that needs it.
-    #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -77,7 +76,6 @@ pub struct Secret {
 pub struct SecretError {
     key: String,
     path: PathBuf,
-    #[source]
     source: std::io::Error,
 }
 
@@ -86,9 +84,7 @@ const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
 impl Secret {
     /// Reads it: inline, else the file, else the credential. None where it is not configured at all.
-    ///
-    /// # Errors
-    /// Where a file is named that cannot be read.
+    /// Fails where a file is named that cannot be read.
     pub fn resolve(&self) -> Result<Option<SecretText>, SecretError> {
         if let Some(text) = &self.inline {
             return Ok(Some(text.clone()));

@@ -5,6 +5,7 @@ use std::{fmt, path::PathBuf};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{ByteSize, Secret, SecretText, Span};
+use crate::Endpoint;
 
 /// `[source]`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -20,27 +21,18 @@ pub struct SourceSettings {
     /// File with the key, read at use. Else the systemd credential `api-key` or `api_key`.
     #[serde(default)]
     pub api_key_file: Option<PathBuf>,
-    /// `auto` or `v1` … `v5`.
+    /// Which version to ask: see [`Endpoint::versions`]. So for each endpoint.
     pub unlock_events: EndpointVersion,
-    /// `auto`, `v1` or `v5`.
     pub upcoming: EndpointVersion,
-    /// `auto` or `v1` … `v5`.
     pub token_list: EndpointVersion,
-    /// `auto`, `v1` or `v5`.
     pub burn: EndpointVersion,
-    /// `auto`, `v1` or `v5`.
     pub buyback: EndpointVersion,
-    /// `auto`, `v1`, `v2` or `v5`.
     pub daily_emission: EndpointVersion,
-    /// `auto`, `v1`, `v2` or `v3`.
     pub weekly_emission: EndpointVersion,
-    /// `auto`, `v1`, `v2` or `v5`.
     pub allocations: EndpointVersion,
-    /// `auto`, `v1` or `v5`.
     pub investors: EndpointVersion,
     /// For one whole request.
     pub timeout: Span,
-    /// For connecting.
     pub connect_timeout: Span,
     /// For the longest silence while reading.
     pub read_timeout: Span,
@@ -65,13 +57,39 @@ pub struct SourceSettings {
 
 impl SourceSettings {
     /// The API key.
-    #[must_use]
     pub fn key(&self) -> Secret {
         Secret {
             key: "source.api_key".into(),
             inline: self.api_key.clone(),
             file: self.api_key_file.clone(),
             credentials: vec!["api_key".into(), "api-key".into()],
+        }
+    }
+
+    /// Which version of an endpoint to ask.
+    pub fn version(&self, endpoint: Endpoint) -> EndpointVersion {
+        match endpoint {
+            Endpoint::TokenList => self.token_list,
+            Endpoint::Upcoming => self.upcoming,
+            Endpoint::UnlockEvents => self.unlock_events,
+            Endpoint::Burn => self.burn,
+            Endpoint::Buyback => self.buyback,
+            Endpoint::Allocations => self.allocations,
+            Endpoint::DailyEmission => self.daily_emission,
+            Endpoint::WeeklyEmission => self.weekly_emission,
+            Endpoint::Investors => self.investors,
+        }
+    }
+}
+
+impl Endpoint {
+    /// The versions that the API has of it, newest first: what a config may name, and what the client can ask.
+    pub const fn versions(self) -> &'static [u8] {
+        match self {
+            Endpoint::TokenList | Endpoint::UnlockEvents => &[5, 4, 3, 2, 1],
+            Endpoint::Upcoming | Endpoint::Burn | Endpoint::Buyback | Endpoint::Investors => &[5, 1],
+            Endpoint::Allocations | Endpoint::DailyEmission => &[5, 2, 1],
+            Endpoint::WeeklyEmission => &[3, 2, 1],
         }
     }
 }
@@ -81,22 +99,16 @@ impl SourceSettings {
 pub enum EndpointVersion {
     /// The newest that the server has.
     Auto,
-    /// This one.
     V(u8),
 }
 
 impl<'de> Deserialize<'de> for EndpointVersion {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        match text.as_str() {
-            "auto" => Ok(EndpointVersion::Auto),
-            "v1" => Ok(EndpointVersion::V(1)),
-            "v2" => Ok(EndpointVersion::V(2)),
-            "v3" => Ok(EndpointVersion::V(3)),
-            "v4" => Ok(EndpointVersion::V(4)),
-            "v5" => Ok(EndpointVersion::V(5)),
-            other => Err(serde::de::Error::custom(format!("{other:?} is no version: write \"auto\", or \"v1\" to \"v5\""))),
-        }
+        let known = || std::iter::once(EndpointVersion::Auto).chain((1..=5).map(EndpointVersion::V));
+        known()
+            .find(|version| version.to_string() == text)
+            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no version: write \"auto\", or \"v1\" to \"v5\"")))
     }
 }
 

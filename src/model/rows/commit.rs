@@ -3,12 +3,9 @@
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
+use crate::wire::{InvestorItem, ParseWarning, TokenItem};
 use crate::{
-    alert::{Alert, Notification},
-    change::Change,
-    poll::FailureKind,
-    supply::{Endpoint, FeedId, FeedState, Record, RecordKey, RuleId, Timestamp, TokenId},
-    wire::{InvestorItem, ParseWarning, TokenItem},
+    Alert, Change, Endpoint, FailureKind, FeedId, FeedState, Notification, Record, RecordKey, RuleId, Timestamp, TokenId,
 };
 
 /// Everything that one step of a cycle writes, in one transaction.
@@ -50,9 +47,7 @@ pub struct Commit {
 /// What one answer changes in a feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedUpdate {
-    /// Which feed.
     pub id: FeedId,
-    /// Its state from now on.
     pub state: FeedState,
     /// Records to write, under the key they have from now on. Records not named stay.
     pub put: Vec<Put>,
@@ -65,7 +60,6 @@ pub struct FeedUpdate {
 /// A record to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Put {
-    /// Its key from now on.
     pub key: RecordKey,
     /// What the source says.
     pub record: Record,
@@ -86,7 +80,6 @@ pub enum PollEntryOutcome {
 
 impl PollEntryOutcome {
     /// Its word: `fresh`, `unchanged`, or that of the failure.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fresh => "fresh",
@@ -107,23 +100,19 @@ pub struct PollEntry {
     pub at: Timestamp,
     /// How long it took, milliseconds.
     pub took_ms: u64,
-    /// What came of it.
     pub outcome: PollEntryOutcome,
     /// HTTP status, where there was one.
     pub status: Option<u16>,
     /// Requests that were sent (pages, retries).
     pub requests: u32,
-    /// Credits that it cost.
     pub credits: u32,
     /// Bytes of the answers, decoded.
     pub bytes: u64,
     /// Version of the endpoint that answered.
     pub version: Option<u8>,
-    /// Records in the answer.
     pub records: u32,
     /// What failed, for people; no secret in it.
     pub error: Option<String>,
-    /// Parse warnings.
     pub oddities: Vec<ParseWarning>,
     /// How many there were in all.
     pub oddities_total: u32,
@@ -153,14 +142,12 @@ pub struct CreditState {
     pub exhausted: bool,
 }
 
-/// What a commit did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommitResult {
     /// Deliveries that were put into the outbox.
     pub deliveries: u32,
     /// Notifications that were there already.
     pub known_notifications: u32,
-    /// Changes that were written.
     pub changes: u32,
     /// How long the transaction took.
     pub took: TimeDelta,
@@ -171,7 +158,6 @@ pub struct CommitResult {
 pub struct PruneResult {
     /// Rows of the poll log.
     pub polls: u64,
-    /// Changes.
     pub changes: u64,
     /// Replaced or removed versions of records.
     pub versions: u64,

@@ -1,15 +1,11 @@
 //! How much there is of everything.
 
 use super::outbox::DeliveryState;
-use crate::{
-    alert::AlertState,
-    supply::{Endpoint, ReceiverName, Resource, Timestamp},
-};
+use crate::{AlertState, Endpoint, ReceiverName, Resource, Timestamp};
 
 /// How much there is of everything, for `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoreCounts {
-    /// Tokens known.
     pub tokens: u64,
     /// Of these, named by the last complete token list.
     pub tokens_listed: u64,
@@ -23,7 +19,6 @@ pub struct StoreCounts {
     pub removals_held: u64,
     /// Records that complete answers left out, not often enough yet to be gone.
     pub removals_awaiting_proof: u64,
-    /// Feeds that fail.
     pub feeds_failing: u64,
     /// Size of the database on disk, its WAL included, bytes.
     pub database_bytes: u64,
@@ -42,10 +37,8 @@ pub struct StoreGauges {
     pub last_success: Vec<(Endpoint, Timestamp)>,
 }
 
-/// Deliveries to one receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiverCounts {
-    /// Which receiver.
     pub receiver: ReceiverName,
     /// Deliveries in each state, in the order of [`DeliveryState::ALL`].
     pub states: Vec<(DeliveryState, u64)>,
@@ -55,13 +48,11 @@ pub struct ReceiverCounts {
 
 impl ReceiverCounts {
     /// How many are in `state`.
-    #[must_use]
     pub fn of(&self, state: DeliveryState) -> u64 {
         self.states.iter().find(|(of, _)| *of == state).map_or(0, |(_, count)| *count)
     }
 
     /// How many are due or retrying.
-    #[must_use]
     pub fn pending(&self) -> u64 {
         self.of(DeliveryState::Due) + self.of(DeliveryState::Retrying)
     }
@@ -70,7 +61,6 @@ impl ReceiverCounts {
 /// How an endpoint fares over all its feeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointStat {
-    /// Which endpoint.
     pub endpoint: Endpoint,
     /// Feeds of it that were ever tried.
     pub feeds: u64,

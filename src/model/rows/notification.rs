@@ -3,18 +3,12 @@
 use serde::Serialize;
 
 use super::{opt_out::OptOut, outbox::DeliveryState};
-use crate::{
-    alert::{Alert, NotificationKind},
-    silence::{Ack, Silence},
-    supply::{AlertId, DeliveryId, NotificationId, ReceiverName, Timestamp},
-};
+use crate::{Ack, Alert, AlertId, DeliveryId, NotificationId, NotificationKind, ReceiverName, Silence, Timestamp};
 
-/// What dispatching came to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DispatchResult {
     /// Everyone for whom there is a new delivery.
     pub receivers: Vec<ReceiverName>,
-    /// Deliveries that were made.
     pub deliveries: u32,
     /// Messages that were held back.
     pub held: u32,
@@ -62,14 +56,11 @@ words! {
 }
 
 impl NotificationState {
-    /// The state of its delivery, where it has one.
-    #[must_use]
     pub fn delivery(self) -> Option<DeliveryState> {
         DeliveryState::parse(self.as_str())
     }
 
     /// Whether a silence, another alert or an acknowledgement suppresses it.
-    #[must_use]
     pub fn is_suppressed(self) -> bool {
         matches!(self, NotificationState::Silenced | NotificationState::Inhibited | NotificationState::Acknowledged)
     }
@@ -91,7 +82,7 @@ words! {
     /// How a delivery tells a notification.
     NotificationRole {
         /// As an alert of its own.
-        Told = "told",
+        Notified = "told",
         /// The delivery says that there was one more.
         Counted = "counted",
         /// A later notification of the same alert in the same delivery stands for it.
@@ -103,13 +94,9 @@ words! {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationStatus {
-    /// The notification.
     pub notice: NotificationId,
-    /// Of which alert.
     pub alert: AlertId,
-    /// Name of the rule.
     pub rule: String,
-    /// Kind of message.
     #[serde(rename = "type")]
     pub kind: NotificationKind,
     /// When it was decided.
@@ -118,11 +105,9 @@ pub struct NotificationStatus {
     pub summary: String,
     /// To whom; none where it was recorded and no route takes it.
     pub receiver: Option<ReceiverName>,
-    /// Where it stands.
     pub state: NotificationState,
     /// How its delivery tells it; none where there is no delivery.
     pub role: Option<NotificationRole>,
-    /// The delivery.
     pub delivery: Option<DeliveryId>,
     /// The silence or alert that holds it back.
     pub holder: Option<String>,
@@ -132,7 +117,6 @@ pub struct NotificationStatus {
 const MAX_SUMMARY_CHARS: usize = 200;
 
 /// The first line of a summary, cut.
-#[must_use]
 pub fn cut_summary(summary: &str) -> String {
     summary.lines().next().unwrap_or_default().chars().take(MAX_SUMMARY_CHARS).collect()
 }
@@ -153,7 +137,6 @@ pub struct ReceiverStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SuppressedCount {
-    /// To whom.
     pub receiver: ReceiverName,
     /// They wait for their group or for the end of a mute time.
     pub waiting: u64,

@@ -2,29 +2,22 @@
 
 use serde::Serialize;
 
-use crate::{
-    supply::{ReceiverName, Timestamp},
-    text::hex,
-};
+use crate::{ReceiverName, Timestamp, text::hex};
 
 /// Somebody who wants no digests of a receiver any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OptOut {
-    /// Of which receiver.
     pub receiver: ReceiverName,
     /// Mail address in lower case, without a name.
     pub address: String,
-    /// Since when.
     pub at: Timestamp,
-    /// How it was said.
     pub via: OptOutSource,
 }
 
 words! {
     /// How somebody said that they want no digests.
     OptOutSource {
-        /// By the link in a digest.
         Link = "link",
         /// By the operator's hand.
         Hand = "hand",
@@ -44,25 +37,21 @@ impl std::fmt::Debug for LinkKey {
 
 impl LinkKey {
     /// A key of these bytes, which are to come from the system's generator.
-    #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
     /// The bytes, for signing.
-    #[must_use]
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
     /// The bytes as hex digits, for the database.
-    #[must_use]
     pub fn to_hex(self) -> String {
         hex(&self.0)
     }
 
     /// The key of 64 hex digits.
-    #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 2 * bytes.len() {

@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    alert::{Alert, Labels, Notification, NotificationKind},
-    supply::{DeliveryId, NotificationId, ReceiverName, Timestamp},
-};
+use crate::{Alert, DeliveryId, Labels, Notification, NotificationId, NotificationKind, ReceiverName, Timestamp};
 
 /// An alert in the outbox, ready to be sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +11,6 @@ pub struct DueDelivery {
     pub id: DeliveryId,
     /// `msg_…`: the same over all attempts.
     pub webhook_id: String,
-    /// To whom.
     pub receiver: ReceiverName,
     /// Attempts so far, all of them.
     pub attempts: u32,
@@ -62,13 +58,11 @@ words! {
         Fold = "fold",
         /// All that came above the messages which a receiver gets in an hour.
         Summary = "summary",
-        /// The digest of a receiver.
         Digest = "digest",
     }
 }
 
 words! {
-    /// Where a delivery stands.
     DeliveryState {
         /// Never tried.
         Due = "due",
@@ -103,11 +97,9 @@ words! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
-    /// When it began.
     pub at: Timestamp,
     /// How long it took, milliseconds.
     pub took_ms: u64,
-    /// What it came to.
     pub outcome: AttemptOutcome,
     /// HTTP status or SMTP code.
     pub status: Option<u16>,
@@ -118,9 +110,7 @@ pub struct Attempt {
 /// What an attempt makes of a delivery.
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
-    /// Which delivery.
     pub delivery: DeliveryId,
-    /// The try.
     pub attempt: Attempt,
     /// Where the delivery stands now.
     pub state: DeliveryState,
@@ -128,7 +118,6 @@ pub struct AttemptRecord {
     pub next_attempt_at: Option<Timestamp>,
     /// Alerts to announce in the same transaction: a dead letter, a receiver that does not answer, and its recovery.
     pub alerts: Vec<Alert>,
-    /// Their notifications.
     pub notifications: Vec<Notification>,
 }
 
@@ -136,19 +125,15 @@ pub struct AttemptRecord {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboxRow {
-    /// Row.
     pub id: DeliveryId,
     /// `msg_…`.
     pub webhook_id: String,
-    /// To whom.
     pub receiver: ReceiverName,
-    /// Where it stands.
     pub state: DeliveryState,
     /// Tries so far.
     pub attempts: u32,
     /// When it is tried next; null where it is not.
     pub next_attempt_at: Option<Timestamp>,
-    /// The last answer or error.
     pub last_answer: Option<String>,
     /// When it was put into the outbox.
     pub created_at: Timestamp,
@@ -158,7 +143,6 @@ pub struct OutboxRow {
     pub shape: BatchKind,
     /// Alerts that it only counts.
     pub truncated_alerts: u32,
-    /// The alerts in it.
     pub alerts: Vec<OutboxAlert>,
 }
 
@@ -166,14 +150,10 @@ pub struct OutboxRow {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboxAlert {
-    /// Id of the alert.
     pub id: String,
-    /// Id of its notification.
     pub notice: NotificationId,
-    /// Kind of message.
     #[serde(rename = "type")]
     pub kind: NotificationKind,
-    /// Name of the rule.
     pub rule: String,
     /// Slug, where it is about a token.
     pub token: Option<String>,
@@ -188,6 +168,5 @@ pub struct OutboxDetail {
     pub row: OutboxRow,
     /// Its tries, the first first.
     pub attempts: Vec<Attempt>,
-    /// Its notifications.
     pub notifications: Vec<Notification>,
 }

@@ -1,18 +1,12 @@
 //! What commands and pages ask for.
 
 use super::outbox::DeliveryState;
-use crate::{
-    alert::AlertState,
-    change::ChangeKind,
-    supply::{AlertId, ReceiverName, Resource, RuleId, Timestamp, TokenId},
-};
+use crate::{AlertId, AlertState, ChangeKind, ReceiverName, Resource, RuleId, Timestamp, TokenId};
 
 /// Which statuses are read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NotificationFilter {
-    /// Of this alert.
     pub alert: Option<AlertId>,
-    /// To this receiver.
     pub receiver: Option<ReceiverName>,
     /// Decided at this time or later.
     pub since: Option<Timestamp>,
@@ -38,9 +32,7 @@ pub struct UpcomingFilter {
 /// Which changes `changes` shows, the latest first. None and an empty value let everything in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChangeFilter {
-    /// Of this token.
     pub token: Option<TokenId>,
-    /// Of this kind.
     pub kind: Option<ChangeKind>,
     /// Of these records.
     pub resource: Option<Resource>,
@@ -59,7 +51,6 @@ pub struct AlertFilter {
     pub states: Vec<AlertState>,
     /// Of the rule of this id or `alert` name.
     pub rule: Option<RuleId>,
-    /// Of this token.
     pub token: Option<TokenId>,
     /// At most so many.
     pub limit: u32,
@@ -68,7 +59,6 @@ pub struct AlertFilter {
 /// Which deliveries `outbox list` shows, the newest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutboxFilter {
-    /// To this receiver.
     pub receiver: Option<ReceiverName>,
     /// In one of these states; empty: in any.
     pub states: Vec<DeliveryState>,

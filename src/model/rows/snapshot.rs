@@ -2,18 +2,13 @@
 
 use serde::Serialize;
 
-use crate::{
-    alert::Alert,
-    change::Change,
-    supply::{Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
-};
+use crate::{Alert, Change, Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked};
 
 /// A token with all that is known of it: what a diff compares and rules see.
 #[derive(Clone, Debug)]
 pub struct TokenSnapshot {
     /// The token; its groups are filled by the caller, who has the config.
     pub token: Token,
-    /// State of its feeds.
     pub feeds: Vec<(Endpoint, FeedState)>,
     /// `header` of its feeds.
     pub headers: Vec<(Endpoint, serde_json::Value)>,
@@ -25,18 +20,14 @@ pub struct TokenSnapshot {
 
 impl TokenSnapshot {
     /// A token of which nothing else is known.
-    #[must_use]
     pub fn of(token: Token) -> Self {
         Self { token, feeds: Vec::new(), headers: Vec::new(), records: Vec::new(), alerts: Vec::new() }
     }
 
-    /// State of one of its feeds.
-    #[must_use]
     pub fn feed(&self, endpoint: Endpoint) -> Option<&FeedState> {
         self.feeds.iter().find(|(of, _)| *of == endpoint).map(|(_, state)| state)
     }
 
-    /// Its records of one resource.
     pub fn records_of(&self, resource: Resource) -> impl Iterator<Item = &Tracked> {
         self.records.iter().filter(move |tracked| tracked.record.resource() == resource)
     }
@@ -48,7 +39,6 @@ impl TokenSnapshot {
 pub struct RecordRange {
     /// Of what.
     pub resource: Resource,
-    /// From then on.
     pub since: Timestamp,
     /// Up to then.
     pub until: Timestamp,
@@ -57,7 +47,6 @@ pub struct RecordRange {
 /// What the windows of one token are summed over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowRecords {
-    /// State of its feeds.
     pub feeds: Vec<(Endpoint, FeedState)>,
     /// Its records, as far as they were asked for.
     pub records: Vec<Tracked>,
@@ -84,7 +73,6 @@ pub struct PlanToken {
 
 impl PlanToken {
     /// A token of which nothing is known but its slug.
-    #[must_use]
     pub fn unknown(id: TokenId) -> Self {
         Self { id, listed: false, last_updated: None, has_burn: None, has_buyback: None, next_event: None, feed: None }
     }
@@ -95,7 +83,6 @@ impl PlanToken {
 pub struct VersionRow {
     /// What it is.
     pub resource: Resource,
-    /// Under which key.
     pub key: RecordKey,
     /// When it was seen.
     pub at: Timestamp,
@@ -103,12 +90,10 @@ pub struct VersionRow {
     pub record: Option<Record>,
 }
 
-/// An unlock ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpcomingRow {
     /// Of which token; its groups are filled by the caller, who has the config.
     pub token: Token,
-    /// The unlock.
     pub tracked: Tracked,
     /// When the token's schedule was last read whole.
     pub read_at: Option<Timestamp>,
@@ -118,18 +103,14 @@ pub struct UpcomingRow {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeRow {
-    /// Row.
     pub id: i64,
     /// When it was seen.
     pub at: Timestamp,
-    /// Of which token.
     pub token: TokenId,
     /// Its ticker, where known.
     pub symbol: Option<String>,
     /// To what.
     pub resource: Resource,
-    /// The record, where it is about one.
     pub key: Option<RecordKey>,
-    /// What happened.
     pub change: Change,
 }

@@ -3,11 +3,7 @@
 use serde_json::Value;
 
 use crate::text;
-use model::{
-    change::{AllocationChange, Change, Fact, FieldChange, ScheduleBrief},
-    format,
-    supply::Timestamp,
-};
+use model::{AllocationChange, Change, Fact, FieldChange, ScheduleBrief, Timestamp, format};
 
 /// Before and after, as rows.
 pub(super) fn change_rows(change: &Change) -> Vec<(String, String, String)> {

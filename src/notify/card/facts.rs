@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{MAX_ROWS, capitalized, headline::nearness, is_resolved};
 use crate::text;
-use model::{alert::Notification, format, supply::Timestamp};
+use model::{Notification, Timestamp, format};
 
 /// The facts of the record, most telling first.
 pub(super) fn facts(notice: &Notification, record: &Value, now: Timestamp) -> Vec<(&'static str, String)> {

@@ -5,11 +5,7 @@ use serde_json::Value;
 
 use super::{ShareStyle, is_resolved};
 use crate::text;
-use model::{
-    alert::{AlertBody, Notification, NotificationKind},
-    format,
-    supply::{self, Resource, Timestamp},
-};
+use model::{AlertBody, Notification, NotificationKind, Resource, Timestamp, format, supply};
 
 /// The title of a message that tells `count` alerts, of which `notice` is the first.
 pub(super) fn title(notice: &Notification, count: usize, share: ShareStyle, now: Timestamp, max_chars: usize) -> String {

@@ -3,11 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::{retry::describe, text};
-use model::{
-    alert::{Notification, NotificationKind},
-    format,
-    supply::Timestamp,
-};
+use model::{Notification, NotificationKind, Timestamp, format};
 
 /// How long after the decision a message counts as late.
 const LATE: TimeDelta = TimeDelta::minutes(30);

@@ -1,11 +1,7 @@
 //! The dates of a schedule around the one in question.
 
 use super::capitalized;
-use model::{
-    alert::{AlertBody, SeriesPoint},
-    format,
-    supply::{Interval, Precision, Timestamp},
-};
+use model::{AlertBody, Interval, Precision, SeriesPoint, Timestamp, format};
 
 /// Dates of the schedule that are told in words: before the one in question, and after it.
 const SCHEDULE_BEFORE: usize = 2;

@@ -2,16 +2,12 @@
 
 use std::time::SystemTime;
 
-use lettre::{
-    Message,
-    message::{
-        Attachment, Mailbox, MultiPart, SinglePart,
-        header::{ContentType, HeaderName, HeaderValue},
-    },
-};
+use lettre::Message;
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
+use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
 
 use crate::{card::Brief, mail};
-use model::alert::{Notification, NotificationKind};
+use model::{Notification, NotificationKind};
 
 /// Most threads that one mail belongs to: longer headers are cut by some servers.
 const MAX_THREADS: usize = 10;

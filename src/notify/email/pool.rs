@@ -1,10 +1,8 @@
 //! Connections to the mail server that wait for the next mail.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use lettre::transport::smtp::client::AsyncSmtpConnection;
 use tokio::time::Instant;

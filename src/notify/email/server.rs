@@ -2,17 +2,13 @@
 
 use std::{fmt, path::Path};
 
-use lettre::transport::smtp::{
-    client::{AsyncSmtpConnection, Certificate, TlsParameters},
-    extension::ClientId,
-};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
+use lettre::transport::smtp::extension::ClientId;
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::{
-    pool::hang_up,
-    session::{SessionFailure, step},
-};
+use super::pool::hang_up;
+use super::session::{SessionFailure, step};
 use crate::{KeyProblem, network, retry::Outcome};
 use model::text::error_chain;
 
@@ -22,7 +18,6 @@ const SUBMISSIONS_PORT: u16 = 465;
 
 const EXAMPLE: &str = "write it like \"smtp://mail.example.com:587\" or \"smtps://mail.example.com:465\"";
 
-/// How the mail server is reached.
 #[derive(Debug)]
 pub(super) struct MailServer {
     pub(super) host: String,

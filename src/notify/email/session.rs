@@ -1,26 +1,18 @@
 //! One mail over one connection, step by step: at every instant it is known whether the server can have the mail.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use lettre::{
-    Address,
-    message::Mailbox,
-    transport::smtp::{
-        authentication::{Credentials, Mechanism},
-        client::AsyncSmtpConnection,
-        commands::{Data, Mail, Rcpt},
-        response::Response,
-    },
-};
+use lettre::Address;
+use lettre::message::Mailbox;
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::AsyncSmtpConnection;
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::response::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::{
-    EmailReceiver, MailAttempt, PATIENT_TRIES,
-    pool::{OpenConnection, SmtpLogin, hang_up},
-};
+use super::pool::{OpenConnection, SmtpLogin, hang_up};
+use super::{EmailReceiver, MailAttempt, PATIENT_TRIES};
 use crate::{SendResult, retry::Outcome, text};
 use model::text::error_chain;
 

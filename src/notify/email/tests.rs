@@ -1,16 +1,12 @@
 use std::sync::{Arc, Mutex};
 
 use lettre::transport::smtp::client::TlsParameters;
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    net::TcpListener,
-};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
 
 use super::{server::MailSecurity, *};
-use crate::{
-    KeyProblem,
-    samples::{delivery_config, due, hostile, moved, resolved, time, unlock},
-};
+use crate::KeyProblem;
+use crate::samples::{delivery_config, due, hostile, moved, resolved, time, unlock};
 use model::config::{self, SecretText, Span};
 
 /// What the scripted server does at one point.

@@ -10,15 +10,9 @@ use chrono::SecondsFormat;
 use serde::Serialize;
 
 use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
-use crate::{
-    card::{Brief, web_address},
-    message, text,
-};
-use model::{
-    alert::{AlertStatus, Labels, Notification},
-    config,
-    supply::Timestamp,
-};
+use crate::card::{Brief, web_address};
+use crate::{message, text};
+use model::{AlertStatus, Labels, Notification, Timestamp, config};
 
 /// Most alerts in one message.
 const MAX_ALERTS: usize = message::MAX_ALERTS;

@@ -7,16 +7,10 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use super::{
-    FormatSettings, Given, KeyProblem, RequestError, WebhookRequest,
-    alertmanager::{annotations, former, labels, over_at, time},
-};
+use super::alertmanager::{annotations, former, labels, over_at, time};
+use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
 use crate::card::Brief;
-use model::{
-    alert::{AlertStatus, Labels, Notification, NotificationKind},
-    config,
-    supply::Timestamp,
-};
+use model::{AlertStatus, Labels, Notification, NotificationKind, Timestamp, config};
 
 /// How long something that happened once stays an alert.
 const EVENT_LASTS: TimeDelta = TimeDelta::hours(1);
@@ -90,10 +84,8 @@ fn end(notice: &Notification, now: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        format::alertmanager::tests::raised,
-        samples::{due, moved, resolved, time as at, unlock},
-    };
+    use crate::format::alertmanager::tests::raised;
+    use crate::samples::{due, moved, resolved, time as at, unlock};
 
     #[test]
     fn an_alert_ends_after_its_date_an_event_soon_and_a_resolution_never_ahead() {

@@ -6,15 +6,10 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    FormatSettings, Given, KeyProblem, RequestError, WebhookRequest,
-    fit::{fit, utf16},
-    put_off,
-};
-use crate::{
-    card::{Brief, ShareStyle},
-    retry::Outcome,
-};
+use super::fit::{fit, utf16};
+use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest, put_off};
+use crate::card::{Brief, ShareStyle};
+use crate::retry::Outcome;
 use model::config;
 
 const MAX_TITLE_CHARS: usize = 300;

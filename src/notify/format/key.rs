@@ -6,11 +6,9 @@ use model::config::{ReceiverSettings, Secret};
 /// A key of `[[receiver]]` that a format takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormatKey {
-    /// The key.
     pub name: &'static str,
     /// The key that names a file with the value instead, where there may be one.
     pub file: Option<&'static str>,
-    /// What it holds.
     pub value: FormatKeyValue,
     /// Whether the format cannot do without it.
     pub is_needed: bool,
@@ -18,7 +16,6 @@ pub struct FormatKey {
     pub example: &'static str,
 }
 
-/// What a key of a format holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatKeyValue {
     /// Secrets that sign what is sent (Standard Webhooks), one a line.
@@ -31,13 +28,11 @@ pub enum FormatKeyValue {
     TextOrNumber,
     /// A whole number from 1.
     PositiveNumber,
-    /// A text.
     Text,
 }
 
 impl FormatKeyValue {
     /// Whether it must never be shown. A secret can come from a systemd credential too.
-    #[must_use]
     pub fn is_secret(self) -> bool {
         matches!(self, Self::SigningSecrets | Self::BearerToken | Self::OwnSecret)
     }
@@ -47,7 +42,6 @@ impl FormatKey {
     /// Signs the body, for those who define what they are sent and can check who sent it.
     pub(super) const SIGNING: Self = Self::secret("secret", "secret_file", FormatKeyValue::SigningSecrets);
 
-    /// The bearer token.
     pub(super) const BEARER: Self = Self::secret("token", "token_file", FormatKeyValue::BearerToken);
 
     pub(super) const fn secret(name: &'static str, file: &'static str, value: FormatKeyValue) -> Self {
@@ -64,7 +58,6 @@ impl FormatKey {
     }
 
     /// Whether this is the key that a config calls `word`, itself or as `x_file`.
-    #[must_use]
     pub fn is_called(&self, word: &str) -> bool {
         self.name == word.strip_suffix("_file").unwrap_or(word)
     }
@@ -92,7 +85,6 @@ pub fn format_keys() -> impl Iterator<Item = &'static FormatKey> {
 /// A secret of a receiver, and the key that it stands under.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// The key of the config.
     pub key: &'static str,
     /// The same, or that of the file which holds it.
     pub given_as: &'static str,

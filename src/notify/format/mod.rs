@@ -116,7 +116,6 @@ macro_rules! formats {
 
         impl WebhookFormat {
             /// The secrets that it uses in a way of its own.
-            #[must_use]
             pub fn credentials(&self) -> Vec<Credential> {
                 match self { $(WebhookFormat::$variant(settings) => settings.credentials(),)+ }
             }
@@ -191,48 +190,36 @@ pub const FORMAT_NAMES: [&str; FORMATS.len()] = {
 };
 
 impl FormatSpec {
-    /// The format of a word.
-    #[must_use]
     pub fn named(word: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.name == word)
     }
 
     /// Whether a key of the config means anything to it. Keys that are of no format mean the same to all.
-    #[must_use]
     pub fn takes(&self, key: &str) -> bool {
         self.keys.iter().any(|own| own.is_called(key)) || !format_keys().any(|known| known.is_called(key))
     }
 
     /// The key whose value is used in this way, where it takes one.
-    #[must_use]
     pub fn key_for(&self, value: FormatKeyValue) -> Option<FormatKey> {
         self.keys.iter().find(|key| key.value == value).copied()
     }
 
     /// Whether its requests carry the headers of Standard Webhooks.
-    #[must_use]
     pub fn is_signed(&self) -> bool {
         self.key_for(FormatKeyValue::SigningSecrets).is_some()
     }
 
     /// The format with the settings of `receiver`, which has every key that is needed. Reads the files that are read once.
-    ///
-    /// # Errors
-    /// What is wrong with them.
     pub fn read(&self, receiver: &config::ReceiverSettings) -> Result<WebhookFormat, KeyProblem> {
         (self.read)(receiver)
     }
 
     /// Checks what stands in a config, by key, before any file is read.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn check(&self, text_of: &TextOfKey<'_>) -> Result<(), KeyProblem> {
         (self.check)(text_of)
     }
 
     /// What the service means by its answer, and a word on it where its own text is not enough.
-    #[must_use]
     pub fn outcome(&self, status: u16, retry_after: Option<TimeDelta>, body: &str) -> (Outcome, Option<String>) {
         (self.outcome)(Outcome::of_http_status(status, retry_after), body)
     }
@@ -240,9 +227,7 @@ impl FormatSpec {
 
 impl WebhookFormat {
     /// The requests that tell `brief`, in their order.
-    ///
-    /// # Errors
-    /// Where there is nothing to tell, or something to tell it with is missing.
+    /// Fails where there is nothing to tell, or something to tell it with is missing.
     pub fn requests(&self, brief: &Brief<'_>, given: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
         if brief.notifications().is_empty() {
             return Err(RequestError::Nothing);

@@ -4,10 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest,
-    fit::{cut_bytes, fit},
-};
+use super::fit::{cut_bytes, fit};
+use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
 use crate::card::{Brief, ShareStyle, Tone};
 use model::config;
 
@@ -26,7 +24,6 @@ const MAX_LINES: usize = 40;
 /// Shares shown of one unlock.
 const MAX_SHARES: usize = 5;
 
-/// A topic.
 #[derive(Debug)]
 pub struct Ntfy {
     topic: Credential,

@@ -5,14 +5,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest,
-    request::{RequestSubject, one_by_one},
-};
-use crate::{
-    card::{Brief, ShareStyle, Tone},
-    text,
-};
+use super::request::{RequestSubject, one_by_one};
+use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
+use crate::card::{Brief, ShareStyle, Tone};
+use crate::text;
 use model::config::{self, SecretText};
 
 const MAX_MESSAGE_CHARS: usize = 130;

@@ -4,15 +4,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest,
-    request::{RequestSubject, one_by_one},
-};
-use crate::{
-    card::{Brief, Tone},
-    text,
-};
-use model::{alert::NotificationKind, config};
+use super::request::{RequestSubject, one_by_one};
+use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
+use crate::card::{Brief, Tone};
+use crate::text;
+use model::{NotificationKind, config};
 
 const MAX_SUMMARY_CHARS: usize = 1_000;
 const MAX_DETAIL_CHARS: usize = 1_000;
@@ -22,10 +18,8 @@ const MAX_SHARES: usize = 12;
 
 const ROUTING_KEY: FormatKey = FormatKey::secret("routing_key", "routing_key_file", FormatKeyValue::OwnSecret);
 
-/// The key of the integration.
 pub(super) const KEYS: &[FormatKey] = &[ROUTING_KEY.needed()];
 
-/// An integration.
 #[derive(Debug)]
 pub struct PagerDuty {
     routing_key: Credential,

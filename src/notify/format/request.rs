@@ -2,20 +2,14 @@
 
 use serde::Serialize;
 
-use crate::{
-    card::{Brief, Card},
-    credentials::MissingKey,
-    message,
-};
-use model::{
-    alert::{AlertStatus, Notification},
-    config::SecretText,
-};
+use crate::card::{Brief, Card};
+use crate::credentials::MissingKey;
+use crate::message;
+use model::{AlertStatus, Notification, config::SecretText};
 
 /// Most alerts of one delivery that get a request of their own, where a service takes one alert at a time.
 const MAX_REQUESTS: usize = message::MAX_ALERTS;
 
-/// One request.
 #[derive(Clone)]
 pub struct WebhookRequest {
     /// What it is about, unique among the requests of a delivery: what was taken is not sent again with the rest.
@@ -26,7 +20,6 @@ pub struct WebhookRequest {
     pub query: Option<(&'static str, &'static str)>,
     /// Value of the header `Authorization`; without one, the receiver's bearer token goes there.
     pub authorization: Option<SecretText>,
-    /// Type of the body.
     pub content_type: String,
     /// The exact bytes.
     pub body: Vec<u8>,
@@ -48,20 +41,17 @@ impl WebhookRequest {
 /// Why a delivery makes no request.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// It is empty.
     #[error("the delivery holds no notice")]
     Nothing,
     /// A key that the config no longer gives.
     #[error(transparent)]
     Missing(#[from] MissingKey),
-    /// Something in it is no JSON.
     #[error("cannot write the message as JSON")]
     Json(#[from] serde_json::Error),
 }
 
 impl RequestError {
     /// Whether another attempt may do better: a secret's file may come back.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, RequestError::Missing(_))
     }
@@ -69,7 +59,6 @@ impl RequestError {
 
 /// What one request tells, where a service takes one alert at a time.
 pub(super) enum RequestSubject<'a> {
-    /// An alert.
     Alert(&'a Notification, Box<Card>),
     /// What the delivery only counts, in a line, under the delivery's own id.
     Rest(String, &'a str),

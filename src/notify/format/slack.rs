@@ -7,10 +7,8 @@
 use serde_json::{Value, json};
 
 use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest, fit::fit, put_off};
-use crate::{
-    card::{Brief, ShareStyle},
-    retry::Outcome,
-};
+use crate::card::{Brief, ShareStyle};
+use crate::retry::Outcome;
 use model::config;
 
 const MAX_HEADER_CHARS: usize = 150;

@@ -6,10 +6,8 @@
 use serde_json::{Value, json};
 
 use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
-use crate::{
-    card::{Brief, Card, ShareStyle, Tone},
-    retry::Outcome,
-};
+use crate::card::{Brief, Card, ShareStyle, Tone};
+use crate::retry::Outcome;
 use model::config;
 
 /// Largest body, bytes: below the 28 KB of Teams.

@@ -5,15 +5,10 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest,
-    fit::{fit, utf16},
-    put_off,
-};
-use crate::{
-    card::{Brief, ShareStyle},
-    retry::Outcome,
-};
+use super::fit::{fit, utf16};
+use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest, put_off};
+use crate::card::{Brief, ShareStyle};
+use crate::retry::Outcome;
 use model::config;
 
 const TOKEN: FormatKey = FormatKey::secret("token", "token_file", FormatKeyValue::OwnSecret);

@@ -6,23 +6,14 @@
 
 use std::{collections::BTreeMap, io::Read, sync::Arc};
 
-use minijinja::{
-    AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value,
-    value::{Enumerator, Object, Serde},
-};
+use minijinja::value::{Enumerator, Object, Serde};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use serde_json::json;
 
 use super::{FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, TextOfKey, WebhookRequest};
-use crate::{
-    card::{Brief, ShareStyle},
-    message,
-};
-use model::{
-    alert::{SourceBody, TokenBody},
-    config, format,
-    rows::DueDelivery,
-    supply::{ReceiverName, Resource, Timestamp},
-};
+use crate::card::{Brief, ShareStyle};
+use crate::message;
+use model::{DueDelivery, ReceiverName, Resource, SourceBody, Timestamp, TokenBody, config, format};
 
 /// Longest template, bytes.
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
@@ -104,13 +95,10 @@ enum BodyKind {
     Text,
 }
 
-/// What is wrong with a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// Too long to be meant.
     #[error("the template is {0} bytes long: at most {MAX_TEMPLATE_BYTES} are allowed")]
     Long(usize),
-    /// Something in it cannot be read or names what there is not.
     #[error("{message}{}", line.map(|line| format!(" (line {line} of the template)")).unwrap_or_default())]
     Wrong {
         /// What.
@@ -124,16 +112,12 @@ pub enum TemplateError {
          give `content_type`"
     )]
     NotJson(String),
-    /// What the header would be.
     #[error("{0:?} is no content type: write it like \"application/json\" or \"text/plain; charset=utf-8\"")]
     ContentType(String),
 }
 
 impl BodyTemplate {
     /// Checks a template and tries it with an unlock ahead.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn new(source: &str, content_type: Option<&str>) -> Result<Self, TemplateError> {
         let content_type = content_type.unwrap_or("application/json").trim().to_owned();
         let is_good = content_type.contains('/')
@@ -164,9 +148,7 @@ impl BodyTemplate {
     }
 
     /// The body; where the template fails, the built-in one with the error, which comes second.
-    ///
-    /// # Errors
-    /// Where not even the built-in one can be made.
+    /// Fails where not even the built-in one can be made.
     fn body(&self, brief: &Brief<'_>) -> Result<(Vec<u8>, Option<String>), RequestError> {
         let error = match self.render(brief) {
             Ok(body) => return Ok((body, None)),

@@ -5,17 +5,10 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::{fit::utf16, *};
-use crate::{
-    samples::{delivery_config, digest, due, group, hostile, moved, resolved, source_trouble, time, unlock},
-    webhook::{
-        WebhookReceiver,
-        tests::{Seen, ok, server},
-    },
-};
-use model::{
-    config,
-    rows::{Batch, BatchKind, DueDelivery},
-};
+use crate::samples::{delivery_config, digest, due, group, hostile, moved, resolved, source_trouble, time, unlock};
+use crate::webhook::WebhookReceiver;
+use crate::webhook::tests::{Seen, ok, server};
+use model::{Batch, BatchKind, DueDelivery, config};
 
 const NOW: &str = "2026-03-09T13:00:05Z";
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::card::{nearness, web_address};
 use crate::samples::{HOSTILE, digest, due, hostile, moved, resolved, time, unlock};
-use model::{alert::Notification, supply::Timestamp};
+use model::{Notification, Timestamp};
 
 fn compose_one(notice: Notification) -> Mail {
     let now = notice.at;

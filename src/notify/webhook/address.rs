@@ -4,26 +4,20 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use crate::{
-    format::WebhookRequest,
-    network::{self, Guard},
-};
+use crate::format::WebhookRequest;
+use crate::network::{self, Guard};
 
 /// Why an address cannot be used. Says nothing of the address itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Not a URL.
     #[error("the address is no URL: write it like \"https://example.com/hook\"")]
     NotUrl,
-    /// Another protocol.
     #[error("the address must begin with https:// (http:// is for loopback alone)")]
     Scheme,
-    /// Plain text over a network.
     #[error(
         "the address must be https: over http:// anyone on the way could read and forge alerts (http:// is for loopback alone)"
     )]
     Insecure,
-    /// A private address, written as it is.
     #[error("the address is in a private network: if that is meant, list the network in `allow_networks`")]
     Private,
 }
@@ -50,7 +44,6 @@ pub(super) fn check_address(text: &str, guard: &Guard) -> Result<Url, AddressErr
     Ok(url)
 }
 
-/// The address of one request.
 pub(super) fn request_address(url: &Url, request: &WebhookRequest) -> Option<Url> {
     let mut url = url.clone();
     if !request.path.is_empty() {

@@ -3,13 +3,11 @@
 use std::sync::atomic::AtomicU64;
 
 use super::{WebhookReceiver, address::check_address, signature::signing_keys};
-use crate::{
-    KeyProblem,
-    format::{Credential, DEFAULT_FORMAT, FORMAT_NAMES, FormatKey, FormatKeyValue, FormatSpec, WebhookFormat},
-    network::Guard,
-    pace::RequestPace,
-    progress::TakenParts,
-};
+use crate::KeyProblem;
+use crate::format::{Credential, DEFAULT_FORMAT, FORMAT_NAMES, FormatKey, FormatKeyValue, FormatSpec, WebhookFormat};
+use crate::network::Guard;
+use crate::pace::RequestPace;
+use crate::progress::TakenParts;
 use model::{config, diagnostic, text::error_chain};
 
 /// Longest wait for a connection.

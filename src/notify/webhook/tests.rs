@@ -1,18 +1,12 @@
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use super::*;
-use crate::{
-    KeyProblem, Receivers, message,
-    samples::{HOSTILE, delivery_config, due, hostile, moved, resolved, time, unlock},
-};
+use crate::samples::{HOSTILE, delivery_config, due, hostile, moved, resolved, time, unlock};
+use crate::{KeyProblem, Receivers, message};
 use model::config::{self, Span};
 
 /// What a request looked like.

@@ -1,19 +1,15 @@
 //! The totals of every token between ticks, with the instant at which time alone will change them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use model::supply::{Timestamp, Token, TokenId};
+use model::{Timestamp, Token, TokenId};
 
-use super::{
-    entries::{FlowEntries, later},
-    totals::{Member, Totals, share},
-    window::{Flow, Window},
-};
+use super::entries::{FlowEntries, later};
+use super::totals::{Member, Totals, share};
+use super::window::{Flow, Window};
 
 /// At the latest then a token is computed again, whatever its records say. The store reads entries a little farther than the
 /// longest window, and what lies beyond that must come into sight in time.
@@ -54,7 +50,6 @@ impl AggregateCache {
 
     /// Computes a token's totals at `now`. They are cached once they are [kept](Self::keep), so that what could not be written
     /// is computed again.
-    #[must_use]
     pub fn compute(&self, token: &Token, entries: &FlowEntries, recheck: Recheck, now: Timestamp) -> ComputedTotals {
         let mut totals = Totals::of(token, entries, &self.windows, now);
         if self.has_shares && self.is_complete {
@@ -122,19 +117,16 @@ impl AggregateCache {
     }
 
     /// Whether what is cached of a token took this flow for known; none where nothing is cached of it.
-    #[must_use]
     pub fn knew(&self, id: &TokenId, flow: Flow) -> Option<bool> {
         self.tokens.get(id)?.known.get(flow as usize).copied()
     }
 
     /// Whether anything is cached of a token.
-    #[must_use]
     pub fn has(&self, id: &TokenId) -> bool {
         self.tokens.contains_key(id)
     }
 
     /// Whether every watched token was computed once since what rules ask for last changed.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -148,13 +140,11 @@ impl AggregateCache {
     }
 
     /// When the first token is to be computed again.
-    #[must_use]
     pub fn next_recheck(&self) -> Option<Timestamp> {
         self.rechecks.first().map(|(at, _)| *at)
     }
 
     /// The tokens whose totals are to be computed again by `now`.
-    #[must_use]
     pub fn due(&self, now: Timestamp) -> Vec<TokenId> {
         self.rechecks.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect()
     }
@@ -217,7 +207,6 @@ pub(super) struct CachedTotals {
     pub(super) totals: Arc<Totals>,
     /// Which flows were known, in the order of [`Flow::ALL`].
     known: [bool; 4],
-    /// When it was computed.
     pub(super) at: Timestamp,
     /// When it is to be computed again.
     recheck_at: Timestamp,
@@ -242,14 +231,10 @@ pub struct ComputedTotals {
 }
 
 impl ComputedTotals {
-    /// Of which token.
-    #[must_use]
     pub fn token(&self) -> &TokenId {
         &self.id
     }
 
-    /// The totals.
-    #[must_use]
     pub fn totals(&self) -> &Totals {
         &self.cached.totals
     }

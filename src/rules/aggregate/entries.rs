@@ -2,10 +2,7 @@
 
 use chrono::TimeDelta;
 
-use model::{
-    supply::{Interval, Precision, Record, Resource, Timestamp, Tracked, days},
-    wire,
-};
+use model::{Interval, Precision, Record, Resource, Timestamp, Tracked, days, wire};
 
 use super::window::{Flow, LatestEntry, Sum, Window};
 
@@ -26,7 +23,6 @@ pub struct FlowEntries {
 impl FlowEntries {
     /// The entries that `records` make. `is_known` says of which resources a complete answer was ever read (or of which the source
     /// says that there is nothing to read): the others stay unknown.
-    #[must_use]
     pub fn of<'r>(records: impl IntoIterator<Item = &'r Tracked>, is_known: impl Fn(Resource) -> bool) -> Self {
         let mut entries = Self { flows: Flow::ALL.map(|flow| is_known(flow.resource()).then(Vec::new)) };
         for tracked in records {
@@ -101,13 +97,11 @@ impl FlowEntries {
     }
 
     /// Which flows are known, in the order of [`Flow::ALL`].
-    #[must_use]
     pub fn known(&self) -> [bool; 4] {
         Flow::ALL.map(|flow| self.flow(flow).is_some())
     }
 
     /// What is in a window at `now`.
-    #[must_use]
     pub fn sum(&self, window: Window, now: Timestamp) -> Sum {
         let Some(entries) = self.flow(window.flow) else { return Sum::default() };
         let (from, to) = match window.flow {
@@ -133,7 +127,6 @@ impl FlowEntries {
     }
 
     /// The latest entry of a flow up to `now`.
-    #[must_use]
     pub fn last(&self, flow: Flow, now: Timestamp) -> Option<LatestEntry> {
         let entries = self.flow(flow)?;
         let entry = entries.get(entries.partition_point(|entry| entry.start <= now).checked_sub(1)?)?;
@@ -142,7 +135,6 @@ impl FlowEntries {
 
     /// The next instant after `now` at which time alone changes a sum of `windows`, or lets `since` days pass since the latest
     /// burn or buyback. None where nothing will.
-    #[must_use]
     pub fn next_change(&self, windows: &[Window], since: &[(Flow, TimeDelta)], now: Timestamp) -> Option<Timestamp> {
         let mut next: Option<Timestamp> = None;
         let mut consider = |at: Timestamp| {
@@ -194,7 +186,6 @@ impl FlowEntries {
     }
 }
 
-/// One dated entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct FlowEntry {
     /// When it begins to count: the first instant of its date; for a daily release, the first one.

@@ -1,14 +1,10 @@
 //! Whether a flow is known at all: nothing read is never nothing there.
 
-use model::{
-    supply::{Endpoint, FeedState, Resource},
-    wire,
-};
+use model::{Endpoint, FeedState, Resource, wire};
 
 /// Whether what a feed would tell of `resource` is known: a complete answer was read. What happened is unknown again while the feed
 /// fails, since nothing says that nothing happened meanwhile; a schedule stays what it was. Where the token list says that there are
 /// no burns or buybacks at all, none is known to be none.
-#[must_use]
 pub fn is_known(resource: Resource, feeds: &[(Endpoint, FeedState)], item: &wire::TokenItem) -> bool {
     let speaks = |endpoint: Endpoint| endpoint.resource() == Some(resource) && endpoint.is_per_token();
     let was_read =
@@ -22,7 +18,6 @@ pub fn is_known(resource: Resource, feeds: &[(Endpoint, FeedState)], item: &wire
 }
 
 /// Whether the token list says that a token has none of these records, so that nobody asks for them.
-#[must_use]
 pub fn has_none(item: &wire::TokenItem, resource: Resource) -> bool {
     match resource {
         Resource::Burn => item.has_burn.copied() == Some(false),

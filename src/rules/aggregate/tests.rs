@@ -5,10 +5,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 use super::*;
-use model::{
-    supply::{Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
-    wire,
-};
+use model::{Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked, wire};
 
 fn at(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a time")

@@ -4,12 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use chrono::TimeDelta;
 
-use model::supply::{Timestamp, Token, TokenId};
+use model::{Timestamp, Token, TokenId};
 
-use super::{
-    entries::{FlowEntries, earlier},
-    window::{Flow, LatestEntry, Sum, Window},
-};
+use super::entries::{FlowEntries, earlier};
+use super::window::{Flow, LatestEntry, Sum, Window};
 
 /// The sums over all windows that rules ask for, of a token or of a group, at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,7 +16,6 @@ pub struct Totals {
     sums: Box<[Sum]>,
     /// The latest burn; none where there is none, or where burns were never read.
     pub last_burn: Option<LatestEntry>,
-    /// The latest buyback.
     pub last_buyback: Option<LatestEntry>,
     /// USD; of a group, the sum over its tokens.
     pub market_cap: Option<f64>,
@@ -36,7 +33,6 @@ pub struct Totals {
 
 impl Totals {
     /// The totals of one token at `now`.
-    #[must_use]
     pub fn of(token: &Token, entries: &FlowEntries, windows: &Arc<[Window]>, now: Timestamp) -> Self {
         Self {
             windows: windows.clone(),
@@ -51,7 +47,6 @@ impl Totals {
     }
 
     /// The totals of a group. Where something of one token is unknown, so is the sum.
-    #[must_use]
     pub fn of_group(group: Option<&str>, members: Vec<Member>, windows: &Arc<[Window]>) -> Self {
         let market_cap = members.iter().try_fold(0.0, |sum, member| Some(sum + member.totals.market_cap?));
         let sums = windows
@@ -98,14 +93,12 @@ impl Totals {
     }
 
     /// What is in a window; none where no rule asks for it.
-    #[must_use]
     pub fn sum(&self, window: Window) -> Option<Sum> {
         let index = self.windows.binary_search(&window).ok()?;
         self.sums.get(index).copied()
     }
 
     /// The latest burn or buyback; none for the other flows.
-    #[must_use]
     pub fn last(&self, flow: Flow) -> Option<LatestEntry> {
         match flow {
             Flow::Burned => self.last_burn,
@@ -114,7 +107,6 @@ impl Totals {
         }
     }
 
-    /// The windows with what is in them.
     pub fn sums(&self) -> impl Iterator<Item = (Window, Sum)> {
         self.windows.iter().copied().zip(self.sums.iter().copied())
     }
@@ -125,11 +117,8 @@ impl Totals {
 pub struct Member {
     /// Slug.
     pub id: TokenId,
-    /// Ticker.
     pub symbol: String,
-    /// Name.
     pub name: String,
-    /// Its own totals.
     pub totals: Arc<Totals>,
     /// Percent of the group's market cap.
     pub share: Option<f64>,

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use model::supply::{Resource, Timestamp, days};
+use model::{Resource, Timestamp, days};
 
 /// What moves tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,9 +11,7 @@ pub enum Flow {
     Ahead,
     /// Emission, as the source reports it for days or weeks that are over.
     Emitted,
-    /// Burns.
     Burned,
-    /// Buybacks.
     BoughtBack,
 }
 
@@ -22,7 +20,6 @@ impl Flow {
     pub const ALL: [Flow; 4] = [Flow::Ahead, Flow::Emitted, Flow::Burned, Flow::BoughtBack];
 
     /// The word in conditions and templates.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Flow::Ahead => "ahead",
@@ -32,8 +29,6 @@ impl Flow {
         }
     }
 
-    /// The flow of a word.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|flow| flow.as_str() == word)
     }
@@ -48,7 +43,6 @@ impl Flow {
     }
 
     /// The records that it is made of.
-    #[must_use]
     pub fn resource(self) -> Resource {
         match self {
             Flow::Ahead => Resource::Unlock,
@@ -84,7 +78,6 @@ impl Sum {
     pub(super) const ZERO: Sum = Sum { amount: Some(0.0), value: Some(0.0), count: Some(0.0) };
 
     /// Both together; unknown where one is.
-    #[must_use]
     pub fn plus(self, other: Sum) -> Sum {
         let add = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         Sum { amount: add(self.amount, other.amount), value: add(self.value, other.value), count: add(self.count, other.count) }
@@ -104,7 +97,6 @@ pub struct LatestEntry {
 
 impl LatestEntry {
     /// Days that have passed since.
-    #[must_use]
     pub fn days_since(&self, now: Timestamp) -> f64 {
         days(now - self.at)
     }

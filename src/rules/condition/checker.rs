@@ -12,23 +12,17 @@ mod units;
 
 use std::ops::Range;
 
-use cel::{
-    IdedExpr,
-    common::ast::{CallExpr, Expr, LiteralValue, SourceInfo, operators},
-};
+use cel::IdedExpr;
+use cel::common::ast::{CallExpr, Expr, LiteralValue, SourceInfo, operators};
 
-use crate::{
-    fields::ItemKind,
-    finding::Finding,
-    getter::{GetFact, GetTexts},
-    on::On,
-    vocabulary::Vocabulary,
-};
+use crate::fields::ItemKind;
+use crate::finding::Finding;
+use crate::getter::{GetFact, GetTexts};
+use crate::on::On;
+use crate::vocabulary::Vocabulary;
 
-use super::{
-    dependencies::Dependencies,
-    expr::{Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, SpanExpr, TextExpr, TimeExpr},
-};
+use super::dependencies::Dependencies;
+use super::expr::{Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, SpanExpr, TextExpr, TimeExpr};
 
 /// Items of a list written in a condition.
 const MAX_LIST: usize = 200;
@@ -38,7 +32,6 @@ const SUPPORTED: &str = "supported are has, size, min, max, abs, timestamp, dura
                          on times getDayOfWeek, getDate, getMonth, getFullYear, getHours and their like; \
                          on lists exists, exists_one, all, filter, map(…).sum(), size, and `in`";
 
-/// A checked expression.
 #[derive(Debug)]
 pub(super) enum Checked {
     Bool(BoolExpr),
@@ -56,7 +49,6 @@ pub(super) enum Checked {
     Null,
 }
 
-/// What the items of a list are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemType {
     Of(ItemKind),

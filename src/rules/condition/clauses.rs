@@ -3,24 +3,18 @@
 //! A rule keeps its conditions as they are evaluated, without places. Whoever asks why gets an answer in the operator's own words, so the
 //! text is parsed once more, taken apart at `&&`, `||` and `!`, and each part is checked and evaluated as the whole was.
 
-use cel::{
-    IdedExpr,
-    common::ast::{Expr, LiteralValue, operators},
-};
+use cel::IdedExpr;
+use cel::common::ast::{Expr, LiteralValue, operators};
 
-use crate::{
-    env::Env,
-    scope::{Scope, Truth},
-    wording::grouped,
-};
-use model::{format, supply::days};
+use crate::env::Env;
+use crate::scope::{Scope, Truth};
+use crate::wording::grouped;
+use model::{days, format};
 
-use super::{
-    Condition,
-    checker::{Checked, Checker},
-    expr::{NumberExpr, SpanExpr, TextExpr, TimeExpr},
-    parse::parse,
-};
+use super::Condition;
+use super::checker::{Checked, Checker};
+use super::expr::{NumberExpr, SpanExpr, TextExpr, TimeExpr};
+use super::parse::parse;
 
 /// Values that one clause shows.
 const MAX_VALUES: usize = 8;
@@ -46,13 +40,11 @@ pub enum ClauseKind {
 pub struct Clause {
     /// As the rule writes it, on one line.
     pub text: String,
-    /// What it comes to.
     pub truth: Truth,
     /// How its parts make it so.
     pub kind: ClauseKind,
     /// Each side that is no constant, with its value; none where it is missing.
     pub values: Vec<(String, Option<String>)>,
-    /// Its parts.
     pub parts: Vec<Clause>,
 }
 

@@ -9,7 +9,6 @@ pub struct Dependencies {
     pub clock: bool,
     /// It compares a distance in time with a constant: its truth turns as that distance is reached, and not between.
     pub edges: Vec<Edge>,
-    /// Windows that it asks for.
     pub windows: Vec<Window>,
     /// Fields of the token list, as the rule names them.
     pub token_fields: Vec<&'static str>,
@@ -46,7 +45,6 @@ impl Dependencies {
         }
     }
 
-    /// Adds a window.
     pub fn add_window(&mut self, window: Window) {
         if !self.windows.contains(&window) {
             self.windows.push(window);

@@ -5,10 +5,7 @@
 use chrono::TimeDelta;
 
 use crate::{aggregate::Flow, env::Env, fields::ListItem, getter::GetFact};
-use model::{
-    change::Fact,
-    supply::{Record, Timestamp},
-};
+use model::{Fact, Record, Timestamp};
 
 use super::expr::{
     Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, Presence, SpanExpr, TextExpr, TextTest, TimeExpr, WindowField,

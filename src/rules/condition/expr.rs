@@ -6,12 +6,10 @@
 use chrono::{Datelike, TimeDelta, Timelike};
 use regex::Regex;
 
-use crate::{
-    aggregate::{Flow, Sum, Window},
-    fields::NumberUnit,
-    getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList},
-};
-use model::supply::Timestamp;
+use crate::aggregate::{Flow, Sum, Window};
+use crate::fields::NumberUnit;
+use crate::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList};
+use model::Timestamp;
 
 /// True, false, or neither.
 #[derive(Debug)]
@@ -40,7 +38,6 @@ pub enum BoolExpr {
     All(FilteredList, u8, Box<BoolExpr>),
 }
 
-/// A number.
 #[derive(Debug)]
 pub enum NumberExpr {
     Const(f64),
@@ -49,7 +46,6 @@ pub enum NumberExpr {
     Fact(GetFact),
     DaysUntil,
     DaysSince,
-    /// What is in a window.
     Window(WindowRef),
     /// Days since the latest burn or buyback, of the scope itself or of a variable's token.
     SinceLatest(Option<u8>, Flow),
@@ -65,7 +61,6 @@ pub enum NumberExpr {
     OfTime(TimePart, Box<TimeExpr>),
     /// A length of time in whole units.
     OfSpan(TimePart, Box<SpanExpr>),
-    /// Characters of a text.
     Length(Box<TextExpr>),
     /// How many items a list has.
     Count(FilteredList),
@@ -73,7 +68,6 @@ pub enum NumberExpr {
     Sum(FilteredList, u8, Box<NumberExpr>),
 }
 
-/// A text.
 #[derive(Debug)]
 pub enum TextExpr {
     Const(String),
@@ -86,7 +80,6 @@ pub enum TextExpr {
     If(Box<(BoolExpr, TextExpr, TextExpr)>),
 }
 
-/// An instant.
 #[derive(Debug)]
 pub enum TimeExpr {
     Const(Timestamp),
@@ -109,7 +102,6 @@ pub enum SpanExpr {
     If(Box<(BoolExpr, SpanExpr, SpanExpr)>),
 }
 
-/// Arithmetic on numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
     Add,
@@ -119,7 +111,6 @@ pub enum Arithmetic {
     Remainder,
 }
 
-/// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compare {
     Equal,
@@ -130,7 +121,6 @@ pub enum Compare {
     GreaterOrEqual,
 }
 
-/// A test of one text by another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextTest {
     StartsWith,

@@ -7,10 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use cel::{
-    IdedExpr,
-    common::ast::{CallExpr, Expr, LiteralValue, operators},
-};
+use cel::IdedExpr;
+use cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
 
 /// Alternatives of one condition that are looked at; of one with more nothing is said.
 const MAX_CASES: usize = 64;
@@ -18,7 +16,6 @@ const MAX_CASES: usize = 64;
 /// Items of a list that are taken apart.
 const MAX_ITEMS: usize = 16;
 
-/// The logic of one condition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logic {
     /// The condition in one way of writing it.
@@ -30,7 +27,6 @@ pub struct Logic {
 /// Atoms that hold together, by term.
 type Case = BTreeMap<String, TermFacts>;
 
-/// What is known of one term.
 #[derive(Clone, Debug, PartialEq)]
 struct TermFacts {
     range: NumberRange,
@@ -42,7 +38,6 @@ struct TermFacts {
     is_impossible: bool,
 }
 
-/// A range of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct NumberRange {
     least: f64,

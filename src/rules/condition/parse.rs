@@ -2,10 +2,8 @@
 //! were written. Its parser recurses, so it runs on a thread with a large stack; its messages are written for authors of grammars,
 //! so only their places are used.
 
-use cel::{
-    IdedExpr,
-    common::ast::{EntryExpr, Expr, SourceInfo},
-};
+use cel::IdedExpr;
+use cel::common::ast::{EntryExpr, Expr, SourceInfo};
 
 use crate::finding::Finding;
 

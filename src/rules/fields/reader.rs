@@ -1,11 +1,7 @@
 //! The shape of a field: a name, a type, and a plain function that reads it.
 
 use crate::aggregate::Member;
-use model::{
-    change::{AllocationChange, Fact},
-    supply::Timestamp,
-    wire,
-};
+use model::{AllocationChange, Fact, Timestamp, wire};
 
 /// A field of an `O` by name.
 #[derive(Debug)]
@@ -16,7 +12,6 @@ pub struct FieldDef<O: 'static> {
     pub old: &'static str,
     /// Its name under `new.`; used of records alone.
     pub new: &'static str,
-    /// How to read it.
     pub read: FieldReader<O>,
 }
 
@@ -27,11 +22,8 @@ pub enum FieldReader<O: 'static> {
     Number(NumberUnit, fn(&O) -> Option<f64>),
     /// True or false.
     Bool(fn(&O) -> Option<bool>),
-    /// An instant.
     Time(fn(&O) -> Option<Timestamp>),
-    /// A text.
     Text(for<'a> fn(&'a O) -> Option<&'a str>),
-    /// A list of texts.
     Texts(for<'a> fn(&'a O) -> Option<&'a [String]>),
     /// A number, an instant or a text, as the kind of change has it.
     Fact(for<'a> fn(&'a O) -> Option<&'a Fact>),
@@ -63,11 +55,9 @@ pub enum NumberUnit {
     Percent,
     /// US dollars.
     Usd,
-    /// Days.
     Days,
 }
 
-/// What the items of a list are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
     /// Recipients of an unlock: parts of the cliff, then linear segments.
@@ -80,7 +70,6 @@ pub enum ItemKind {
     Member,
 }
 
-/// One item of a list.
 #[derive(Clone, Copy, Debug)]
 pub enum ListItem<'a> {
     /// A recipient's part of a cliff.
@@ -100,12 +89,10 @@ pub enum ListItem<'a> {
 /// Called with each item until it says `false`.
 pub type ItemVisitor<'a, 'f> = &'f mut dyn FnMut(ListItem<'a>) -> bool;
 
-/// A field of an item by name.
 #[derive(Debug)]
 pub struct ItemField {
     /// Its name, without the variable before it.
     pub name: &'static str,
-    /// How to read it.
     pub read: ItemReader,
 }
 
@@ -114,9 +101,7 @@ pub struct ItemField {
 pub enum ItemReader {
     /// A number, and what it counts.
     Number(NumberUnit, for<'a> fn(ListItem<'a>) -> Option<f64>),
-    /// An instant.
     Time(for<'a> fn(ListItem<'a>) -> Option<Timestamp>),
-    /// A text.
     Text(for<'a> fn(ListItem<'a>) -> Option<&'a str>),
     /// As the kind of change has it.
     Fact(for<'a> fn(ListItem<'a>) -> Option<&'a Fact>),

@@ -1,9 +1,6 @@
 //! What a condition reads of an unlock event where the answer has it in several places, and the recipients of a record.
 
-use model::{
-    supply::{Precision, Record, Timestamp},
-    wire,
-};
+use model::{Precision, Record, Timestamp, wire};
 
 use super::reader::{ItemVisitor, ListItem};
 
@@ -87,7 +84,6 @@ pub fn each_recipient<'a>(record: &'a Record, visit: ItemVisitor<'a, '_>) {
     };
 }
 
-/// Name of the recipient.
 pub fn item_name(item: ListItem<'_>) -> Option<&str> {
     match item {
         ListItem::Cliff(item) => item.allocation_name.as_str(),

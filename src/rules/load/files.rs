@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use globset::GlobBuilder;
 
-use model::diagnostic::{Diagnostic, SourceText};
+use model::{Diagnostic, SourceText};
 
 /// Largest rule file, bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -32,7 +32,6 @@ pub struct RuleFiles {
 
 /// Dependencies the files that the patterns of `[rules] paths` match, each once, in the order of their paths. A relative pattern starts at
 /// `relative_to`, the folder of the configuration.
-#[must_use]
 pub fn read_files(globs: &[String], relative_to: &Path) -> RuleFiles {
     let mut read = RuleFiles::default();
     let mut paths = Vec::new();

@@ -4,7 +4,7 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use toml::{Spanned, de::DeTable};
 
 use crate::{condition::Dependencies, filters::Filters, rule::Pool};
-use model::diagnostic::closest;
+use model::closest;
 
 use super::{RuleReader, values::PlacedText};
 

@@ -3,12 +3,7 @@
 use toml::de::{DeTable, DeValue};
 
 use crate::{on::On, scope::Lead};
-use model::{
-    change::ChangeKind,
-    diagnostic::closest,
-    supply::{ReceiverName, Resource, Timestamp},
-    wire,
-};
+use model::{ChangeKind, ReceiverName, Resource, Timestamp, closest, wire};
 
 use super::{MAX_ITEMS, RuleReader, values::PlacedText};
 

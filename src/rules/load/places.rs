@@ -9,7 +9,6 @@ pub enum Places {
     From(usize),
     /// With escapes between them: the place of each byte of the text, and that behind the last.
     Each(Vec<usize>),
-    /// Not known.
     Unknown,
 }
 

@@ -5,15 +5,10 @@ use std::ops::Range;
 use chrono::TimeDelta;
 use toml::{Spanned, de::DeTable};
 
-use crate::{
-    condition::{Condition, Dependencies, Edge, Logic},
-    on::On,
-    rule::{Level, Rule, RuleBody, RuleLocation},
-};
-use model::{
-    diagnostic::closest,
-    supply::{Resource, RuleId},
-};
+use crate::condition::{Condition, Dependencies, Edge, Logic};
+use crate::on::On;
+use crate::rule::{Level, Rule, RuleBody, RuleLocation};
+use model::{Resource, RuleId, closest};
 
 use super::{LEVEL_KEYS, MAX_ITEMS, MAX_NAME, RULE_KEYS, RuleReader, templates::label_names, values::PlacedText};
 

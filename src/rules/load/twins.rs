@@ -3,7 +3,7 @@
 use toml::de::{DeTable, DeValue};
 
 use crate::{condition::Logic, rule::Rule};
-use model::diagnostic::Diagnostic;
+use model::Diagnostic;
 
 /// Rules that are compared with each other; of more, the first ones.
 const MAX_COMPARED: usize = 1_000;

@@ -4,10 +4,8 @@
 use std::{borrow::Cow, ops::Range};
 
 use chrono::TimeDelta;
-use toml::{
-    Spanned,
-    de::{DeArray, DeTable, DeValue},
-};
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::wording::span_of;
 
@@ -16,7 +14,6 @@ use super::{RuleReader, filters::MAX_PATTERNS, places::Places};
 /// Longest length of time that means anything here.
 const MAX_SPAN: TimeDelta = TimeDelta::days(36_500);
 
-/// A text of the file with its places.
 #[derive(Clone, Debug)]
 pub(super) struct PlacedText {
     pub value: String,

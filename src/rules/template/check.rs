@@ -5,22 +5,17 @@ use std::{ops::Range, sync::Arc};
 
 use minijinja::{Error, ErrorKind};
 
-use crate::{
-    aggregate::Flow,
-    finding::Finding,
-    on::On,
-    vocabulary::{KnownName, SHARE, Vocabulary, unknown_name},
-};
-use model::diagnostic::closest;
+use crate::aggregate::Flow;
+use crate::finding::Finding;
+use crate::on::On;
+use crate::vocabulary::{KnownName, SHARE, Vocabulary, unknown_name};
+use model::closest;
 
-use super::{
-    Template,
-    context::{ContextTree, window_of},
-    engine::{TemplateEngine, describe},
-    filters,
-    sample::SampleScope,
-    tags::{filters_in, find_word, tags_of},
-};
+use super::context::{ContextTree, window_of};
+use super::engine::{TemplateEngine, describe};
+use super::sample::SampleScope;
+use super::tags::{filters_in, find_word, tags_of};
+use super::{Template, filters};
 
 /// Longest template, bytes.
 const MAX_TEMPLATE: usize = 16 << 10;

@@ -4,20 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use minijinja::{Error, ErrorKind, Value, value::Serde};
 
-use crate::{
-    aggregate::{Flow, Sum, Totals, Window},
-    builtin::when,
-    condition::WindowField,
-    fields::{self, FieldDef, FieldReader, ItemKind, ItemReader, ListItem},
-    scope::Scope,
-    vocabulary::{ALWAYS, Computed, KnownName, OF_RECORDS, OF_TOTALS, SHARE, Vocabulary},
-    wording::span_of,
-};
-use model::{
-    alert::Labels,
-    change::Fact,
-    supply::{Record, Timestamp},
-};
+use crate::aggregate::{Flow, Sum, Totals, Window};
+use crate::builtin::when;
+use crate::condition::WindowField;
+use crate::fields::{self, FieldDef, FieldReader, ItemKind, ItemReader, ListItem};
+use crate::scope::Scope;
+use crate::vocabulary::{ALWAYS, Computed, KnownName, OF_RECORDS, OF_TOTALS, SHARE, Vocabulary};
+use crate::wording::span_of;
+use model::{Fact, Labels, Record, Timestamp};
 
 /// Items of a list that a template sees.
 const MAX_ITEMS: usize = 1_000;
@@ -43,7 +37,6 @@ enum ContextNode {
 }
 
 impl ContextTree {
-    /// What a scope has.
     pub fn of(scope: &Scope<'_>) -> Self {
         let mut tree = Self::default();
         let (record, now) = (scope.record_in_view(), scope.now);

@@ -3,7 +3,7 @@
 use minijinja::{Environment, Error, ErrorKind, Value, value::ValueKind};
 
 use crate::wording::{days_in_words, grouped};
-use model::{format, supply::Timestamp, wire};
+use model::{Timestamp, format, wire};
 
 /// What a filter of ours shows.
 #[derive(Clone, Copy)]

@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::{
-    aggregate::{Member, Totals, Window},
-    on::On,
-    scope::{Lead, Scope, SourceFacts},
-    vocabulary::{FactType, Vocabulary},
-};
+use crate::aggregate::{Member, Totals, Window};
+use crate::on::On;
+use crate::scope::{Lead, Scope, SourceFacts};
+use crate::vocabulary::{FactType, Vocabulary};
 use model::{
-    change::{AllocationChange, Change, ChangeKind, Fact, ScheduleBrief},
-    supply::{Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
+    AllocationChange, Change, ChangeKind, Fact, Record, RecordKey, Resource, ScheduleBrief, Timestamp, Token, TokenId, Tracked,
     wire,
 };
 

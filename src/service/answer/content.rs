@@ -5,7 +5,7 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::query::PageRequest;
-use model::supply::Timestamp;
+use model::Timestamp;
 
 /// What a question without pages, or one with them, is answered from.
 #[derive(Debug)]
@@ -34,11 +34,9 @@ pub struct AnswerBody {
 pub struct Paging {
     /// From 1.
     pub page: u64,
-    /// Items on a page.
     pub page_size: u64,
     /// Pages; zero for an empty list.
     pub total_pages: u64,
-    /// Items.
     pub total: u64,
 }
 
@@ -54,9 +52,6 @@ pub struct ListRows {
 
 impl ListRows {
     /// A list of what `items` are as JSON.
-    ///
-    /// # Errors
-    /// Where one cannot be written.
     pub fn of<T: Serialize>(items: impl IntoIterator<Item = T>, read_at: Option<Timestamp>) -> serde_json::Result<Self> {
         let (mut text, mut ends) = (String::new(), Vec::new());
         for item in items {
@@ -71,13 +66,11 @@ impl ListRows {
     }
 
     /// Bytes that it takes.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.text.len() + self.ends.len() * size_of::<usize>()
     }
 
     /// A page; one past the end is empty.
-    #[must_use]
     pub fn page(&self, page: PageRequest) -> AnswerBody {
         let count = self.ends.len();
         let size = usize::try_from(page.size).unwrap_or(usize::MAX);

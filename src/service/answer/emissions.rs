@@ -1,15 +1,11 @@
 //! Emission by day and by week: as the source told it, else made from the schedule where the data is our own.
 
 use super::{AnswerContent, AnswerContext, held, totals::add, whole};
-use crate::{
-    emission,
-    query::DataQuery,
-    refusal::{Refusal, redact},
-};
-use model::{
-    supply::{Endpoint, Resource, Timestamp},
-    wire::{Emission, EmissionAllocation, Maybe, NamedOr, UnlockEvent},
-};
+use crate::emission;
+use crate::query::DataQuery;
+use crate::refusal::{Refusal, redact};
+use model::wire::{Emission, EmissionAllocation, Maybe, NamedOr, UnlockEvent};
+use model::{Endpoint, Resource, Timestamp};
 use store::facts::{Coverage, DateRange, SupplyFacts};
 
 pub(super) fn daily_emission(facts: &impl SupplyFacts, query: &DataQuery, now: Timestamp) -> Result<Vec<Emission>, Refusal> {

@@ -1,15 +1,11 @@
 //! Investors, and funding rounds by investor and by token.
 
 use super::totals::{add, total};
-use crate::{
-    query::DataQuery,
-    refusal::{Refusal, redact},
-};
-use model::{
-    supply::Resource,
-    wire::{
-        Allocation, FundingRound, InvestorDetail, InvestorItem, Maybe, RoundInvestor, TokenFunding, TokenFundingRound, TokenItem,
-    },
+use crate::query::DataQuery;
+use crate::refusal::{Refusal, redact};
+use model::Resource;
+use model::wire::{
+    Allocation, FundingRound, InvestorDetail, InvestorItem, Maybe, RoundInvestor, TokenFunding, TokenFundingRound, TokenItem,
 };
 use store::facts::{DateRange, SupplyFacts};
 

@@ -2,10 +2,8 @@
 
 use super::totals::total;
 use crate::{query::DataQuery, refusal::Refusal};
-use model::{
-    supply::Resource,
-    wire::{AllocationsData, Burn, BurnData, Buyback, BuybackData, Maybe, TokenItem},
-};
+use model::Resource;
+use model::wire::{AllocationsData, Burn, BurnData, Buyback, BuybackData, Maybe, TokenItem};
 use store::facts::{DateRange, SupplyFacts};
 
 // -- allocations, burns, buybacks --

@@ -3,14 +3,10 @@
 use chrono::NaiveTime;
 
 use super::unlocks::cliff_event;
-use crate::{
-    query::{DataQuery, FiniteNumber},
-    refusal::Refusal,
-};
-use model::{
-    supply::Timestamp,
-    wire::{Maybe, TokenItem, UnlockEvent, UpcomingItem},
-};
+use crate::query::{DataQuery, FiniteNumber};
+use crate::refusal::Refusal;
+use model::Timestamp;
+use model::wire::{Maybe, TokenItem, UnlockEvent, UpcomingItem};
 use store::facts::SupplyFacts;
 
 // -- tokens --

@@ -1,14 +1,10 @@
 //! Unlock schedules, shaped as each version tells them.
 
 use super::totals::{total_cliffs, total_linears};
-use crate::{
-    query::DataQuery,
-    refusal::{Refusal, redact},
-};
-use model::{
-    supply::Timestamp,
-    wire::{CliffAllocation, Maybe, UnlockEvent},
-};
+use crate::query::DataQuery;
+use crate::refusal::{Refusal, redact};
+use model::Timestamp;
+use model::wire::{CliffAllocation, Maybe, UnlockEvent};
 
 /// Shapes a schedule, which is in order of time, as a version tells it.
 pub(super) fn unlock_events(mut events: Vec<UnlockEvent>, query: &DataQuery) -> Result<Vec<UnlockEvent>, Refusal> {

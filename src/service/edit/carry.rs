@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Edit, EditError};
-use model::{
-    supply::{Resource, Timestamp},
-    wire::{Allocation, AllocationsData, Maybe, UnlockEvent},
-};
-use store::{
-    catalog::CatalogRecord,
-    facts::{DateRange, SupplyFacts as _},
-};
+use model::wire::{Allocation, AllocationsData, Maybe, UnlockEvent};
+use model::{Resource, Timestamp};
+use store::catalog::CatalogRecord;
+use store::facts::{DateRange, SupplyFacts as _};
 
 /// Per allocation name: unlocked and locked tokens.
 pub(super) type AllocationAmounts = BTreeMap<String, (f64, f64)>;

@@ -1,10 +1,8 @@
 //! Changes of one unlock event: moved, resized, repriced, joined with another.
 
 use crate::answer::totals::{total_cliffs, total_linears};
-use model::{
-    supply::Timestamp,
-    wire::{Maybe, UnlockEvent},
-};
+use model::Timestamp;
+use model::wire::{Maybe, UnlockEvent};
 
 /// Moves an event, its parts and its linear segments.
 pub fn shift(event: &mut UnlockEvent, from: Timestamp, to: Timestamp) {

@@ -2,10 +2,8 @@
 
 use super::{EDITED, Edit, EditError, find};
 use crate::edit::event_row;
-use model::{
-    supply::{Resource, Timestamp},
-    wire::{AllocationsData, Emission, Maybe, TokenItem, UnlockEvent},
-};
+use model::wire::{AllocationsData, Emission, Maybe, TokenItem, UnlockEvent};
+use model::{Resource, Timestamp};
 use store::{catalog::CatalogRecord, facts::SupplyFacts as _};
 
 impl Edit<'_> {
@@ -15,10 +13,7 @@ impl Edit<'_> {
     }
 
     /// Gives a token a new reference price: values, and with them the market cap, drift; amounts, dates and marks of change stay, as
-    /// with the source's own daily prices.
-    ///
-    /// # Errors
-    /// Where there is no such token.
+    /// with the source's own daily prices. Fails where there is no such token.
     pub fn reprice(&mut self, token: &str, price: f64) -> Result<(), EditError> {
         let mut item = self.draft.token(token)?.ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
         let mut events = self.events(token)?;
@@ -31,10 +26,7 @@ impl Edit<'_> {
         Ok(self.draft.put_token(token, &item, EDITED)?)
     }
 
-    /// Takes the event at `at` out.
-    ///
-    /// # Errors
-    /// Where there is no such token or event.
+    /// Takes the event at `at` out. Fails where there is no such token or event.
     pub fn remove_event(&mut self, token: &str, at: Timestamp) -> Result<(), EditError> {
         self.change_events(token, |events, _| {
             let index = find(events, token, at)?;
@@ -43,10 +35,7 @@ impl Edit<'_> {
         })
     }
 
-    /// Writes a whole schedule in place of the one there is, in any order.
-    ///
-    /// # Errors
-    /// Where there is no such token.
+    /// Writes a whole schedule in place of the one there is, in any order. Fails where there is no such token.
     pub fn put_events(&mut self, token: &str, schedule: Vec<UnlockEvent>) -> Result<(), EditError> {
         self.change_events(token, |events, _| {
             *events = schedule;
@@ -60,10 +49,7 @@ impl Edit<'_> {
         })
     }
 
-    /// Adds a token to the list, or writes the item of one that is there.
-    ///
-    /// # Errors
-    /// Where the item has no id.
+    /// Adds a token to the list, or writes the item of one that is there. Fails where the item has no id.
     pub fn put_token(&mut self, item: &TokenItem) -> Result<(), EditError> {
         let id = item.id.as_str().filter(|id| !id.is_empty()).ok_or(EditError::NoId)?;
         self.draft.put_token(id, item, EDITED)?;
@@ -71,10 +57,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Writes a token's allocation table, the totals of `table` included.
-    ///
-    /// # Errors
-    /// Where there is no such token.
+    /// Writes a token's allocation table, the totals of `table` included. Fails where there is no such token.
     pub fn put_allocations(&mut self, token: &str, mut table: AllocationsData) -> Result<(), EditError> {
         let rows = std::mem::take(&mut table.allocations).into_option().unwrap_or_default();
         self.put_table(token, table, &rows)

@@ -2,29 +2,23 @@
 
 use std::time::Duration;
 
-use axum::{
-    body::{Body, Bytes, to_bytes},
-    extract::Request,
-    http::{HeaderValue, StatusCode, header},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use tokio::time::sleep;
 use tokio_util::io::ReaderStream;
 
-use super::{
-    Fault, Faults, GzipBomb,
-    body::{AfterBytes, PacedBody},
-    page_of,
-};
+use super::body::{AfterBytes, PacedBody};
+use super::{Fault, Faults, GzipBomb, page_of};
 use crate::refusal::Refusal;
 
 /// Largest answer that a fault can alter, bytes.
 const MAX_ALTERED: usize = 256 << 20;
 
 impl Faults {
-    /// Answers a request as the fault has it.
     pub(super) async fn answer(&self, fault: Fault, mut request: Request, next: Next) -> Response {
         let page = page_of(&request);
         if let Fault::GzipBomb(bytes) = fault {

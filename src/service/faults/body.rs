@@ -1,17 +1,13 @@
 //! Bodies that come slowly, end early, or never end.
 
-use std::{
-    io,
-    pin::Pin,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::body::Bytes;
-use tokio::{
-    io::{AsyncRead, ReadBuf},
-    time::{Sleep, sleep},
-};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
 /// Time for the bytes before a cut to leave.
 const FLUSH: Duration = Duration::from_millis(20);

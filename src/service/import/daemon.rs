@@ -4,15 +4,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{ImportError, ImportRun, ImportSummary, ImportedToken, contents, rows_of};
 use crate::{ServiceError, edit::event_row};
-use model::{
-    supply::{Endpoint, Resource, Timestamp},
-    wire::{Allocation, AllocationsData, Burn, Buyback, Emission, FundingRound, TokenItem, UnlockEvent},
-};
-use store::{
-    catalog::{Catalog, CatalogRecord},
-    facts::{Coverage, DateRange, SupplyFacts as _},
-    snapshot::{Snapshot, SnapshotView},
-};
+use model::wire::{Allocation, AllocationsData, Burn, Buyback, Emission, FundingRound, TokenItem, UnlockEvent};
+use model::{Endpoint, Resource, Timestamp};
+use store::catalog::{Catalog, CatalogRecord};
+use store::facts::{Coverage, DateRange, SupplyFacts as _};
+use store::snapshot::{Snapshot, SnapshotView};
 
 /// Puts the snapshot of a daemon in place of all data, in one transaction.
 pub fn import_daemon(

@@ -6,10 +6,8 @@ use serde::Deserialize;
 
 use super::{ImportRun, rows_of};
 use crate::{ServiceError, data_folder::SourceFile};
-use model::{
-    supply::Resource,
-    wire::{FundingRound, InvestorDetail, InvestorItem, Maybe},
-};
+use model::Resource;
+use model::wire::{FundingRound, InvestorDetail, InvestorItem, Maybe};
 use store::catalog::CatalogRecord;
 
 /// `investors.json`.

@@ -3,10 +3,8 @@
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::data_folder::SourceFile;
-use model::{
-    supply::Timestamp,
-    wire::{Maybe, UnlockEvent, gather_oddities},
-};
+use model::Timestamp;
+use model::wire::{Maybe, UnlockEvent, gather_oddities};
 
 /// Problems that are listed; more are counted.
 const MAX_PROBLEMS: usize = 100;
@@ -14,11 +12,9 @@ const MAX_PROBLEMS: usize = 100;
 /// Something wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportProblem {
-    /// Which file.
     pub file: String,
     /// Which record, such as `[3].cliffUnlocks.cliffAmount`; empty for the file as a whole.
     pub record: String,
-    /// What is wrong.
     pub problem: String,
 }
 

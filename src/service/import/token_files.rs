@@ -3,15 +3,11 @@
 use serde::Serialize;
 
 use super::{ImportRun, rows_of};
-use crate::{
-    ServiceError,
-    data_folder::{FOLDERS, SourceFile},
-    edit::event_row,
-};
-use model::{
-    supply::{Resource, Timestamp},
-    wire::{Allocation, AllocationsData, Burn, BurnData, Buyback, BuybackData, Emission, Maybe, TokenItem, UnlockEvent},
-};
+use crate::ServiceError;
+use crate::data_folder::{FOLDERS, SourceFile};
+use crate::edit::event_row;
+use model::wire::{Allocation, AllocationsData, Burn, BurnData, Buyback, BuybackData, Emission, Maybe, TokenItem, UnlockEvent};
+use model::{Resource, Timestamp};
 
 impl ImportRun<'_> {
     pub(super) fn token_file(&mut self, folder: &str, id: &str, file: &SourceFile) -> Result<(), ServiceError> {

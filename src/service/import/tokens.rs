@@ -5,16 +5,12 @@ use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{ImportRun, ImportedToken};
-use crate::{
-    ServiceError,
-    data_folder::{SourceFile, TOKENS},
-    query::MAX_SLUG,
-    refusal::redact,
-};
-use model::{
-    supply::Endpoint,
-    wire::{Maybe, TokenItem},
-};
+use crate::ServiceError;
+use crate::data_folder::{SourceFile, TOKENS};
+use crate::query::MAX_SLUG;
+use crate::refusal::redact;
+use model::Endpoint;
+use model::wire::{Maybe, TokenItem};
 use store::facts::RATE_CHANGES;
 
 /// Fields of `tokens.json` that tell of the folder, not of the token: the token list has none of them.

@@ -5,7 +5,6 @@ use chrono::NaiveDate;
 use super::{FiniteNumber, MAX_SLUG, StandardAllocation};
 use crate::refusal::{Refusal, redact};
 
-/// A slug from outside.
 pub fn slug(text: &str) -> Result<String, Refusal> {
     if text.is_empty() || text.chars().count() > MAX_SLUG || text.chars().any(char::is_control) {
         return Err(Refusal::bad(format!("\"{}\" is not an id: ids are slugs of at most {MAX_SLUG} characters", redact(text))));

@@ -4,10 +4,7 @@ use rusqlite::params;
 use serde::Serialize;
 
 use super::{CatalogError, CatalogView, error::doing};
-use model::{
-    supply::{Resource, Timestamp},
-    wire,
-};
+use model::{Resource, Timestamp, wire};
 
 /// A change that is being made: what it sees is its own work so far.
 #[derive(Debug)]
@@ -23,21 +20,16 @@ impl<'a> std::ops::Deref for CatalogChange<'a> {
 /// A record on its way into the database.
 #[derive(Debug)]
 pub struct CatalogRecord<'a, T> {
-    /// Its time, where it has one.
     pub date: Option<Timestamp>,
     /// Whether it is an unlock event that releases something at once.
     pub cliff: bool,
     /// The token that a funding round is about.
     pub about: Option<&'a str>,
-    /// The record.
     pub body: &'a T,
 }
 
 impl CatalogChange<'_> {
     /// Takes all tokens and records out. Keys stay.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub fn clear(&self) -> Result<(), CatalogError> {
         self.0
             .0
@@ -46,9 +38,6 @@ impl CatalogChange<'_> {
     }
 
     /// Writes a token of the list.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub fn put_token(&self, id: &str, item: &wire::TokenItem, content: &str) -> Result<(), CatalogError> {
         let item = body_of(item, || format!("token {id}"))?;
         self.0
@@ -62,27 +51,8 @@ impl CatalogChange<'_> {
             .map_err(doing("write a token"))
     }
 
-    /// Takes a token out, with all its records.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
-    pub fn remove_token(&self, id: &str) -> Result<(), CatalogError> {
-        for sql in [
-            "DELETE FROM token WHERE id = ?1",
-            "DELETE FROM header WHERE owner = ?1 AND resource <> 'funding'",
-            "DELETE FROM record WHERE owner = ?1 AND resource <> 'funding'",
-            "DELETE FROM gap WHERE owner = ?1",
-        ] {
-            self.0.0.execute(sql, [id]).map_err(doing("remove a token"))?;
-        }
-        Ok(())
-    }
-
     /// Notes that something is not known of `owner` (a token; empty for what is about none): the word of an
     /// [`Endpoint`](model::supply::Endpoint), or [`RATE_CHANGES`](crate::facts::RATE_CHANGES).
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub fn put_gap(&self, owner: &str, what: &str) -> Result<(), CatalogError> {
         self.0
             .0
@@ -93,9 +63,6 @@ impl CatalogChange<'_> {
     }
 
     /// Writes the payload fields beside the records of `owner`.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub fn put_header<T: Serialize>(&self, resource: Resource, owner: &str, body: &T) -> Result<(), CatalogError> {
         let body = body_of(body, || format!("{resource} payload of {owner}"))?;
         self.0
@@ -110,9 +77,6 @@ impl CatalogChange<'_> {
     }
 
     /// Writes the records of `owner` in place of those it had.
-    ///
-    /// # Errors
-    /// Where they cannot be written.
     pub fn put_records<'r, T: Serialize + 'r>(
         &self,
         resource: Resource,

@@ -5,59 +5,24 @@ use std::{io, path::PathBuf};
 /// What the catalog could not do.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// The file cannot be opened or made.
     #[error("cannot open the data service's database {}", path.display())]
-    Open {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: rusqlite::Error,
-    },
-    /// The file is a database of something else.
+    Open { path: PathBuf, source: rusqlite::Error },
     #[error("{} is not a database of the data service: use another file, or `cliffwatch import` into a new one", path.display())]
-    Foreign {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// A newer program wrote it.
+    Foreign { path: PathBuf },
     #[error("{} has schema {found}, this program knows {known}: use the newer program", path.display())]
     Newer {
-        /// Which file.
         path: PathBuf,
         /// Its schema.
         found: i64,
         /// Ours.
         known: i64,
     },
-    /// The disk does not take what was written.
     #[error("cannot bring {} to disk", path.display())]
-    Sync {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// A statement failed.
+    Sync { path: PathBuf, source: io::Error },
     #[error("cannot {doing} in the data service's database")]
-    Sql {
-        /// What was attempted.
-        doing: &'static str,
-        /// Why.
-        #[source]
-        source: rusqlite::Error,
-    },
-    /// A stored body is not the JSON that it was.
+    Sql { doing: &'static str, source: rusqlite::Error },
     #[error("the stored {what} is damaged")]
-    Damaged {
-        /// Which row.
-        what: String,
-        /// Why.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// A name is taken by a key that is in use.
+    Damaged { what: String, source: serde_json::Error },
     #[error("there is already a key named \"{0}\": choose another name, or revoke that one first")]
     NameTaken(String),
 }

@@ -10,16 +10,13 @@ use subtle::ConstantTimeEq as _;
 
 use super::{Catalog, CatalogError, error::doing};
 use crate::connection::{self, beside, open_writer};
-use model::supply::Timestamp;
+use model::Timestamp;
 
 /// A log above this is carried over into the database, bytes.
 const LOG_BYTES: u64 = 8 << 20;
 
 impl Catalog {
-    /// Keeps a new key by its hash.
-    ///
-    /// # Errors
-    /// Where a key of that name is in use, or the row cannot be written.
+    /// Keeps a new key by its hash. Fails where a key of that name is in use, or the row cannot be written.
     pub fn add_key(&self, name: &str, hash: &[u8], monthly_limit: u64, now: Timestamp) -> Result<KeyRow, CatalogError> {
         let connection = self.writer();
         let limit = i64::try_from(monthly_limit).unwrap_or(i64::MAX);
@@ -40,9 +37,6 @@ impl Catalog {
     }
 
     /// All keys, revoked ones too, oldest first.
-    ///
-    /// # Errors
-    /// Where they cannot be read.
     pub fn keys(&self) -> Result<Vec<KeyRow>, CatalogError> {
         let reading = || doing("list the keys");
         let connection = self.writer();
@@ -52,9 +46,6 @@ impl Catalog {
     }
 
     /// Ends the key of that name at once. Answers whether there was one in use.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub fn revoke_key(&self, name: &str, now: Timestamp) -> Result<bool, CatalogError> {
         self.writer()
             .execute("UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL", params![name, now.timestamp()])
@@ -63,26 +54,19 @@ impl Catalog {
     }
 
     /// Where a key stands, without using anything up; none where no key in use has that hash.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn key(&self, hash: &[u8], now: Timestamp) -> Result<Option<KeyRow>, CatalogError> {
         self.read(|view| Ok::<_, CatalogError>(find_key(view.0, hash)?.map(|(_, row)| row.as_of(now))))
     }
 
     /// Uses up one credit for each of `hashes`, if its key has one: the states after each, in their order, none where a key is gone or
     /// spent. One transaction, with one write for each key, so that many requests at once cost little more than one.
-    ///
-    /// # Errors
-    /// Where it cannot be written; then nothing was counted.
+    /// Fails where it cannot be written; then nothing was counted.
     pub fn charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<KeyUsage>>, CatalogError> {
         charge(&mut self.writer(), hashes, now)
     }
 
     /// As [`Self::charge`], without waiting for anybody else who writes: none where somebody does, and then nothing was counted.
-    ///
-    /// # Errors
-    /// Where it cannot be written; then nothing was counted.
+    /// Fails where it cannot be written; then nothing was counted.
     pub fn try_charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Option<Vec<Option<KeyUsage>>>, CatalogError> {
         let mut connection = match self.writer.try_lock() {
             Ok(connection) => connection,
@@ -101,9 +85,7 @@ impl Catalog {
     }
 
     /// Brings everything that was committed to disk, so that not even a loss of power undoes it. Nobody waits for it meanwhile.
-    ///
-    /// # Errors
-    /// Where the disk does not take it.
+    /// Fails where the disk does not take it.
     pub fn sync(&self) -> Result<(), CatalogError> {
         let Some(readers) = &self.readers else { return Ok(()) };
         // SQLite locks the database and its `-shm`, never the log, so that closing this handle takes no lock away.
@@ -217,9 +199,7 @@ pub struct KeyRow {
     pub monthly_limit: u64,
     /// Credits used in the period that ends at `reset_at`.
     pub used: u64,
-    /// When the quota resets.
     pub reset_at: Timestamp,
-    /// When it was made.
     pub created_at: Timestamp,
     /// Last request that cost a credit.
     pub last_used_at: Option<Timestamp>,

@@ -5,10 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::{CatalogError, error::doing};
 use crate::facts::{Coverage, DateRange, FactsError, RATE_CHANGES, SupplyFacts};
-use model::{
-    supply::{Endpoint, Resource, Timestamp},
-    wire,
-};
+use model::{Endpoint, Resource, Timestamp, wire};
 
 /// One consistent view of the data.
 #[derive(Debug)]
@@ -20,25 +17,16 @@ fn parse<T: DeserializeOwned>(body: &str, what: impl FnOnce() -> String) -> Resu
 
 impl CatalogView<'_> {
     /// Grows with every change of the data.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn generation(&self) -> Result<i64, CatalogError> {
         self.0.query_row("SELECT generation FROM state", [], |row| row.get(0)).map_err(doing("read the generation"))
     }
 
     /// Whether any key was ever made, revoked ones included.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn has_keys(&self) -> Result<bool, CatalogError> {
         self.0.query_row("SELECT EXISTS (SELECT 1 FROM api_key)", [], |row| row.get(0)).map_err(doing("look for keys"))
     }
 
     /// Hash of what a token was imported from.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn token_content(&self, id: &str) -> Result<Option<String>, CatalogError> {
         self.0
             .prepare_cached("SELECT content FROM token WHERE id = ?1")

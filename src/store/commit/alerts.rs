@@ -5,17 +5,12 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::{CommitWriter, NotificationTarget};
-use crate::{
-    codec::{Millis, json, millis},
-    error::StoreFault,
-    pending,
-};
+use crate::codec::{Millis, json, millis};
+use crate::error::StoreFault;
+use crate::pending;
 use model::{
-    alert::{Alert, Labels, Notification, Resolution},
-    change::Change,
-    rows::{CommitResult, DeliveryState},
-    supply::{Interval, ReceiverName, Record, RecordKey, Resource},
-    text::fingerprint,
+    Alert, Change, CommitResult, DeliveryState, Interval, Labels, Notification, ReceiverName, Record, RecordKey, Resolution,
+    Resource, text::fingerprint,
 };
 
 impl CommitWriter<'_> {

@@ -3,14 +3,9 @@
 use rusqlite::{OptionalExtension, params};
 
 use super::{CommitWriter, tokens::TokenRow};
-use crate::{
-    codec::{Hash, Millis, json, millis},
-    error::StoreFault,
-};
-use model::{
-    rows::{FeedUpdate, Put},
-    supply::{FeedId, Record, RecordKey, Resource, TokenId},
-};
+use crate::codec::{Hash, Millis, json, millis};
+use crate::error::StoreFault;
+use model::{FeedId, FeedUpdate, Put, Record, RecordKey, Resource, TokenId};
 
 impl CommitWriter<'_> {
     pub(super) fn feed(&mut self, update: &FeedUpdate, poll: Option<i64>) -> Result<(), StoreFault> {

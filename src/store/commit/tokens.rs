@@ -5,14 +5,9 @@ use std::collections::HashSet;
 use rusqlite::{OptionalExtension, params};
 
 use super::CommitWriter;
-use crate::{
-    codec::{Millis, all, json, millis},
-    error::StoreFault,
-};
-use model::{
-    rows::{Commit, FeedUpdate},
-    supply::{Record, TokenId},
-};
+use crate::codec::{Millis, all, json, millis};
+use crate::error::StoreFault;
+use model::{Commit, FeedUpdate, Record, TokenId};
 
 /// A token as the writer needs to know it.
 #[derive(Clone, Copy)]

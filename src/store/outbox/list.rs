@@ -3,55 +3,37 @@
 use rusqlite::{Row, Transaction, params};
 
 use super::notifications;
-use crate::{
-    Store, StoreError,
-    codec::{Conditions, Millis, all, counted, list, one, small, time, word},
-    error::StoreFault,
-};
+use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
+use crate::error::StoreFault;
+use crate::{Store, StoreError};
 use model::{
-    alert::Notification,
-    rows::{Attempt, AttemptOutcome, BatchKind, DeliveryState, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, cut_summary},
-    supply::{AlertId, DeliveryId, ReceiverName, Timestamp},
+    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, Notification, OutboxAlert, OutboxDetail,
+    OutboxFilter, OutboxRow, ReceiverName, Timestamp, cut_summary,
 };
 
 impl Store {
     /// Deliveries for `outbox list`, the newest first.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn outbox(&self, filter: OutboxFilter) -> Result<Vec<OutboxRow>, StoreError> {
         self.read("read the outbox", move |from| outbox(from, &filter)).await
     }
 
     /// The deliveries that tell of one of these alerts, the oldest first.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn deliveries_of(&self, alerts: Vec<AlertId>) -> Result<Vec<OutboxRow>, StoreError> {
         self.read("read the deliveries of alerts", move |from| deliveries_of(from, &alerts)).await
     }
 
     /// One delivery with its attempts and what it tells; none where there is no such row.
-    ///
-    /// # Errors
-    /// As any read: see [`StoreError`].
     pub async fn outbox_one(&self, id: DeliveryId) -> Result<Option<OutboxDetail>, StoreError> {
         self.read("read a delivery", move |from| outbox_one(from, id)).await
     }
 
     /// Makes deliveries due at `now`, with the retry schedule begun anew and the same webhook id; answers how many. What was
     /// delivered stays as it is.
-    ///
-    /// # Errors
-    /// Where nothing of it was written: see [`StoreError`].
     pub async fn retry_at(&self, ids: Vec<DeliveryId>, now: Timestamp) -> Result<usize, StoreError> {
         self.write("make deliveries due again", move |to| retry(to, &ids, now)).await
     }
 
     /// Takes deliveries out that are due, retrying or dead, as of the time at which the store was opened; answers how many.
-    ///
-    /// # Errors
-    /// Where nothing of it was written: see [`StoreError`].
     pub async fn drop_deliveries(&self, ids: Vec<DeliveryId>) -> Result<usize, StoreError> {
         let now = self.0.opened_at;
         self.write("drop deliveries", move |to| drop_deliveries(to, &ids, now)).await

@@ -6,14 +6,7 @@ use tempfile::TempDir;
 
 use super::support::*;
 use crate::{Store, StoreError};
-use model::{
-    alert::AlertState,
-    change::{AllocationChange, Change, ChangeKind, Fact, FieldChange},
-    poll::FailureKind,
-    rows::*,
-    supply::*,
-    wire,
-};
+use model::{AlertState, AllocationChange, Change, ChangeKind, Fact, FailureKind, FieldChange, wire, *};
 
 /// The poll log as text, a line for each row.
 fn polls(store: &Store) -> Vec<String> {

@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 
 use super::support::*;
-use model::{alert::AlertState, poll::FailureKind, rows::*, supply::*};
+use model::{AlertState, FailureKind, *};
 
 #[tokio::test]
 async fn status_counts_what_waits_for_whom() {

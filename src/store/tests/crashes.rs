@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::support::*;
 use crate::{Access, Store};
-use model::rows::*;
+use model::*;
 
 const CRASH_DB: &str = "CLIFFWATCH_TEST_CRASH_DB";
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::support::*;
 use crate::{Access, Store, StoreError};
-use model::{rows::*, supply::Resource};
+use model::{Resource, *};
 
 #[tokio::test]
 async fn a_damaged_file_is_named_as_such_with_what_to_do() {

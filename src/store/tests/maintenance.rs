@@ -7,12 +7,7 @@ use tempfile::TempDir;
 
 use super::support::*;
 use crate::{Access, Store, StoreError};
-use model::{
-    alert::AlertState,
-    change::{Change, ChangeKind},
-    rows::*,
-    supply::*,
-};
+use model::{AlertState, Change, ChangeKind, *};
 
 #[tokio::test]
 async fn retention_forgets_what_is_over_and_keeps_what_is_not() {

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::support::*;
 use crate::{Access, Store, StoreError, open, schema};
-use model::{rows::*, supply::Resource};
+use model::{Resource, *};
 
 #[tokio::test]
 async fn what_was_committed_is_there_after_reopening() {

@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 
 use super::support::*;
-use model::{rows::*, supply::Timestamp};
+use model::{Timestamp, *};
 
 #[tokio::test]
 async fn who_stopped_digests_is_known_after_a_restart_until_it_is_taken_back() {

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use tempfile::TempDir;
 
 use super::support::*;
-use model::{rows::*, supply::*};
+use model::*;
 
 #[tokio::test]
 async fn the_longest_waiting_is_due_first_and_the_future_is_not_due() {

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::support::*;
 use crate::{cycle, outbox};
-use model::{rows::*, supply::*};
+use model::*;
 
 #[tokio::test]
 async fn a_version_is_kept_for_new_facts_and_not_for_a_new_price() {

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use tempfile::TempDir;
 
 use super::support::*;
-use model::{rows::*, supply::*};
+use model::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_tokens_with_a_hundred_tranches_each_are_written_and_read() {

@@ -8,17 +8,11 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{Access, Opening, Store};
+use model::wire::{self, ParseWarning};
 use model::{
-    alert::{
-        Alert, AlertBody, AlertState, AlertStatus, Notification, NotificationKind, Resolution, SourceBody, TokenBody, alert_id,
-        notification_id,
-    },
-    rows::*,
-    supply::{
-        DeliveryId, Endpoint, FeedId, FeedState, Interval, Precision, ReceiverName, Record, RecordKey, Resource, RuleId,
-        Timestamp, TokenId,
-    },
-    wire::{self, ParseWarning},
+    Alert, AlertBody, AlertState, AlertStatus, DeliveryId, Endpoint, FeedId, FeedState, Interval, Notification, NotificationKind,
+    Precision, ReceiverName, Record, RecordKey, Resolution, Resource, RuleId, SourceBody, Timestamp, TokenBody, TokenId,
+    alert_id, notification_id, *,
 };
 
 pub(super) fn time(text: &str) -> Timestamp {

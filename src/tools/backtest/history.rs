@@ -3,45 +3,32 @@
 
 mod folder;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    io,
-    path::PathBuf,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::PathBuf;
 
 use chrono::TimeDelta;
 
 use crate::simulate::Simulation;
-use model::{
-    poll::Payload,
-    rows::VersionRow,
-    supply::{Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId},
-    wire,
-};
+use model::{Endpoint, FeedState, Payload, Record, RecordKey, Resource, Timestamp, Token, TokenId, VersionRow, wire};
 
 /// Why there is nothing to simulation.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
         /// Which one.
         path: PathBuf,
-        /// Why.
-        #[source]
         source: io::Error,
     },
-    /// A file holds something else.
     #[error("{}{}: {problem}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
     Invalid {
         /// Which one.
         path: PathBuf,
         /// Which line, from 1, where a file is read line by line.
         line: Option<usize>,
-        /// What is wrong.
         problem: String,
     },
-    /// Neither kind of folder.
     #[error("{} is neither a data folder (with a tokens.json) nor a folder of versions (with *.jsonl files)", .0.display())]
     Unknown(PathBuf),
 }
@@ -68,7 +55,6 @@ struct HistoryEvent {
 
 #[derive(Debug)]
 enum HistoryContent {
-    /// A whole answer.
     Answer(Endpoint, Payload),
     /// All rounds that were public by then.
     Rounds(Vec<wire::FundingRound>),
@@ -128,7 +114,6 @@ impl History {
     }
 
     /// Tokens of which something is known.
-    #[must_use]
     pub fn token_count(&self) -> usize {
         let mut ids: Vec<&str> = self.tokens.iter().filter_map(|item| item.id.as_str()).collect();
         ids.extend(self.inputs.iter().map(|input| input.token.as_str()));
@@ -138,7 +123,6 @@ impl History {
     }
 
     /// When the first and the last thing was said.
-    #[must_use]
     pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
         Some((self.inputs.first()?.at, self.inputs.last()?.at))
     }

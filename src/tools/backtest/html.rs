@@ -15,7 +15,7 @@ use super::{
     joint_messages, seconds,
 };
 use entry::{EntryRow, ReportEntry};
-use model::{format, supply::Timestamp, text::is_hostile};
+use model::{Timestamp, format, text::is_hostile};
 use timeline::Timeline;
 
 /// Rows of each list of a comparison.
@@ -46,9 +46,6 @@ struct Report {
 }
 
 /// A self-contained page.
-///
-/// # Errors
-/// Where the template fails.
 pub fn page(
     run: &BacktestRun,
     summary: &BacktestSummary,
@@ -123,24 +120,24 @@ fn busiest_week(summary: &BacktestSummary) -> Option<(NaiveDate, u32)> {
 /// What a reader must know of a run: what was not told, what is not shown, what failed.
 fn notes(run: &BacktestRun, summary: &BacktestSummary) -> Vec<String> {
     let mut notes = Vec::new();
-    let untold = |state: &str| summary.untold.get(state).copied().unwrap_or(0);
+    let undelivered = |state: &str| summary.undelivered.get(state).copied().unwrap_or(0);
     let suppressed: Vec<String> = ["silenced", "inhibited", "acknowledged"]
         .into_iter()
-        .filter(|state| untold(state) > 0)
-        .map(|state| format!("{} {state}", untold(state)))
+        .filter(|state| undelivered(state) > 0)
+        .map(|state| format!("{} {state}", undelivered(state)))
         .collect();
     if !suppressed.is_empty() {
         notes.push(format!("Held back and never told: {}.", suppressed.join(", ")));
     }
-    if untold("nobody") > 0 {
-        let count = untold("nobody");
+    if undelivered("nobody") > 0 {
+        let count = undelivered("nobody");
         let them = if count == 1 { "it" } else { "them" };
         notes.push(format!("{} would have reached nobody: no route takes {them}.", format::count(count as usize, "alert")));
     }
-    if untold("waiting") > 0 {
+    if undelivered("waiting") > 0 {
         notes.push(format!(
             "{} still waited for a group, a mute time or room in the hour at the end.",
-            format::count(untold("waiting") as usize, "alert")
+            format::count(undelivered("waiting") as usize, "alert")
         ));
     }
     if run.uncounted > 0 {
@@ -158,7 +155,7 @@ struct ReportRow {
     name: String,
     alerts: u32,
     messages: u32,
-    untold: u32,
+    undelivered: u32,
     tokens: u32,
     shares: Vec<ShareCell>,
     more_shares: usize,
@@ -202,7 +199,7 @@ impl ReportRow {
             name: row.name.clone(),
             alerts: row.alerts,
             messages: row.messages,
-            untold: row.untold,
+            undelivered: row.undelivered,
             tokens: row.tokens,
             shares: named.collect(),
             more_shares: shares.len().saturating_sub(MAX_SHARES),
@@ -238,7 +235,7 @@ struct ComparisonSection {
     changed: usize,
     same: u32,
     sides: Vec<SideRow>,
-    changes: Vec<ChangedRow>,
+    changes: Vec<ChangedMessageRow>,
 }
 
 /// A message that only one side sends.
@@ -254,7 +251,7 @@ struct SideRow {
 
 /// A message that both send otherwise.
 #[derive(Serialize)]
-struct ChangedRow {
+struct ChangedMessageRow {
     was: String,
     is: String,
     gone: Vec<String>,
@@ -277,7 +274,7 @@ impl ComparisonSection {
             changed: changed.len(),
             same: *same,
             sides: sides.into_iter().map(|(_, row)| row).collect(),
-            changes: changed.iter().take(MAX_COMPARED).map(|(was, is)| ChangedRow::of(was, is)).collect(),
+            changes: changed.iter().take(MAX_COMPARED).map(|(was, is)| ChangedMessageRow::of(was, is)).collect(),
         }
     }
 }
@@ -291,7 +288,7 @@ impl SideRow {
     }
 }
 
-impl ChangedRow {
+impl ChangedMessageRow {
     fn of(was: &BacktestMessage, is: &BacktestMessage) -> Self {
         let (gone, new) = difference(was, is);
         let lines = |notifications: Vec<&BacktestNotification>| {

@@ -6,7 +6,7 @@ use chrono::{Datelike, Days, NaiveDate};
 use serde::Serialize;
 
 use super::{BacktestMessage, BacktestNotification, BacktestRun};
-use model::{rows::BatchKind, supply::Timestamp};
+use model::{BatchKind, Timestamp};
 
 /// Weeks that are told apart.
 const MAX_WEEKS: usize = 1_000;
@@ -33,7 +33,8 @@ pub struct BacktestSummary {
     /// Of these, those that tell or count several alerts.
     pub joined: u32,
     /// What was to be told and was not, by what became of it: `silenced`, `inhibited`, `acknowledged`, `waiting`, `nobody`.
-    pub untold: BTreeMap<&'static str, u32>,
+    #[serde(rename = "untold")]
+    pub undelivered: BTreeMap<&'static str, u32>,
 }
 
 /// What a rule sends, or a receiver gets.
@@ -42,23 +43,21 @@ pub struct BacktestSummary {
 pub struct TallyRow {
     /// Rule or receiver.
     pub name: String,
-    /// Alerts concerned.
     pub alerts: u32,
     /// Messages that tell of them: one that tells of two rules counts for both.
     pub messages: u32,
     /// What was to be told and was not.
-    pub untold: u32,
+    #[serde(rename = "untold")]
+    pub undelivered: u32,
     /// Messages in each of [`BacktestSummary::weeks`].
     pub by_week: Vec<u32>,
     /// For a rule: its receivers; for a receiver: its rules; with messages.
     pub shares: BTreeMap<String, u32>,
-    /// Tokens concerned.
     pub tokens: u32,
 }
 
 impl TallyRow {
     /// Messages of the busiest week, with its index.
-    #[must_use]
     pub fn busiest(&self) -> Option<(usize, u32)> {
         // The first of equals: the earliest.
         self.by_week.iter().copied().enumerate().rev().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0)
@@ -66,8 +65,6 @@ impl TallyRow {
 }
 
 impl BacktestSummary {
-    /// Counts a run.
-    #[must_use]
     pub fn of(run: &BacktestRun) -> Self {
         let weeks = weeks(run.from, run.to);
         let mut rules = RowTally::new(weeks.len());
@@ -101,13 +98,13 @@ impl BacktestSummary {
             }
             about.into_iter().for_each(|pair| *pairs.entry(pair).or_default() += 1);
         }
-        let mut untold: BTreeMap<&'static str, u32> = BTreeMap::new();
-        for row in &run.untold {
-            *untold.entry(row.state).or_default() += 1;
-            rules.row(&row.notification.rule).untold += 1;
+        let mut undelivered: BTreeMap<&'static str, u32> = BTreeMap::new();
+        for row in &run.undelivered {
+            *undelivered.entry(row.state).or_default() += 1;
+            rules.row(&row.notification.rule).undelivered += 1;
             if let Some(receiver) = &row.receiver {
                 receivers.concern(receiver, &row.notification);
-                receivers.row(receiver).untold += 1;
+                receivers.row(receiver).undelivered += 1;
             }
         }
         let mut noisiest: Vec<_> =
@@ -122,7 +119,7 @@ impl BacktestSummary {
             alerts: count(alerts.len()),
             messages: count(run.messages.len()),
             joined: count(joined),
-            untold,
+            undelivered,
             weeks,
         }
     }

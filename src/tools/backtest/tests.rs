@@ -1,5 +1,5 @@
 use super::*;
-use model::{config, diagnostic::SourceText, wire};
+use model::{SourceText, config, wire};
 use rules::{self, Surroundings};
 
 const RULES: &str = r#"
@@ -100,7 +100,7 @@ fn a_data_folder_tells_leads_at_their_time_and_burns_as_they_happened() {
     assert_eq!(messages[..2], [(at("2026-02-03"), "desk", text.clone()), (at("2026-02-03"), "ops", text)]);
     let joint_messages: Vec<_> = joint_messages(&run.messages).map(|(_, receivers)| receivers).collect();
     assert_eq!(joint_messages, vec![vec!["desk", "ops"]; 4], "what says the same is listed once");
-    assert_eq!(run.untold, []);
+    assert_eq!(run.undelivered, []);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn the_summary_counts_each_message_once_per_rule_receiver_and_week() {
     let folder = folder();
     let history = History::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
     let summary = BacktestSummary::of(&played(&history, &compiled(RULES), "2026-01-20", "2026-03-01"));
-    assert_eq!((summary.alerts, summary.messages, summary.joined, summary.untold.len()), (2, 8, 0, 0));
+    assert_eq!((summary.alerts, summary.messages, summary.joined, summary.undelivered.len()), (2, 8, 0, 0));
     let rows: Vec<_> = summary.rules.iter().map(|row| (row.name.as_str(), row.alerts, row.messages)).collect();
     assert_eq!(rows, [("Big", 1, 6), ("Burned", 1, 2), ("Moved", 0, 0), ("Never", 0, 0)]);
     // 2026-02-03 lies in the week of 2 Feb; 9 and 10 February in the next one.
@@ -225,11 +225,11 @@ fn alerts_and_messages_are_told_apart_where_a_route_groups_them() {
     let summary = BacktestSummary::of(&run);
     // Both begin in one message, the reminder of one is by itself, both end in one; the burn is silenced.
     assert_eq!((summary.alerts, summary.messages, summary.joined), (3, 3, 2));
-    assert_eq!(summary.untold, [("silenced", 1)].into());
-    let rows: Vec<_> = summary.rules.iter().map(|row| (row.name.as_str(), row.alerts, row.messages, row.untold)).collect();
+    assert_eq!(summary.undelivered, [("silenced", 1)].into());
+    let rows: Vec<_> = summary.rules.iter().map(|row| (row.name.as_str(), row.alerts, row.messages, row.undelivered)).collect();
     assert_eq!(rows, [("Big", 1, 3, 0), ("Too", 1, 2, 0), ("Burned", 1, 0, 1), ("Moved", 0, 0, 0)]);
     assert_eq!(run.messages[0].title(), "x 5.00K on 10 Feb 2026 (and 1 more)");
-    assert_eq!(run.untold[0].holder.as_deref(), Some("si_1"));
+    assert_eq!(run.undelivered[0].holder.as_deref(), Some("si_1"));
     let page = page(&run, &summary, None).unwrap();
     assert!(page.contains("<b>2 alerts</b>") && page.contains("not told: silenced by si_1, for ops"), "{page}");
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::simulate::Sent;
-use model::{alert::Notification, supply::Timestamp, text::harmless};
+use model::{Notification, Timestamp, text::harmless};
 
 use super::file::{ExpectedAlert, ExpectedMessage, instant, short};
 

@@ -6,15 +6,7 @@ use chrono::TimeDelta;
 use serde::Deserialize;
 use toml::Spanned;
 
-use model::{
-    alert::NotificationKind,
-    config,
-    diagnostic::{Diagnostic, SourceText, closest},
-    rows::BatchKind,
-    silence::{Silence, read_matchers},
-    supply::Timestamp,
-    wire,
-};
+use model::{BatchKind, Diagnostic, NotificationKind, Silence, SourceText, Timestamp, closest, config, read_matchers, wire};
 
 /// Tests of one file.
 const MAX_TESTS: usize = 1_000;
@@ -23,7 +15,6 @@ const MAX_ITEMS: usize = 2_000;
 /// The longest that a clock may run.
 const MAX_RUN: TimeDelta = TimeDelta::days(3_660);
 
-/// The keys of a test file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TestFile {
@@ -42,7 +33,6 @@ pub(super) struct TestFile {
     /// Facts of the token list, for all tests.
     #[serde(default)]
     pub token: Vec<Spanned<toml::Table>>,
-    /// The tests.
     #[serde(default)]
     pub test: Vec<Spanned<TestCase>>,
 }

@@ -9,7 +9,6 @@ use model::text::{harmless, is_hostile};
 use super::{TestFailure, TestOutcome};
 
 /// One outcome for people: a line where it passed, what differs where it did not.
-#[must_use]
 pub fn plain(outcome: &TestOutcome) -> String {
     let TestOutcome { file, line, name, failures, .. } = outcome;
     let name = harmless(name);
@@ -30,7 +29,6 @@ pub fn plain(outcome: &TestOutcome) -> String {
 }
 
 /// The last line: how many passed.
-#[must_use]
 pub fn summary(outcomes: &[TestOutcome]) -> String {
     let failed = outcomes.iter().filter(|outcome| !outcome.is_passed()).count();
     let count = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
@@ -41,9 +39,6 @@ pub fn summary(outcomes: &[TestOutcome]) -> String {
 }
 
 /// JUnit XML: a suite for each file, a case for each test.
-///
-/// # Errors
-/// Where the XML cannot be written.
 pub fn junit(outcomes: &[TestOutcome]) -> Result<String, SerializeError> {
     let mut report = Report::new("cliffwatch test");
     report.set_time(outcomes.iter().map(|outcome| outcome.took).sum());

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::file::{KINDS, short};
-use model::{rows::BatchKind, supply::Resource};
+use model::{BatchKind, Resource};
 
 /// The schema of files of rule tests; `config` is that of the config, whose routes and receivers a test may name.
-#[must_use]
 pub fn tests(config: &Value) -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let of = |definition: &str, description: &str| json!({ "$ref": format!("#/$defs/{definition}"), "description": description });

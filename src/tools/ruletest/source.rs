@@ -9,13 +9,7 @@ use std::{collections::BTreeMap, io::Read as _, path::Path};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use model::{
-    diagnostic::closest,
-    format,
-    poll::Payload,
-    supply::{Endpoint, Resource, TokenId},
-    wire,
-};
+use model::{Endpoint, Payload, Resource, TokenId, closest, format, wire};
 
 /// Largest data file, bytes.
 const MAX_FILE: u64 = 16 << 20;

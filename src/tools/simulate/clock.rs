@@ -4,10 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use chrono::TimeDelta;
 
-use model::{
-    rows::TokenSnapshot,
-    supply::{Resource, Timestamp, TokenId, span_of_days},
-};
+use model::{Resource, Timestamp, TokenId, TokenSnapshot, span_of_days};
 use rules::{On, RuleSet};
 
 use super::MINUTE;

@@ -2,20 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::{MINUTE, Simulation, clock::minute, memory::Records};
-use engine::{
-    evaluate::{EvaluationContext, Limits, Transitions},
-    pipeline::{self, Ingest, TokenNews, Work},
-    self_monitor,
-};
-use model::{
-    rows::{Commit, TokenSnapshot},
-    supply::{Resource, Timestamp, Token, TokenId},
-};
-use rules::{
-    On,
-    aggregate::{ComputedTotals, FlowEntries},
-};
+use super::{MINUTE, Simulation, clock::minute, memory::TokenRecords};
+use engine::evaluate::{EvaluationContext, Limits, Transitions};
+use engine::pipeline::{self, Ingest, TokenNews, Work};
+use engine::self_monitor;
+use model::{Commit, Resource, Timestamp, Token, TokenId, TokenSnapshot};
+use rules::On;
+use rules::aggregate::{ComputedTotals, FlowEntries};
 
 impl<'a> Simulation<'a> {
     pub(super) fn by(&self) -> Ingest<'a> {
@@ -83,14 +76,11 @@ impl<'a> Simulation<'a> {
         touched.iter().for_each(|id| self.set_wake(id));
     }
 
-    fn write(&mut self, commit: Commit, records: Vec<Records>, draft: Transitions) {
+    fn write(&mut self, commit: Commit, records: Vec<TokenRecords>, draft: Transitions) {
         let latest = self.memory.episodes(draft.openings());
         let mut step = pipeline::conclude(commit, draft, &latest, self.now);
         if self.monitors {
             step.tell_template_errors(&self.context());
-        }
-        for (rule, _) in &step.commit.rule_matches {
-            *self.matches.entry(rule.clone()).or_default() += 1;
         }
         for (rule, error) in step.template_errors {
             self.template_errors.entry(rule).or_insert(error);
@@ -159,7 +149,7 @@ pub(super) struct Evaluated {
 /// What was ingested, with nothing of the memory any more.
 pub(super) struct Owned {
     commit: Commit,
-    records: Vec<Records>,
+    records: Vec<TokenRecords>,
 }
 
 impl Owned {

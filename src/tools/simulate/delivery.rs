@@ -4,17 +4,11 @@
 use std::sync::Arc;
 
 use super::Simulation;
-use engine::{
-    digest_schedule::{self, DigestPlan},
-    pipeline::{self, DigestReads, DigestRows, DigestTurn, DispatchPolicy},
-};
+use engine::digest_schedule::{self, DigestPlan};
+use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn, DispatchPolicy};
 use model::{
-    alert::Notification,
-    digest::{self, Digest},
-    pending::{PendingState, Suppression},
-    rows::{Batch, Commit},
-    silence::{Ack, Silence},
-    supply::{AlertId, NotificationId, ReceiverName, Resource, Timestamp, TokenId},
+    Ack, AlertId, Batch, Commit, Digest, Notification, NotificationId, PendingState, ReceiverName, Resource, Silence,
+    Suppression, Timestamp, TokenId, digest,
 };
 
 /// By what messages are made of what is told, beside the routes.
@@ -30,7 +24,6 @@ pub struct DeliverySetup {
 
 impl DeliverySetup {
     /// That of a config; without silences, which are no part of one.
-    #[must_use]
     pub fn of(policy: DispatchPolicy) -> Self {
         Self { policy, ..Self::default() }
     }
@@ -39,13 +32,10 @@ impl DeliverySetup {
 /// A message to one receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
-    /// When it was made.
     pub at: Timestamp,
-    /// To whom.
     pub receiver: ReceiverName,
     /// Its group, its note, and what it counts.
     pub bundle: Batch,
-    /// What it tells.
     pub told: Vec<Arc<Notification>>,
     /// What it counts without telling it.
     pub counted: Vec<Arc<Notification>>,
@@ -55,12 +45,9 @@ pub struct Sent {
 
 /// What was not told: suppressed, or still waiting when the simulation ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Untold {
-    /// The notice.
+pub struct UndeliveredNotice {
     pub notice: NotificationId,
-    /// Of which alert.
     pub alert: AlertId,
-    /// To whom.
     pub receiver: ReceiverName,
     /// By what; none where it waits.
     pub by: Option<Suppression>,
@@ -82,7 +69,6 @@ impl Simulation<'_> {
     }
 
     /// When time alone has something to do for the dispatcher.
-    #[must_use]
     pub fn next_delivery(&self) -> Option<Timestamp> {
         self.delivery.as_ref()?;
         [self.next_pass, self.memory.next_repeat(), self.next_digest].into_iter().flatten().min()

@@ -3,28 +3,19 @@
 //! It takes in the very values that the database writes ([`Commit`], [`Dispatch`], [`Repeats`]), and answers what a pass of the dispatcher
 //! and a digest read. A delivery counts as accepted when it is made: what a receiver answers is no part of a simulation.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
-    sync::Arc,
-};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use model::{
-    alert::{Alert, AlertState, AlertStatus, Notification, NotificationKind, SOURCE_TROUBLE},
-    pending::{
-        BURST_WINDOW, Dispatch, FiringAlert, GroupUpdate, HOUR, NewDelivery, PendingLookup, PendingNotification, PendingState,
-        ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, Suppression,
-    },
-    rows::{
-        BatchKind, ChangeFilter, ChangeRow, Commit, FeedUpdate, NotificationFilter, NotificationState, NotificationStatus,
-        TokenSnapshot, UpcomingFilter, UpcomingRow, cut_summary,
-    },
-    silence::{Ack, Silence, SilenceFact},
-    supply::{AlertId, Endpoint, NotificationId, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked},
-    watch::Watch,
+    Ack, Alert, AlertId, AlertState, AlertStatus, BURST_WINDOW, BatchKind, ChangeFilter, ChangeRow, Commit, Dispatch, Endpoint,
+    FeedUpdate, FiringAlert, GroupUpdate, HOUR, NewDelivery, Notification, NotificationFilter, NotificationId, NotificationKind,
+    NotificationState, NotificationStatus, PendingLookup, PendingNotification, PendingState, ReceiverName, ReceiverUsage,
+    RepeatAlert, RepeatGroup, Repeats, Resource, RuleId, SOURCE_TROUBLE, Silence, SilenceFact, Suppression, Timestamp, Token,
+    TokenId, TokenSnapshot, Tracked, UpcomingFilter, UpcomingRow, Watch, cut_summary,
 };
 
-use super::{Sent, Untold};
+use super::{Sent, UndeliveredNotice};
 
 /// A notification for one receiver: of which alert, to whom.
 type About = (AlertId, ReceiverName);
@@ -33,7 +24,7 @@ type About = (AlertId, ReceiverName);
 type GroupKey = (ReceiverName, String);
 
 /// The records of a token from now on, all of the resources that are named.
-pub(super) type Records = (TokenId, Vec<Resource>, Vec<Tracked>);
+pub(super) type TokenRecords = (TokenId, Vec<Resource>, Vec<Tracked>);
 
 /// What is known of a group that was told.
 #[derive(Debug)]
@@ -43,7 +34,6 @@ struct GroupRow {
     alerts: BTreeSet<AlertId>,
 }
 
-/// An alert that fires.
 #[derive(Debug)]
 struct FiringRow {
     since: Timestamp,
@@ -86,7 +76,6 @@ pub(super) struct MemoryStore {
     /// The last row of each that was delivered, and of each that is pending or was.
     delivered: HashMap<About, i64>,
     latest: HashMap<About, i64>,
-    /// What suppressed the last of each.
     suppressed_last: HashMap<About, Suppression>,
     groups: HashMap<GroupKey, GroupRow>,
     repeats: BTreeSet<(Timestamp, GroupKey)>,
@@ -112,7 +101,7 @@ impl MemoryStore {
     }
 
     /// Writes a step, with the records of tokens as they are from now on. Answers what was not there before of what is told.
-    pub fn commit(&mut self, commit: Commit, records: Vec<Records>, watch: &Watch) -> Vec<Arc<Notification>> {
+    pub fn commit(&mut self, commit: Commit, records: Vec<TokenRecords>, watch: &Watch) -> Vec<Arc<Notification>> {
         for item in commit.tokens {
             let Some(id) = item.id.as_str().map(TokenId::from) else { continue };
             self.token(&id, watch).token.item = item;
@@ -266,7 +255,7 @@ impl MemoryStore {
         }
         self.refresh(now);
         let silences = self.silences(now, now);
-        let lookup = Lookup { memory: self, now };
+        let lookup = MemoryLookup { memory: self, now };
         let state = PendingState {
             waiting: &self.waiting,
             is_cut: false,
@@ -499,14 +488,14 @@ impl MemoryStore {
     }
 
     /// What was not told so far, in the order in which it was decided.
-    pub fn untold(&self) -> Vec<Untold> {
-        let untold = |Undelivered { receiver, suppression, notice }: &Undelivered| Untold {
+    pub fn undelivered(&self) -> Vec<UndeliveredNotice> {
+        let undelivered = |Undelivered { receiver, suppression, notice }: &Undelivered| UndeliveredNotice {
             notice: notice.id.clone(),
             alert: notice.alert.clone(),
             receiver: receiver.clone(),
             by: suppression.clone(),
         };
-        self.texts.values().map(untold).collect()
+        self.texts.values().map(undelivered).collect()
     }
 }
 
@@ -522,12 +511,12 @@ fn put<T>(list: &mut Vec<(Endpoint, T)>, endpoint: Endpoint, value: T) {
 }
 
 /// What a pass looks up.
-struct Lookup<'a> {
+struct MemoryLookup<'a> {
     memory: &'a MemoryStore,
     now: Timestamp,
 }
 
-impl PendingLookup for Lookup<'_> {
+impl PendingLookup for MemoryLookup<'_> {
     fn firing(&self) -> Cow<'_, [FiringAlert]> {
         Cow::Owned(self.memory.by_begin.values().cloned().collect())
     }

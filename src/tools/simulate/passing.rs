@@ -4,10 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{Simulation, clock::minute, cycle::Owned};
 use engine::pipeline::{TokenNews, Work};
-use model::{
-    rows::Commit,
-    supply::{Timestamp, TokenId},
-};
+use model::{Commit, Timestamp, TokenId};
 
 impl Simulation<'_> {
     /// Lets time pass up to `until`, inclusive: what falls due on the way happens at its own minute.

@@ -1,14 +1,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use model::{
-    alert::AlertStatus,
-    config::{self, Config},
-    diagnostic::SourceText,
-    rows::BatchKind,
-    silence::{Silence, read_matchers},
-    wire,
-};
+use model::config::{self, Config};
+use model::{AlertStatus, BatchKind, Silence, SourceText, read_matchers, wire};
 use rules::{self, Surroundings};
 
 const RULES: &str = r#"
@@ -166,8 +160,9 @@ fn a_silence_holds_back_and_what_still_fires_is_told_after_its_end() {
         simulation.answer(&"x".into(), Endpoint::UnlockEvents, unlocks(&[("2026-03-02", 5.0), ("2026-03-06", 6.0)]));
         simulation.answer(&"y".into(), Endpoint::UnlockEvents, unlocks(&[("2026-03-06", 6.0)]));
         simulation.advance(day(4, "00:00:00"));
-        let untold = simulation.untold();
-        let held: Vec<_> = untold.iter().map(|row| (row.by.as_ref().map(|by| by.id.as_str()), row.receiver.as_str())).collect();
+        let undelivered = simulation.undelivered();
+        let held: Vec<_> =
+            undelivered.iter().map(|row| (row.by.as_ref().map(|by| by.id.as_str()), row.receiver.as_str())).collect();
         assert_eq!(held, [(Some("si_1"), "ops"); 2], "the first unlock and its end, which nobody was told of");
     });
     assert_eq!(told, ["01 00:00:00 single: Ahead lead 7d of y", "03 12:00:00 single: Ahead lead 7d of x"]);

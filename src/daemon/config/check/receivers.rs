@@ -1,10 +1,8 @@
 //! The receivers of a config: their names, and what type and format of each need and take.
 
 use super::{ConfigCheck, MAX_ITEMS};
-use crate::config::{
-    keys,
-    tree::{ConfigEntry, ConfigNode, ConfigValue},
-};
+use crate::config::keys;
+use crate::config::tree::{ConfigEntry, ConfigNode, ConfigValue};
 use model::config::ReceiverKind;
 use notify::format::{DEFAULT_FORMAT, FORMATS, FormatKey, FormatSpec, format_keys};
 

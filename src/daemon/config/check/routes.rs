@@ -1,11 +1,9 @@
 //! The routes: which keys each may have, and whether the receivers that they name are there.
 
 use super::ConfigCheck;
-use crate::config::{
-    keys,
-    tree::{ConfigNode, ConfigValue},
-};
-use model::diagnostic::closest;
+use crate::config::keys;
+use crate::config::tree::{ConfigNode, ConfigValue};
+use model::closest;
 
 /// How deep routes may nest.
 const MAX_ROUTE_DEPTH: usize = 16;

@@ -7,7 +7,7 @@ use jiff::tz::TimeZoneDatabase;
 
 use super::ConfigCheck;
 use crate::config::tree::{ConfigNode, ValuePlace};
-use model::diagnostic::closest;
+use model::closest;
 use notify::Network;
 
 impl ConfigCheck<'_> {
@@ -38,7 +38,7 @@ impl ConfigCheck<'_> {
             return;
         }
         let words: Vec<String> =
-            std::iter::once("auto".to_owned()).chain(offered.iter().map(|version| format!("v{version}"))).collect();
+            std::iter::once("auto".to_owned()).chain(offered.iter().rev().map(|version| format!("v{version}"))).collect();
         let bare = format!("v{}", text.trim_start_matches(['v', 'V']));
         let help = match words.iter().find(|word| **word == bare) {
             Some(word) => format!("did you mean {word:?}?"),

@@ -1,14 +1,10 @@
 //! One value, by what its key may hold: its type first, then what is in it.
 
 use super::{ConfigCheck, MAX_ITEMS, scalars::address};
-use crate::config::{
-    keys::{ConfigKey, ValueKind},
-    tree::{ConfigNode, ConfigValue, ValuePlace},
-};
-use model::{
-    config::{ByteSize, Percent, Span},
-    diagnostic::closest,
-};
+use crate::config::keys::{ConfigKey, ValueKind};
+use crate::config::tree::{ConfigNode, ConfigValue, ValuePlace};
+use model::closest;
+use model::config::{ByteSize, Percent, Span};
 
 impl ConfigCheck<'_> {
     /// One value, by what its key may hold.

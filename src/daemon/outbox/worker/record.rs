@@ -3,16 +3,10 @@
 use tokio::{task::JoinHandle, time::Instant};
 
 use super::{Ended, Worker, sort_out};
-use crate::outbox::{
-    STORE_PAUSE,
-    announcement::{add_announcement, is_worth_announcing, recipients},
-    ports::DeliveryStoreError,
-};
-use model::{
-    clock::Clock,
-    rows::{Attempt, AttemptOutcome, AttemptRecord, DueDelivery},
-    supply::Timestamp,
-};
+use crate::outbox::STORE_PAUSE;
+use crate::outbox::announcement::{add_announcement, is_worth_announcing, recipients};
+use crate::outbox::ports::DeliveryStoreError;
+use model::{Attempt, AttemptOutcome, AttemptRecord, Clock, DueDelivery, Timestamp};
 use notify::{NextStep, Outcome, retry};
 
 /// Attempts that are being written, and the task that writes them.
@@ -43,7 +37,7 @@ impl Worker {
 
     /// What an outcome makes of a delivery.
     fn record(&mut self, delivery: &DueDelivery, outcome: &Outcome, attempt: Attempt, now: Timestamp) -> AttemptRecord {
-        let (deps, setup) = (self.shared.deps.clone(), self.shared.setup());
+        let (deps, setup) = (self.shared.deps.clone(), self.shared.sending());
         if let Some(metrics) = &deps.metrics {
             metrics.attempt(&self.receiver, outcome, (now - delivery.created_at).to_std().unwrap_or_default());
         }

@@ -2,7 +2,7 @@
 
 use super::Worker;
 use crate::outbox::ports::{DeliveryStoreError, DownReceiver, ReceiverIncident};
-use model::{alert::Alert, supply::Timestamp};
+use model::{Alert, Timestamp};
 
 impl Worker {
     /// Announces that nothing has reached the receiver for long, or that it is gone, unless that was told.

@@ -4,36 +4,24 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use model::{
-    alert::{Alert, AlertState, Labels},
-    format,
-    rows::{NotificationState, ReceiverStatus},
-    supply::{AlertId, Resource, Timestamp},
-};
+use model::{Alert, AlertId, AlertState, Labels, NotificationState, ReceiverStatus, Resource, Timestamp, format};
 
-/// An alert.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AlertView {
-    /// Id.
     pub id: String,
-    /// Name of the rule.
     pub rule: String,
-    /// Where it stands.
     pub state: AlertState,
     /// Why it ended.
     pub reason: Option<&'static str>,
     /// Slug, where it is about a token.
     pub token_id: Option<String>,
-    /// What it is about.
     pub resource: Option<Resource>,
     /// What it is about, within its rule.
     pub subject: String,
     /// First line of its message.
     pub summary: String,
-    /// Labels.
     pub labels: Labels,
-    /// Annotations.
     pub annotations: BTreeMap<String, String>,
     /// Lead times told.
     pub leads: Vec<String>,
@@ -48,7 +36,6 @@ pub struct AlertView {
     pub active_at: Timestamp,
     /// When it began to fire, or happened.
     pub starts_at: Option<Timestamp>,
-    /// When it ended.
     pub ends_at: Option<Timestamp>,
     /// Its last step.
     pub updated_at: Timestamp,
@@ -56,7 +43,6 @@ pub struct AlertView {
 
 impl AlertView {
     /// Who was told and who was not, in words: `ops, desk (silenced)`.
-    #[must_use]
     pub fn told_words(&self) -> String {
         let told = self.told.iter().filter(|name| !self.not_told.contains_key(*name)).cloned();
         let not_told = self.not_told.iter().map(|(name, state)| match self.told.contains(name) {
@@ -67,14 +53,11 @@ impl AlertView {
     }
 
     /// The views of alerts, each with where it stands with its receivers.
-    #[must_use]
     pub fn all(alerts: &[Alert], standings: &HashMap<AlertId, Vec<ReceiverStatus>>) -> Vec<Self> {
         let of = |alert: &Alert| Self::of(alert, standings.get(&alert.id).map_or(&[][..], Vec::as_slice));
         alerts.iter().map(of).collect()
     }
 
-    /// The view of an alert.
-    #[must_use]
     pub fn of(alert: &Alert, standings: &[ReceiverStatus]) -> Self {
         let name = |standing: &ReceiverStatus| standing.receiver.as_str().to_owned();
         Self {

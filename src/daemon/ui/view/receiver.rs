@@ -5,18 +5,12 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use engine::digest_schedule::DigestPlan;
-use model::{
-    digest,
-    rows::{DeliveryState, NotificationOverview, OptOutSource, StoreCounts},
-    supply::Timestamp,
-};
+use model::{DeliveryState, NotificationOverview, OptOutSource, StoreCounts, Timestamp, digest};
 use notify::unsubscribe::Subscriber;
 
-/// The outbox of one receiver.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboxView {
-    /// Which receiver.
     pub receiver: String,
     /// Waiting, retries included.
     pub pending: u64,
@@ -24,7 +18,6 @@ pub struct OutboxView {
     pub retrying: u64,
     /// Age of the oldest that waits, seconds.
     pub oldest_seconds: Option<i64>,
-    /// Dead letters.
     pub dead: u64,
     /// Accepted so far.
     pub delivered: u64,
@@ -77,7 +70,6 @@ impl OutboxView {
     }
 
     /// What is not in its outbox, in words: `2 waiting, 1 silenced, 5 held back in a day`; empty where nothing is.
-    #[must_use]
     pub fn held_words(&self) -> String {
         let parts = [
             (self.waiting, "waiting"),
@@ -90,11 +82,9 @@ impl OutboxView {
     }
 }
 
-/// The digest of a receiver.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DigestView {
-    /// Whose.
     pub receiver: String,
     /// When it is sent, in words.
     pub when: String,
@@ -112,9 +102,7 @@ pub struct DigestView {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoppedView {
-    /// Mail address.
     pub address: String,
-    /// Since when.
     pub at: Timestamp,
     /// `link`, or `hand` for the operator's.
     pub via: OptOutSource,
@@ -122,7 +110,6 @@ pub struct StoppedView {
 
 impl DigestView {
     /// Every digest of the config.
-    #[must_use]
     pub fn all(
         plans: &[DigestPlan],
         subscribers: &[Subscriber],

@@ -2,25 +2,17 @@
 
 use serde::Serialize;
 
-use model::{
-    format,
-    rows::UpcomingRow,
-    supply::{Precision, Record, Timestamp},
-};
+use model::{Precision, Record, Timestamp, UpcomingRow, format};
 
-/// An unlock ahead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnlockView {
     /// Slug.
     pub token_id: String,
-    /// Ticker.
     pub symbol: String,
-    /// Name.
     pub name: String,
     /// The date as the source has it; what it means depends on `precision`.
     pub unlock_date: Option<Timestamp>,
-    /// How exact it is.
     pub precision: Precision,
     /// The date in words: `in March 2026`.
     pub when: String,
@@ -34,7 +26,6 @@ pub struct UnlockView {
     pub days_until: Option<f64>,
     /// Who receives: allocation names, the largest first.
     pub allocations: Vec<String>,
-    /// How the token is listed.
     pub listed_method: Option<String>,
     /// When the source last said so.
     pub polled_at: Option<Timestamp>,
@@ -44,7 +35,6 @@ pub struct UnlockView {
 
 impl UnlockView {
     /// The view of a row; none where the record is no unlock.
-    #[must_use]
     pub fn of(row: &UpcomingRow, now: Timestamp) -> Option<Self> {
         let Record::Unlock(event) = &row.tracked.record else {
             return None;

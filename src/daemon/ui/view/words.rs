@@ -1,16 +1,14 @@
 //! Sizes, ages and changes in words.
 
-use model::rows::ChangeRow;
+use model::ChangeRow;
 
 /// A change in a line: token, what happened.
-#[must_use]
 pub fn change_line(row: &ChangeRow) -> String {
     let token = row.symbol.as_deref().unwrap_or(row.token.as_str());
     format!("{token}: {} {}", row.resource, row.change.summary)
 }
 
 /// A length of time in short, for ages: `12 s`, `5 min`, `3 h`, `12 d`.
-#[must_use]
 pub fn age(seconds: i64) -> String {
     match seconds {
         ..60 => format!("{seconds} s"),
@@ -21,7 +19,6 @@ pub fn age(seconds: i64) -> String {
 }
 
 /// How far ahead something is, for people: `in 3 days`, `now`.
-#[must_use]
 pub fn ahead(days_until: f64) -> String {
     if days_until <= 0.0 {
         "now".to_owned()
@@ -34,7 +31,6 @@ pub fn ahead(days_until: f64) -> String {
 }
 
 /// A size for people: `12.3 MiB`.
-#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub fn bytes(count: u64) -> String {
     let mut size = count as f64;

@@ -1,19 +1,14 @@
 //! Comparisons in a condition: which types can be compared, and at which distance in time one turns.
 
-use cel::{
-    IdedExpr,
-    common::ast::{Expr, LiteralValue},
-};
+use cel::IdedExpr;
+use cel::common::ast::{Expr, LiteralValue};
 
 use super::{Checked, Checker, units};
-use crate::{
-    condition::{
-        dependencies::Edge,
-        expr::{BoolExpr, Compare, NumberExpr, TextExpr, TimeExpr},
-    },
-    {finding::Finding, on::On},
-};
-use model::{change::ChangeKind, diagnostic::closest};
+use crate::condition::dependencies::Edge;
+use crate::condition::expr::{BoolExpr, Compare, NumberExpr, TextExpr, TimeExpr};
+use crate::finding::Finding;
+use crate::on::On;
+use model::{ChangeKind, closest};
 
 impl Checker<'_> {
     pub(super) fn compare(

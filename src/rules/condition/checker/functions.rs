@@ -8,7 +8,7 @@ use crate::{
     condition::expr::{BoolExpr, FilteredList, NumberExpr, Presence, SpanExpr, TextExpr, TimeExpr, TimePart},
     {aggregate::Flow, getter::ItemList, on::On, vocabulary::SHARE, wording::span_of},
 };
-use model::{diagnostic::closest, wire};
+use model::{closest, wire};
 
 /// The functions that every condition may call, each with how it is written.
 const FUNCTIONS: [(&str, &str); 7] = [

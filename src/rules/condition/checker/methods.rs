@@ -5,10 +5,9 @@ use cel::{IdedExpr, common::ast::Expr};
 use regex::RegexBuilder;
 
 use super::{Checked, Checker, ItemType, SUPPORTED};
-use crate::{
-    condition::expr::{BoolExpr, Compare, FilteredList, NumberExpr, TextTest, TimeExpr, TimePart},
-    {env::MAX_MACRO_NESTING, getter::ItemList},
-};
+use crate::condition::expr::{BoolExpr, Compare, FilteredList, NumberExpr, TextTest, TimeExpr, TimePart};
+use crate::env::MAX_MACRO_NESTING;
+use crate::getter::ItemList;
 
 /// Compiled size of one pattern of `matches`, bytes.
 const MAX_PATTERN_SIZE: usize = 1 << 20;

@@ -2,22 +2,18 @@
 
 use std::ops::Range;
 
-use cel::{
-    IdedExpr,
-    common::ast::{CallExpr, Expr},
-};
+use cel::IdedExpr;
+use cel::common::ast::{CallExpr, Expr};
 use chrono::TimeDelta;
 
 use super::{Checked, Checker, ItemType, SUPPORTED};
-use crate::{
-    aggregate::{Flow, Window},
-    condition::expr::{BoolExpr, FilteredList, NumberExpr, TextExpr, TimeExpr, WindowField, WindowRef},
-    fields::{self, ItemKind, ItemReader},
-    getter::{GetFact, GetNumber, GetText, GetTime},
-    vocabulary::{Computed, FactType, KnownName, OF_TOTALS, unknown_name},
-    wording::span_of,
-};
-use model::diagnostic::closest;
+use crate::aggregate::{Flow, Window};
+use crate::condition::expr::{BoolExpr, FilteredList, NumberExpr, TextExpr, TimeExpr, WindowField, WindowRef};
+use crate::fields::{self, ItemKind, ItemReader};
+use crate::getter::{GetFact, GetNumber, GetText, GetTime};
+use crate::vocabulary::{Computed, FactType, KnownName, OF_TOTALS, unknown_name};
+use crate::wording::span_of;
+use model::closest;
 
 /// Longest window that means anything.
 const MAX_WINDOW: TimeDelta = TimeDelta::days(36_500);

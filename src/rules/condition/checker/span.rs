@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use cel::{
-    IdedExpr,
-    common::ast::{Expr, operators},
-};
+use cel::IdedExpr;
+use cel::common::ast::{Expr, operators};
 
 use super::Checker;
 

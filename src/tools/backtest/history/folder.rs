@@ -1,22 +1,16 @@
 //! Histories from files: a data folder, or a folder of dated versions.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs,
-    io::{self, BufRead as _, Read as _},
-    path::{Path, PathBuf},
-};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{self, BufRead as _, Read as _};
+use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{History, HistoryContent, HistoryError, HistoryEvent};
-use model::{
-    poll::Payload,
-    supply::{Endpoint, Timestamp, TokenId},
-    wire,
-};
+use model::{Endpoint, Payload, Timestamp, TokenId, wire};
 
 /// Largest file that is read, bytes.
 const MAX_FILE: u64 = 256 << 20;
@@ -53,9 +47,7 @@ struct ScheduleVersion {
 impl History {
     /// Reads a data folder, or a folder of dated versions. A data folder says what is known now: schedules and allocation tables are
     /// taken for known at `from`; burns, buybacks, rounds and daily emission come one by one, as they happened.
-    ///
-    /// # Errors
-    /// Where it is neither, or a file of it cannot be read.
+    /// Fails where it is neither, or a file of it cannot be read.
     pub fn read(folder: &Path, from: Option<Timestamp>, to: Timestamp) -> Result<Self, HistoryError> {
         if folder.join("tokens.json").exists() {
             return Self::data_folder(folder, from.unwrap_or(to - TimeDelta::days(365)), to);

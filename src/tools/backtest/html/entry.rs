@@ -2,11 +2,9 @@
 
 use serde::Serialize;
 
-use super::{
-    super::{BacktestMessage, BacktestNotification, BacktestRun, UndeliveredNotification, joint_messages},
-    MAX_ALERTS,
-};
-use model::{format, rows::BatchKind, supply::Timestamp};
+use super::super::{BacktestMessage, BacktestNotification, BacktestRun, UndeliveredNotification, joint_messages};
+use super::MAX_ALERTS;
+use model::{BatchKind, Timestamp, format};
 
 /// Messages that are listed; all are in the counts, and in the JSON and CSV of the command.
 const MAX_LISTED: usize = 2_000;
@@ -17,15 +15,14 @@ pub(super) const CLASSES: [&str; 4] = ["critical", "warning", "info", "other"];
 pub(super) enum ReportEntry<'a> {
     /// A message, with all who would have got it.
     Sent(&'a BacktestMessage, Vec<&'a str>),
-    /// What was not told.
-    Untold(&'a UndeliveredNotification),
+    Undelivered(&'a UndeliveredNotification),
 }
 
 impl<'a> ReportEntry<'a> {
     /// All of a run, in the order of time.
     pub fn all(run: &'a BacktestRun) -> Vec<Self> {
         let sent = joint_messages(&run.messages).map(|(message, receivers)| ReportEntry::Sent(message, receivers));
-        let mut entries: Vec<Self> = sent.chain(run.untold.iter().map(ReportEntry::Untold)).collect();
+        let mut entries: Vec<Self> = sent.chain(run.undelivered.iter().map(ReportEntry::Undelivered)).collect();
         entries.sort_by_key(ReportEntry::at);
         entries
     }
@@ -33,7 +30,7 @@ impl<'a> ReportEntry<'a> {
     pub fn at(&self) -> Timestamp {
         match self {
             ReportEntry::Sent(message, _) => message.at,
-            ReportEntry::Untold(untold) => untold.notification.at,
+            ReportEntry::Undelivered(undelivered) => undelivered.notification.at,
         }
     }
 
@@ -41,7 +38,7 @@ impl<'a> ReportEntry<'a> {
     pub fn notifications(&self) -> Vec<&'a BacktestNotification> {
         match self {
             ReportEntry::Sent(message, _) => message.told.iter().chain(&message.counted).map(|one| &**one).collect(),
-            ReportEntry::Untold(untold) => vec![&untold.notification],
+            ReportEntry::Undelivered(undelivered) => vec![&undelivered.notification],
         }
     }
 }
@@ -56,7 +53,6 @@ pub(super) fn severity(notification: &BacktestNotification) -> &'static str {
     }
 }
 
-/// A row of the list.
 #[derive(Serialize)]
 pub(super) struct EntryRow {
     index: usize,
@@ -97,7 +93,7 @@ impl EntryRow {
         rules.dedup();
         let (not, status) = match entry {
             ReportEntry::Sent(_, receivers) => ("", format!("to {}", receivers.join(", "))),
-            ReportEntry::Untold(untold) => (" not", why_untold(untold)),
+            ReportEntry::Undelivered(undelivered) => (" not", why_undelivered(undelivered)),
         };
         let end = if notifications.iter().all(|notification| notification.is_end()) { " end" } else { "" };
         let row = Self {
@@ -154,9 +150,9 @@ impl AlertRow {
 }
 
 /// What became of what was not told, in words.
-fn why_untold(untold: &UndeliveredNotification) -> String {
-    let to = untold.receiver.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
-    match (untold.state, &untold.holder) {
+fn why_undelivered(undelivered: &UndeliveredNotification) -> String {
+    let to = undelivered.receiver.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
+    match (undelivered.state, &undelivered.holder) {
         ("nobody", _) => "not told: no route takes it".to_owned(),
         ("waiting", _) => format!("not told yet: it still waited at the end{to}"),
         ("silenced", Some(id)) => format!("not told: silenced by {id}{to}"),

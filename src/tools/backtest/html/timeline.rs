@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use chrono::{Datelike, Days, Months, NaiveDate, NaiveTime, TimeDelta};
 use serde::Serialize;
 
-use super::{
-    super::{BacktestNotification, BacktestRun, BacktestSummary, TallyRow, seconds, summary::monday},
-    entry::{CLASSES, ReportEntry, severity},
-};
-use model::{format, supply::Timestamp};
+use super::super::summary::monday;
+use super::super::{BacktestNotification, BacktestRun, BacktestSummary, TallyRow, seconds};
+use super::entry::{CLASSES, ReportEntry, severity};
+use model::{Timestamp, format};
 
 /// Dots that are drawn.
 const MAX_DOTS: usize = 20_000;
@@ -67,7 +66,6 @@ struct WeekBarPart {
     height: String,
 }
 
-/// A rule.
 #[derive(Serialize)]
 struct TimelineLane {
     rule: String,
@@ -80,7 +78,6 @@ struct TimelineLane {
     text_y: String,
 }
 
-/// An alert.
 #[derive(Serialize)]
 struct TimelineDot {
     class: String,
@@ -94,7 +91,7 @@ impl Timeline {
     /// None where nothing was sent.
     pub fn of(run: &BacktestRun, summary: &BacktestSummary, entries: &[ReportEntry<'_>]) -> Option<Self> {
         let axis = TimeAxis { from: run.from, length: seconds(run.to - run.from).max(1.0) };
-        let busy: Vec<&TallyRow> = summary.rules.iter().filter(|row| row.messages > 0 || row.untold > 0).collect();
+        let busy: Vec<&TallyRow> = summary.rules.iter().filter(|row| row.messages > 0 || row.undelivered > 0).collect();
         if busy.is_empty() {
             return None;
         }
@@ -153,23 +150,23 @@ impl DotStacks {
         let lane_of: HashMap<&str, usize> = busy.iter().enumerate().map(|(lane, row)| (row.name.as_str(), lane)).collect();
         let mut order: Vec<(usize, bool, &BacktestNotification, Timestamp)> = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
-            let is_untold = matches!(entry, ReportEntry::Untold(_));
-            order.extend(entry.notifications().into_iter().map(|notification| (index, is_untold, notification, entry.at())));
+            let is_undelivered = matches!(entry, ReportEntry::Undelivered(_));
+            order.extend(entry.notifications().into_iter().map(|notification| (index, is_undelivered, notification, entry.at())));
         }
         order.truncate(MAX_DOTS);
         // Within a stack the gravest lie at the bottom, and what ended or was not told on top.
-        order.sort_by_key(|(_, is_untold, notification, _)| {
-            (*is_untold, notification.is_end(), CLASSES.iter().position(|class| *class == severity(notification)))
+        order.sort_by_key(|(_, is_undelivered, notification, _)| {
+            (*is_undelivered, notification.is_end(), CLASSES.iter().position(|class| *class == severity(notification)))
         });
         let mut stacks: HashMap<(usize, i64), u32> = HashMap::new();
         let mut tallest = vec![1_u32; busy.len()];
         let mut dots = Vec::new();
-        for (entry, is_untold, notification, at) in order {
+        for (entry, is_undelivered, notification, at) in order {
             let Some(lane) = lane_of.get(notification.rule.as_str()).copied() else { continue };
             let column = column_of(axis.x(at));
             let stack = stacks.entry((lane, column)).or_default();
             let end = if notification.is_end() { " end" } else { "" };
-            let class = format!("{}{end}{}", severity(notification), if is_untold { " not" } else { "" });
+            let class = format!("{}{end}{}", severity(notification), if is_undelivered { " not" } else { "" });
             dots.push(StackedDot { lane, x: (column as f64).mul_add(COLUMN, COLUMN / 2.0), level: *stack, class, entry });
             *stack += 1;
             if let Some(most) = tallest.get_mut(lane) {
