@@ -13,6 +13,7 @@ use std::{
 };
 
 use cliffwatch::model;
+#[allow(clippy::expect_used, reason = "labels that cannot be read end the bench")]
 #[path = "../tests/truth/mod.rs"]
 mod truth;
 

@@ -139,9 +139,9 @@ impl Label {
             // From a placeholder to a date there are no days, though one may count them.
             let is_placeholder = self.from_date.as_ref().is_some_and(|from| from.starts_with("1970-"));
             let said = (change.shift_days_min.or(change.shift_days), change.shift_days_max.or(change.shift_days));
-            if !(is_placeholder && said == (None, None))
-                && !matches!(said, (Some(a), Some(b)) if (a - least).abs() < 0.05 && (b - most).abs() < 0.05)
-            {
+            let is_near = matches!(said, (Some(a), Some(b)) if (a - least).abs() < 0.05 && (b - most).abs() < 0.05);
+            let is_left_out = is_placeholder && said == (None, None);
+            if !is_near && !is_left_out {
                 faults.push(format!("{kind}: the shift is {least} to {most} days, told is {said:?}"));
             }
         }

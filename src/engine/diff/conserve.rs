@@ -59,8 +59,7 @@ impl AllocationTranches {
         let (from, to) = (sorted(old, &self.old), sorted(new, &self.new));
         let (mut pairs, mut rest) = (Vec::new(), TrancheGroup::default());
         let (mut from, mut to) = (from.into_iter().peekable(), to.into_iter().peekable());
-        loop {
-            let (Some(i), Some(j)) = (from.peek().copied(), to.peek().copied()) else { break };
+        while let (Some(i), Some(j)) = (from.peek().copied(), to.peek().copied()) {
             let (a, b) = (&old[i], &new[j]);
             let is_same = place(a) == place(b) && close(amount(a), amount(b), tolerance);
             let is_first = (place(a), amount(a)) < (place(b), amount(b));

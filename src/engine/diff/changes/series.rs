@@ -226,7 +226,7 @@ fn moved_sentence(
         let (word, (i, j)) = coming.map_or(("first", (i, j)), |link| ("next", *link));
         return format!("{who} moved{by}; the {word} {}", wording::dates(&compared.old[i], &compared.new[j]));
     }
-    let by = is_dated.then(|| format!(" ({})", format::shifts(in_days(least), in_days(most)))).unwrap_or_default();
+    let by = if is_dated { format!(" ({})", format::shifts(in_days(least), in_days(most))) } else { String::new() };
     let holding = wording::holding(compared, compared.new, &new);
     let (old, then) = (&compared.old[i], &compared.new[j]);
     if then.form == TrancheForm::Linear && old.end == then.end && is_dated {

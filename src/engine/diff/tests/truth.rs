@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-#[expect(clippy::single_component_path_imports, reason = "the labels find the words through their parent")]
 use model;
 use model::{change::Change, supply::Tracked, wire::UnlockEvent};
 
