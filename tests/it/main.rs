@@ -12,4 +12,5 @@ mod readme;
 mod replay;
 mod seams;
 mod support;
+mod truth;
 mod wholes;
