@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use model::supply::Timestamp;
+
 use super::{
+    DateWindow,
     align::{Alignment, TrancheGroup, TranchePair, align},
     conserve::Transfer,
     rename::find_renames,
@@ -24,10 +27,54 @@ pub(super) struct TrancheLinks {
     pub(super) gone: Vec<usize>,
     /// New.
     pub(super) come: Vec<usize>,
+    /// Old ones that moved out of sight with their series, and by how much, milliseconds.
+    pub(super) crossed: Vec<(usize, i64)>,
+    /// New ones that moved into sight with their series, and by how much.
+    pub(super) entered: Vec<(usize, i64)>,
+}
+
+impl TrancheLinks {
+    /// Takes out of what is gone and what came whatever moved across a border with the rest of its series: by as much as the tranche
+    /// next to it did.
+    fn cross(&mut self, old: &[Tranche<'_>], new: &[Tranche<'_>], borders: &Borders<'_>) {
+        if *borders.old == DateWindow::ALL && *borders.new == DateWindow::ALL {
+            return;
+        }
+        let mut moved: BTreeMap<(&str, TrancheForm), Vec<(i64, i64)>> = BTreeMap::new();
+        for (i, j) in self.pairs.iter().filter(|(i, j)| old[*i].at != new[*j].at) {
+            moved.entry((old[*i].series, old[*i].form)).or_default().push((old[*i].at, new[*j].at));
+        }
+        let nearest = |tranche: &Tranche<'_>, end: fn(&(i64, i64)) -> i64| {
+            let pairs = moved.get(&(tranche.series, tranche.form))?;
+            let (from, to) = pairs.iter().min_by_key(|pair| (end(pair) - tranche.at).abs())?;
+            Some(to - from)
+        };
+        let is_seen = |window: &DateWindow, at: i64| window.contains(Timestamp::from_timestamp_millis(at));
+        let (crossed, entered) = (&mut self.crossed, &mut self.entered);
+        self.gone.retain(|i| {
+            let by = nearest(&old[*i], |(from, _)| *from).filter(|by| !is_seen(borders.old, old[*i].at + by));
+            crossed.extend(by.map(|by| (*i, by)));
+            by.is_none()
+        });
+        self.come.retain(|j| {
+            let by = nearest(&new[*j], |(_, to)| *to).filter(|by| !is_seen(borders.new, new[*j].at - by));
+            entered.extend(by.map(|by| (*j, by)));
+            by.is_none()
+        });
+    }
+}
+
+/// The days that answers speak of. A tranche that moved across a border has neither gone nor come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Borders<'a> {
+    /// Where old tranches can be seen now.
+    pub(super) old: &'a DateWindow,
+    /// Where new tranches could be seen before.
+    pub(super) new: &'a DateWindow,
 }
 
 /// Links the old and the new tranches of a token.
-pub(super) fn link<'a>(old: &mut [Tranche<'a>], new: &[Tranche<'a>], tolerance: f64) -> TrancheLinks {
+pub(super) fn link<'a>(old: &mut [Tranche<'a>], new: &[Tranche<'a>], borders: &Borders<'_>, tolerance: f64) -> TrancheLinks {
     let mut links = TrancheLinks::default();
     let renames = find_renames(old, new, tolerance);
     for tranche in old.iter_mut() {
@@ -76,6 +123,7 @@ pub(super) fn link<'a>(old: &mut [Tranche<'a>], new: &[Tranche<'a>], tolerance: 
     }
     links.gone.extend((0..old.len()).filter(|i| !old_linked[*i]));
     links.come.extend((0..new.len()).filter(|j| !new_linked[*j]));
+    links.cross(old, new, borders);
     links.conserve(old, new, tolerance);
     links.pairs.sort_unstable();
     links.gone.sort_by_key(|i| (old[*i].at, *i));
