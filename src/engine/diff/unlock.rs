@@ -34,7 +34,7 @@ use model::{
 pub(super) use same::same_schedule;
 
 /// Coming records that must vanish at once, and be more than half of all coming ones, before the answer is doubted.
-const HOLD_AT_LEAST: usize = 3;
+const HOLD_AT_LEAST: usize = 2;
 
 /// What a schedule was asked of: the token, what was asked for, and when.
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +148,9 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], missing: &[(Recor
         let (key, event) = known[*row];
         Put { key: key.clone(), record: Record::Unlock(Box::new(moved_by(event, *by))), is_new_version: true }
     }));
+    let seen: HashSet<RecordKey> =
+        known.iter().map(|(key, _)| (*key).clone()).chain(diff.put.iter().map(|put| put.key.clone())).collect();
+    diff.put.extend(moved_unseen(before, window, &links, &old, &new).filter(|put| !seen.contains(&put.key)));
     vanished.remove_or_count(&mut diff, &known, &absence, &unproven, &waiting, with_linear);
     // What this answer does not speak of keeps the count that it had.
     let spoken_of: HashSet<&RecordKey> =
@@ -198,6 +201,29 @@ fn out_of_sight<'a>(
     let is_it = |tracked: &&Tracked| matches!(&tracked.record, Record::Unlock(event) if event.unlock_date.copied() == Some(was));
     let key = &before.iter().find(is_it)?.key;
     known.iter().all(|(of, _)| *of != key).then_some(key)
+}
+
+/// Events ahead that are out of sight, where their series moved: they are kept where they must be now, to be known again once they come
+/// into sight. What lies behind is history and stays.
+fn moved_unseen<'a>(
+    before: &'a [Tracked],
+    window: &'a DateWindow,
+    links: &'a TrancheLinks,
+    old: &[Tranche<'a>],
+    new: &[Tranche<'a>],
+) -> impl Iterator<Item = Put> + 'a {
+    let moves = window.last.map(|last| (last, links.moves(old, new)));
+    before.iter().filter_map(move |tracked| {
+        let (last, moves) = moves.as_ref()?;
+        let Record::Unlock(event) = &tracked.record else { return None };
+        event.unlock_date.copied().filter(|at| at.date_naive() > *last)?;
+        let mut parts = take_apart(&[&**event], true);
+        for part in &mut parts {
+            part.series = links.renames.iter().find(|(from, _)| from == part.name).map_or(part.name, |(_, to)| to);
+        }
+        let record = Record::Unlock(Box::new(moved_by(event, moves.of_hidden(&parts)?)));
+        Some(Put { key: tracked.key.clone(), record, is_new_version: true })
+    })
 }
 
 /// Events that the answer leaves out, by index.

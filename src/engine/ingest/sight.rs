@@ -80,20 +80,29 @@ pub(super) struct Sight {
 impl Sight {
     /// What a first answer shows.
     pub(super) fn first(answered: &[Timestamp], now: Timestamp) -> Self {
-        Self::default().learn(&[], answered, None, now)
+        let saw = |at: Option<&Timestamp>, outward: i64| Edge {
+            seen: at.map(|at| (*at - now).num_seconds() * outward),
+            ..Edge::default()
+        };
+        Self { back: saw(answered.iter().min(), -1), ahead: saw(answered.iter().max(), 1) }
     }
 
     /// What is known after one more answer. `known` are the dates that were known and that the answer could have named, `answered` those
     /// that it names, `before` the time of the answer before.
     pub(super) fn learn(self, known: &[Timestamp], answered: &[Timestamp], before: Option<Timestamp>, now: Timestamp) -> Self {
         let real = |at: &&Timestamp| at.timestamp() > 365 * DAY; // undated parts stand at the epoch
-        let (Some(first), Some(last)) = (answered.iter().filter(real).min(), answered.iter().filter(real).max()) else {
-            return self;
-        };
         let known: Vec<Timestamp> = known.iter().filter(real).copied().collect();
         let seconds = |delta: TimeDelta| delta.num_seconds();
-        let (back, ahead) = (seconds(now - *first), seconds(*last - now));
         let before = before.filter(|before| *before < now).unwrap_or(now);
+        let (Some(first), Some(last)) = (answered.iter().filter(real).min(), answered.iter().filter(real).max()) else {
+            // All of it may have slid out at last.
+            let (Some(oldest), Some(youngest)) = (known.iter().min(), known.iter().max()) else { return self };
+            let least = seconds(before - *oldest).max(self.back.seen.unwrap_or(i64::MIN));
+            let left = Crossing { least, most: seconds(now - *youngest) };
+            let back = if self.back.is_cut { self.back } else { self.back.behind(Some(left), least) };
+            return Self { back, ..self };
+        };
+        let (back, ahead) = (seconds(now - *first), seconds(*last - now));
 
         let left = known.iter().filter(|at| *at < first);
         let left = left.clone().min().zip(left.max()).map(|(oldest, youngest)| {
@@ -103,21 +112,32 @@ impl Sight {
         });
         let cut: Option<Crossing> =
             known.iter().filter(|at| *at > last).min().map(|next| Crossing { least: ahead, most: seconds(*next - now) });
-        let came: Option<Crossing> = known.iter().max().and_then(|latest| {
-            let new = answered.iter().filter(|at| *at > latest);
-            Some(Crossing { least: seconds(*new.clone().max()? - now), most: seconds(*new.min()? - before) })
-        });
+        let latest = known.iter().max();
+        let new = answered.iter().filter(real).filter(|at| latest.is_none_or(|latest| *at > latest));
+        let came = new
+            .clone()
+            .max()
+            .zip(new.min())
+            .map(|(farthest, nearest)| Crossing { least: seconds(*farthest - now), most: seconds(*nearest - before) });
 
         // A plan that shows less than the one before: either side alone would not be believed.
         if let (Some(left), Some(cut)) = (left, cut) {
             let left = Crossing { least: back, ..left };
-            let is_plan = |one: Crossing| one.is_one_border(MOST_APART_BOTH) && one.holds_whole_years();
-            if is_plan(left) && is_plan(cut) {
+            let is_plan = |one: Crossing, was: Edge| {
+                let was_seen = was.seen.is_some_and(|seen| one.most + SLACK < seen);
+                was_seen && one.is_one_border(MOST_APART_BOTH) && one.holds_whole_years()
+            };
+            if is_plan(left, self.back) && is_plan(cut, self.ahead) {
                 let edge = |one: Crossing| Edge { seen: Some(one.least), unseen: Some(one.most), is_cut: true };
                 return Self { back: edge(left), ahead: edge(cut) };
             }
         }
-        Self { back: self.back.behind(left, back), ahead: self.ahead.in_front(came, ahead) }
+        // An event that grows old is no jump: by as much as time passed it would have come into view by itself.
+        let aged = seconds(now - before);
+        Self {
+            back: self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back)),
+            ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead)),
+        }
     }
 
     /// The days of which an answer at `at` speaks for sure.
@@ -139,6 +159,14 @@ impl Edge {
         let is_beyond = self.unseen.is_some_and(|unseen| seen > unseen + SLACK);
         let farthest = Some(self.seen.map_or(seen, |before| before.max(seen)));
         if is_beyond { Self { seen: farthest, ..Self::default() } } else { Self { seen: farthest, ..self } }
+    }
+
+    /// What lay beyond a border is answered all at once: the plan shows more. Where some that is known is still left out, there is
+    /// another border farther away.
+    fn widened(self, from: i64, seen: i64, left_out: Option<Crossing>) -> Option<Self> {
+        let is_wider = self.is_cut && self.unseen.is_some_and(|unseen| from > unseen + SLACK);
+        let border = left_out.filter(|out| out.most > seen && out.most - seen <= MOST_APART_BOTH);
+        is_wider.then(|| Self { seen: Some(seen), unseen: border.map(|out| out.most), is_cut: border.is_some() })
     }
 
     /// The side behind; `left` is what an answer left out there.

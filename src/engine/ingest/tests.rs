@@ -1,6 +1,7 @@
 //! What an answer proves: of the version that answered, and within what the server shows of a schedule.
 
 use chrono::{Days, Months, NaiveDate, TimeDelta};
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -212,5 +213,175 @@ fn the_last_tranche_of_a_schedule_that_nobody_clips_is_told_when_it_goes() {
         // And told as added when it comes back.
         let told = feed.told(&all, Some(3), now + Days::new(3), 2);
         assert_eq!(kinds(&told), [ChangeKind::Added], "{:?}", said(&told));
+    }
+}
+
+#[test]
+fn a_plan_that_shows_less_removes_nothing_and_one_that_shows_more_adds_nothing() {
+    let (begin, all) = (time("2026-03-09"), monthly("2022-01-16", 120));
+    for weekly in [1, 7] {
+        let mut feed = Feed::new();
+        let mut told = Vec::new();
+        for poll in 0..120 {
+            let now = begin + Days::new(poll * weekly);
+            let (back, ahead) = match poll {
+                0..30 => (4_000, 4_000),
+                30..60 => (365, 365),
+                60..90 => (730, 730),
+                _ => (4_000, 4_000),
+            };
+            let result = feed.poll(&clipped(&all, back, ahead, now), Some(3), now);
+            assert!(!result.is_held && result.update.removed.is_empty(), "poll {poll}");
+            told.extend(result.changes);
+        }
+        assert_eq!(said(&told), [""; 0]);
+        assert_eq!(feed.snapshot.records.len(), 120);
+    }
+}
+
+#[test]
+fn a_series_that_shifts_at_a_border_is_told_as_shifted_alone() {
+    let (begin, all) = (time("2026-03-09"), monthly("2022-01-16", 120));
+    for by in [-12, -3, 5, 11] {
+        let mut shifted = all.clone();
+        for event in &mut shifted {
+            event.unlock_date = event.unlock_date.copied().map_or(wire::Maybe::Null, |at| (at + TimeDelta::days(by)).into());
+        }
+        let mut feed = Feed::new();
+        let mut told = Vec::new();
+        for day in 0..200 {
+            let now = begin + Days::new(day);
+            let schedule = if day < 100 { &all } else { &shifted };
+            told.extend(feed.poll(&clipped(schedule, 365, 365, now), Some(3), now).changes);
+        }
+        assert_eq!(kinds(&told), [ChangeKind::SeriesShifted], "{by}: {:?}", said(&told));
+        let mut dates: Vec<_> = feed.snapshot.records.iter().filter_map(|tracked| tracked.record.interval()).collect();
+        let count = dates.len();
+        dates.sort_by_key(|interval| interval.start);
+        dates.dedup_by_key(|interval| interval.start);
+        assert_eq!(dates.len(), count, "{by}: nothing is known twice");
+    }
+}
+
+// Real schedules behind a window that slides.
+
+static BUNDLED: std::sync::LazyLock<Vec<(String, Vec<UnlockEvent>)>> = std::sync::LazyLock::new(bundled);
+
+/// The bundled schedules, as version 3 tells them.
+fn bundled() -> Vec<(String, Vec<UnlockEvent>)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/unlock-events");
+    let mut all: Vec<(String, Vec<UnlockEvent>)> = std::fs::read_dir(folder)
+        .expect("the bundled schedules")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "json"))
+        .map(|path| {
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            (name, serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("events"))
+        })
+        .collect();
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    // Versions of corrected schedules are schedules too.
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/revisions");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("the bundled corrections").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    for path in files.iter().filter(|path| path.extension().is_some_and(|ext| ext == "jsonl")) {
+        let text = std::fs::read_to_string(path).expect("a file");
+        let line: serde_json::Value = serde_json::from_str(text.lines().next().expect("a version")).expect("a version");
+        all.push((path.file_stem().expect("a name").to_string_lossy().into_owned(), events(line["data"].clone())));
+    }
+    all
+}
+
+/// How a server cuts: so many years to either side, by days, and how the polls go.
+#[derive(Clone, Debug)]
+struct Sliding {
+    back: u64,
+    ahead: u64,
+    begin: u32,
+    step_hours: i64,
+    polls: i64,
+    version: u8,
+}
+
+fn sliding() -> impl Strategy<Value = Sliding> {
+    let years = || (1..=3_u64, 0..=1_u64).prop_map(|(years, day)| years * 365 + day);
+    (years(), years(), 0..1_200_u32, 5..72_i64, 40..120_i64, prop_oneof![Just(3_u8), Just(5)])
+        .prop_map(|(back, ahead, begin, step_hours, polls, version)| Sliding { back, ahead, begin, step_hours, polls, version })
+}
+
+impl Sliding {
+    fn now(&self, poll: i64) -> Timestamp {
+        time("2024-01-01T05:00:00Z") + Days::new(u64::from(self.begin)) + TimeDelta::hours(self.step_hours * poll)
+    }
+
+    fn answer(&self, schedule: &[UnlockEvent], poll: i64) -> Vec<UnlockEvent> {
+        let seen = clipped(schedule, self.back, self.ahead, self.now(poll));
+        if self.version == 3 { seen } else { cliffs_only(&seen) }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 160, max_global_rejects: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_window_that_slides_over_a_real_schedule_tells_nothing(which in any::<prop::sample::Index>(), sliding in sliding()) {
+        let schedules = &*BUNDLED;
+        let (name, schedule) = &schedules[which.index(schedules.len())];
+        let mut feed = Feed::new();
+        for poll in 0..sliding.polls {
+            let result = feed.poll(&sliding.answer(schedule, poll), Some(sliding.version), sliding.now(poll));
+            prop_assert!(result.changes.is_empty() && !result.is_held, "{name}, {sliding:?}, poll {poll}: {:?}", said(&result.changes));
+            prop_assert!(result.update.removed.is_empty() && result.update.state.missing.is_empty(), "{name}, {sliding:?}, poll {poll}");
+            prop_assert!(result.failure.is_none(), "{name}, {sliding:?}, poll {poll}: {:?}", result.failure);
+        }
+    }
+
+    #[test]
+    fn a_real_correction_inside_the_window_is_told_once(
+        which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), what in 0..3_u8, sliding in sliding(),
+    ) {
+        let schedules = &*BUNDLED;
+        let (name, schedule) = &schedules[which.index(schedules.len())];
+        // Well inside for as long as it lasts, on a date of its own, and so that the tranches around do not explain it otherwise.
+        let (first, last) = (sliding.now(0), sliding.now(sliding.polls));
+        let is_inside = |event: &&UnlockEvent| {
+            let date = event.unlock_date.copied();
+            event.cliff_unlocks.get().is_some()
+                && date.is_some_and(|date| date > last + Days::new(20) && date < first + Days::new(sliding.ahead - 30))
+        };
+        let inside: Vec<&UnlockEvent> = schedule.iter().filter(is_inside).collect();
+        prop_assume!(inside.len() >= 4);
+        let target = inside[at.index(inside.len())].unlock_date.copied();
+        let mut corrected = schedule.clone();
+        for event in corrected.iter_mut().filter(|event| event.unlock_date.copied() == target) {
+            match what {
+                0 => {
+                    for part in event.cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()).into_iter().flatten() {
+                        if let Some(amount) = part.cliff_amount.copied() {
+                            part.cliff_amount = (amount * 1.37).into();
+                        }
+                    }
+                }
+                1 => event.unlock_date = target.map_or(wire::Maybe::Null, |at| (at + TimeDelta::hours(5)).into()),
+                _ => {}
+            }
+        }
+        if what == 2 {
+            corrected.retain(|event| event.unlock_date.copied() != target);
+        }
+        let mut feed = Feed::new();
+        let mut told = Vec::new();
+        for poll in 0..sliding.polls {
+            let schedule = if poll < sliding.polls / 2 { schedule } else { &corrected };
+            let result = feed.poll(&sliding.answer(schedule, poll), Some(sliding.version), sliding.now(poll));
+            if !result.changes.is_empty() {
+                told.push((poll, result.changes));
+            }
+        }
+        let when: Vec<(i64, Vec<&str>)> = told.iter().map(|(poll, changes)| (*poll, said(changes))).collect();
+        let expected = sliding.polls / 2 + i64::from(what == 2);
+        prop_assert!(when.len() == 1 && when[0].0 == expected, "{name}, {sliding:?}, {target:?}: {when:?}");
+        prop_assert!(when[0].1.len() <= 2, "{name}, {sliding:?}, {target:?}: {when:?}");
     }
 }
