@@ -106,6 +106,16 @@ impl DateWindow {
         Self { first: Some(first), last: Some(last) }
     }
 
+    /// The days of both windows.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let both = |a: Option<NaiveDate>, b: Option<NaiveDate>, pick: fn(NaiveDate, NaiveDate) -> NaiveDate| match (a, b) {
+            (Some(a), Some(b)) => Some(pick(a, b)),
+            (one, other) => one.or(other),
+        };
+        Self { first: both(self.first, other.first, NaiveDate::max), last: both(self.last, other.last, NaiveDate::min) }
+    }
+
     /// Whether an instant lies within; what is undated does.
     #[must_use]
     pub fn contains(&self, at: Option<Timestamp>) -> bool {

@@ -4,9 +4,12 @@
 //! A fresh one is compared; the first is the baseline, which tells no change; one that is empty where there were records is taken
 //! for a failure, since no source that we know of loses everything on purpose.
 
+mod schedule;
+mod sight;
+
 use std::{borrow::Cow, collections::HashSet};
 
-use chrono::TimeDelta;
+use self::schedule::ScheduleAnswer;
 
 use crate::{
     diff::{self, DateWindow, Diff, Settings},
@@ -19,9 +22,6 @@ use model::{
     supply::{Endpoint, FeedState, RecordKey, Resource, Timestamp, Tracked},
     wire,
 };
-
-/// Kept with the feed of unlock events: how many days ahead were asked for.
-const HORIZON_DAYS: &str = "horizonDays";
 
 /// What came of one feed of a token.
 #[derive(Clone, Debug)]
@@ -74,7 +74,15 @@ pub fn ingest(
         PollOutcome::Unchanged => return unapplied(read(known, ask, fetched, now), None),
         PollOutcome::Fresh(answer) => answer,
     };
-    if rows(&answer.payload) == 0 && !records.is_empty() {
+    let window = window(&fetched.request);
+    let header_before = before.headers.iter().find(|(endpoint, _)| *endpoint == id.endpoint).map(|(_, header)| header);
+    let is_baseline = known.baseline_at.is_none();
+    let schedule = match &answer.payload {
+        Payload::UnlockEvents(events) => Some(ScheduleAnswer::of(before, &known, fetched, events, window, now)),
+        _ => None,
+    };
+    let expects_rows = schedule.as_ref().map_or(!records.is_empty(), |schedule| schedule.expects_any_of(&records));
+    if rows(&answer.payload) == 0 && expects_rows {
         let failure = PollFailure {
             kind: FailureKind::Emptied,
             message: format!("{id}: the answer is complete but empty, where there were {} records; they are kept", records.len()),
@@ -82,9 +90,6 @@ pub fn ingest(
         };
         return unapplied(failed(known, now), Some(failure));
     }
-    let window = window(&fetched.request);
-    let header_before = before.headers.iter().find(|(endpoint, _)| *endpoint == id.endpoint).map(|(_, header)| header);
-    let is_baseline = known.baseline_at.is_none();
     let mut diff = if is_baseline {
         baseline(&answer.payload, &records, now)
     } else {
@@ -93,7 +98,10 @@ pub fn ingest(
             0 => *settings,
             _ => Settings { removal_confirmations: u32::MAX, ..*settings },
         };
-        compare(before, &known, &answer.payload, header_before, &settings, &window, now)
+        match &schedule {
+            Some(schedule) => schedule.diff(before, &known, &settings),
+            None => compare(before, &known, &answer.payload, header_before, &settings, &window),
+        }
     };
     if answer.dropped > 0 && !is_baseline {
         diff.missing.clone_from(&known.missing);
@@ -112,7 +120,11 @@ pub fn ingest(
             state,
             put: diff.put,
             removed: diff.removed,
-            header: if diff.held { None } else { header(&answer.payload, &fetched.request, now) },
+            header: match &schedule {
+                _ if diff.held => None,
+                Some(schedule) => schedule.header(),
+                None => header(&answer.payload),
+            },
         },
         changes: diff.changes,
         added,
@@ -232,29 +244,9 @@ fn compare(
     header_before: Option<&serde_json::Value>,
     settings: &Settings,
     window: &DateWindow,
-    now: Timestamp,
 ) -> Diff {
     let (token, records, missing) = (&before.token.id, &before.records, &known.missing);
     match payload {
-        Payload::UnlockEvents(events) => {
-            let supply = before.token.item.max_supply.copied();
-            let poll = diff::UnlockPoll { token, window, shows_linear: None, supply, settings, now };
-            let sight = known.read_at.zip(header_before.and_then(|header| header.get(HORIZON_DAYS)?.as_i64()));
-            let last = sight.and_then(|(read_at, days)| read_at.checked_add_signed(TimeDelta::try_days(days)?));
-            let beyond = |at: Option<Timestamp>| last.zip(at).is_some_and(|(last, at)| at.date_naive() > last.date_naive());
-            let knows_beyond = records.iter().any(|tracked| beyond(tracked.record.interval().map(|interval| interval.start)));
-            if knows_beyond || !events.iter().any(|event| beyond(event.unlock_date.copied())) {
-                return diff::diff_unlocks(&poll, records, missing, events);
-            }
-            // The window slides: what lies in the days that were not asked for before came into sight, and is no news.
-            let (new, old): (Vec<_>, Vec<_>) = events.iter().cloned().partition(|event| beyond(event.unlock_date.copied()));
-            let mut diff = diff::diff_unlocks(&poll, records, missing, &old);
-            if !diff.held {
-                let written: Vec<Tracked> = diff::apply(records, &diff);
-                diff.put.extend(diff::newly_visible(&written, &new));
-            }
-            diff
-        }
         Payload::Burns(data) => diff::diff_burns(token, records, missing, data.burns.items(), settings, window),
         Payload::Buybacks(data) => diff::diff_buybacks(token, records, missing, data.buybacks.items(), settings, window),
         Payload::Emissions(days) => diff::diff_emissions(token, records, missing, days, settings, window),
@@ -268,7 +260,10 @@ fn compare(
             }
             diff
         }
-        Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => Diff::default(),
+        // A schedule is compared by itself.
+        Payload::UnlockEvents(_) | Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => {
+            Diff::default()
+        }
     }
 }
 
@@ -283,7 +278,7 @@ fn arrivals(before: &[Tracked], diff: &Diff) -> Vec<Tracked> {
         .collect()
 }
 
-fn header(payload: &Payload, request: &PollRequest, now: Timestamp) -> Option<serde_json::Value> {
+fn header(payload: &Payload) -> Option<serde_json::Value> {
     let without_rows = |mut value: serde_json::Value, rows: &str| {
         value.as_object_mut().map(|object| object.remove(rows));
         value
@@ -292,10 +287,6 @@ fn header(payload: &Payload, request: &PollRequest, now: Timestamp) -> Option<se
         Payload::Burns(data) => serde_json::to_value(wire::BurnData { burns: wire::Maybe::Absent, ..data.clone() }).ok(),
         Payload::Buybacks(data) => serde_json::to_value(wire::BuybackData { buybacks: wire::Maybe::Absent, ..data.clone() }).ok(),
         Payload::Allocations(data) => serde_json::to_value(data).ok().map(|value| without_rows(value, "allocations")),
-        Payload::UnlockEvents(_) => match request {
-            PollRequest::Token { end, .. } => Some(serde_json::json!({ HORIZON_DAYS: (*end - now.date_naive()).num_days() })),
-            _ => None,
-        },
         _ => None,
     }
 }
@@ -313,3 +304,6 @@ fn names(payload: &Payload) -> Option<(String, String)> {
         Payload::Tokens(_) | Payload::Upcoming(_) | Payload::Investors(_) | Payload::Investor(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

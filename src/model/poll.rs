@@ -77,6 +77,18 @@ pub struct FetchedAnswer {
     pub version: Option<u8>,
 }
 
+/// The last version of the schedule's endpoint that shows linear segments. Those after it show cliffs alone.
+const LAST_WITH_SEGMENTS: u8 = 3;
+
+impl FetchedAnswer {
+    /// Whether the answer speaks of linear segments; None where it is not known which version answered. What a version does not show
+    /// is never proven gone by its answers.
+    #[must_use]
+    pub fn shows_linear(&self) -> Option<bool> {
+        self.version.map(|version| version <= LAST_WITH_SEGMENTS)
+    }
+}
+
 /// Three answers that never look alike.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "one to a fetch, and a fetch costs a round trip")]

@@ -292,6 +292,11 @@ fn asked(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) 
     let request =
         PollRequest::Token { endpoint, token: token.clone(), start: chrono::NaiveDate::MIN, end: chrono::NaiveDate::MAX };
     let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Changed, cost: 1, mark: Some(now) };
+    // A schedule that says in words that there is no segment here or there speaks of segments; any other leaves that open.
+    let version = match &payload {
+        Payload::UnlockEvents(events) if events.iter().any(|event| !event.linear_unlocks.is_absent()) => Some(3),
+        _ => None,
+    };
     let answer = PollAnswer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
     let fetched = FetchedAnswer {
         request,
@@ -302,7 +307,7 @@ fn asked(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) 
         bytes: 0,
         took: std::time::Duration::ZERO,
         status: Some(200),
-        version: None,
+        version,
     };
     (ask, fetched)
 }

@@ -256,7 +256,7 @@ fn answered(request: PollRequest, outcome: PollOutcome) -> (PlannedPoll, Fetched
     let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Changed, cost: 1, mark: None };
     let (took, status) = (Duration::ZERO, Some(200));
     let fetched =
-        FetchedAnswer { request, outcome, credits: 0, requests: 1, credit: None, bytes: 0, took, status, version: None };
+        FetchedAnswer { request, outcome, credits: 0, requests: 1, credit: None, bytes: 0, took, status, version: Some(3) };
     (ask, fetched)
 }
 

@@ -9,15 +9,17 @@ mod same;
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::TimeDelta;
+
 use self::{
     matching::{EventMatches, WaitingEvents, match_events, wait_with},
-    same::{event_put, has_linear, linear_is_covered},
+    same::{event_put, has_linear, linear_is_covered, moved_by, segments_left},
 };
 use super::{
     Absence, DateWindow, Diff, KeyAllocator, RowAnomalies, Settings,
     changes::{ChangeSubject, ExplainedChange, ScheduleComparison, explain_changes},
     date_key,
-    link::{TrancheLinks, link},
+    link::{Borders, TrancheLinks, link},
     tranche::{Tranche, take_apart},
 };
 use model::{
@@ -32,7 +34,7 @@ use model::{
 pub(super) use same::same_schedule;
 
 /// Coming records that must vanish at once, and be more than half of all coming ones, before the answer is doubted.
-const HOLD_AT_LEAST: usize = 3;
+const HOLD_AT_LEAST: usize = 2;
 
 /// What a schedule was asked of: the token, what was asked for, and when.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +43,12 @@ pub struct UnlockPoll<'a> {
     pub token: &'a TokenId,
     /// The days that the answer speaks of.
     pub window: &'a DateWindow,
+    /// The days that the answer before spoke of: what comes from outside of them has not been added.
+    pub window_before: &'a DateWindow,
     /// Whether the version of the endpoint that answered shows linear segments; None where that is unknown.
     pub shows_linear: Option<bool>,
+    /// Whether an earlier answer showed linear segments: else those of the first one that does are no news. None where unknown.
+    pub knew_linear: Option<bool>,
     /// Tokens that there will ever be; None where unknown. Sentences tell shares of it.
     pub supply: Option<f64>,
     /// How exact, and how much proof.
@@ -55,7 +61,16 @@ impl<'a> UnlockPoll<'a> {
     /// A poll of the whole schedule, by an unknown version of the endpoint.
     #[must_use]
     pub fn of(token: &'a TokenId, settings: &'a Settings, now: Timestamp) -> Self {
-        Self { token, window: &DateWindow::ALL, shows_linear: None, supply: None, settings, now }
+        Self {
+            token,
+            window: &DateWindow::ALL,
+            window_before: &DateWindow::ALL,
+            shows_linear: None,
+            knew_linear: None,
+            supply: None,
+            settings,
+            now,
+        }
     }
 }
 
@@ -71,16 +86,20 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], missing: &[(Recor
     let old_rows: Vec<&UnlockEvent> = known.iter().map(|(_, event)| *event).collect();
     let absence = Absence::new(missing, settings);
     if new_rows.is_empty() {
-        let missing: Vec<(RecordKey, u32)> = known.iter().map(|(key, _)| absence.counted(key)).collect();
+        // A token that has nothing but segments is empty in a version that does not show them.
+        let is_shown = |event: &UnlockEvent| poll.shows_linear != Some(false) || event.cliff_unlocks.get().is_some();
+        let left_out = known.iter().filter(|(_, event)| is_shown(event));
+        let missing: Vec<(RecordKey, u32)> = left_out.map(|(key, _)| absence.counted(key)).collect();
         return Diff { held: !missing.is_empty(), missing, odd, ..Diff::default() };
     }
 
     let covered = poll.shows_linear.unwrap_or_else(|| linear_is_covered(&old_rows, &new_rows, settings.tolerance));
-    let newly_covered = covered && !old_rows.is_empty() && old_rows.iter().all(|event| event.linear_unlocks.is_absent());
+    let knew_linear = poll.knew_linear.unwrap_or_else(|| old_rows.iter().any(|event| !event.linear_unlocks.is_absent()));
+    let newly_covered = covered && !old_rows.is_empty() && !knew_linear;
     let with_linear = covered && !newly_covered;
     let mut old = take_apart(&old_rows, with_linear);
     let new = take_apart(&new_rows, with_linear);
-    let links = link(&mut old, &new, settings.tolerance);
+    let links = link(&mut old, &new, &Borders { old: poll.window, new: poll.window_before }, settings.tolerance);
     let matches = match_events(&old_rows, &new_rows, &old, &new, &links);
     let vanished = VanishedEvents::of(&old_rows, &old, &new, &links, &matches, with_linear);
     if vanished.must_be_held(&known, &absence, now) {
@@ -117,14 +136,22 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], missing: &[(Recor
                 (key.clone(), event_put(key, before, event, with_linear || newly_covered, settings.tolerance))
             }
             None => {
-                let key = keys.fresh(&key_text(event));
+                let key = out_of_sight(before, &known, row, event, &new, &links).cloned();
+                let key = key.unwrap_or_else(|| keys.fresh(&key_text(event)));
                 (key.clone(), Some(new_put(key, event)))
             }
         };
         new_keys.insert(row, key);
         diff.put.extend(put);
     }
-    vanished.remove_or_count(&mut diff, &known, &absence, &unproven, &waiting);
+    diff.put.extend(vanished.crossed.iter().map(|(row, by)| {
+        let (key, event) = known[*row];
+        Put { key: key.clone(), record: Record::Unlock(Box::new(moved_by(event, *by))), is_new_version: true }
+    }));
+    let seen: HashSet<RecordKey> =
+        known.iter().map(|(key, _)| (*key).clone()).chain(diff.put.iter().map(|put| put.key.clone())).collect();
+    diff.put.extend(moved_unseen(before, window, &links, &old, &new).filter(|put| !seen.contains(&put.key)));
+    vanished.remove_or_count(&mut diff, &known, &absence, &unproven, &waiting, with_linear);
     // What this answer does not speak of keeps the count that it had.
     let spoken_of: HashSet<&RecordKey> =
         known.iter().zip(&vanished.uncovered).filter(|(_, uncovered)| !**uncovered).map(|((key, _), _)| *key).collect();
@@ -160,6 +187,45 @@ fn known_events<'a>(before: &'a [Tracked], after: &[UnlockEvent], window: &DateW
         .collect()
 }
 
+/// The key of an event that was out of sight until it moved into it with its series.
+fn out_of_sight<'a>(
+    before: &'a [Tracked],
+    known: &[(&RecordKey, &UnlockEvent)],
+    row: usize,
+    event: &UnlockEvent,
+    new: &[Tranche<'_>],
+    links: &TrancheLinks,
+) -> Option<&'a RecordKey> {
+    let (_, by) = links.entered.iter().find(|(j, _)| new[*j].row == row)?;
+    let was = event.unlock_date.copied()?.checked_sub_signed(TimeDelta::milliseconds(*by))?;
+    let is_it = |tracked: &&Tracked| matches!(&tracked.record, Record::Unlock(event) if event.unlock_date.copied() == Some(was));
+    let key = &before.iter().find(is_it)?.key;
+    known.iter().all(|(of, _)| *of != key).then_some(key)
+}
+
+/// Events ahead that are out of sight, where their series moved: they are kept where they must be now, to be known again once they come
+/// into sight. What lies behind is history and stays.
+fn moved_unseen<'a>(
+    before: &'a [Tracked],
+    window: &'a DateWindow,
+    links: &'a TrancheLinks,
+    old: &[Tranche<'a>],
+    new: &[Tranche<'a>],
+) -> impl Iterator<Item = Put> + 'a {
+    let moves = window.last.map(|last| (last, links.moves(old, new)));
+    before.iter().filter_map(move |tracked| {
+        let (last, moves) = moves.as_ref()?;
+        let Record::Unlock(event) = &tracked.record else { return None };
+        event.unlock_date.copied().filter(|at| at.date_naive() > *last)?;
+        let mut parts = take_apart(&[&**event], true);
+        for part in &mut parts {
+            part.series = links.renames.iter().find(|(from, _)| from == part.name).map_or(part.name, |(_, to)| to);
+        }
+        let record = Record::Unlock(Box::new(moved_by(event, moves.of_hidden(&parts)?)));
+        Some(Put { key: tracked.key.clone(), record, is_new_version: true })
+    })
+}
+
 /// Events that the answer leaves out, by index.
 struct VanishedEvents {
     /// All of them.
@@ -172,6 +238,8 @@ struct VanishedEvents {
     parts: Vec<usize>,
     /// Of each event before, whether the answer does not speak of it: it has only linear segments, and the answer has none.
     uncovered: Vec<bool>,
+    /// Events that moved out of sight with their series, and by how much, milliseconds: they are kept where they must be now.
+    crossed: Vec<(usize, i64)>,
 }
 
 impl VanishedEvents {
@@ -193,14 +261,22 @@ impl VanishedEvents {
         }
         let uncovered: Vec<bool> =
             old_rows.iter().zip(&parts).map(|(event, parts)| !with_linear && *parts == 0 && has_linear(event)).collect();
-        let all: Vec<usize> = (0..old_rows.len()).filter(|row| matches.new_of_old[*row].is_none() && !uncovered[*row]).collect();
+        let mut crossed: HashMap<usize, (usize, i64)> = HashMap::new();
+        for (i, by) in &links.crossed {
+            crossed.entry(old[*i].row).or_insert((0, *by)).0 += 1;
+        }
+        crossed.retain(|row, (count, _)| *count == parts[*row] && matches.new_of_old[*row].is_none());
+        let is_left_out = |row: &usize| matches.new_of_old[*row].is_none() && !uncovered[*row] && !crossed.contains_key(row);
+        let all: Vec<usize> = (0..old_rows.len()).filter(is_left_out).collect();
+        let mut crossed: Vec<(usize, i64)> = crossed.into_iter().map(|(row, (_, by))| (row, by)).collect();
+        crossed.sort_unstable();
         let doubtful = all.iter().copied().filter(|row| parts[*row] == 0 || has_gone_part[*row]).collect();
         let present: HashSet<&str> = new.iter().map(|tranche| tranche.series).collect();
         let lost = links.gone.iter().map(|i| &old[*i]).filter(|tranche| !present.contains(tranche.series));
         let mut deserted: Vec<usize> = lost.map(|tranche| tranche.row).filter(|row| matches.new_of_old[*row].is_some()).collect();
         deserted.sort_unstable();
         deserted.dedup();
-        Self { all, doubtful, deserted, parts, uncovered }
+        Self { all, doubtful, deserted, parts, uncovered, crossed }
     }
 
     /// Whether most of what is to come vanished, and was not yet confirmed once more than a removal needs.
@@ -221,14 +297,18 @@ impl VanishedEvents {
         absence: &Absence<'_>,
         unproven: &HashSet<usize>,
         waiting: &WaitingEvents,
+        with_linear: bool,
     ) {
         diff.missing.extend(self.deserted.iter().filter(|row| unproven.contains(row)).map(|row| absence.counted(known[*row].0)));
         for row in &self.all {
-            let key = known[*row].0;
+            let (key, event) = known[*row];
             if unproven.contains(row) {
                 diff.missing.push(absence.counted(key));
             } else if !waiting.old.contains(row) {
-                diff.removed.push(key.clone());
+                match segments_left(event, with_linear) {
+                    Some(record) => diff.put.push(Put { key: key.clone(), record, is_new_version: true }),
+                    None => diff.removed.push(key.clone()),
+                }
             } else if self.doubtful.binary_search(row).is_ok() {
                 diff.missing.push(absence.counted(key));
             }

@@ -87,21 +87,29 @@ impl History {
             // What a page about many tokens brought before the token's own feed was read is no more than part of the baseline.
             let from = began(resource).map_or(from, |at| from.max(at));
             if began(resource).is_some() && from <= to && rows.iter().all(|row| row.at > from) {
-                self.inputs.push(HistoryEvent { at: from, token: token.id.clone(), said: said(resource, std::iter::empty()) });
+                self.inputs.push(HistoryEvent {
+                    at: from,
+                    token: token.id.clone(),
+                    said: said(resource, std::iter::empty(), false),
+                });
             }
             rows.sort_by_key(|row| row.at);
             let mut alive: BTreeMap<RecordKey, Record> = BTreeMap::new();
+            let mut has_segments = false;
             let mut rows = rows.into_iter().peekable();
             while let Some(row) = rows.next() {
                 let at = row.at;
                 match row.record {
-                    Some(record) => _ = alive.insert(row.key, record),
+                    Some(record) => {
+                        has_segments |= matches!(&record, Record::Unlock(event) if event.linear_unlocks.get().is_some());
+                        alive.insert(row.key, record);
+                    }
                     None => _ = alive.remove(&row.key),
                 }
                 let is_last_of_instant = rows.peek().is_none_or(|next| next.at > at);
                 let is_last_before = rows.peek().is_none_or(|next| next.at > from);
                 if is_last_of_instant && (at > from || is_last_before) {
-                    let said = said(resource, alive.values());
+                    let said = said(resource, alive.values(), has_segments);
                     self.inputs.push(HistoryEvent { at: at.max(from), token: token.id.clone(), said });
                 }
             }
@@ -194,8 +202,9 @@ impl History {
     }
 }
 
-/// Records as an answer about them.
-fn said<'a>(resource: Resource, records: impl Iterator<Item = &'a Record>) -> HistoryContent {
+/// Records as an answer about them. Where there were segments once, it says of each event whether it has any: what the daemon recorded
+/// speaks of them from then on, also where the last one is gone.
+fn said<'a>(resource: Resource, records: impl Iterator<Item = &'a Record>, has_segments: bool) -> HistoryContent {
     macro_rules! rows {
         ($variant:ident) => {
             records
@@ -204,7 +213,13 @@ fn said<'a>(resource: Resource, records: impl Iterator<Item = &'a Record>) -> Hi
         };
     }
     match resource {
-        Resource::Unlock => HistoryContent::Answer(Endpoint::UnlockEvents, Payload::UnlockEvents(rows!(Unlock))),
+        Resource::Unlock => {
+            let mut events: Vec<wire::UnlockEvent> = rows!(Unlock);
+            for event in events.iter_mut().filter(|event| has_segments && event.linear_unlocks.is_absent()) {
+                event.linear_unlocks = wire::Maybe::Null;
+            }
+            HistoryContent::Answer(Endpoint::UnlockEvents, Payload::UnlockEvents(events))
+        }
         Resource::Emission => HistoryContent::Answer(Endpoint::DailyEmission, Payload::Emissions(rows!(Emission))),
         Resource::Funding => HistoryContent::Rounds(rows!(Funding)),
         Resource::Burn => {

@@ -4,7 +4,11 @@
 //! it, in `cliffUnlocks`. What the API always sends beside it (the breakdown by recipient) is filled in where the test does not care.
 //! A field that nobody knows is refused, since a test with a typo proves nothing.
 
-use std::{collections::BTreeMap, io::Read as _, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Read as _,
+    path::Path,
+};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -22,6 +26,8 @@ const ANYBODY: &str = "All";
 #[derive(Debug, Default)]
 pub(super) struct TestSource {
     lists: BTreeMap<(TokenId, Resource), RecordList>,
+    /// Tokens of which a segment was told once: from then on their schedules speak of segments, also where none is left.
+    with_segments: BTreeSet<TokenId>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -60,6 +66,7 @@ impl TestSource {
             return Err(format!("{} records; at most {MAX_RECORDS} of one kind are taken", list.rows.len()));
         }
         self.lists.insert((token.clone(), resource), list);
+        self.note_segments(token, resource);
         Ok(())
     }
 
@@ -74,6 +81,7 @@ impl TestSource {
             return Err(format!("at most {MAX_RECORDS} records of one kind are taken"));
         }
         list.rows.push(row);
+        self.note_segments(token, resource);
         Ok(resource)
     }
 
@@ -86,6 +94,7 @@ impl TestSource {
         for row in self.find(token, resource, &key)? {
             write(row, resource, rest.clone())?;
         }
+        self.note_segments(token, resource);
         Ok(resource)
     }
 
@@ -100,6 +109,14 @@ impl TestSource {
             list.rows.retain(|row| !is_called(row, resource, &key));
         }
         Ok(resource)
+    }
+
+    fn note_segments(&mut self, token: &TokenId, resource: Resource) {
+        let list = self.lists.get(&(token.clone(), resource));
+        if resource == Resource::Unlock && list.is_some_and(|list| list.rows.iter().any(|row| row.contains_key("linearUnlocks")))
+        {
+            self.with_segments.insert(token.clone());
+        }
     }
 
     fn find(&mut self, token: &TokenId, resource: Resource, key: &str) -> Result<Vec<&mut Map<String, Value>>, String> {
@@ -117,7 +134,10 @@ impl TestSource {
 
     /// The whole answer about a token's records of a resource.
     pub fn said(&self, token: &TokenId, resource: Resource) -> Result<SourceAnswer, String> {
-        let list = self.lists.get(&(token.clone(), resource)).cloned().unwrap_or_default();
+        let mut list = self.lists.get(&(token.clone(), resource)).cloned().unwrap_or_default();
+        if resource == Resource::Unlock && self.with_segments.contains(token) {
+            list.rows.iter_mut().for_each(|row| _ = row.entry("linearUnlocks").or_insert(Value::Null));
+        }
         let rows = Value::Array(list.rows.into_iter().map(Value::Object).collect());
         let whole = |name: &str| {
             let mut around = list.around.clone();

@@ -151,6 +151,17 @@ fn a_mass_removal_is_held_until_confirmed_once_more() {
 }
 
 #[test]
+fn two_of_three_coming_events_are_most_of_them() {
+    let before = monthly("2026-01-16", 6, &[("Team", 10.0)]);
+    // Three have passed; of the three that come, two vanish, or one does.
+    let now = time("2026-03-20");
+    let poll =
+        |after: &[UnlockEvent]| diff_unlocks(&UnlockPoll::of(&token(), &Settings::default(), now), &known(&before), &[], after);
+    assert!(poll(&before[..4]).held);
+    assert!(!poll(&before[..5]).held);
+}
+
+#[test]
 fn an_empty_answer_empties_nothing() {
     let snapshot = known(&monthly("2026-01-16", 2, &[("Team", 10.0)]));
     let missing = [("2026-01-16".into(), 99), ("2026-02-16".into(), 99)];

@@ -1,5 +1,7 @@
 //! Whether an event is still the same, and whether an answer speaks of its linear segments.
 
+use chrono::TimeDelta;
+
 use crate::diff::{close, close_or_none};
 use model::{
     rows::Put,
@@ -34,7 +36,34 @@ pub(super) fn has_linear(event: &UnlockEvent) -> bool {
         .is_some_and(|linear| !linear.allocation_breakdown.items().is_empty() || linear.linear_amount.get().is_some())
 }
 
-/// Whether the answer speaks of linear segments at all. Later versions of the endpoint do not: an answer that has none, and whose
+/// What stays of an event whose cliffs are gone by an answer that does not speak of segments: its segments, where it has any.
+pub(super) fn segments_left(event: &UnlockEvent, linear_covered: bool) -> Option<Record> {
+    if linear_covered || !has_linear(event) {
+        return None;
+    }
+    Some(Record::Unlock(Box::new(UnlockEvent { cliff_unlocks: Maybe::Null, ..event.clone() })))
+}
+
+/// An event with all its dates moved, by milliseconds.
+pub(super) fn moved_by(event: &UnlockEvent, by: i64) -> UnlockEvent {
+    let mut moved = event.clone();
+    let later = |date: &mut Maybe<Timestamp>| {
+        if let Some(at) = date.copied().and_then(|at| at.checked_add_signed(TimeDelta::milliseconds(by))) {
+            *date = at.into();
+        }
+    };
+    later(&mut moved.unlock_date);
+    for part in moved.cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()).into_iter().flatten() {
+        later(&mut part.unlock_date);
+    }
+    for part in moved.linear_unlocks.get_mut().and_then(|linears| linears.allocation_breakdown.get_mut()).into_iter().flatten() {
+        later(&mut part.begin_date);
+        later(&mut part.end_date);
+    }
+    moved
+}
+
+/// Whether the answer speaks of linear segments at all, where nobody knows which version answered. Later versions of the endpoint do not: an answer that has none, and whose
 /// cliffs are mostly those that were known, comes from such a version.
 pub(super) fn linear_is_covered(old_rows: &[&UnlockEvent], new_rows: &[&UnlockEvent], tolerance: f64) -> bool {
     if !old_rows.iter().any(|event| has_linear(event)) || new_rows.iter().any(|event| event.linear_unlocks.get().is_some()) {

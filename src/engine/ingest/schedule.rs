@@ -1,0 +1,163 @@
+//! A token's schedule beside what was known of it: within what both answers speak of, and no farther.
+//!
+//! An answer speaks of the days that were asked for, as far as the [server's sight](super::sight) reaches, and of the forms of unlock
+//! that its version shows. What lies outside of that now was not taken out; what lay outside of it at the answer before has not come. Both
+//! are kept, or taken in, without a word.
+
+use std::collections::HashSet;
+
+use chrono::{NaiveDate, TimeDelta};
+use serde::{Deserialize, Serialize};
+
+use super::sight::Sight;
+use crate::diff::{self, DateWindow, Diff, Settings, UnlockPoll};
+use model::{
+    poll::FetchedAnswer,
+    rows::TokenSnapshot,
+    supply::{Endpoint, FeedState, Record, Timestamp, Tracked},
+    wire::UnlockEvent,
+};
+
+/// What is kept with the feed of a schedule from one answer to the next.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ScheduleNotes {
+    /// How many days back were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history_days: Option<i64>,
+    /// How many days ahead were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    horizon_days: Option<i64>,
+    /// The source answered days that it was not asked for: what was asked is no border.
+    answers_beyond: bool,
+    /// Whether any answer so far showed linear segments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shown_linear: Option<bool>,
+    /// How far the server lets this plan see.
+    sight: Sight,
+}
+
+/// An answer about a schedule, with what it speaks of.
+pub(super) struct ScheduleAnswer<'a> {
+    events: &'a [UnlockEvent],
+    shows_linear: Option<bool>,
+    knew_linear: Option<bool>,
+    /// The days of which this answer speaks.
+    window: DateWindow,
+    /// The days of which the answer before spoke, as far as is known by now.
+    window_before: DateWindow,
+    notes: ScheduleNotes,
+    now: Timestamp,
+}
+
+impl<'a> ScheduleAnswer<'a> {
+    /// Reads off an answer of what it speaks.
+    pub(super) fn of(
+        before: &TokenSnapshot,
+        known: &FeedState,
+        fetched: &FetchedAnswer,
+        events: &'a [UnlockEvent],
+        asked: DateWindow,
+        now: Timestamp,
+    ) -> Self {
+        let header = before.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::UnlockEvents).map(|(_, header)| header);
+        // Notes that cannot be read are as good as none: then less is known of what may be compared.
+        let was = header.and_then(|header| ScheduleNotes::deserialize(header).ok()).unwrap_or_default();
+        let shows_linear = fetched.shows_linear();
+        let has_linear = events.iter().any(|event| event.linear_unlocks.get().is_some());
+        let speaks_of_linear = shows_linear.unwrap_or(has_linear);
+
+        let answered: Vec<Timestamp> = events.iter().filter_map(|event| event.unlock_date.copied()).collect();
+        let sight = match known.read_at.filter(|_| known.baseline_at.is_some()) {
+            None => Sight::first(&answered, now),
+            Some(read_at) => {
+                let in_doubt: HashSet<_> = known.missing.iter().map(|(key, _)| key).collect();
+                let could_be_named = before.records.iter().filter(|tracked| !in_doubt.contains(&tracked.key));
+                let dates = could_be_named.filter_map(|tracked| dated(tracked, speaks_of_linear, &asked));
+                was.sight.learn(&dates.collect::<Vec<_>>(), &answered, Some(read_at), now)
+            }
+        };
+        let asked_before = known.read_at.map_or(DateWindow::ALL, |read_at| was.asked(read_at));
+        let read_at = known.read_at.unwrap_or(now);
+        let days = |day: Option<NaiveDate>| day.map(|day| (day - now.date_naive()).num_days());
+        let notes = ScheduleNotes {
+            history_days: days(asked.first).map(|days| -days),
+            horizon_days: days(asked.last),
+            answers_beyond: answered.iter().any(|at| !asked.contains(Some(*at))),
+            shown_linear: shows_linear.map(|shows| shows || was.shown_linear == Some(true)).or(was.shown_linear),
+            sight,
+        };
+        Self {
+            events,
+            shows_linear,
+            knew_linear: was.shown_linear,
+            window: asked.within(&sight.window(now)),
+            // A border that was given up just now was one until then.
+            window_before: asked_before.within(&sight.window(read_at)).within(&was.sight.window(read_at)),
+            notes,
+            now,
+        }
+    }
+
+    /// Whether it speaks of any of these records: if not, it may well be empty.
+    pub(super) fn expects_any_of(&self, records: &[Tracked]) -> bool {
+        let is_shown = |event: &UnlockEvent| self.shows_linear != Some(false) || event.cliff_unlocks.get().is_some();
+        records.iter().any(|tracked| match &tracked.record {
+            Record::Unlock(event) => is_shown(event) && self.window.contains(event.unlock_date.copied()),
+            _ => false,
+        })
+    }
+
+    /// What it changes.
+    pub(super) fn diff(&self, before: &TokenSnapshot, known: &FeedState, settings: &Settings) -> Diff {
+        let records = &before.records;
+        let poll = UnlockPoll {
+            token: &before.token.id,
+            window: &self.window,
+            window_before: &self.window_before,
+            shows_linear: self.shows_linear,
+            knew_linear: self.knew_linear,
+            supply: before.token.item.max_supply.copied(),
+            settings,
+            now: self.now,
+        };
+        let dates: HashSet<Timestamp> = records.iter().filter_map(|tracked| dated(tracked, true, &DateWindow::ALL)).collect();
+        let came_into_sight = |event: &UnlockEvent| {
+            let date = event.unlock_date.copied();
+            !self.window_before.contains(date) && date.is_none_or(|date| !dates.contains(&date))
+        };
+        if !self.events.iter().any(came_into_sight) {
+            return diff::diff_unlocks(&poll, records, &known.missing, self.events);
+        }
+        let (new, old): (Vec<_>, Vec<_>) = self.events.iter().cloned().partition(came_into_sight);
+        let mut diff = diff::diff_unlocks(&poll, records, &known.missing, &old);
+        if !diff.held {
+            let written: Vec<Tracked> = diff::apply(records, &diff);
+            diff.put.extend(diff::newly_visible(&written, &new));
+        }
+        diff
+    }
+
+    /// What is kept with the feed.
+    pub(super) fn header(&self) -> Option<serde_json::Value> {
+        serde_json::to_value(&self.notes).ok()
+    }
+}
+
+impl ScheduleNotes {
+    /// The days that an answer at `at` was asked for.
+    fn asked(&self, at: Timestamp) -> DateWindow {
+        let day = |days: i64| Some(at.checked_add_signed(TimeDelta::try_days(days)?)?.date_naive());
+        if self.answers_beyond {
+            return DateWindow::ALL;
+        }
+        DateWindow { first: self.history_days.and_then(|days| day(-days)), last: self.horizon_days.and_then(day) }
+    }
+}
+
+/// The date of an event, where an answer could name it: in the days that were asked for, with a cliff where segments are not shown.
+fn dated(tracked: &Tracked, speaks_of_linear: bool, asked: &DateWindow) -> Option<Timestamp> {
+    let Record::Unlock(event) = &tracked.record else { return None };
+    let is_shown = speaks_of_linear || event.cliff_unlocks.get().is_some();
+    event.unlock_date.copied().filter(|at| is_shown && asked.contains(Some(*at)))
+}

@@ -1,0 +1,387 @@
+//! What an answer proves: of the version that answered, and within what the server shows of a schedule.
+
+use chrono::{Days, Months, NaiveDate, TimeDelta};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::budget::PollReason;
+use model::{
+    change::ChangeKind,
+    supply::{ContentHash, Record, Token, TokenId},
+    wire::UnlockEvent,
+};
+
+fn time(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).expect("a timestamp")
+}
+
+fn events(rows: serde_json::Value) -> Vec<UnlockEvent> {
+    serde_json::from_value(rows).expect("events")
+}
+
+/// Monthly cliffs of one recipient, in version 3.
+fn monthly(from: &str, count: u32) -> Vec<UnlockEvent> {
+    let row = |k: u32| {
+        let date = time(from) + Months::new(k);
+        json!({"unlockDate": date, "linearUnlocks": null, "cliffUnlocks": {"cliffAmount": 10.0, "allocationBreakdown":
+            [{"unlockDate": date, "allocationName": "Team", "cliffAmount": 10.0, "unlockPrecision": "second"}]}})
+    };
+    events((0..count).map(row).collect())
+}
+
+/// A linear segment of another recipient.
+fn segment(begin: &str, end: &str, amount: f64) -> UnlockEvent {
+    let part = json!({"allocationName": "Farm", "linearAmount": amount, "beginDate": time(begin), "endDate": time(end)});
+    let row = json!({"unlockDate": time(begin), "cliffUnlocks": null,
+                     "linearUnlocks": {"linearAmount": amount, "allocationBreakdown": [part]}});
+    serde_json::from_value(row).expect("an event")
+}
+
+/// The schedule as version 5 tells it: cliffs alone.
+fn cliffs_only(events: &[UnlockEvent]) -> Vec<UnlockEvent> {
+    let with_cliffs = events.iter().filter(|event| event.cliff_unlocks.get().is_some());
+    with_cliffs.map(|event| UnlockEvent { linear_unlocks: wire::Maybe::Absent, ..event.clone() }).collect()
+}
+
+/// What lies between so many days before and after `now`, as a server cuts it: by days.
+fn clipped(events: &[UnlockEvent], back: u64, ahead: u64, now: Timestamp) -> Vec<UnlockEvent> {
+    let today = now.date_naive();
+    let window = DateWindow::of(today - Days::new(back), today + Days::new(ahead));
+    events.iter().filter(|event| window.contains(event.unlock_date.copied())).cloned().collect()
+}
+
+/// A feed as a database would keep it from poll to poll.
+struct Feed {
+    snapshot: TokenSnapshot,
+    asked: (NaiveDate, NaiveDate),
+}
+
+impl Feed {
+    fn new() -> Self {
+        let day = |text: &str| time(text).date_naive();
+        let token = Token::unknown("arbitrum".into());
+        Self { snapshot: TokenSnapshot::of(token), asked: (day("1970-01-01"), day("2199-12-31")) }
+    }
+
+    fn poll(&mut self, events: &[UnlockEvent], version: Option<u8>, now: Timestamp) -> IngestResult {
+        let (start, end) = self.asked;
+        let request = PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: TokenId::from("arbitrum"), start, end };
+        let payload = Payload::UnlockEvents(events.to_vec());
+        let answer = PollAnswer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
+        let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Changed, cost: 1, mark: None };
+        let fetched = FetchedAnswer {
+            request,
+            outcome: PollOutcome::Fresh(answer),
+            credits: 1,
+            requests: 1,
+            credit: None,
+            bytes: 0,
+            took: std::time::Duration::ZERO,
+            status: Some(200),
+            version,
+        };
+        let result = ingest(&self.snapshot, &ask, &fetched, &Settings::default(), now);
+        self.snapshot.records.clone_from(&result.after);
+        self.snapshot.feeds = vec![(Endpoint::UnlockEvents, result.update.state.clone())];
+        if let Some(header) = &result.update.header {
+            self.snapshot.headers = vec![(Endpoint::UnlockEvents, header.clone())];
+        }
+        result
+    }
+
+    /// What is told of the same answer given `times` times, six hours apart.
+    fn told(&mut self, events: &[UnlockEvent], version: Option<u8>, now: Timestamp, times: i32) -> Vec<Change> {
+        (0..times).flat_map(|k| self.poll(events, version, now + TimeDelta::hours(6) * k).changes).collect()
+    }
+
+    fn has_linear(&self) -> bool {
+        self.snapshot
+            .records
+            .iter()
+            .any(|tracked| matches!(&tracked.record, Record::Unlock(event) if event.linear_unlocks.get().is_some()))
+    }
+}
+
+fn kinds(changes: &[Change]) -> Vec<ChangeKind> {
+    changes.iter().map(|change| change.kind).collect()
+}
+
+fn said(changes: &[Change]) -> Vec<&str> {
+    changes.iter().map(|change| change.summary.as_str()).collect()
+}
+
+// Versions.
+
+#[test]
+fn a_segment_that_left_the_schedule_is_told_by_a_version_that_shows_segments() {
+    let (now, cliffs) = (time("2026-03-09"), monthly("2026-01-16", 12));
+    let mut whole = cliffs.clone();
+    whole.push(segment("2026-02-01", "2028-02-01", 100.0));
+    let mut feed = Feed::new();
+    assert_eq!(feed.told(&whole, Some(3), now, 2).len(), 0);
+    let told = feed.told(&cliffs, Some(3), now + Days::new(1), 4);
+    assert_eq!(kinds(&told), [ChangeKind::Removed], "{:?}", said(&told));
+    assert!(!feed.has_linear(), "what was told as removed is nowhere any more");
+}
+
+#[test]
+fn a_version_without_segments_never_proves_that_one_is_gone() {
+    let (now, mut cliffs) = (time("2026-03-09"), monthly("2026-01-16", 12));
+    let mut whole = cliffs.clone();
+    whole.push(segment("2026-02-01", "2028-02-01", 100.0));
+    // One segment begins with a cliff.
+    whole[4].linear_unlocks = segment("2026-05-16", "2028-02-01", 50.0).linear_unlocks;
+    let mut feed = Feed::new();
+    feed.poll(&whole, Some(3), now);
+    assert_eq!(said(&feed.told(&cliffs_only(&whole), Some(5), now + Days::new(1), 4)), [""; 0]);
+    // That cliff goes; its segment is not spoken of.
+    cliffs.remove(4);
+    let told = feed.told(&cliffs_only(&cliffs), Some(5), now + Days::new(3), 4);
+    assert_eq!(kinds(&told), [ChangeKind::Removed], "{:?}", said(&told));
+    assert!(feed.has_linear());
+    let linear = feed
+        .snapshot
+        .records
+        .iter()
+        .filter(|tracked| matches!(&tracked.record, Record::Unlock(event) if event.linear_unlocks.get().is_some()));
+    assert_eq!(linear.count(), 2);
+    // Nor is anything new when they are shown again.
+    whole[4].cliff_unlocks = wire::Maybe::Null;
+    assert_eq!(said(&feed.told(&whole, Some(3), now + Days::new(5), 4)), [""; 0]);
+    // Every cliff changed: that is no reason to take an answer for one that shows segments.
+    let other: Vec<UnlockEvent> = cliffs_only(&monthly("2026-01-26", 11));
+    feed.told(&other, Some(5), now + Days::new(9), 6);
+    assert!(feed.has_linear());
+}
+
+#[test]
+fn a_token_of_segments_alone_may_be_empty_in_a_version_without_them() {
+    let now = time("2026-03-09");
+    let mut feed = Feed::new();
+    feed.poll(&[segment("2026-02-01", "2028-02-01", 100.0)], Some(3), now);
+    let result = feed.poll(&[], Some(5), now + Days::new(1));
+    assert!(result.failure.is_none() && !result.is_held && result.changes.is_empty());
+    assert!(feed.has_linear());
+    let result = feed.poll(&[], Some(3), now + Days::new(2));
+    assert!(result.failure.is_some(), "here it is doubted");
+}
+
+#[test]
+fn the_first_answer_that_shows_segments_adds_none() {
+    let (now, cliffs) = (time("2026-03-09"), monthly("2026-01-16", 12));
+    let mut whole = cliffs.clone();
+    whole.push(segment("2026-02-01", "2028-02-01", 100.0));
+    let mut feed = Feed::new();
+    // Some servers print `"linearUnlocks": null` where they show none at all.
+    feed.poll(&cliffs, Some(4), now);
+    assert_eq!(said(&feed.told(&whole, Some(3), now + Days::new(1), 2)), [""; 0]);
+    assert!(feed.has_linear());
+    whole.push(segment("2026-06-01", "2027-06-01", 70.0));
+    let told = feed.told(&whole, Some(3), now + Days::new(2), 2);
+    assert_eq!(kinds(&told), [ChangeKind::Added], "{:?}", said(&told));
+}
+
+// Borders.
+
+#[test]
+fn what_slides_out_behind_and_in_ahead_is_no_news() {
+    let (begin, all) = (time("2026-03-09"), monthly("2022-01-16", 120));
+    for (back, ahead) in [(365, 365), (365, 730), (730, 730), (366, 1096)] {
+        for (version, all) in [(3, all.clone()), (5, cliffs_only(&all))] {
+            let mut feed = Feed::new();
+            for hours in (0..300 * 24).step_by(18) {
+                let now = begin + TimeDelta::hours(hours);
+                let result = feed.poll(&clipped(&all, back, ahead, now), Some(version), now);
+                assert_eq!(said(&result.changes), [""; 0], "{back}/{ahead} on {now}");
+                assert!(result.update.removed.is_empty() && result.update.state.missing.is_empty() && !result.is_held);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_tranche_of_a_schedule_that_nobody_clips_is_told_when_it_goes() {
+    let all = monthly("2025-01-16", 30);
+    for day in 0..40 {
+        let now = time("2026-03-09") + Days::new(day);
+        let mut feed = Feed::new();
+        feed.poll(&all, Some(3), now);
+        let told = feed.told(&all[..29], Some(3), now + TimeDelta::hours(6), 4);
+        assert_eq!(kinds(&told), [ChangeKind::Removed], "{:?}", said(&told));
+        assert_eq!(feed.snapshot.records.len(), 29);
+        // And told as added when it comes back.
+        let told = feed.told(&all, Some(3), now + Days::new(3), 2);
+        assert_eq!(kinds(&told), [ChangeKind::Added], "{:?}", said(&told));
+    }
+}
+
+#[test]
+fn a_plan_that_shows_less_removes_nothing_and_one_that_shows_more_adds_nothing() {
+    let (begin, all) = (time("2026-03-09"), monthly("2022-01-16", 120));
+    for weekly in [1, 7] {
+        let mut feed = Feed::new();
+        let mut told = Vec::new();
+        for poll in 0..120 {
+            let now = begin + Days::new(poll * weekly);
+            let (back, ahead) = match poll {
+                0..30 => (4_000, 4_000),
+                30..60 => (365, 365),
+                60..90 => (730, 730),
+                _ => (4_000, 4_000),
+            };
+            let result = feed.poll(&clipped(&all, back, ahead, now), Some(3), now);
+            assert!(!result.is_held && result.update.removed.is_empty(), "poll {poll}");
+            told.extend(result.changes);
+        }
+        assert_eq!(said(&told), [""; 0]);
+        assert_eq!(feed.snapshot.records.len(), 120);
+    }
+}
+
+#[test]
+fn a_series_that_shifts_at_a_border_is_told_as_shifted_alone() {
+    let (begin, all) = (time("2026-03-09"), monthly("2022-01-16", 120));
+    for by in [-12, -3, 5, 11] {
+        let mut shifted = all.clone();
+        for event in &mut shifted {
+            event.unlock_date = event.unlock_date.copied().map_or(wire::Maybe::Null, |at| (at + TimeDelta::days(by)).into());
+        }
+        let mut feed = Feed::new();
+        let mut told = Vec::new();
+        for day in 0..200 {
+            let now = begin + Days::new(day);
+            let schedule = if day < 100 { &all } else { &shifted };
+            told.extend(feed.poll(&clipped(schedule, 365, 365, now), Some(3), now).changes);
+        }
+        assert_eq!(kinds(&told), [ChangeKind::SeriesShifted], "{by}: {:?}", said(&told));
+        let mut dates: Vec<_> = feed.snapshot.records.iter().filter_map(|tracked| tracked.record.interval()).collect();
+        let count = dates.len();
+        dates.sort_by_key(|interval| interval.start);
+        dates.dedup_by_key(|interval| interval.start);
+        assert_eq!(dates.len(), count, "{by}: nothing is known twice");
+    }
+}
+
+// Real schedules behind a window that slides.
+
+static BUNDLED: std::sync::LazyLock<Vec<(String, Vec<UnlockEvent>)>> = std::sync::LazyLock::new(bundled);
+
+/// The bundled schedules, as version 3 tells them.
+fn bundled() -> Vec<(String, Vec<UnlockEvent>)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/unlock-events");
+    let mut all: Vec<(String, Vec<UnlockEvent>)> = std::fs::read_dir(folder)
+        .expect("the bundled schedules")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "json"))
+        .map(|path| {
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            (name, serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("events"))
+        })
+        .collect();
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    // Versions of corrected schedules are schedules too.
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/revisions");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("the bundled corrections").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    for path in files.iter().filter(|path| path.extension().is_some_and(|ext| ext == "jsonl")) {
+        let text = std::fs::read_to_string(path).expect("a file");
+        let line: serde_json::Value = serde_json::from_str(text.lines().next().expect("a version")).expect("a version");
+        all.push((path.file_stem().expect("a name").to_string_lossy().into_owned(), events(line["data"].clone())));
+    }
+    all
+}
+
+/// How a server cuts: so many years to either side, by days, and how the polls go.
+#[derive(Clone, Debug)]
+struct Sliding {
+    back: u64,
+    ahead: u64,
+    begin: u32,
+    step_hours: i64,
+    polls: i64,
+    version: u8,
+}
+
+fn sliding() -> impl Strategy<Value = Sliding> {
+    let years = || (1..=3_u64, 0..=1_u64).prop_map(|(years, day)| years * 365 + day);
+    (years(), years(), 0..1_200_u32, 5..72_i64, 40..120_i64, prop_oneof![Just(3_u8), Just(5)])
+        .prop_map(|(back, ahead, begin, step_hours, polls, version)| Sliding { back, ahead, begin, step_hours, polls, version })
+}
+
+impl Sliding {
+    fn now(&self, poll: i64) -> Timestamp {
+        time("2024-01-01T05:00:00Z") + Days::new(u64::from(self.begin)) + TimeDelta::hours(self.step_hours * poll)
+    }
+
+    fn answer(&self, schedule: &[UnlockEvent], poll: i64) -> Vec<UnlockEvent> {
+        let seen = clipped(schedule, self.back, self.ahead, self.now(poll));
+        if self.version == 3 { seen } else { cliffs_only(&seen) }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 160, max_global_rejects: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_window_that_slides_over_a_real_schedule_tells_nothing(which in any::<prop::sample::Index>(), sliding in sliding()) {
+        let schedules = &*BUNDLED;
+        let (name, schedule) = &schedules[which.index(schedules.len())];
+        let mut feed = Feed::new();
+        for poll in 0..sliding.polls {
+            let result = feed.poll(&sliding.answer(schedule, poll), Some(sliding.version), sliding.now(poll));
+            prop_assert!(result.changes.is_empty() && !result.is_held, "{name}, {sliding:?}, poll {poll}: {:?}", said(&result.changes));
+            prop_assert!(result.update.removed.is_empty() && result.update.state.missing.is_empty(), "{name}, {sliding:?}, poll {poll}");
+            prop_assert!(result.failure.is_none(), "{name}, {sliding:?}, poll {poll}: {:?}", result.failure);
+        }
+    }
+
+    #[test]
+    fn a_real_correction_inside_the_window_is_told_once(
+        which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), what in 0..3_u8, sliding in sliding(),
+    ) {
+        let schedules = &*BUNDLED;
+        let (name, schedule) = &schedules[which.index(schedules.len())];
+        // Well inside for as long as it lasts, on a date of its own, and so that the tranches around do not explain it otherwise.
+        let (first, last) = (sliding.now(0), sliding.now(sliding.polls));
+        let is_inside = |event: &&UnlockEvent| {
+            let date = event.unlock_date.copied();
+            event.cliff_unlocks.get().is_some()
+                && date.is_some_and(|date| date > last + Days::new(20) && date < first + Days::new(sliding.ahead - 30))
+        };
+        let inside: Vec<&UnlockEvent> = schedule.iter().filter(is_inside).collect();
+        prop_assume!(inside.len() >= 4);
+        let target = inside[at.index(inside.len())].unlock_date.copied();
+        let mut corrected = schedule.clone();
+        for event in corrected.iter_mut().filter(|event| event.unlock_date.copied() == target) {
+            match what {
+                0 => {
+                    for part in event.cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()).into_iter().flatten() {
+                        if let Some(amount) = part.cliff_amount.copied() {
+                            part.cliff_amount = (amount * 1.37).into();
+                        }
+                    }
+                }
+                1 => event.unlock_date = target.map_or(wire::Maybe::Null, |at| (at + TimeDelta::hours(5)).into()),
+                _ => {}
+            }
+        }
+        if what == 2 {
+            corrected.retain(|event| event.unlock_date.copied() != target);
+        }
+        let mut feed = Feed::new();
+        let mut told = Vec::new();
+        for poll in 0..sliding.polls {
+            let schedule = if poll < sliding.polls / 2 { schedule } else { &corrected };
+            let result = feed.poll(&sliding.answer(schedule, poll), Some(sliding.version), sliding.now(poll));
+            if !result.changes.is_empty() {
+                told.push((poll, result.changes));
+            }
+        }
+        let when: Vec<(i64, Vec<&str>)> = told.iter().map(|(poll, changes)| (*poll, said(changes))).collect();
+        let expected = sliding.polls / 2 + i64::from(what == 2);
+        prop_assert!(when.len() == 1 && when[0].0 == expected, "{name}, {sliding:?}, {target:?}: {when:?}");
+        prop_assert!(when[0].1.len() <= 2, "{name}, {sliding:?}, {target:?}: {when:?}");
+    }
+}
