@@ -23,6 +23,9 @@ use model::{
 /// Kept with the feed of unlock events: how many days ahead were asked for.
 const HORIZON_DAYS: &str = "horizonDays";
 
+/// Oddities that the poll log keeps of one answer; more are only counted.
+const MAX_ODDITIES: usize = 100;
+
 /// What came of one feed of a token.
 #[derive(Clone, Debug)]
 pub struct IngestResult {
@@ -40,6 +43,17 @@ pub struct IngestResult {
     pub failure: Option<PollFailure>,
     /// Most of the token's coming records vanished at once: the answer is held.
     pub is_held: bool,
+    /// What the answer lacked, where something was known that stands in its place; and how many rows came twice or out of order.
+    pub oddities: Oddities,
+}
+
+/// What was odd in an answer beside what could not be read of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Oddities {
+    /// Each by itself.
+    pub named: Vec<wire::ParseWarning>,
+    /// How many in all: harmless ones are only counted.
+    pub total: usize,
 }
 
 /// Takes an answer in.
@@ -68,6 +82,7 @@ pub fn ingest(
         named: None,
         failure,
         is_held: false,
+        oddities: Oddities::default(),
     };
     let answer = match &fetched.outcome {
         PollOutcome::Failed(failure) => return unapplied(failed(known, now), Some(failure.clone())),
@@ -85,19 +100,20 @@ pub fn ingest(
     let window = window(&fetched.request);
     let header_before = before.headers.iter().find(|(endpoint, _)| *endpoint == id.endpoint).map(|(_, header)| header);
     let is_baseline = known.baseline_at.is_none();
+    let completed = if is_baseline { Completed::as_it_is(answer) } else { Completed::of(answer, &records) };
     let mut diff = if is_baseline {
         baseline(&answer.payload, &records, now)
     } else {
         // A record that could not be read may be any of those that seem to be missing, so this answer proves no absence.
-        let settings = match answer.dropped {
-            0 => *settings,
-            _ => Settings { removal_confirmations: u32::MAX, ..*settings },
-        };
-        compare(before, &known, &answer.payload, header_before, &settings, &window, now)
+        let settings =
+            if completed.proves_no_absence { Settings { removal_confirmations: u32::MAX, ..*settings } } else { *settings };
+        compare(before, &known, &completed.payload, header_before, &settings, &window, now)
     };
-    if answer.dropped > 0 && !is_baseline {
+    if completed.proves_no_absence && !is_baseline {
         diff.missing.clone_from(&known.missing);
     }
+    let counted = usize::try_from(diff.odd.duplicates.saturating_add(diff.odd.reordered)).unwrap_or(usize::MAX);
+    let oddities = Oddities { total: completed.oddities.len().saturating_add(counted), named: completed.oddities };
 
     let mut state = read(known, ask, fetched, now);
     state.hash = Some(answer.hash);
@@ -120,6 +136,33 @@ pub fn ingest(
         named: names(&answer.payload),
         failure: None,
         is_held: diff.held,
+        oddities,
+    }
+}
+
+/// An answer with what is known in the place of what it lacks.
+struct Completed<'a> {
+    payload: Cow<'a, Payload>,
+    oddities: Vec<wire::ParseWarning>,
+    /// What it lacks may be among what could not be read.
+    proves_no_absence: bool,
+}
+
+impl<'a> Completed<'a> {
+    fn as_it_is(answer: &'a PollAnswer) -> Self {
+        let payload = Cow::Borrowed(&answer.payload);
+        Self { payload, oddities: Vec::new(), proves_no_absence: answer.dropped > 0 }
+    }
+
+    fn of(answer: &'a PollAnswer, known: &[Tracked]) -> Self {
+        let Payload::UnlockEvents(events) = &answer.payload else { return Self::as_it_is(answer) };
+        let completed = diff::complete(known, events, answer.dropped > 0);
+        let payload = match completed.events {
+            Cow::Borrowed(_) => Cow::Borrowed(&answer.payload),
+            Cow::Owned(events) => Cow::Owned(Payload::UnlockEvents(events)),
+        };
+        let proves_no_absence = answer.dropped > 0 || completed.proves_no_absence;
+        Self { payload, oddities: completed.oddities, proves_no_absence }
     }
 }
 
@@ -136,6 +179,12 @@ pub fn entry_outcome(fetched: &FetchedAnswer, failure: Option<&PollFailure>) -> 
 /// The row of the poll log for a fetch; `failure` is what the ingest made of it.
 #[must_use]
 pub fn poll_entry(fetched: &FetchedAnswer, failure: Option<&PollFailure>, now: Timestamp) -> PollEntry {
+    entry_with(fetched, failure, &Oddities::default(), now)
+}
+
+/// [`poll_entry`], with what the ingest found to be odd.
+#[must_use]
+pub fn entry_with(fetched: &FetchedAnswer, failure: Option<&PollFailure>, odd: &Oddities, now: Timestamp) -> PollEntry {
     let (records, answer) = match (&fetched.outcome, failure) {
         (PollOutcome::Fresh(answer), None) => (rows(&answer.payload), Some(answer)),
         _ => (0, None),
@@ -153,8 +202,11 @@ pub fn poll_entry(fetched: &FetchedAnswer, failure: Option<&PollFailure>, now: T
         version: fetched.version,
         records: u32::try_from(records).unwrap_or(u32::MAX),
         error: failure.map(|failure| failure.message.clone()),
-        oddities: answer.map(|answer: &PollAnswer| answer.oddities.clone()).unwrap_or_default(),
-        oddities_total: answer.map_or(0, |answer| u32::try_from(answer.oddities_total).unwrap_or(u32::MAX)),
+        oddities: answer
+            .map(|answer: &PollAnswer| answer.oddities.iter().chain(&odd.named).take(MAX_ODDITIES).cloned().collect())
+            .unwrap_or_default(),
+        oddities_total: answer
+            .map_or(0, |answer| u32::try_from(answer.oddities_total.saturating_add(odd.total)).unwrap_or(u32::MAX)),
     }
 }
 

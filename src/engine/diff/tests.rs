@@ -14,6 +14,7 @@ use model::{
 };
 
 mod events;
+mod parts;
 mod proof;
 mod properties;
 mod records;

@@ -70,7 +70,7 @@ impl Ingest<'_> {
     ) -> Ingested {
         let Self { watch, settings, now } = self;
         let taken = ingest::ingest(known, ask, fetched, settings, *now);
-        work.commit.polls.push(ingest::poll_entry(fetched, taken.failure.as_ref(), *now));
+        work.commit.polls.push(ingest::entry_with(fetched, taken.failure.as_ref(), &taken.oddities, *now));
         work.commit.changes.extend(taken.changes.iter().cloned());
         if taken.failure.is_none() && !matches!(fetched.outcome, PollOutcome::Unchanged) {
             let mut token = watch.placed(known.token.clone());
