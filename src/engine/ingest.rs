@@ -4,12 +4,16 @@
 //! A fresh one is compared; the first is the baseline, which tells no change; one that is empty where there were records is taken
 //! for a failure, since no source that we know of loses everything on purpose.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use chrono::TimeDelta;
 
 use crate::{
     diff::{self, DateWindow, Diff, Settings},
+    late::{LateArrival, Waiting},
     plan::PlannedPoll,
 };
 use model::{
@@ -23,6 +27,9 @@ use model::{
 /// Kept with the feed of unlock events: how many days ahead were asked for.
 const HORIZON_DAYS: &str = "horizonDays";
 
+/// Answers by which a removal needs more proof where the last of them had gaps: what is gone may be a part of what it lacks.
+const GAPPY_CONFIRMATIONS: u32 = 4;
+
 /// Oddities that the poll log keeps of one answer; more are only counted.
 const MAX_ODDITIES: usize = 100;
 
@@ -35,6 +42,8 @@ pub struct IngestResult {
     pub changes: Vec<Change>,
     /// Burns, buybacks and rounds that are new and no baseline.
     pub added: Vec<Tracked>,
+    /// Burns and buybacks that came before, and of which more is known now.
+    pub late: Vec<LateArrival>,
     /// The records of the feed's resource from now on.
     pub after: Vec<Tracked>,
     /// Name and ticker that the answer told, for tokens that no list names.
@@ -78,6 +87,7 @@ pub fn ingest(
         update: FeedUpdate { id: id.clone(), state, put: Vec::new(), removed: Vec::new(), header: None },
         changes: Vec::new(),
         added: Vec::new(),
+        late: Vec::new(),
         after: records.to_vec(),
         named: None,
         failure,
@@ -105,9 +115,18 @@ pub fn ingest(
         baseline(&answer.payload, &records, now)
     } else {
         // A record that could not be read may be any of those that seem to be missing, so this answer proves no absence.
-        let settings =
-            if completed.proves_no_absence { Settings { removal_confirmations: u32::MAX, ..*settings } } else { *settings };
-        compare(before, &known, &completed.payload, header_before, &settings, &window, now)
+        // One with gaps proves little: a removal that is told by whole answers needs no more of them, and one that never is needs more.
+        let settings = match (completed.proves_no_absence, completed.oddities.is_empty()) {
+            (true, _) => Settings { removal_confirmations: u32::MAX, ..*settings },
+            (false, true) => *settings,
+            (false, false) => {
+                let removal_confirmations = settings.removal_confirmations.saturating_add(GAPPY_CONFIRMATIONS);
+                Settings { removal_confirmations, ..*settings }
+            }
+        };
+        let mut diff = compare(&completed.before(before), &known, &completed.payload, header_before, &settings, &window, now);
+        completed.write_learned(&mut diff);
+        diff
     };
     if completed.proves_no_absence && !is_baseline {
         diff.missing.clone_from(&known.missing);
@@ -122,16 +141,18 @@ pub fn ingest(
     state.held_since = diff.held.then(|| state.held_since.unwrap_or(now));
     let added = if is_baseline { Vec::new() } else { arrivals(&records, &diff) };
     let after = diff::apply(&records, &diff);
+    let waiting = Waiting::read(header_before, now);
+    let late = if is_baseline { Vec::new() } else { waiting.late(&records, &diff.put) };
+    let header = header(&answer.payload, &fetched.request, now).filter(|_| !diff.held).map(|mut header| {
+        keep_known(&mut header, header_before);
+        waiting.next(&added, &after, now).write(&mut header);
+        header
+    });
     IngestResult {
-        update: FeedUpdate {
-            id,
-            state,
-            put: diff.put,
-            removed: diff.removed,
-            header: if diff.held { None } else { header(&answer.payload, &fetched.request, now) },
-        },
+        update: FeedUpdate { id, state, put: diff.put, removed: diff.removed, header },
         changes: diff.changes,
         added,
+        late,
         after,
         named: names(&answer.payload),
         failure: None,
@@ -146,12 +167,14 @@ struct Completed<'a> {
     oddities: Vec<wire::ParseWarning>,
     /// What it lacks may be among what could not be read.
     proves_no_absence: bool,
+    /// Known events with parts that are only known since this answer.
+    learned: Vec<Tracked>,
 }
 
 impl<'a> Completed<'a> {
     fn as_it_is(answer: &'a PollAnswer) -> Self {
         let payload = Cow::Borrowed(&answer.payload);
-        Self { payload, oddities: Vec::new(), proves_no_absence: answer.dropped > 0 }
+        Self { payload, oddities: Vec::new(), proves_no_absence: answer.dropped > 0, learned: Vec::new() }
     }
 
     fn of(answer: &'a PollAnswer, known: &[Tracked]) -> Self {
@@ -162,7 +185,38 @@ impl<'a> Completed<'a> {
             Cow::Owned(events) => Cow::Owned(Payload::UnlockEvents(events)),
         };
         let proves_no_absence = answer.dropped > 0 || completed.proves_no_absence;
-        Self { payload, oddities: completed.oddities, proves_no_absence }
+        Self { payload, oddities: completed.oddities, proves_no_absence, learned: completed.learned }
+    }
+
+    /// What was known, with what is learned of it.
+    fn before<'b>(&self, before: &'b TokenSnapshot) -> Cow<'b, TokenSnapshot> {
+        if self.learned.is_empty() {
+            return Cow::Borrowed(before);
+        }
+        let learned: HashMap<&RecordKey, &Tracked> = self.learned.iter().map(|tracked| (&tracked.key, tracked)).collect();
+        let mut known = before.clone();
+        for tracked in &mut known.records {
+            if let Some(learned) = learned.get(&tracked.key)
+                && learned.record.resource() == tracked.record.resource()
+            {
+                tracked.clone_from(learned);
+            }
+        }
+        Cow::Owned(known)
+    }
+
+    /// What is learned is written, also where nothing else of its event changed.
+    fn write_learned(&self, diff: &mut Diff) {
+        if diff.held {
+            return;
+        }
+        let done: HashSet<RecordKey> = diff.put.iter().map(|put| &put.key).chain(&diff.removed).cloned().collect();
+        let learned = self.learned.iter().filter(|tracked| !done.contains(&tracked.key));
+        diff.put.extend(learned.map(|tracked| Put {
+            key: tracked.key.clone(),
+            record: tracked.record.clone(),
+            is_new_version: true,
+        }));
     }
 }
 
@@ -350,6 +404,23 @@ fn header(payload: &Payload, request: &PollRequest, now: Timestamp) -> Option<se
         },
         _ => None,
     }
+}
+
+/// What a payload lacks beside its records stays as it was known: the maximum supply, totals, names.
+fn keep_known(header: &mut serde_json::Value, known: Option<&serde_json::Value>) {
+    let known = known.and_then(serde_json::Value::as_object);
+    let (Some(header), Some(known)) = (header.as_object_mut(), known) else { return };
+    for (field, value) in known.iter().filter(|(field, _)| wire_fields().any(|wire| wire == field.as_str())) {
+        let place = header.entry(field.clone()).or_insert(serde_json::Value::Null);
+        if place.is_null() {
+            place.clone_from(value);
+        }
+    }
+}
+
+/// Fields that stand beside the records of a payload.
+fn wire_fields() -> impl Iterator<Item = &'static str> {
+    [wire::BurnData::FIELDS, wire::BuybackData::FIELDS, wire::AllocationsData::FIELDS].into_iter().flatten().copied()
 }
 
 fn names(payload: &Payload) -> Option<(String, String)> {

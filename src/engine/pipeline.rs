@@ -26,6 +26,7 @@ use std::{
 use crate::{
     digest_schedule::{self, DigestPlan},
     evaluate::{self, EvaluationContext, Limits, TokenFacts, TokenTotals, Transitions},
+    late::LateArrival,
     route::RouteTree,
     self_monitor::{self, FeedNews, FeedResult},
 };
@@ -105,6 +106,8 @@ pub struct TokenNews<'a> {
     pub changes: Vec<Change>,
     /// Burns, buybacks and rounds that are new and no baseline.
     pub added: Vec<Tracked>,
+    /// Burns and buybacks that came before, and of which more is known now.
+    pub late: Vec<LateArrival>,
     /// Its open alerts.
     pub alerts: &'a [Alert],
     /// When the source last gave a complete answer about a resource.
@@ -120,6 +123,7 @@ impl TokenNews<'_> {
             resources: &self.resources,
             changes: &self.changes,
             added: &self.added,
+            late: &self.late,
             alerts: self.alerts,
             polled_at: &self.polled_at,
         }

@@ -14,6 +14,7 @@ mod parts;
 
 use std::{
     borrow::Cow,
+    cell::RefCell,
     collections::{HashMap, HashSet},
 };
 
@@ -21,7 +22,7 @@ use self::parts::{Gaps, Part, complete_breakdown, same_amount};
 use super::tranche::TrancheForm;
 use model::{
     format,
-    supply::{Precision, Record, Timestamp, Tracked},
+    supply::{Precision, Record, RecordKey, Timestamp, Tracked},
     wire::{CliffAllocation, CliffUnlocks, LinearAllocation, LinearUnlocks, Maybe, ParseWarning, UnlockEvent},
 };
 
@@ -35,35 +36,44 @@ pub struct CompletedAnswer<'a> {
     /// An event came of which nothing but a date is known: it may be any of those that seem to be missing, so that this answer proves
     /// no absence.
     pub proves_no_absence: bool,
+    /// Known events of which only the total was known, or nothing but the date, with the parts that the answer tells: they are learned,
+    /// and no change. To be written, whatever else becomes of them.
+    pub learned: Vec<Tracked>,
 }
 
 /// Completes an answer about a token's schedule with what was known of it. `before` is the snapshot (records of other resources in it
 /// are ignored). `has_lost_rows` says that rows of the answer could not be read, so that what it lacks may be among those.
 #[must_use]
 pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], has_lost_rows: bool) -> CompletedAnswer<'a> {
-    let known: Vec<&UnlockEvent> = before
+    let (keys, known): (Vec<&RecordKey>, Vec<&UnlockEvent>) = before
         .iter()
         .filter_map(|tracked| match &tracked.record {
-            Record::Unlock(event) => Some(&**event),
+            Record::Unlock(event) => Some((&tracked.key, &**event)),
             _ => None,
         })
-        .collect();
+        .unzip();
     if !has_lost_rows && is_whole(&known, after) {
-        return CompletedAnswer { events: Cow::Borrowed(after), oddities: Vec::new(), proves_no_absence: false };
+        let (events, oddities, learned) = (Cow::Borrowed(after), Vec::new(), Vec::new());
+        return CompletedAnswer { events, oddities, proves_no_absence: false, learned };
     }
     let mut events: Vec<UnlockEvent> = after.to_vec();
     let mut completion = Completion {
         speaks_of_linear: after.iter().any(|event| event.linear_unlocks.get().is_some()),
-        arrived: arrived(&known, after),
+        arrived: RefCell::new(arrived(&known, after)),
         known,
         has_lost_rows,
         oddities: Vec::new(),
         proves_no_absence: false,
+        learned: Vec::new(),
     };
     completion.run(&mut events);
-    let Completion { oddities, proves_no_absence, .. } = completion;
+    let Completion { oddities, proves_no_absence, learned, .. } = completion;
+    let learned = learned
+        .into_iter()
+        .filter_map(|(k, event)| Some(Tracked { key: (*keys.get(k)?).clone(), record: Record::Unlock(Box::new(event)) }))
+        .collect();
     let events = if events == after { Cow::Borrowed(after) } else { Cow::Owned(events) };
-    CompletedAnswer { events, oddities, proves_no_absence }
+    CompletedAnswer { events, oddities, proves_no_absence, learned }
 }
 
 /// Whether an answer has no gap at all, which is the usual case and costs no copy: each event has what is known of its instant, and one
@@ -76,10 +86,16 @@ fn is_whole(known: &[&UnlockEvent], after: &[UnlockEvent]) -> bool {
         && after.iter().all(|event| {
             let Some(date) = event.unlock_date.copied() else { return false };
             match at.get(&date) {
-                Some(known) => event.has_all_of(known) && has_all_parts_of(event, known),
+                Some(known) => event.has_all_of(known) && has_all_parts_of(event, known) && has_parts(known) == has_parts(event),
                 None => has_content(event) && names(event).iter().all(|(_, name, amount)| !name.is_empty() && amount.is_some()),
             }
         })
+}
+
+fn has_parts(event: &UnlockEvent) -> (bool, bool) {
+    let cliffs = event.cliff_unlocks.get().is_some_and(|cliffs| !cliffs.allocation_breakdown.items().is_empty());
+    let linears = event.linear_unlocks.get().is_some_and(|linears| !linears.allocation_breakdown.items().is_empty());
+    (cliffs, linears)
 }
 
 fn has_all_parts_of(event: &UnlockEvent, known: &UnlockEvent) -> bool {
@@ -105,48 +121,90 @@ fn has_all_parts_of(event: &UnlockEvent, known: &UnlockEvent) -> bool {
     cliffs && linears
 }
 
+/// An allocation in one form.
+type Allocation = (TrancheForm, String);
+
 /// Parts that stand where none of their allocation and form stood before, with their amounts.
-type Arrived = HashMap<(TrancheForm, String), Vec<Option<f64>>>;
+type Arrived = HashMap<Allocation, Vec<Option<f64>>>;
 
 struct Completion<'k> {
     known: Vec<&'k UnlockEvent>,
     speaks_of_linear: bool,
-    arrived: Arrived,
+    /// What came anew, as far as no event that is missing accounts for it.
+    arrived: RefCell<Arrived>,
     has_lost_rows: bool,
     oddities: Vec<ParseWarning>,
     proves_no_absence: bool,
+    /// Events before, by index, with the parts that were not known of them.
+    learned: Vec<(usize, UnlockEvent)>,
 }
 
 impl<'k> Completion<'k> {
     fn run(&mut self, events: &mut Vec<UnlockEvent>) {
+        let told: HashSet<String> = events.iter().flat_map(names).map(|(_, name, _)| name.to_owned()).collect();
         events.iter_mut().for_each(|event| self.date_by_parts(event));
         let mut known_of: Vec<Option<usize>> = vec![None; events.len()];
         let mut free: Vec<bool> = vec![true; self.known.len()];
         self.match_by_instant(events, &mut known_of, &mut free);
         self.place_undated(events, &mut known_of, &mut free);
+        // Where an event is missing as a whole, what came in its place is more likely that one than a part of another.
+        for known in self.known.iter().zip(&free).filter(|(_, free)| **free).map(|(known, _)| known) {
+            for (form, name, amount) in names(known) {
+                self.take_arrived(form, name, amount);
+            }
+        }
         for (event, known) in events.iter_mut().zip(&known_of) {
             match known {
-                Some(known) => self.complete_event(event, self.known[*known]),
+                Some(k) => {
+                    self.complete_event(event, self.known[*k]);
+                    self.learned.extend(learned(self.known[*k], event).map(|known| (*k, known)));
+                }
                 None => self.complete_moved(event, &free),
             }
         }
-        // An event of which nothing is known but a new date may be one of those that are missing: it waits until more is known of it.
-        if free.iter().any(|free| *free) {
-            let mut known_of = known_of.into_iter();
-            events.retain(|event| {
-                let is_known = known_of.next().flatten().is_some();
-                let stays = is_known || event.unlock_date.get().is_none() || has_content(event);
-                if !stays {
-                    self.oddities.push(odd(
-                        event,
-                        "",
-                        "an event without any amount, at a date that is not known; it is left out",
-                    ));
-                    self.proves_no_absence = true;
-                }
-                stays
-            });
+        self.hold_unseen(events, &known_of, &free, &told);
+        // An event of which nothing is known but a new date, or a total without a date, may be one of those that are missing: it waits
+        // until more is known of it.
+        let is_missing = free.iter().any(|free| *free);
+        let mut known_of = known_of.into_iter();
+        events.retain(|event| {
+            let is_known = known_of.next().flatten().is_some();
+            let is_placed = match event.unlock_date.get() {
+                Some(_) => has_content(event),
+                None => !names(event).is_empty(),
+            };
+            if !is_known && !is_placed {
+                self.oddities.push(odd(event, "", "nothing says which event it is; it is left out"));
+                self.proves_no_absence |= is_missing;
+            }
+            is_known || is_placed
+        });
+    }
+
+    /// An allocation that is known only because it is held where the answer has a gap is told nowhere in the answer: it may be gone from
+    /// everywhere, or from nowhere, and which of the two shows when the gap is closed. Until then it is held wherever it was.
+    fn hold_unseen(&mut self, events: &mut [UnlockEvent], known_of: &[Option<usize>], free: &[bool], told: &HashSet<String>) {
+        let own =
+            |event: &UnlockEvent| -> HashSet<String> { names(event).into_iter().map(|(_, name, _)| name.to_owned()).collect() };
+        let unseen: HashSet<String> = events.iter().flat_map(own).filter(|name| !told.contains(name)).collect();
+        if unseen.is_empty() {
+            return;
         }
+        for (event, k) in events.iter_mut().zip(known_of) {
+            let Some(known) = k.map(|k| self.known[k]) else { continue };
+            if let (Some(cliffs), Some(was)) = (event.cliff_unlocks.get_mut(), known.cliff_unlocks.get())
+                && let Some(total) = hold_parts(&mut cliffs.allocation_breakdown, was.allocation_breakdown.items(), &unseen)
+            {
+                cliffs.cliff_amount = Maybe::or_absent(total);
+            }
+            if let (Some(linears), Some(was)) = (event.linear_unlocks.get_mut(), known.linear_unlocks.get())
+                && let Some(total) = hold_parts(&mut linears.allocation_breakdown, was.allocation_breakdown.items(), &unseen)
+            {
+                linears.linear_amount = Maybe::or_absent(total);
+            }
+        }
+        let is_unseen = |event: &UnlockEvent| own(event).iter().any(|name| unseen.contains(name));
+        self.proves_no_absence |= self.known.iter().zip(free).any(|(event, free)| *free && is_unseen(event));
     }
 
     /// An event without a date whose parts have one: it is theirs. What is to be determined leaves the others alone.
@@ -194,6 +252,8 @@ impl<'k> Completion<'k> {
     fn place_undated(&mut self, events: &mut [UnlockEvent], known_of: &mut [Option<usize>], free: &mut [bool]) {
         let mut order: Vec<usize> = (0..self.known.len()).collect();
         order.sort_by_key(|k| self.known[*k].unlock_date.copied());
+        let mut placed = Vec::new();
+        let dates: Vec<Option<Timestamp>> = events.iter().map(|event| event.unlock_date.copied()).collect();
         // Those that can be placed surely come first, so that what is held does not take their place.
         for surely in [true, false] {
             for (row, event) in events.iter_mut().enumerate() {
@@ -202,7 +262,15 @@ impl<'k> Completion<'k> {
                 }
                 let candidates = order.iter().copied().filter(|k| free[*k]);
                 let found = if surely {
-                    candidates.into_iter().find(|k| agrees(event, self.known[*k]))
+                    // Answers are in the order of time: the one that belongs between its neighbours, else the first.
+                    let alike: Vec<usize> = candidates.filter(|k| agrees(event, self.known[*k])).collect();
+                    let before = dates[..row].iter().rev().find_map(|date| *date);
+                    let after = dates[row..].iter().find_map(|date| *date);
+                    let belongs = |k: &usize| {
+                        let date = self.known[*k].unlock_date.copied();
+                        before.is_none_or(|before| date > Some(before)) && after.is_none_or(|after| date < Some(after))
+                    };
+                    alike.iter().copied().find(belongs).or(alike.first().copied())
                 } else {
                     let shared = |k: usize| shared_names(event, self.known[k]);
                     candidates.filter(|k| shared(*k) > 0).max_by_key(|k| (shared(*k), std::cmp::Reverse(*k)))
@@ -215,6 +283,7 @@ impl<'k> Completion<'k> {
                     continue;
                 }
                 if surely {
+                    placed.push(k);
                     event.unlock_date = known.unlock_date;
                     self.oddities.push(odd(known, "unlockDate", "missing; the last known date stays"));
                 } else {
@@ -227,6 +296,9 @@ impl<'k> Completion<'k> {
                 }
             }
         }
+        // One that is missing may be the one that was meant: then none of them is proven gone.
+        let is_alike = |k: &usize| placed.iter().any(|placed| agrees(self.known[*placed], self.known[*k]));
+        self.proves_no_absence |= (0..self.known.len()).filter(|k| free[*k]).any(|k| is_alike(&k));
     }
 
     /// Fills the gaps of an event with what was known of it.
@@ -388,15 +460,35 @@ impl<'k> Completion<'k> {
         self.oddities.extend(oddities.into_iter().map(|(path, problem)| odd(event, &path, problem)));
     }
 
-    /// Whether one of these parts now stands at a date at which its allocation had none: then it has moved, and is not missing.
+    /// Whether one of these parts now stands at a date at which its allocation had none: then it has moved, and is not missing. What
+    /// came accounts for one part.
     fn has_arrived<P: Part>(&self, form: TrancheForm, parts: &[P]) -> bool {
-        parts.iter().any(|part| {
-            let arrived = self.arrived.get(&(form, part.name().unwrap_or_default().to_owned()));
-            arrived.is_some_and(|amounts| {
-                amounts.iter().any(|amount| amount.is_none() || part.amount().is_none() || same_amount(*amount, part.amount()))
-            })
-        })
+        parts.iter().any(|part| self.take_arrived(form, part.name().unwrap_or_default(), part.amount()))
     }
+
+    fn take_arrived(&self, form: TrancheForm, name: &str, amount: Option<f64>) -> bool {
+        let mut arrived = self.arrived.borrow_mut();
+        let Some(amounts) = arrived.get_mut(&(form, name.to_owned())) else { return false };
+        let is_same = |came: &Option<f64>| came.is_none() || amount.is_none() || same_amount(*came, amount);
+        let Some(found) = amounts.iter().position(is_same) else { return false };
+        amounts.swap_remove(found);
+        true
+    }
+}
+
+/// Puts the known parts of these allocations back into a list that has fewer than were known. Gives what the list then comes to.
+fn hold_parts<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P], unseen: &HashSet<String>) -> Option<Option<f64>> {
+    let rows = list.get_mut()?;
+    let mut room = known.len().saturating_sub(rows.len());
+    let count = rows.len();
+    for part in known {
+        let name = part.name().unwrap_or_default();
+        if room > 0 && unseen.contains(name) && rows.iter().all(|row| row.name() != part.name()) {
+            rows.push(part.clone());
+            room -= 1;
+        }
+    }
+    (rows.len() > count).then(|| rows.iter().map(Part::amount).sum())
 }
 
 /// The parts of an event that its forms have, by allocation.
@@ -430,7 +522,7 @@ fn shared_names(a: &UnlockEvent, b: &UnlockEvent) -> usize {
     names(a).into_iter().filter(|(form, name, _)| known.contains(&(*form, *name))).count()
 }
 
-/// Whether an event has the parts of another: the same allocations, and no amount that differs.
+/// Whether an event has the parts of another: the same allocations, and no amount that differs. Without any, the total decides.
 fn agrees(event: &UnlockEvent, known: &UnlockEvent) -> bool {
     let sorted = |event| {
         let mut parts = names(event);
@@ -438,14 +530,43 @@ fn agrees(event: &UnlockEvent, known: &UnlockEvent) -> bool {
         parts
     };
     let (a, b) = (sorted(event), sorted(known));
-    !a.is_empty()
-        && a.len() == b.len()
+    if a.is_empty() {
+        return same_amount(event.cliff_amount(), known.cliff_amount());
+    }
+    a.len() == b.len()
         && a.iter().zip(&b).all(|(a, b)| (a.0, a.1) == (b.0, b.1) && (a.2.is_none() || b.2.is_none() || same_amount(a.2, b.2)))
 }
 
 /// Whether an event has parts of allocations that it had not.
 fn has_other_parts<P: Part>(parts: &[P], known: &[P]) -> bool {
     parts.iter().any(|part| known.iter().all(|known| known.name() != part.name()))
+}
+
+/// A known event with the parts that an answer tells of it, where nothing but the same total was known of them.
+fn learned(known: &UnlockEvent, event: &UnlockEvent) -> Option<UnlockEvent> {
+    let mut learned = known.clone();
+    if !has_content(known) {
+        (learned.cliff_unlocks, learned.linear_unlocks) = (event.cliff_unlocks.clone(), event.linear_unlocks.clone());
+        return has_content(event).then_some(learned);
+    }
+    if let (Some(was), Some(is)) = (learned.cliff_unlocks.get_mut(), event.cliff_unlocks.get())
+        && was.allocation_breakdown.items().is_empty()
+        && !is.allocation_breakdown.items().is_empty()
+        && same_amount(known.cliff_amount(), is.allocation_breakdown.items().iter().map(|part| part.cliff_amount.copied()).sum())
+    {
+        was.allocation_breakdown = is.allocation_breakdown.clone();
+    }
+    if let (Some(was), Some(is)) = (learned.linear_unlocks.get_mut(), event.linear_unlocks.get())
+        && was.allocation_breakdown.items().is_empty()
+        && !is.allocation_breakdown.items().is_empty()
+        && same_amount(
+            was.linear_amount.copied(),
+            is.allocation_breakdown.items().iter().map(|part| part.linear_amount.copied()).sum(),
+        )
+    {
+        was.allocation_breakdown = is.allocation_breakdown.clone();
+    }
+    (learned != *known).then_some(learned)
 }
 
 /// Whether anything but a date is known of an event.

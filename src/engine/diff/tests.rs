@@ -17,6 +17,7 @@ mod events;
 mod parts;
 mod proof;
 mod properties;
+mod random;
 mod records;
 mod series;
 mod truth;

@@ -88,6 +88,7 @@ impl Ingest<'_> {
                 resources: feed.endpoint.resource().into_iter().collect(),
                 changes: taken.changes,
                 added: taken.added,
+                late: taken.late,
                 alerts: &known.alerts,
                 polled_at: polled_at(&with_feed(known, feed.endpoint, &taken.update.state)),
             });
@@ -196,6 +197,7 @@ fn news(token: Token, alerts: &[Alert], records: Vec<Tracked>, resource: Option<
         resources: resource.into_iter().collect(),
         changes: Vec::new(),
         added: Vec::new(),
+        late: Vec::new(),
         alerts,
         polled_at: Vec::new(),
     }

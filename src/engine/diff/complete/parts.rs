@@ -123,6 +123,10 @@ pub(super) struct Filled {
 pub(super) fn complete_breakdown<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P], gaps: &Gaps<'_, P>) -> Filled {
     let mut filled = Filled::default();
     if known.is_empty() {
+        // Nothing was there, and nothing is: a list that is missing from that is no amount of zero.
+        if list.get().is_none() && gaps.known_total == Some(0.0) && gaps.total.is_none_or(|total| total == 0.0) {
+            *list = Vec::new().into();
+        }
         filled.total = sum(list.items());
         return filled;
     }
