@@ -185,6 +185,7 @@ fn judge(known: &[&Known], cache: &mut AggregateCache, context: &EvaluationConte
                 resources: &[Resource::Unlock],
                 changes: &[],
                 added: &[],
+                late: &[],
                 alerts: &[],
                 polled_at: &[],
             })

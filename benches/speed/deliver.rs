@@ -203,6 +203,7 @@ fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notification)>>
             resources: &[Resource::Unlock],
             changes: &[],
             added: &[],
+            late: &[],
             alerts: &[],
             polled_at: &[],
         };

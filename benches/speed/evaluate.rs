@@ -51,6 +51,7 @@ pub fn run() -> anyhow::Result<()> {
             resources: &[Resource::Unlock],
             changes: &[],
             added: &[],
+            late: &[],
             alerts: &[],
             polled_at: &[],
         })

@@ -13,7 +13,8 @@
 //! the source are in [`crate::self_monitor`].
 //! - *States*: an unlock ahead, a row of the allocation table, the emission of a day. They fire while their condition holds and
 //!   have an end. An unlock is told again at each lead time, each once; after downtime only at the latest.
-//! - *Arrivals*: a burn, a buyback or a round that is new and not older than `since`. Once, no end.
+//! - *Arrivals*: a burn, a buyback or a round that is new and not older than `since`. Once, no end. A burn or a buyback that lacks a
+//!   fact that a rule asks for is judged by it when that comes, up to `since` later.
 //! - *Changes*: once, no end.
 //!
 //! Promises: evaluating the same facts twice tells nothing new; the order of rules, tokens and records changes nothing but the order
@@ -46,7 +47,7 @@ pub use rule::{RuleEval, RuleTerms};
 pub use transition::{Evaluation, NotificationDraft, Transitions};
 pub use whole::{TokenTotals, portfolios, tokens};
 
-use crate::route::RouteTree;
+use crate::{late::LateArrival, route::RouteTree};
 use body::iso;
 use lifecycle::AlertLifecycle;
 use model::{Alert, Change, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
@@ -69,6 +70,8 @@ pub struct TokenFacts<'a> {
     pub changes: &'a [Change],
     /// Burns, buybacks and rounds that are new in this poll and no baseline.
     pub added: &'a [Tracked],
+    /// Burns and buybacks that came before, and of which more is known now.
+    pub late: &'a [LateArrival],
     /// All its alerts that are pending or firing.
     pub alerts: &'a [Alert],
     /// When the source last gave a complete answer about a resource.
@@ -85,7 +88,10 @@ impl TokenFacts<'_> {
     fn concern(&self, on: On) -> bool {
         match on {
             On::Record(Resource::Unlock | Resource::Allocation | Resource::Emission) => !self.records.is_empty(),
-            On::Record(resource) => self.added.iter().any(|tracked| tracked.record.resource() == resource),
+            On::Record(resource) => {
+                let late = self.late.iter().map(|late| &late.tracked);
+                self.added.iter().chain(late).any(|tracked| tracked.record.resource() == resource)
+            }
             On::Change(resource, kind) => {
                 let hears = |change: &Change| change.resource == Some(resource) && kind.is_none_or(|kind| kind == change.kind);
                 self.changes.iter().any(hears)

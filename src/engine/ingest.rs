@@ -7,12 +7,16 @@
 mod schedule;
 mod sight;
 
-use std::{borrow::Cow, collections::HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use self::schedule::ScheduleAnswer;
 
 use crate::{
     diff::{self, DateWindow, Diff, Settings},
+    late::{LateArrival, Waiting},
     plan::PlannedPoll,
 };
 use model::{
@@ -23,6 +27,12 @@ use model::{
     wire,
 };
 
+/// Answers by which a removal needs more proof where the last of them had gaps: what is gone may be a part of what it lacks.
+const GAPPY_CONFIRMATIONS: u32 = 4;
+
+/// Oddities that the poll log keeps of one answer; more are only counted.
+const MAX_ODDITIES: usize = 100;
+
 /// What came of one feed of a token.
 #[derive(Clone, Debug)]
 pub struct IngestResult {
@@ -32,6 +42,8 @@ pub struct IngestResult {
     pub changes: Vec<Change>,
     /// Burns, buybacks and rounds that are new and no baseline.
     pub added: Vec<Tracked>,
+    /// Burns and buybacks that came before, and of which more is known now.
+    pub late: Vec<LateArrival>,
     /// The records of the feed's resource from now on.
     pub after: Vec<Tracked>,
     /// Name and ticker that the answer told, for tokens that no list names.
@@ -40,6 +52,17 @@ pub struct IngestResult {
     pub failure: Option<PollFailure>,
     /// Most of the token's coming records vanished at once: the answer is held.
     pub is_held: bool,
+    /// What the answer lacked, where something was known that stands in its place; and how many rows came twice or out of order.
+    pub oddities: Oddities,
+}
+
+/// What was odd in an answer beside what could not be read of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Oddities {
+    /// Each by itself.
+    pub named: Vec<wire::ParseWarning>,
+    /// How many in all: harmless ones are only counted.
+    pub total: usize,
 }
 
 /// Takes an answer in.
@@ -64,10 +87,12 @@ pub fn ingest(
         update: FeedUpdate { id: id.clone(), state, put: Vec::new(), removed: Vec::new(), header: None },
         changes: Vec::new(),
         added: Vec::new(),
+        late: Vec::new(),
         after: records.to_vec(),
         named: None,
         failure,
         is_held: false,
+        oddities: Oddities::default(),
     };
     let answer = match &fetched.outcome {
         PollOutcome::Failed(failure) => return unapplied(failed(known, now), Some(failure.clone())),
@@ -77,7 +102,8 @@ pub fn ingest(
     let window = window(&fetched.request);
     let header_before = before.headers.iter().find(|(endpoint, _)| *endpoint == id.endpoint).map(|(_, header)| header);
     let is_baseline = known.baseline_at.is_none();
-    let schedule = match &answer.payload {
+    let completed = if is_baseline { Completed::as_it_is(answer) } else { Completed::of(answer, &records) };
+    let schedule = match &*completed.payload {
         Payload::UnlockEvents(events) => Some(ScheduleAnswer::of(before, &known, fetched, events, window, now)),
         _ => None,
     };
@@ -94,18 +120,28 @@ pub fn ingest(
         baseline(&answer.payload, &records, now)
     } else {
         // A record that could not be read may be any of those that seem to be missing, so this answer proves no absence.
-        let settings = match answer.dropped {
-            0 => *settings,
-            _ => Settings { removal_confirmations: u32::MAX, ..*settings },
+        // One with gaps proves little: a removal that is told by whole answers needs no more of them, and one that never is needs more.
+        let settings = match (completed.proves_no_absence, completed.oddities.is_empty()) {
+            (true, _) => Settings { removal_confirmations: u32::MAX, ..*settings },
+            (false, true) => *settings,
+            (false, false) => {
+                let removal_confirmations = settings.removal_confirmations.saturating_add(GAPPY_CONFIRMATIONS);
+                Settings { removal_confirmations, ..*settings }
+            }
         };
-        match &schedule {
-            Some(schedule) => schedule.diff(before, &known, &settings),
+        let known_before = completed.before(before);
+        let mut diff = match &schedule {
+            Some(schedule) => schedule.diff(&known_before, &known, &settings),
             None => compare(before, &known, &answer.payload, header_before, &settings, &window),
-        }
+        };
+        completed.write_learned(&mut diff);
+        diff
     };
-    if answer.dropped > 0 && !is_baseline {
+    if completed.proves_no_absence && !is_baseline {
         diff.missing.clone_from(&known.missing);
     }
+    let counted = usize::try_from(diff.odd.duplicates.saturating_add(diff.odd.reordered)).unwrap_or(usize::MAX);
+    let oddities = Oddities { total: completed.oddities.len().saturating_add(counted), named: completed.oddities.clone() };
 
     let mut state = read(known, ask, fetched, now);
     state.hash = Some(answer.hash);
@@ -114,24 +150,83 @@ pub fn ingest(
     state.held_since = diff.held.then(|| state.held_since.unwrap_or(now));
     let added = if is_baseline { Vec::new() } else { arrivals(&records, &diff) };
     let after = diff::apply(&records, &diff);
+    let waiting = Waiting::read(header_before, now);
+    let late = if is_baseline { Vec::new() } else { waiting.late(&records, &diff.put) };
+    let header = schedule.as_ref().map_or_else(|| header(&answer.payload), ScheduleAnswer::header);
+    let header = header.filter(|_| !diff.held).map(|mut header| {
+        keep_known(&mut header, header_before);
+        waiting.next(&added, &after, now).write(&mut header);
+        header
+    });
     IngestResult {
-        update: FeedUpdate {
-            id,
-            state,
-            put: diff.put,
-            removed: diff.removed,
-            header: match &schedule {
-                _ if diff.held => None,
-                Some(schedule) => schedule.header(),
-                None => header(&answer.payload),
-            },
-        },
+        update: FeedUpdate { id, state, put: diff.put, removed: diff.removed, header },
         changes: diff.changes,
         added,
+        late,
         after,
         named: names(&answer.payload),
         failure: None,
         is_held: diff.held,
+        oddities,
+    }
+}
+
+/// An answer with what is known in the place of what it lacks.
+struct Completed<'a> {
+    payload: Cow<'a, Payload>,
+    oddities: Vec<wire::ParseWarning>,
+    /// What it lacks may be among what could not be read.
+    proves_no_absence: bool,
+    /// Known events with parts that are only known since this answer.
+    learned: Vec<Tracked>,
+}
+
+impl<'a> Completed<'a> {
+    fn as_it_is(answer: &'a PollAnswer) -> Self {
+        let payload = Cow::Borrowed(&answer.payload);
+        Self { payload, oddities: Vec::new(), proves_no_absence: answer.dropped > 0, learned: Vec::new() }
+    }
+
+    fn of(answer: &'a PollAnswer, known: &[Tracked]) -> Self {
+        let Payload::UnlockEvents(events) = &answer.payload else { return Self::as_it_is(answer) };
+        let completed = diff::complete(known, events, answer.dropped > 0);
+        let payload = match completed.events {
+            Cow::Borrowed(_) => Cow::Borrowed(&answer.payload),
+            Cow::Owned(events) => Cow::Owned(Payload::UnlockEvents(events)),
+        };
+        let proves_no_absence = answer.dropped > 0 || completed.proves_no_absence;
+        Self { payload, oddities: completed.oddities, proves_no_absence, learned: completed.learned }
+    }
+
+    /// What was known, with what is learned of it.
+    fn before<'b>(&self, before: &'b TokenSnapshot) -> Cow<'b, TokenSnapshot> {
+        if self.learned.is_empty() {
+            return Cow::Borrowed(before);
+        }
+        let learned: HashMap<&RecordKey, &Tracked> = self.learned.iter().map(|tracked| (&tracked.key, tracked)).collect();
+        let mut known = before.clone();
+        for tracked in &mut known.records {
+            if let Some(learned) = learned.get(&tracked.key)
+                && learned.record.resource() == tracked.record.resource()
+            {
+                tracked.clone_from(learned);
+            }
+        }
+        Cow::Owned(known)
+    }
+
+    /// What is learned is written, also where nothing else of its event changed.
+    fn write_learned(&self, diff: &mut Diff) {
+        if diff.held {
+            return;
+        }
+        let done: HashSet<RecordKey> = diff.put.iter().map(|put| &put.key).chain(&diff.removed).cloned().collect();
+        let learned = self.learned.iter().filter(|tracked| !done.contains(&tracked.key));
+        diff.put.extend(learned.map(|tracked| Put {
+            key: tracked.key.clone(),
+            record: tracked.record.clone(),
+            is_new_version: true,
+        }));
     }
 }
 
@@ -148,6 +243,12 @@ pub fn entry_outcome(fetched: &FetchedAnswer, failure: Option<&PollFailure>) -> 
 /// The row of the poll log for a fetch; `failure` is what the ingest made of it.
 #[must_use]
 pub fn poll_entry(fetched: &FetchedAnswer, failure: Option<&PollFailure>, now: Timestamp) -> PollEntry {
+    entry_with(fetched, failure, &Oddities::default(), now)
+}
+
+/// [`poll_entry`], with what the ingest found to be odd.
+#[must_use]
+pub fn entry_with(fetched: &FetchedAnswer, failure: Option<&PollFailure>, odd: &Oddities, now: Timestamp) -> PollEntry {
     let (records, answer) = match (&fetched.outcome, failure) {
         (PollOutcome::Fresh(answer), None) => (rows(&answer.payload), Some(answer)),
         _ => (0, None),
@@ -165,8 +266,11 @@ pub fn poll_entry(fetched: &FetchedAnswer, failure: Option<&PollFailure>, now: T
         version: fetched.version,
         records: u32::try_from(records).unwrap_or(u32::MAX),
         error: failure.map(|failure| failure.message.clone()),
-        oddities: answer.map(|answer: &PollAnswer| answer.oddities.clone()).unwrap_or_default(),
-        oddities_total: answer.map_or(0, |answer| u32::try_from(answer.oddities_total).unwrap_or(u32::MAX)),
+        oddities: answer
+            .map(|answer: &PollAnswer| answer.oddities.iter().chain(&odd.named).take(MAX_ODDITIES).cloned().collect())
+            .unwrap_or_default(),
+        oddities_total: answer
+            .map_or(0, |answer| u32::try_from(answer.oddities_total.saturating_add(odd.total)).unwrap_or(u32::MAX)),
     }
 }
 
@@ -289,6 +393,23 @@ fn header(payload: &Payload) -> Option<serde_json::Value> {
         Payload::Allocations(data) => serde_json::to_value(data).ok().map(|value| without_rows(value, "allocations")),
         _ => None,
     }
+}
+
+/// What a payload lacks beside its records stays as it was known: the maximum supply, totals, names.
+fn keep_known(header: &mut serde_json::Value, known: Option<&serde_json::Value>) {
+    let known = known.and_then(serde_json::Value::as_object);
+    let (Some(header), Some(known)) = (header.as_object_mut(), known) else { return };
+    for (field, value) in known.iter().filter(|(field, _)| wire_fields().any(|wire| wire == field.as_str())) {
+        let place = header.entry(field.clone()).or_insert(serde_json::Value::Null);
+        if place.is_null() {
+            place.clone_from(value);
+        }
+    }
+}
+
+/// Fields that stand beside the records of a payload.
+fn wire_fields() -> impl Iterator<Item = &'static str> {
+    [wire::BurnData::FIELDS, wire::BuybackData::FIELDS, wire::AllocationsData::FIELDS].into_iter().flatten().copied()
 }
 
 fn names(payload: &Payload) -> Option<(String, String)> {

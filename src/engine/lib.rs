@@ -33,6 +33,7 @@ pub mod evaluate;
 pub mod explain;
 pub mod group;
 pub mod ingest;
+pub mod late;
 pub mod pipeline;
 pub mod plan;
 pub mod route;

@@ -21,10 +21,13 @@ mod totals;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::digest_schedule::{self, DigestPlan};
-use crate::evaluate::{self, EvaluationContext, Limits, TokenFacts, TokenTotals, Transitions};
-use crate::route::RouteTree;
-use crate::self_monitor::{self, FeedNews, FeedResult};
+use crate::{
+    digest_schedule::{self, DigestPlan},
+    evaluate::{self, EvaluationContext, Limits, TokenFacts, TokenTotals, Transitions},
+    late::LateArrival,
+    route::RouteTree,
+    self_monitor::{self, FeedNews, FeedResult},
+};
 use model::{
     Alert, Change, Commit, Endpoint, FeedId, FeedState, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
     Watch, config,
@@ -92,6 +95,8 @@ pub struct TokenNews<'a> {
     pub changes: Vec<Change>,
     /// Burns, buybacks and rounds that are new and no baseline.
     pub added: Vec<Tracked>,
+    /// Burns and buybacks that came before, and of which more is known now.
+    pub late: Vec<LateArrival>,
     pub alerts: &'a [Alert],
     /// When the source last gave a complete answer about a resource.
     pub polled_at: Vec<(Resource, Timestamp)>,
@@ -106,6 +111,7 @@ impl TokenNews<'_> {
             resources: &self.resources,
             changes: &self.changes,
             added: &self.added,
+            late: &self.late,
             alerts: self.alerts,
             polled_at: &self.polled_at,
         }

@@ -31,15 +31,25 @@ pub fn percent(value: f64) -> String {
     format!("{value:.2}%")
 }
 
-/// A factor: `×20`, `×0.1`, `×1.0022`.
+/// A factor as people write it: `×20`, `×0.5`, `×1.2`; near one the change in percent, `+0.22%`, which says what a factor hides.
 pub fn ratio(value: f64) -> String {
+    if !value.is_finite() {
+        return "unknown".to_owned();
+    }
     if value >= 1e6 {
         return format!("×{}", short(value));
     }
-    // Near one, what matters is the distance from one.
-    let text = if (value - 1.0).abs() < 0.1 { format!("{value:.6}") } else { significant(value) };
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("×{text}")
+    let percent = (value - 1.0) * 100.0;
+    if percent != 0.0 && percent.abs() < 5.0 {
+        // Two digits are enough to tell one from the other, and rounding of doubles stays out of sight.
+        let decimals = if percent.abs() < 0.005 { 4 } else { 2 };
+        let text = format!("{percent:+.decimals$}");
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        if text != "+" && text != "-" && text != "+0" && text != "-0" {
+            return format!("{text}%");
+        }
+    }
+    format!("×{}", significant(value))
 }
 
 /// The day of an instant in UTC: `12 Mar 2026`.
@@ -227,7 +237,18 @@ mod tests {
         assert_eq!(ratio(20.0), "×20");
         assert_eq!(ratio(100.0), "×100");
         assert_eq!(ratio(0.1), "×0.1");
-        assert_eq!(ratio(1.002_182), "×1.002182");
+        assert_eq!(ratio(0.5), "×0.5");
+        assert_eq!(ratio(0.37), "×0.37");
+        assert_eq!(ratio(1.2), "×1.2");
+        assert_eq!(ratio(1.25), "×1.25");
+        assert_eq!(ratio(300.0), "×300");
+        assert_eq!(ratio(1.0), "×1");
+        assert_eq!(ratio(0.0), "×0");
+        assert_eq!(ratio(1.002_182), "+0.22%");
+        assert_eq!(ratio(0.97), "-3%");
+        assert_eq!(ratio(1.000_02), "+0.002%");
+        assert_eq!(ratio(1.0 + 1e-12), "×1");
+        assert_eq!(ratio(f64::NAN), "unknown");
         assert_eq!(ratio(1.0e-7), "×0.0000001");
     }
 

@@ -13,7 +13,7 @@ use crate::{page_walk::AnswerPages, redact, route::EndpointRoute};
 use decodable::decodable;
 use model::poll::{Payload, PollAnswer, PollRequest};
 use model::wire::{self, Lenient, Maybe, ParseWarning, PathStep, ReadReport};
-use record::{UsableRecord, note_amounts};
+use record::{UsableRecord, note_shares};
 use rows::PageRows;
 
 /// Parse warnings that are kept of one answer; more are counted.
@@ -146,7 +146,7 @@ fn keep_usable<T: UsableRecord>(items: &mut Maybe<Vec<T>>, name: &'static str, t
                 let why = record.unusable();
                 match why {
                     Some(why) => wire::note_dropped(|| format!("{why}; the record is left out")),
-                    None => note_amounts(record),
+                    None => note_shares(record),
                 }
                 why.is_none()
             })

@@ -86,7 +86,12 @@ async fn a_daemon_that_restarts_tells_corrections_as_people_tell_them() {
         }
         for (token, versions) in &schedules {
             let Some((at, _)) = versions.get(version) else { continue };
-            let filter = ChangeFilter { token: Some(TokenId::from(token.as_str())), since: Some(since), limit: 1000, ..Default::default() };
+            let filter = ChangeFilter {
+                token: Some(TokenId::from(token.as_str())),
+                since: Some(since),
+                limit: 1000,
+                ..Default::default()
+            };
             let told: Vec<Change> =
                 app.app().store().changes(filter).await.expect("changes").into_iter().map(|row| row.change).collect();
             let label = labels.iter().find(|label| label.token == *token && label.at == *at).expect("a label");

@@ -205,7 +205,7 @@ fn ordered<'a, T>(shape: &RecordShape<T>, rows: &'a [T]) -> Vec<&'a T> {
 }
 
 /// What a complete answer changes in the rows of one resource.
-fn diff_rows<T>(
+fn diff_rows<T: Clone>(
     shape: &RecordShape<T>,
     token: &TokenId,
     before: &[Tracked],
@@ -302,11 +302,12 @@ fn forget_drift<T>(pairing: &RowPairing<'_, T>, pairs: &mut [RevisedRow]) {
 }
 
 /// What to write for rows that were known. Adds the facts that identify a row, its date and its texts, where they changed.
-fn put_revised<T>(pairing: &RowPairing<'_, T>, pairs: &mut [RevisedRow], put: &mut Vec<Put>) {
+/// A fact that the answer lacks stays as it was known.
+fn put_revised<T: Clone>(pairing: &RowPairing<'_, T>, pairs: &mut [RevisedRow], put: &mut Vec<Put>) {
     let shape = pairing.shape;
     for pair in pairs {
         let (key, old_row, old_record) = pairing.known[pair.old];
-        let new_row = pairing.rows[pair.new];
+        let new_row: &T = pairing.rows[pair.new];
         let (was, is) = ((shape.date)(old_row), (shape.date)(new_row));
         if was != is {
             let date = |at: Option<Timestamp>| {
@@ -315,12 +316,14 @@ fn put_revised<T>(pairing: &RowPairing<'_, T>, pairs: &mut [RevisedRow], put: &m
             pair.fields.insert(0, FieldChange { field: shape.date_field.to_owned(), from: date(was), to: date(is) });
         }
         let identities = (shape.identity)(old_row).into_iter().zip((shape.identity)(new_row));
-        for (field, (a, b)) in shape.identity_fields.iter().zip(identities).filter(|(_, (a, b))| a != b) {
+        for (field, (a, b)) in shape.identity_fields.iter().zip(identities).filter(|(_, (a, b))| a != b && !b.is_empty()) {
             pair.fields.push(FieldChange { field: (*field).to_owned(), from: a.into_owned().into(), to: b.into_owned().into() });
         }
-        let record = (shape.record)(new_row);
+        let mut completed = new_row.clone();
+        (shape.fill)(&mut completed, old_row);
+        let record = (shape.record)(&completed);
         if record != *old_record {
-            let same_facts = pairing.old_facts[pair.old].same(&pairing.new_facts[pair.new], pairing.tolerance);
+            let same_facts = pairing.old_facts[pair.old].same(&RecordFacts::of(shape, &completed), pairing.tolerance);
             put.push(Put { key: key.clone(), record, is_new_version: !pair.fields.is_empty() || !same_facts });
         }
     }

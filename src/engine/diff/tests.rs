@@ -15,8 +15,10 @@ use model::{
 
 mod events;
 mod laws;
+mod parts;
 mod proof;
 mod properties;
+mod random;
 mod records;
 mod series;
 mod truth;

@@ -74,6 +74,7 @@ pub(super) fn take_apart<'a>(events: &[&'a UnlockEvent], with_linear: bool) -> V
             }
             if parts.is_empty()
                 && let Some(amount) = event.cliff_amount()
+                && !is_nothing(cliffs.allocation_breakdown.get(), amount)
             {
                 tranches.push(whole_event(row, TrancheForm::Cliff, date, amount));
             }
@@ -97,12 +98,18 @@ pub(super) fn take_apart<'a>(events: &[&'a UnlockEvent], with_linear: bool) -> V
             }
             if parts.is_empty()
                 && let Some(amount) = linears.linear_amount.copied()
+                && !is_nothing(linears.allocation_breakdown.get(), amount)
             {
                 tranches.push(whole_event(row, TrancheForm::Linear, date, amount));
             }
         }
     }
     tranches
+}
+
+/// A list without parts beside a total of zero says that nothing is there; a total of zero without a list is an amount.
+fn is_nothing<T>(list: Option<&Vec<T>>, total: f64) -> bool {
+    list.is_some() && total == 0.0
 }
 
 fn whole_event<'a>(row: usize, form: TrancheForm, date: Option<Timestamp>, amount: f64) -> Tranche<'a> {

@@ -22,6 +22,22 @@ impl AlertLifecycle<'_> {
             let name = format!("{resource}/{}/{}", facts.token.id, tracked.key);
             self.event(rule, subject, name, resource, Some(tracked.key.clone()), "added");
         }
+        for late in facts.late.iter().filter(|late| late.tracked.record.resource() == resource) {
+            // Whether it is old, or has waited too long, is counted from when it came.
+            let is_old = |start| late.seen_at.signed_duration_since(start) > since;
+            let before = Tracked { key: late.tracked.key.clone(), record: late.before.clone() };
+            if self.now.signed_duration_since(late.seen_at) > since
+                || late.tracked.record.interval().is_some_and(|interval| is_old(interval.start))
+                // What could be told before was told then, or did not hold.
+                || !matches!(rule.holds(&RecordSubject::of(facts, Some(&before)).scope(self.now)), Truth::Missing(_))
+            {
+                continue;
+            }
+            let subject = RecordSubject::of(facts, Some(&late.tracked));
+            // The same name as on arrival: whatever comes later, it is one alert.
+            let name = format!("{resource}/{}/{}", facts.token.id, late.tracked.key);
+            self.event(rule, subject, name, resource, Some(late.tracked.key.clone()), "added");
+        }
     }
 
     /// The changes of one resource, by one rule.

@@ -208,6 +208,7 @@ impl World {
                 resources: &self.resources,
                 changes: &known.changes,
                 added: &known.added,
+                late: &[],
                 alerts,
                 polled_at: &polled,
             })
@@ -645,6 +646,7 @@ fn a_limit_counts_over_all_batches_of_a_cycle() {
             resources: &[Resource::Unlock],
             changes: &[],
             added: &[],
+            late: &[],
             alerts: &[],
             polled_at: &[],
         };
@@ -750,6 +752,7 @@ fn joined_drafts_keep_each_notice_with_its_alert() {
             resources: &[Resource::Unlock],
             changes: &[],
             added: &[],
+            late: &[],
             alerts: &[],
             polled_at: &polled,
         };

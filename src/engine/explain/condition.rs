@@ -1,7 +1,8 @@
 //! The condition of a rule, clause by clause with the values that decided it.
 
-use super::{ExplainStep, Explainer, Mark};
-use rules::{Clause, ClauseKind, Scope, Truth};
+use super::{ExplainStep, Explainer, Mark, words::ago};
+use model::supply::Resource;
+use rules::{Clause, ClauseKind, On, Scope, Truth};
 
 impl Explainer<'_> {
     /// The condition, clause by clause with its values; then levels and `clear_when`.
@@ -28,6 +29,12 @@ impl Explainer<'_> {
                     format!("{} {are} missing, so its condition cannot be told (`missing = \"fire\"` would fire)", quoted(names))
                 });
             }
+        }
+        if let (On::Record(resource @ (Resource::Burn | Resource::Buyback)), Truth::Missing(_)) = (rule.on, &truth) {
+            self.note(format!(
+                "a new {resource} that lacks a fact waits for it: it is judged when that comes, up to `since` ({}) after it was first seen",
+                ago(rule.since)
+            ));
         }
         self.levels(scope);
         if let Some(clause) = rule.clear_clauses(scope) {

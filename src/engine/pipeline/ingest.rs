@@ -63,7 +63,7 @@ impl Ingest<'_> {
     ) -> Ingested {
         let Self { watch, settings, now } = self;
         let taken = ingest::ingest(known, ask, fetched, settings, *now);
-        work.commit.polls.push(ingest::poll_entry(fetched, taken.failure.as_ref(), *now));
+        work.commit.polls.push(ingest::entry_with(fetched, taken.failure.as_ref(), &taken.oddities, *now));
         work.commit.changes.extend(taken.changes.iter().cloned());
         if taken.failure.is_none() && !matches!(fetched.outcome, PollOutcome::Unchanged) {
             let mut token = watch.placed(known.token.clone());
@@ -81,6 +81,7 @@ impl Ingest<'_> {
                 resources: feed.endpoint.resource().into_iter().collect(),
                 changes: taken.changes,
                 added: taken.added,
+                late: taken.late,
                 alerts: &known.alerts,
                 polled_at: polled_at(&with_feed(known, feed.endpoint, &taken.update.state)),
             });
@@ -188,6 +189,7 @@ fn news(token: Token, alerts: &[Alert], records: Vec<Tracked>, resource: Option<
         resources: resource.into_iter().collect(),
         changes: Vec::new(),
         added: Vec::new(),
+        late: Vec::new(),
         alerts,
         polled_at: Vec::new(),
     }

@@ -52,6 +52,7 @@ fn retell(alert: &Alert, snapshot: &TokenSnapshot, resource: Resource, context: 
         resources: &[resource],
         changes: &[],
         added: &[],
+        late: &[],
         alerts: &[],
         polled_at: &polled_at(&snapshot.feeds),
     };

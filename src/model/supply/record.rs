@@ -74,7 +74,7 @@ impl Record {
 }
 
 impl wire::UnlockEvent {
-    /// How exact its date is: the least exact of its parts.
+    /// How exact its date is: the least exact of its parts. A part whose date is to be determined leaves that of the others alone.
     #[must_use]
     pub fn precision(&self) -> Precision {
         let cliffs = self.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
@@ -83,7 +83,7 @@ impl wire::UnlockEvent {
             .iter()
             .map(|item| Precision::of(item.unlock_precision.as_str()))
             .chain(linears.iter().map(|item| Precision::of(item.unlock_precision.as_str())))
-            .max()
+            .max_by_key(|precision| (*precision != Precision::ToBeDetermined, *precision))
             .unwrap_or(Precision::Second)
     }
 

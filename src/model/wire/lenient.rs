@@ -26,6 +26,10 @@ pub trait Lenient: Sized {
     fn from_number(_: f64) -> Option<Self> {
         None
     }
+    /// What a JSON number is that does not fit, for messages.
+    fn refused(value: f64) -> String {
+        format!("the number {value}")
+    }
     /// From a JSON string.
     fn from_text(_: &str) -> Option<Self> {
         None
@@ -45,6 +49,9 @@ pub trait Lenient: Sized {
         Ok(None)
     }
 }
+
+/// Tokens, USD or percent beyond which a number is absurd.
+const ABSURD: f64 = 1e30;
 
 struct LenientVisitor<T>(std::marker::PhantomData<T>);
 
@@ -83,14 +90,14 @@ impl<'de, T: Lenient> Visitor<'de> for LenientVisitor<T> {
     }
     #[expect(clippy::cast_precision_loss, reason = "the source sends doubles; no whole number in it needs more than 53 bits")]
     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Self::got(T::from_number(value as f64), || format!("the number {value}")))
+        Ok(Self::got(T::from_number(value as f64), || T::refused(value as f64)))
     }
     #[expect(clippy::cast_precision_loss, reason = "the source sends doubles; no whole number in it needs more than 53 bits")]
     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(Self::got(T::from_number(value as f64), || format!("the number {value}")))
+        Ok(Self::got(T::from_number(value as f64), || T::refused(value as f64)))
     }
     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(Self::got(T::from_number(value), || format!("the number {value}")))
+        Ok(Self::got(T::from_number(value), || T::refused(value)))
     }
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
         Ok(Self::got(T::from_text(value), || format!("the text {}", quoted(value))))
@@ -112,11 +119,16 @@ impl<'de, T: Lenient> Deserialize<'de> for Maybe<T> {
 impl Lenient for f64 {
     const EXPECTED: &'static str = "a number";
     fn from_number(value: f64) -> Option<Self> {
-        value.is_finite().then_some(value)
+        // Whatever the API measures is an amount, a price, a value, a share or a span: none is negative, and none is beyond all
+        // measure. Such a number is no fact, so it is as unreadable as a text.
+        (0.0..=ABSURD).contains(&value).then_some(value)
+    }
+    fn refused(value: f64) -> String {
+        if value < 0.0 { format!("{value}, which is negative") } else { format!("{value:e}, which is beyond all measure") }
     }
     fn from_text(text: &str) -> Option<Self> {
         // Some sources quote their numbers; that much is safe to understand.
-        text.trim().parse::<f64>().ok().filter(|value| value.is_finite())
+        text.trim().parse::<f64>().ok().and_then(Self::from_number)
     }
 }
 

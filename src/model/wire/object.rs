@@ -35,6 +35,19 @@ macro_rules! wire {
         impl $name {
             /// The names on the wire, in the order in which they are written.
             pub const FIELDS: &'static [&'static str] = &[$($json),*];
+
+            /// Takes each field that is absent or null here from what was known, where that has it. Objects and lists are taken
+            /// whole or not at all.
+            pub fn fill_gaps(&mut self, known: &Self) {
+                $( if self.$field.get().is_none() && known.$field.get().is_some() {
+                    self.$field = known.$field.clone();
+                } )*
+            }
+
+            /// Whether it has each field that the other one has, so that there is no gap to fill.
+            pub fn has_all_of(&self, known: &Self) -> bool {
+                $( (self.$field.get().is_some() || known.$field.get().is_none()) )&&*
+            }
         }
 
         impl Described for $name {

@@ -1,4 +1,4 @@
-//! Which records of an answer can be used, and which of their numbers are absurd: one table of both for each kind of record.
+//! Which records of an answer can be used, and which of their shares are absurd: one table of both for each kind of record.
 
 use model::wire::{self, Lenient, Maybe};
 
@@ -10,39 +10,24 @@ pub(super) trait UsableRecord: Lenient {
     fn is_undated(&self) -> bool {
         false
     }
-    /// Numbers that should be neither negative nor absurd, with their names.
-    fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>));
+    /// Shares in percent, with their names.
+    fn shares(&self, _: &mut dyn FnMut(&str, Option<f64>)) {}
 }
 
-pub(super) fn note_amounts<T: UsableRecord>(record: &T) {
-    record.amounts(&mut |name, value| {
-        let Some(value) = value else { return };
-        let most = if name.ends_with("ToMarketCap") || name.ends_with("ercentage") { ABSURD_PERCENT } else { ABSURD };
-        if value < 0.0 {
-            wire::note(|| format!("{name} is negative ({value}); it is kept"));
-        } else if value > most {
-            wire::note(|| format!("{name} is beyond all measure ({value:e}); it is kept"));
+pub(super) fn note_shares<T: UsableRecord>(record: &T) {
+    record.shares(&mut |name, value| {
+        if value.is_some_and(|value| value > ABSURD_PERCENT) {
+            wire::note(|| format!("{name} is beyond all measure ({:e}); it is kept", value.unwrap_or_default()));
         }
     });
 }
 
-/// Tokens, USD or percent beyond which a number is noted as absurd.
-const ABSURD: f64 = 1e30;
-
-/// Percent of the market cap beyond which a ratio is noted as absurd.
+/// Percent beyond which a share is noted as absurd. Amounts that cannot be are unreadable: see [`Lenient`].
 const ABSURD_PERCENT: f64 = 1e6;
 
 impl UsableRecord for wire::TokenItem {
     fn unusable(&self) -> Option<&'static str> {
         is_blank(&self.id).then_some("a token without `id`")
-    }
-    fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
-        tell("circulatingSupply", self.circulating_supply.copied());
-        tell("marketCap", self.market_cap.copied());
-        tell("maxSupply", self.max_supply.copied());
-        tell("totalLockedAmount", self.total_locked_amount.copied());
-        tell("tbdLockedAmount", self.tbd_locked_amount.copied());
-        tell("unlockedAmount", self.unlocked_amount.copied());
     }
 }
 
@@ -53,11 +38,10 @@ impl UsableRecord for wire::UpcomingItem {
     fn is_undated(&self) -> bool {
         self.upcoming_event.get().is_some_and(UsableRecord::is_undated)
     }
-    fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
-        tell("marketCap", self.market_cap.copied());
+    fn shares(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
         tell("releasedPercentage", self.released_percentage.copied());
         if let Some(event) = self.upcoming_event.get() {
-            event.amounts(tell);
+            event.shares(tell);
         }
     }
 }
@@ -72,29 +56,8 @@ impl UsableRecord for wire::UnlockEvent {
     fn is_undated(&self) -> bool {
         self.unlock_date.get().is_none()
     }
-    fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
-        if let Some(cliffs) = self.cliff_unlocks.get() {
-            tell("cliffUnlocks.cliffAmount", cliffs.cliff_amount.copied());
-            tell("cliffUnlocks.cliffValue", cliffs.cliff_value.copied());
-            tell("cliffUnlocks.totalCliffAmount", cliffs.total_cliff_amount.copied());
-            tell("cliffUnlocks.totalCliffValue", cliffs.total_cliff_value.copied());
-            tell("cliffUnlocks.valueToMarketCap", cliffs.value_to_market_cap.copied());
-            for (index, part) in cliffs.allocation_breakdown.items().iter().enumerate() {
-                if part.cliff_amount.copied().is_some_and(is_odd) || part.cliff_value.copied().is_some_and(is_odd) {
-                    tell(&format!("cliffUnlocks.allocationBreakdown[{index}].cliffAmount"), part.cliff_amount.copied());
-                    tell(&format!("cliffUnlocks.allocationBreakdown[{index}].cliffValue"), part.cliff_value.copied());
-                }
-            }
-        }
-        if let Some(linears) = self.linear_unlocks.get() {
-            tell("linearUnlocks.linearAmount", linears.linear_amount.copied());
-            tell("linearUnlocks.linearValue", linears.linear_value.copied());
-            for (index, part) in linears.allocation_breakdown.items().iter().enumerate() {
-                if part.linear_amount.copied().is_some_and(is_odd) {
-                    tell(&format!("linearUnlocks.allocationBreakdown[{index}].linearAmount"), part.linear_amount.copied());
-                }
-            }
-        }
+    fn shares(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
+        tell("cliffUnlocks.valueToMarketCap", self.value_to_market_cap());
     }
 }
 
@@ -102,26 +65,17 @@ impl UsableRecord for wire::Emission {
     fn unusable(&self) -> Option<&'static str> {
         self.start_date.get().is_none().then_some("an emission without `startDate`")
     }
-    fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
-        tell("unlockAmount", self.unlock_amount.copied());
-        tell("unlockValue", self.unlock_value.copied());
-    }
 }
 
 impl UsableRecord for wire::InvestorItem {
     fn unusable(&self) -> Option<&'static str> {
         is_blank(&self.investor_id).then_some("an investor without `investorId`")
     }
-    fn amounts(&self, _: &mut dyn FnMut(&str, Option<f64>)) {}
 }
 
 impl UsableRecord for wire::Burn {
     fn unusable(&self) -> Option<&'static str> {
         self.burn_date.get().is_none().then_some("a burn without `burnDate`")
-    }
-    fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
-        tell("amount", self.amount.copied());
-        tell("value", self.value.copied());
     }
 }
 
@@ -129,20 +83,11 @@ impl UsableRecord for wire::Buyback {
     fn unusable(&self) -> Option<&'static str> {
         self.buyback_date.get().is_none().then_some("a buyback without `buybackDate`")
     }
-    fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
-        tell("tokenAmount", self.token_amount.copied());
-        tell("value", self.value.copied());
-    }
 }
 
 impl UsableRecord for wire::Allocation {
     fn unusable(&self) -> Option<&'static str> {
         is_blank(&self.allocation_name).then_some("an allocation without `allocationName`")
-    }
-    fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
-        tell("allocationAmount", self.allocation_amount.copied());
-        tell("allocationUnlockedAmount", self.allocation_unlocked_amount.copied());
-        tell("allocationLockedAmount", self.allocation_locked_amount.copied());
     }
 }
 
@@ -150,16 +95,8 @@ impl UsableRecord for wire::FundingRound {
     fn unusable(&self) -> Option<&'static str> {
         (is_blank(&self.token_id) && is_blank(&self.round_name)).then_some("a round without `tokenId` and `roundName`")
     }
-    fn amounts(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
-        tell("totalAmountRaisedinThatRound", self.total_amount_raised.copied());
-        tell("valuation", self.valuation.copied());
-    }
 }
 
 fn is_blank(text: &Maybe<String>) -> bool {
     text.as_str().is_none_or(|text| text.trim().is_empty())
-}
-
-fn is_odd(value: f64) -> bool {
-    !(0.0..=ABSURD).contains(&value)
 }

@@ -7,7 +7,7 @@ use serde::{
     de::{DeserializeSeed, IgnoredAny, SeqAccess, Visitor},
 };
 
-use super::record::{UsableRecord, note_amounts};
+use super::record::{UsableRecord, note_shares};
 use model::wire::{self, Maybe, PathStep};
 
 /// Reads the rows of one page, leaving out those that stood on an earlier one and those without a usable key.
@@ -55,7 +55,7 @@ impl<'de, T: UsableRecord> Visitor<'de> for PageRowsVisitor<'_, T> {
                         match record.unusable().or(has_lost_date.then_some("an event whose date cannot be read")) {
                             Some(why) => wire::note_dropped(|| format!("{why}; the record is left out")),
                             None => {
-                                note_amounts(&record);
+                                note_shares(&record);
                                 records.push(record);
                             }
                         }

@@ -40,7 +40,7 @@ fn a_bad_field_costs_the_field_and_a_record_without_key_the_record() {
             "[1]: a token without `id`; the record is left out",
             "[2]: expected an object, got null; the record is left out",
             "[3]: expected an object, got the number 7; the field is ignored",
-            "[4]: maxSupply is negative (-1); it is kept",
+            "[4].maxSupply: expected a number, got -1, which is negative; the field is ignored",
         ]
     );
     assert_eq!((answer.oddities_total, answer.dropped), (5, 3));

@@ -1,6 +1,9 @@
 //! Which row before is which row after.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 use super::{
     facts::RecordFacts,
@@ -53,6 +56,7 @@ impl<'a, T> RowPairing<'a, T> {
             tolerance,
         };
         pairing.pair_identities();
+        pairing.pair_incomplete();
         pairing.pair_restated();
         pairing
     }
@@ -128,6 +132,29 @@ impl<'a, T> RowPairing<'a, T> {
         });
         let equal = |n: &usize| self.old_facts[old].same(&self.new_facts[*n], self.tolerance);
         near.take(MAX_COMPARED).position(equal).map(|k| k + from)
+    }
+
+    /// Pairs rows that lack a text of their identity with the first of the same date that agrees in all that is there.
+    fn pair_incomplete(&mut self) {
+        let shape = self.shape;
+        for n in 0..self.rows.len() {
+            let identity = (shape.identity)(self.rows[n]);
+            if self.old_of_new[n].is_some() || identity.iter().all(|text| !text.is_empty()) {
+                continue;
+            }
+            let amount = self.new_facts[n].amount();
+            let agrees = |o: &usize| {
+                let row = self.known[*o].1;
+                let is_same = |(a, b): (&Cow<'_, str>, &Cow<'_, str>)| a == b || a.is_empty();
+                self.new_of_old[*o].is_none()
+                    && (shape.date)(row) == (shape.date)(self.rows[n])
+                    && identity.iter().zip(&(shape.identity)(row)).all(is_same)
+                    && self.old_facts[*o].amount().zip(amount).is_none_or(|(a, b)| close(a, b, self.tolerance))
+            };
+            if let Some(o) = (0..self.known.len()).find(agrees) {
+                self.pair(o, n);
+            }
+        }
     }
 
     /// Pairs what is left on both sides and agrees in all but its date, or in all but its label: the same row, restated. Only where

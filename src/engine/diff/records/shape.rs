@@ -40,6 +40,8 @@ pub(super) struct RecordShape<T> {
     pub(super) drifting: &'static [&'static str],
     /// Facts that are texts.
     pub(super) texts: fn(&T) -> TextFields,
+    /// Takes what a row lacks from what was known of it.
+    pub(super) fill: fn(&mut T, &T),
     pub(super) record: fn(&T) -> Record,
     pub(super) row: fn(&Record) -> Option<&T>,
 }
@@ -50,6 +52,11 @@ fn text(field: &Maybe<String>) -> Cow<'_, str> {
 
 fn owned(field: &Maybe<String>) -> Option<String> {
     field.as_str().map(str::to_owned)
+}
+
+/// Whether an amount is told, and is not the one that was known.
+fn is_other(amount: &Maybe<f64>, known: &Maybe<f64>) -> bool {
+    amount.get().is_some() && amount.copied() != known.copied()
 }
 
 fn joined(list: &Maybe<Vec<String>>) -> Option<String> {
@@ -75,6 +82,14 @@ pub(super) const BURN: RecordShape<Burn> = RecordShape {
             ("metadata.burners", metadata.and_then(|m| joined(&m.burners))),
             ("metadata.burnReasons", metadata.and_then(|m| joined(&m.burn_reasons))),
         ]
+    },
+    fill: |burn, known| {
+        let mut known = known.clone();
+        // A value belongs to an amount.
+        if is_other(&burn.amount, &known.amount) {
+            known.value = Maybe::Absent;
+        }
+        burn.fill_gaps(&known);
     },
     record: |burn| Record::Burn(Box::new(burn.clone())),
     row: |record| if let Record::Burn(burn) = record { Some(burn) } else { None },
@@ -111,6 +126,13 @@ pub(super) const BUYBACK: RecordShape<Buyback> = RecordShape {
             ("basis", owned(&buyback.basis)),
         ]
     },
+    fill: |buyback, known| {
+        let mut known = known.clone();
+        if is_other(&buyback.token_amount, &known.token_amount) {
+            known.value = Maybe::Absent;
+        }
+        buyback.fill_gaps(&known);
+    },
     record: |buyback| Record::Buyback(Box::new(buyback.clone())),
     row: |record| {
         if let Record::Buyback(buyback) = record { Some(buyback) } else { None }
@@ -141,6 +163,13 @@ pub(super) const EMISSION: RecordShape<Emission> = RecordShape {
     },
     drifting: &[],
     texts: |emission| vec![("listedMethod", owned(&emission.listed_method))],
+    fill: |emission, known| {
+        let mut known = known.clone();
+        if is_other(&emission.unlock_amount, &known.unlock_amount) {
+            known.unlock_value = Maybe::Absent;
+        }
+        emission.fill_gaps(&known);
+    },
     record: |emission| Record::Emission(Box::new(emission.clone())),
     row: |record| {
         if let Record::Emission(emission) = record { Some(emission) } else { None }
@@ -172,6 +201,7 @@ pub(super) const ALLOCATION: RecordShape<Allocation> = RecordShape {
             ("allocationType", owned(&allocation.allocation_type)),
         ]
     },
+    fill: Allocation::fill_gaps,
     record: |allocation| Record::Allocation(Box::new(allocation.clone())),
     row: |record| {
         if let Record::Allocation(allocation) = record { Some(allocation) } else { None }
@@ -204,6 +234,7 @@ pub(super) const FUNDING: RecordShape<FundingRound> = RecordShape {
     },
     drifting: &[],
     texts: |round| vec![("isLeadInvestor", round.is_lead_investor.copied().map(|lead| lead.to_string()))],
+    fill: FundingRound::fill_gaps,
     record: |round| Record::Funding(Box::new(round.clone())),
     row: |record| {
         if let Record::Funding(round) = record { Some(round) } else { None }

@@ -1,0 +1,197 @@
+//! Burns and buybacks whose facts come late, through ingest and evaluation.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::*;
+use crate::{
+    budget::PollReason,
+    diff::Settings,
+    evaluate::Limits,
+    pipeline::{self, ActiveRules, Ingest, Work},
+    plan::PlannedPoll,
+};
+use model::{
+    config,
+    diagnostic::SourceText,
+    poll::{FetchedAnswer, Payload, PollAnswer, PollOutcome, PollRequest},
+    rows::TokenSnapshot,
+    supply::{ContentHash, Endpoint, Resource, Token, TokenId},
+    watch::Watch,
+    wire,
+};
+use rules::Surroundings;
+
+fn at(day: u32, hour: u32) -> Timestamp {
+    wire::parse_timestamp(&format!("2026-03-{day:02}T{hour:02}:00:00Z")).expect("a time")
+}
+
+/// A token whose burns are polled and judged. What is known goes through JSON between polls, as through a restart.
+struct Daemon {
+    rules: ActiveRules,
+    watch: Watch,
+    snapshot: TokenSnapshot,
+    told: Vec<String>,
+    changes: usize,
+}
+
+impl Daemon {
+    fn with(rules: &str) -> Self {
+        let now = at(1, 0);
+        let source = SourceText { file: "rules.toml".into(), text: rules.into() };
+        let loaded = rules::load(&[source], &Surroundings { receivers: &["ops".to_owned()], groups: &BTreeMap::new(), now });
+        assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
+        let text =
+            format!("{}[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n", config::DEFAULTS);
+        let config = toml::from_str::<config::Config>(&text).expect("a config");
+        let routes = crate::route::RouteTree::of(&crate::route::Sections::from(&config)).expect("routes");
+        let watch = Watch::build(&config.watch).expect("a watch");
+        let token: TokenId = "aptos".into();
+        Self {
+            rules: ActiveRules { rules: loaded.set, routes },
+            watch,
+            snapshot: TokenSnapshot::of(Token::unknown(token)),
+            told: Vec::new(),
+            changes: 0,
+        }
+    }
+
+    fn poll(&mut self, now: Timestamp, burns: &str) {
+        let json = format!(r#"{{"tokenId":"aptos","tokenName":"Aptos","tokenSymbol":"APT","burns":[{burns}]}}"#);
+        let (data, report) = wire::gather(|| serde_json::from_str::<wire::BurnData>(&json).expect("burns"));
+        let request = PollRequest::Token {
+            endpoint: Endpoint::Burn,
+            token: self.snapshot.token.id.clone(),
+            start: at(1, 0).date_naive() - chrono::Days::new(365),
+            end: at(31, 0).date_naive(),
+        };
+        let fetched = FetchedAnswer {
+            request: request.clone(),
+            outcome: PollOutcome::Fresh(PollAnswer {
+                payload: Payload::Burns(data),
+                hash: ContentHash(1),
+                oddities: report.oddities,
+                oddities_total: report.total,
+                dropped: report.dropped,
+            }),
+            credits: 1,
+            requests: 1,
+            credit: None,
+            bytes: 1,
+            took: Duration::ZERO,
+            status: Some(200),
+            version: None,
+        };
+        let ask = PlannedPoll { request, known: None, why: PollReason::Verify, cost: 1, mark: None };
+        let mut work = Work::default();
+        let ingest = Ingest { watch: &self.watch, settings: Settings::default(), now };
+        let known = self.snapshot.clone();
+        let ingested = ingest.answer(&mut work, &known, &ask, &fetched);
+        assert!(ingested.failure.is_none());
+        let mut limits = Limits::default();
+        let transitions = pipeline::step(&work.tokens, &[], &self.rules.context(now), &mut limits);
+        let step = pipeline::conclude(work.commit, transitions, &[], now);
+        self.told.extend(step.commit.notifications.iter().map(|note| note.id.to_string()));
+        self.changes += step.commit.changes.len();
+        let after = work.tokens.into_iter().next().expect("news").records.into_owned();
+        let through_json = |tracked: Tracked| {
+            let json = serde_json::to_string(&tracked.record).expect("JSON");
+            Tracked { key: tracked.key, record: Record::from_json(Resource::Burn, &json).expect("a burn") }
+        };
+        self.snapshot.records = after.into_iter().map(through_json).collect();
+        for update in step.commit.feeds {
+            self.snapshot.feeds = vec![(Endpoint::Burn, update.state)];
+            if let Some(header) = update.header {
+                let header = serde_json::from_str(&header.to_string()).expect("JSON");
+                self.snapshot.headers = vec![(Endpoint::Burn, header)];
+            }
+        }
+    }
+}
+
+const BIG: &str = "[[rule]]\nalert = \"BigBurn\"\non = \"burn\"\nwhen = \"value >= 1000000\"\n";
+
+fn burn(day: u32, rest: &str) -> String {
+    format!(r#"{{"burnEventLabel":"Gas","burnType":"PROGRAMMATIC","burnDate":"2026-03-{day:02}T00:00:00Z","amount":500{rest}}}"#)
+}
+
+fn all(burns: &[String]) -> String {
+    burns.join(",")
+}
+
+#[test]
+fn a_burn_is_judged_when_the_fact_that_a_rule_needs_has_come_and_once() {
+    let mut daemon = Daemon::with(BIG);
+    let old = burn(1, "");
+    daemon.poll(at(3, 0), &old);
+    daemon.poll(at(4, 0), &all(&[old.clone(), burn(4, "")]));
+    assert_eq!(daemon.told, [] as [&str; 0], "it cannot be told yet");
+    daemon.poll(at(4, 6), &all(&[old.clone(), burn(4, r#","value":null"#)]));
+    assert_eq!(daemon.told, [] as [&str; 0]);
+    daemon.poll(at(5, 0), &all(&[old.clone(), burn(4, r#","value":2000000"#)]));
+    assert_eq!(daemon.told.len(), 1);
+    // The price comes after that, the value is left out and comes back: it is told.
+    daemon.poll(at(5, 6), &all(&[old.clone(), burn(4, r#","value":2000000,"pricePerToken":4000"#)]));
+    daemon.poll(at(5, 12), &all(&[old.clone(), burn(4, "")]));
+    daemon.poll(at(5, 18), &all(&[old.clone(), burn(4, r#","value":2500000"#)]));
+    assert_eq!(daemon.told.len(), 1);
+    // What the first sight brought is history, whatever becomes known of it.
+    daemon.poll(at(6, 0), &all(&[burn(1, r#","value":9000000"#), burn(4, r#","value":2500000"#)]));
+    assert_eq!(daemon.told.len(), 1);
+}
+
+#[test]
+fn what_was_told_or_did_not_hold_on_arrival_is_not_judged_again() {
+    let either = "[[rule]]\nalert = \"BigBurn\"\non = \"burn\"\nwhen = \"value >= 1000000 || amount >= 400\"\n";
+    let fire = "[[rule]]\nalert = \"BigBurn\"\non = \"burn\"\nwhen = \"value >= 1000000\"\nmissing = \"fire\"\n";
+    for rule in [either, fire] {
+        let mut daemon = Daemon::with(rule);
+        daemon.poll(at(3, 0), &burn(1, ""));
+        daemon.poll(at(4, 0), &all(&[burn(1, ""), burn(4, "")]));
+        assert_eq!(daemon.told.len(), 1);
+        daemon.poll(at(5, 0), &all(&[burn(1, ""), burn(4, r#","value":2000000"#)]));
+        assert_eq!(daemon.told.len(), 1);
+    }
+    let mut daemon = Daemon::with(BIG);
+    daemon.poll(at(3, 0), &burn(1, ""));
+    daemon.poll(at(4, 0), &all(&[burn(1, ""), burn(4, r#","value":5"#)]));
+    daemon.poll(at(5, 0), &all(&[burn(1, ""), burn(4, r#","value":2000000,"pricePerToken":4"#)]));
+    assert_eq!(daemon.told, [] as [&str; 0], "a restated value is a change, not an arrival");
+}
+
+#[test]
+fn a_burn_waits_as_long_as_since_says() {
+    for (since, is_told) in [("2d", false), ("7d", true)] {
+        let mut daemon = Daemon::with(&format!("{BIG}since = \"{since}\"\n"));
+        daemon.poll(at(3, 0), &burn(1, ""));
+        daemon.poll(at(4, 0), &all(&[burn(1, ""), burn(3, "")]));
+        daemon.poll(at(9, 0), &all(&[burn(1, ""), burn(3, r#","value":2000000"#)]));
+        assert_eq!(daemon.told.len(), usize::from(is_told), "{since}");
+    }
+    // What was older than `since` when it came is history.
+    let mut daemon = Daemon::with(&format!("{BIG}since = \"2d\"\n"));
+    daemon.poll(at(10, 0), &burn(1, ""));
+    daemon.poll(at(11, 0), &all(&[burn(1, ""), burn(5, "")]));
+    daemon.poll(at(12, 0), &all(&[burn(1, ""), burn(5, r#","value":2000000"#)]));
+    assert_eq!(daemon.told, [] as [&str; 0]);
+}
+
+#[test]
+fn a_burn_that_loses_its_facts_stays_as_it_was_known() {
+    let mut daemon = Daemon::with("[[rule]]\nalert = \"Any\"\non = \"burn.*\"\n");
+    let whole = all(&[burn(1, r#","value":5"#), burn(2, r#","value":7"#)]);
+    daemon.poll(at(3, 0), &whole);
+    for garbled in [
+        all(&[burn(1, r#","value":null"#), burn(2, "")]),
+        whole.replace("\"amount\":500", "\"amount\":null"),
+        whole.replace("\"amount\":500", "\"amount\":-500"),
+        whole.replace("\"burnEventLabel\":\"Gas\",", ""),
+        whole.replace("\"burnType\":\"PROGRAMMATIC\"", "\"burnType\":null"),
+        whole.replace("\"burnEventLabel\":\"Gas\",", "").replace("\"amount\":500", "\"amount\":null"),
+        whole.clone(),
+    ] {
+        let before = daemon.snapshot.records.clone();
+        daemon.poll(at(4, 0), &garbled);
+        assert_eq!((daemon.changes, daemon.told.len()), (0, 0), "{garbled}");
+        assert_eq!(daemon.snapshot.records, before);
+    }
+}
