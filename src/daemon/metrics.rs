@@ -11,7 +11,7 @@ use std::time::Duration;
 use prometheus_client::{
     encoding::text,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
-    registry::Registry,
+    registry::{Metric, Registry},
 };
 
 use model::{
@@ -67,68 +67,53 @@ pub struct Metrics {
 }
 
 impl Default for Metrics {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Metrics {
     /// All families, registered, at zero; the reload of the start counts as successful.
-    pub fn new() -> Self {
+    fn default() -> Self {
+        fn family<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+            let family = M::default();
+            registry.register(name, help, family.clone());
+            family
+        }
+        let latency = Histogram::new(LATENCY_BUCKETS);
         let mut registry = Registry::with_prefix("cliffwatch");
+        let r = &mut registry;
         let metrics = Self {
-            last_success: Family::default(),
-            polls: Family::default(),
-            source_up: Gauge::default(),
-            credits_used: Gauge::default(),
-            credits_limit: Gauge::default(),
-            removals_held: Gauge::default(),
-            changes: Family::default(),
-            alerts: Family::default(),
-            deliveries: Family::default(),
-            latency: Histogram::new(LATENCY_BUCKETS),
-            pending: Family::default(),
-            oldest: Family::default(),
-            dead: Family::default(),
-            held: Family::default(),
-            silences: Family::default(),
-            acknowledged: Gauge::default(),
-            digest_slot: Family::default(),
-            digest_stopped: Family::default(),
-            reload: Gauge::default(),
-            rule_match: Family::default(),
-            template_fallbacks: Counter::default(),
+            last_success: family(
+                r,
+                "poll_last_success_timestamp_seconds",
+                "When the endpoint last gave a complete, valid answer",
+            ),
+            polls: family(r, "polls", "Requests to the source by what came of them"),
+            source_up: family(r, "source_up", "Whether the source answered when last asked"),
+            credits_used: family(r, "source_credits_used", "Credits used in the current period"),
+            credits_limit: family(r, "source_credits_limit", "Credits of the current period"),
+            removals_held: family(r, "removals_held", "Feeds whose answer is held because most records vanished at once"),
+            changes: family(r, "changes", "Changes found"),
+            alerts: family(r, "alerts", "Alerts by state"),
+            deliveries: family(r, "deliveries", "Attempts by what came of them"),
+            latency: {
+                r.register(
+                    "delivery_latency_seconds",
+                    "From the commit that queued a message to its acceptance",
+                    latency.clone(),
+                );
+                latency
+            },
+            pending: family(r, "outbox_pending", "Deliveries that wait, retries included"),
+            oldest: family(r, "outbox_oldest_seconds", "Age of the oldest delivery that waits"),
+            dead: family(r, "outbox_dead", "Dead letters that nobody re-sent or dropped"),
+            held: family(r, "messages_held", "Messages in no delivery: waiting for their group, silenced, inhibited"),
+            silences: family(r, "silences", "Silences by state"),
+            acknowledged: family(r, "alerts_acknowledged", "Alerts that somebody acknowledged"),
+            digest_slot: family(r, "digest_last_timestamp_seconds", "The time of the last digest"),
+            digest_stopped: family(r, "digest_recipients_stopped", "Mail recipients who stopped the digest"),
+            reload: family(r, "config_last_reload_successful", "Whether the rules at work are those of the files"),
+            rule_match: family(r, "rule_last_match_timestamp_seconds", "When the rule last held for something"),
+            template_fallbacks: family(r, "template_fallbacks", "Messages that fell back to the built-in text"),
             receivers: Mutex::default(),
             registry: Registry::default(),
         };
-        let m = &metrics;
-        let r = &mut registry;
-        r.register(
-            "poll_last_success_timestamp_seconds",
-            "When the endpoint last gave a complete, valid answer",
-            m.last_success.clone(),
-        );
-        r.register("polls", "Requests to the source by what came of them", m.polls.clone());
-        r.register("source_up", "Whether the source answered when last asked", m.source_up.clone());
-        r.register("source_credits_used", "Credits used in the current period", m.credits_used.clone());
-        r.register("source_credits_limit", "Credits of the current period", m.credits_limit.clone());
-        r.register("removals_held", "Feeds whose answer is held because most records vanished at once", m.removals_held.clone());
-        r.register("changes", "Changes found", m.changes.clone());
-        r.register("alerts", "Alerts by state", m.alerts.clone());
-        r.register("deliveries", "Attempts by what came of them", m.deliveries.clone());
-        r.register("delivery_latency_seconds", "From the commit that queued a message to its acceptance", m.latency.clone());
-        r.register("outbox_pending", "Deliveries that wait, retries included", m.pending.clone());
-        r.register("outbox_oldest_seconds", "Age of the oldest delivery that waits", m.oldest.clone());
-        r.register("outbox_dead", "Dead letters that nobody re-sent or dropped", m.dead.clone());
-        r.register("messages_held", "Messages in no delivery: waiting for their group, silenced, inhibited", m.held.clone());
-        r.register("silences", "Silences by state", m.silences.clone());
-        r.register("alerts_acknowledged", "Alerts that somebody acknowledged", m.acknowledged.clone());
-        r.register("digest_last_timestamp_seconds", "The time of the last digest", m.digest_slot.clone());
-        r.register("digest_recipients_stopped", "Mail recipients who stopped the digest", m.digest_stopped.clone());
-        r.register("config_last_reload_successful", "Whether the rules at work are those of the files", m.reload.clone());
-        r.register("rule_last_match_timestamp_seconds", "When the rule last held for something", m.rule_match.clone());
-        r.register("template_fallbacks", "Messages that fell back to the built-in text", m.template_fallbacks.clone());
-        r.register("build", "What runs", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
+        registry.register("build", "What runs", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
         metrics.reload.set(1);
         for kind in ChangeKind::ALL {
             // At zero from the start: a rate needs two points, and the first change is the one that counts.
@@ -136,7 +121,9 @@ impl Metrics {
         }
         Self { registry, ..metrics }
     }
+}
 
+impl Metrics {
     /// A request to the source ended with `outcome`: `fresh`, `unchanged`, or the word of a failure. Only an answer `is_success`.
     pub fn poll(&self, endpoint: Endpoint, outcome: PollEntryOutcome, at: Timestamp) {
         let label = ("endpoint", endpoint.as_str().to_owned());
@@ -271,7 +258,7 @@ mod tests {
 
     #[test]
     fn every_family_has_the_name_that_dashboards_use() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::default();
         metrics.poll(Endpoint::Burn, PollEntryOutcome::Fresh, at());
         metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
         metrics.set_source_up(true);
@@ -295,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_older_format_names_each_family_as_its_samples() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::default();
         metrics.poll(Endpoint::Burn, PollEntryOutcome::Fresh, at());
         let (_, page) = service::exposition::negotiated(["text/html"], metrics.encode());
         for line in [
@@ -313,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_receiver_that_left_the_config_leaves_the_metrics() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::default();
         let level = |name: &str| OutboxLevel { receiver: name.into(), pending: 1, oldest: None, dead: 0 };
         metrics.set_outbox(&[level("old"), level("ops")]);
         metrics.set_outbox(&[level("ops")]);
@@ -323,7 +310,7 @@ mod tests {
 
     #[test]
     fn only_an_answer_counts_as_success() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::default();
         metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
         assert!(!metrics.encode().contains("last_success_timestamp_seconds{"));
     }

@@ -45,7 +45,7 @@ impl App {
         let switch = DeadMansSwitch::of(&config.http)?;
 
         let StartRules { config, rules, problem, fingerprint } = StartRules::read(config, base_dir, &store, now).await?;
-        let (readiness, metrics) = (Readiness::starting(now), Arc::new(Metrics::new()));
+        let (readiness, metrics) = (Readiness::starting(now), Arc::new(Metrics::default()));
         metrics.set_reload(problem.is_none());
         match problem {
             None => readiness.rules_loaded(now, rules.rules.len()),

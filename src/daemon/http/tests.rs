@@ -79,7 +79,7 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
     let readiness = Readiness::starting(now());
     let deps = HttpDeps {
         store: store.clone(),
-        metrics: Arc::new(Metrics::new()),
+        metrics: Arc::new(Metrics::default()),
         readiness: readiness.clone(),
         clock: Clock::manual(now()),
         bearer: bearer(token),

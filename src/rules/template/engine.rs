@@ -15,14 +15,9 @@ const MAX_OUTPUT: usize = 16 << 10;
 const FUEL: u64 = 100_000;
 
 /// The engine, set up once for a set of rules, and its templates by number.
+#[derive(Debug)]
 pub struct TemplateEngine {
     pub(super) environment: Environment<'static>,
-}
-
-impl std::fmt::Debug for TemplateEngine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TemplateEngine")
-    }
 }
 
 impl TemplateEngine {
