@@ -148,6 +148,7 @@ fn endpoints(status: &StatusView, width: Option<u16>) -> String {
         Column("Age", "", true),
         Column("Feeds", "", true),
         Column("Failing", "", true),
+        Column("Odd", "", true),
         Column("Error", "", false),
     ];
     let rows: Vec<_> = status
@@ -160,6 +161,7 @@ fn endpoints(status: &StatusView, width: Option<u16>) -> String {
                 Cell::text(endpoint.age_seconds.map_or_else(|| "never".to_owned(), age)),
                 Cell::text(endpoint.feeds.to_string()),
                 Cell::text(endpoint.failing.to_string()),
+                Cell::text(endpoint.oddities.to_string()),
                 Cell::text(endpoint.last_error.clone().unwrap_or_default()),
             ]
         })
@@ -222,6 +224,7 @@ mod tests {
             last_success: Some(time("2026-03-09T10:30:00Z")),
             last_try: Some(now),
             last_error: Some((now, "HTTP 404 for /v5/unlock/events/x".to_owned())),
+            oddities: 3,
         };
         let outbox = ReceiverCounts {
             receiver: "ops".into(),

@@ -50,6 +50,7 @@ pub struct Metrics {
     registry: Registry,
     last_success: Family<MetricLabels, FloatGauge>,
     polls: Family<MetricLabels, Counter>,
+    oddities: Family<MetricLabels, Counter>,
     source_up: Gauge,
     credits_used: Gauge,
     credits_limit: Gauge,
@@ -86,6 +87,7 @@ impl Metrics {
         let metrics = Self {
             last_success: Family::default(),
             polls: Family::default(),
+            oddities: Family::default(),
             source_up: Gauge::default(),
             credits_used: Gauge::default(),
             credits_limit: Gauge::default(),
@@ -116,6 +118,11 @@ impl Metrics {
             m.last_success.clone(),
         );
         r.register("polls", "Requests to the source by what came of them", m.polls.clone());
+        r.register(
+            "oddities",
+            "What was odd in answers and harmless: missing or unreadable parts, rows twice",
+            m.oddities.clone(),
+        );
         r.register("source_up", "Whether the source answered when last asked", m.source_up.clone());
         r.register("source_credits_used", "Credits used in the current period", m.credits_used.clone());
         r.register("source_credits_limit", "Credits of the current period", m.credits_limit.clone());
@@ -142,6 +149,11 @@ impl Metrics {
             let _ = metrics.changes.get_or_create(&vec![("kind", kind.as_str().to_owned())]);
         }
         Self { registry, ..metrics }
+    }
+
+    /// So much was odd in an answer: what was missing or unreadable, came twice or out of order.
+    pub fn oddities(&self, endpoint: Endpoint, count: u32) {
+        self.oddities.get_or_create(&vec![("endpoint", endpoint.as_str().to_owned())]).inc_by(u64::from(count));
     }
 
     /// A request to the source ended with `outcome`: `fresh`, `unchanged`, or the word of a failure. Only an answer `is_success`.
@@ -283,6 +295,7 @@ mod tests {
     fn every_family_has_the_name_that_dashboards_use() {
         let metrics = Metrics::new();
         metrics.poll(Endpoint::Burn, PollEntryOutcome::Fresh, at());
+        metrics.oddities(Endpoint::Burn, 2);
         metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
         metrics.set_source_up(true);
         metrics.set_credits(&CreditState { used: Some(7), limit: Some(1000), ..CreditState::default() });
