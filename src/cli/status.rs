@@ -141,6 +141,7 @@ fn endpoints(status: &StatusView, width: Option<u16>) -> String {
         .numbers("Age", "", |row| Cell::text(row.age_seconds.map_or_else(|| "never".to_owned(), age)))
         .numbers("Feeds", "", |row| Cell::text(row.feeds))
         .numbers("Failing", "", |row| Cell::text(row.failing))
+        .numbers("Odd", "", |row| Cell::text(row.oddities))
         .words("Error", "", |row| Cell::text(row.last_error.as_deref().unwrap_or_default()));
     listing.table(width)
 }
@@ -177,6 +178,7 @@ mod tests {
             last_success: Some(time("2026-03-09T10:30:00Z")),
             last_try: Some(now),
             last_error: Some((now, "HTTP 404 for /v5/unlock/events/x".to_owned())),
+            oddities: 3,
         };
         let outbox = ReceiverCounts {
             receiver: "ops".into(),

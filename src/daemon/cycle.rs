@@ -356,7 +356,7 @@ impl Cycle<'_> {
             _ => None,
         };
         let entry = ingest::poll_entry(fetched, failure.as_ref(), self.now);
-        self.note(fetched, &Ingested { failure, is_held: false });
+        self.note(fetched, &Ingested { failure, is_held: false, oddities: entry.oddities_total });
         let mut work = Work { commit: Commit { polls: vec![entry], ..Commit::default() }, tokens: Vec::new() };
         let mut rounds: HashMap<TokenId, Vec<wire::FundingRound>> = HashMap::new();
         let known;

@@ -44,6 +44,7 @@ pub struct Metrics {
     registry: Registry,
     last_success: Family<MetricLabels, FloatGauge>,
     polls: Family<MetricLabels, Counter>,
+    oddities: Family<MetricLabels, Counter>,
     source_up: Gauge,
     credits_used: Gauge,
     credits_limit: Gauge,
@@ -84,6 +85,7 @@ impl Default for Metrics {
                 "When the endpoint last gave a complete, valid answer",
             ),
             polls: family(r, "polls", "Requests to the source by what came of them"),
+            oddities: family(r, "oddities", "What was odd in answers and harmless: missing or unreadable parts, rows twice"),
             source_up: family(r, "source_up", "Whether the source answered when last asked"),
             credits_used: family(r, "source_credits_used", "Credits used in the current period"),
             credits_limit: family(r, "source_credits_limit", "Credits of the current period"),
@@ -124,6 +126,11 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// So much was odd in an answer: what was missing or unreadable, came twice or out of order.
+    pub fn oddities(&self, endpoint: Endpoint, count: u32) {
+        self.oddities.get_or_create(&vec![("endpoint", endpoint.as_str().to_owned())]).inc_by(u64::from(count));
+    }
+
     /// A request to the source ended with `outcome`: `fresh`, `unchanged`, or the word of a failure. Only an answer `is_success`.
     pub fn poll(&self, endpoint: Endpoint, outcome: PollEntryOutcome, at: Timestamp) {
         let label = ("endpoint", endpoint.as_str().to_owned());
@@ -260,6 +267,7 @@ mod tests {
     fn every_family_has_the_name_that_dashboards_use() {
         let metrics = Metrics::default();
         metrics.poll(Endpoint::Burn, PollEntryOutcome::Fresh, at());
+        metrics.oddities(Endpoint::Burn, 2);
         metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
         metrics.set_source_up(true);
         metrics.set_credits(&CreditState { used: Some(7), limit: Some(1000), ..CreditState::default() });

@@ -239,6 +239,7 @@ pub static CHANGE: &[FieldDef<Change>] = fields! {
     "change.shiftDays" Days c => c.shift_days;
     "change.shiftDaysMin" Days c => c.shift_days_min.or(c.shift_days);
     "change.shiftDaysMax" Days c => c.shift_days_max.or(c.shift_days);
+    // To zero it is 0; from zero there is none, and a comparison with it is neither true nor false.
     "change.ratio" Number c => c.ratio;
     "change.amount" Number c => c.amount;
     "change.count" Number c => Some(f64::from(c.count));

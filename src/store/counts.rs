@@ -119,6 +119,7 @@ fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFaul
             last_success: time(row.get(4)?),
             last_try: time(row.get(5)?),
             last_error: None,
+            oddities: 0,
         })
     })?;
     let mut last_error = from.prepare_cached(
@@ -127,6 +128,12 @@ fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFaul
     )?;
     for stat in &mut stats {
         stat.last_error = one(&mut last_error, [stat.endpoint.as_str()], |row| Ok((row.get::<_, Millis>(0)?.0, row.get(1)?)))?;
+    }
+    let mut oddities =
+        from.prepare_cached("SELECT coalesce(sum(oddities_total), 0) FROM poll WHERE endpoint = ?1 AND at > ?2")?;
+    for stat in &mut stats {
+        let Some(since) = stat.last_success.and_then(|at| at.checked_sub_signed(chrono::TimeDelta::days(1))) else { continue };
+        stat.oddities = one(&mut oddities, (stat.endpoint.as_str(), Millis(since)), |row| Ok(counted(row.get(0)?)))?.unwrap_or(0);
     }
     stats.sort_by_key(|stat| stat.endpoint);
     Ok(stats)

@@ -41,8 +41,8 @@ fn of_kind(kind: ValueKind) -> Value {
         ValueKind::Bool => json!({ "type": "boolean" }),
         ValueKind::Choice(words) => json!({ "enum": words }),
         ValueKind::Version(versions) => {
-            let known: Vec<Value> = versions.iter().rev().map(|version| json!(version)).collect();
-            json!({ "oneOf": [{ "const": "auto" }, { "enum": known }] })
+            let known = versions.iter().rev().map(|version| format!("v{version}"));
+            json!({ "enum": std::iter::once("auto".to_owned()).chain(known).collect::<Vec<_>>() })
         }
         ValueKind::Percent => json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*%\\s*$" }),
         ValueKind::Span(..) => text("A length of time: `30s`, `5m`, `36h`, `7d`."),

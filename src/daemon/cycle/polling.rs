@@ -121,6 +121,7 @@ impl Cycle<'_> {
         }
         let outcome = ingest::entry_outcome(fetched, ingested.failure.as_ref());
         self.deps.metrics.poll(fetched.request.endpoint(), outcome, self.now);
+        self.deps.metrics.oddities(fetched.request.endpoint(), ingested.oddities);
         let news = feed_news(feed.clone(), ingested);
         match (&ingested.failure, &fetched.outcome) {
             (Some(failure), _) => self.report.failed.push((feed, failure.clone())),

@@ -78,6 +78,7 @@ fn page(name: &str) -> StatusPage {
         last_success: Some(time("2026-03-09T11:00:00Z")),
         last_try: Some(now),
         last_error: Some((now, format!("404 {name}"))),
+        oddities: 3,
     };
     let counts =
         StoreCounts { tokens: 2, alerts: vec![(AlertState::Firing, 1)], database_bytes: 5 << 20, ..StoreCounts::default() };
@@ -196,6 +197,7 @@ fn the_source_is_down_when_an_alert_says_so() {
         last_success: None,
         last_try: Some(time("2026-03-09")),
         last_error: None,
+        oddities: 3,
     };
     let status = StatusView::of(StatusParts {
         now: time("2026-03-09T12:00:00Z"),

@@ -74,6 +74,8 @@ pub struct EndpointView {
     pub failing_since: Option<Timestamp>,
     /// What failed last, where something fails now.
     pub last_error: Option<String>,
+    /// What was odd in its answers of the last day, and harmless: parts that were missing or unreadable, rows that came twice.
+    pub oddities: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -207,6 +209,7 @@ impl EndpointView {
             failing: stat.failing,
             failing_since: stat.failing_since,
             last_error: stat.last_error.as_ref().filter(|_| stat.failing > 0).map(|(_, message)| message.clone()),
+            oddities: stat.oddities,
         }
     }
 }

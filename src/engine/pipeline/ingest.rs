@@ -40,6 +40,8 @@ pub struct Ingested {
     pub failure: Option<PollFailure>,
     /// Most of what was known is missing from it: it is held until that is confirmed.
     pub is_held: bool,
+    /// What was odd in it, and harmless.
+    pub oddities: u32,
 }
 
 /// What a list says of a token's funding rounds.
@@ -63,7 +65,9 @@ impl Ingest<'_> {
     ) -> Ingested {
         let Self { watch, settings, now } = self;
         let taken = ingest::ingest(known, ask, fetched, settings, *now);
-        work.commit.polls.push(ingest::entry_with(fetched, taken.failure.as_ref(), &taken.oddities, *now));
+        let entry = ingest::entry_with(fetched, taken.failure.as_ref(), &taken.oddities, *now);
+        let oddities = entry.oddities_total;
+        work.commit.polls.push(entry);
         work.commit.changes.extend(taken.changes.iter().cloned());
         if taken.failure.is_none() && !matches!(fetched.outcome, PollOutcome::Unchanged) {
             let mut token = watch.placed(known.token.clone());
@@ -87,7 +91,7 @@ impl Ingest<'_> {
             });
         }
         work.commit.feeds.push(taken.update);
-        Ingested { failure: taken.failure, is_held: taken.is_held }
+        Ingested { failure: taken.failure, is_held: taken.is_held, oddities }
     }
 
     /// A row of the token list: only the supply is a fact that changes are told of.
@@ -235,8 +239,9 @@ pub fn whole_answer(ask: &PlannedPoll, fetched: &FetchedAnswer, known: FeedState
         state.baseline_at.get_or_insert(now);
     }
     let feed = FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: None };
+    let oddities = entry.oddities_total;
     let commit = Commit { polls: vec![entry], feeds: vec![feed], ..Commit::default() };
-    WholeAnswer { commit, ingested: Ingested { failure, is_held: false }, is_baseline }
+    WholeAnswer { commit, ingested: Ingested { failure, is_held: false, oddities }, is_baseline }
 }
 
 /// What incidents of the source go by: how a feed fared.

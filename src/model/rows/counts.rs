@@ -74,4 +74,7 @@ pub struct EndpointStat {
     pub last_try: Option<Timestamp>,
     /// Last row of the poll log that has a failure, while it is kept: when, and what failed.
     pub last_error: Option<(Timestamp, String)>,
+    /// What was odd in its answers of the last day before its last success, and harmless: parts that were missing or unreadable, rows
+    /// that came twice or out of order.
+    pub oddities: u64,
 }

@@ -356,6 +356,23 @@ fn parts_are_to_be_determined_by_themselves() {
 }
 
 #[test]
+fn to_zero_is_a_ratio_and_from_zero_is_none() {
+    let with = |amount: f64| monthly("2026-01-16", 3, &[("Team", 5.0), ("Farm", amount)]);
+    let one = |from: f64, to: f64| {
+        let mut after = with(from);
+        after[1] = with(to).swap_remove(1);
+        only(told(&with(from), &after), ChangeKind::Resized)
+    };
+    let change = one(7.0, 0.0);
+    assert_eq!(change.allocations[0].ratio, Some(0.0), "{}", change.summary);
+    let change = one(0.0, 7.0);
+    assert_eq!(change.allocations[0].ratio, None, "{}", change.summary);
+    let alone = |amount: f64| [event("2026-04-16", &[("Team", amount)]), event("2026-05-16", &[("Farm", 1.0)])];
+    assert_eq!(only(told(&alone(7.0), &alone(0.0)), ChangeKind::Resized).ratio, Some(0.0));
+    assert_eq!(only(told(&alone(0.0), &alone(7.0)), ChangeKind::Resized).ratio, None);
+}
+
+#[test]
 fn other_facts_that_are_missing_stay() {
     let mut partial = schedule();
     for event in &mut partial {
