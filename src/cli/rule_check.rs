@@ -23,8 +23,8 @@ pub(super) fn advise(checked: &CheckedRules, config: &Config, invocation: &Invoc
     let known = rules::WatchFacts {
         tokens: tokens.as_deref(),
         asked: &scheduled(&config.schedule),
-        history: config.source.history,
-        horizon: config.source.horizon,
+        history: config.source.history.span(),
+        horizon: config.source.horizon.span(),
     };
     rules::advise(&checked.set, &known)
 }

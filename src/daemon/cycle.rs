@@ -7,6 +7,7 @@
 //! it decides nothing.
 
 mod asking;
+mod investors;
 mod polling;
 mod report;
 
@@ -29,14 +30,13 @@ pub use engine::pipeline::ActiveRules;
 use engine::{
     budget, diff,
     evaluate::{self, Limits, Transitions},
-    ingest,
-    pipeline::{self, Ingest, Ingested, RoundsPage, Step, TIMED, Work},
-    plan::{self, PlannedPoll},
+    pipeline::{self, Ingest, Step, TIMED, Work},
+    plan::PlannedPoll,
     self_monitor::{self, FeedNews},
 };
 use model::{
     config,
-    poll::{FetchedAnswer, Payload, PollOutcome, PollRequest},
+    poll::{FetchedAnswer, Payload, PollOutcome},
     rows::{Commit, CommitResult, TokenSnapshot},
     supply::{Endpoint, Resource, Timestamp, TokenId},
     wire,
@@ -299,91 +299,6 @@ impl Cycle<'_> {
             }
         }
         self.evaluate_and_commit(Work { commit: last.commit, tokens: Vec::new() }).await
-    }
-
-    /// Asks for the investor list, then for the rounds of those whose latest one is new. The first list is a baseline.
-    async fn investors(&mut self) -> Result<(), CycleError> {
-        let Some((ask, fetched, known)) = self.whole(Endpoint::Investors).await? else { return Ok(()) };
-        let deps = self.deps;
-        let last = self.whole_update(&ask, &fetched, known);
-        let is_baseline = last.is_baseline;
-        let mut listed = Vec::new();
-        if let (Some(Payload::Investors(items)), None) = (payload(&fetched), &last.ingested.failure) {
-            listed.clone_from(items);
-        }
-        let before = stored("read the investors", deps.store.investors()).await?;
-        let latest: HashMap<&str, Option<Timestamp>> =
-            before.iter().filter_map(|item| Some((item.investor_id.as_str()?, item.latest_funding_date.copied()))).collect();
-        let is_new = |item: &&wire::InvestorItem| {
-            item.investor_id
-                .as_str()
-                .is_some_and(|id| latest.get(id).is_none_or(|date| *date != item.latest_funding_date.copied()))
-        };
-        let news: Vec<wire::InvestorItem> = listed.iter().filter(is_new).cloned().collect();
-        {
-            let _turn = deps.turn.lock().await;
-            let investors = if is_baseline { news.clone() } else { Vec::new() };
-            self.evaluate_and_commit(Work { commit: Commit { investors, ..last.commit }, tokens: Vec::new() }).await?;
-        }
-        if is_baseline {
-            return Ok(());
-        }
-        let basis = self.basis().await?;
-        let plan = plan::plan_investors(news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)), &basis);
-        let mut answers = self.ask(plan);
-        while let Some((ask, fetched)) = answers.recv().await {
-            let _turn = deps.turn.lock().await;
-            let PollRequest::Investor { id } = &ask.request else { continue };
-            let since = latest.get(id.as_str()).copied().flatten();
-            let item = news.iter().find(|item| item.investor_id.as_str() == Some(id));
-            self.investor(&fetched, item, since).await?;
-        }
-        Ok(())
-    }
-
-    /// Ingests the rounds of one investor for the tokens that are watched. Rounds that are older than what the list knew are
-    /// history: they are kept, and told to nobody.
-    async fn investor(
-        &mut self,
-        fetched: &FetchedAnswer,
-        item: Option<&wire::InvestorItem>,
-        since: Option<Timestamp>,
-    ) -> Result<(), CycleError> {
-        let deps = self.deps;
-        let setup = deps.setup();
-        let failure = match &fetched.outcome {
-            PollOutcome::Failed(failure) => Some(failure.clone()),
-            _ => None,
-        };
-        let entry = ingest::poll_entry(fetched, failure.as_ref(), self.now);
-        self.note(fetched, &Ingested { failure, is_held: false, oddities: entry.oddities_total });
-        let mut work = Work { commit: Commit { polls: vec![entry], ..Commit::default() }, tokens: Vec::new() };
-        let mut rounds: HashMap<TokenId, Vec<wire::FundingRound>> = HashMap::new();
-        let known;
-        if let Some(Payload::Investor(detail)) = payload(fetched) {
-            work.commit.investors.extend(item.cloned());
-            for round in detail.funding_rounds.items() {
-                let Some(token) = round.token_id.as_str().map(TokenId::from) else { continue };
-                if setup.watch.covers(&token) {
-                    let mut round = round.clone();
-                    round.investor_id = detail.investor_id.clone();
-                    round.investor_name = detail.investor_name.clone();
-                    rounds.entry(token).or_default().push(round);
-                }
-            }
-            known = deps.known(rounds.keys().cloned().collect(), vec![Resource::Funding]).await?;
-            let ingest = self.ingest(&setup);
-            for (token, rounds) in &rounds {
-                let Some(known) = known.get(token) else { continue };
-                let page = RoundsPage {
-                    rounds,
-                    speaks_of: &|round| round.investor_id == detail.investor_id,
-                    is_news: &|record| since.is_none_or(|since| record.interval().is_some_and(|at| at.start > since)),
-                };
-                ingest.rounds(&mut work, known, &page);
-            }
-        }
-        self.evaluate_and_commit(work).await
     }
 
     /// Evaluates what the passing of time changes, from the snapshot alone: also while the source is down.

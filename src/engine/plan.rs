@@ -13,6 +13,18 @@ use chrono::{NaiveDate, TimeDelta};
 use crate::budget::{Allowance, PollReason};
 use model::{ContentHash, Endpoint, FeedState, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
 
+/// First day of all: undated parts stand at the epoch.
+const FIRST_DAY: NaiveDate = day_of(1970, 1, 1);
+/// Last day of all. No schedule is known that runs on as long.
+const LAST_DAY: NaiveDate = day_of(2199, 12, 31);
+
+const fn day_of(year: i32, month: u32, day: u32) -> NaiveDate {
+    match NaiveDate::from_ymd_opt(year, month, day) {
+        Some(day) => day,
+        None => NaiveDate::MIN,
+    }
+}
+
 /// One thing to ask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedPoll {
@@ -65,12 +77,19 @@ pub struct PlanBasis<'a> {
 }
 
 impl PlanBasis<'_> {
-    fn first_day(&self) -> NaiveDate {
-        self.now.checked_sub_signed(self.source.history.delta()).unwrap_or(self.now).date_naive()
-    }
-
-    fn last_day(&self) -> NaiveDate {
-        self.now.checked_add_signed(self.source.horizon.delta()).unwrap_or(self.now).date_naive()
+    /// First and last day to ask an endpoint for.
+    fn days(&self, endpoint: Endpoint) -> (NaiveDate, NaiveDate) {
+        let has_row_a_day = matches!(endpoint, Endpoint::DailyEmission | Endpoint::WeeklyEmission);
+        let day = |reach: config::Reach, years: i64, ends: NaiveDate, sign: i32| {
+            let delta = match reach {
+                config::Reach::All if has_row_a_day => TimeDelta::days(365 * years),
+                // Days that do not move with today: what is asked is then never a border.
+                config::Reach::All => return ends,
+                config::Reach::Span(span) => span.delta(),
+            };
+            self.now.checked_add_signed(delta * sign).unwrap_or(self.now).date_naive()
+        };
+        (day(self.source.history, 3, FIRST_DAY, -1), day(self.source.horizon, 5, LAST_DAY, 1))
     }
 }
 
@@ -118,8 +137,9 @@ pub fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'
             resting += 1;
             continue;
         }
+        let (start, end) = basis.days(endpoint);
         let ask = PlannedPoll {
-            request: PollRequest::Token { endpoint, token: token.id.clone(), start: basis.first_day(), end: basis.last_day() },
+            request: PollRequest::Token { endpoint, token: token.id.clone(), start, end },
             known: feed.hash.filter(|_| feed.missing.is_empty() && feed.held_since.is_none()),
             why: reason(token, feed, basis),
             cost: u64::from(feed.cost.max(1)),

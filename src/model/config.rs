@@ -17,7 +17,7 @@ pub use self::http::{HttpSettings, MirrorSettings};
 pub use self::receiver::{DigestSettings, ReceiverKind, ReceiverSettings};
 pub use self::route::{InhibitRule, Route, TimeInterval, TimeIntervals, TimeRange};
 pub use self::secret::{Secret, SecretError, SecretText};
-pub use self::source::{EndpointVersion, SourceSettings};
+pub use self::source::{EndpointVersion, Reach, SourceSettings};
 pub use self::store::{RulesSettings, StoreSettings};
 pub use self::watch::{BudgetSettings, ScheduleSettings, WatchSettings};
 pub use crate::amount::{ByteSize, Percent};

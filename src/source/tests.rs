@@ -171,8 +171,8 @@ fn source(address: &str) -> SourceSettings {
         concurrency: 4,
         page_size: 2,
         max_body: ByteSize(64 * 1024),
-        history: seconds(86_400),
-        horizon: seconds(86_400),
+        history: model::config::Reach::All,
+        horizon: model::config::Reach::All,
         upcoming_horizon: seconds(86_400),
         tls_ca_file: None,
     }

@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
-use cliffwatch::{model::supply::Resource, service::faults::Fault};
+use cliffwatch::{
+    model::{
+        supply::{Endpoint, Resource},
+        wire::InvestorItem,
+    },
+    service::faults::Fault,
+};
 
 use crate::support::{Setup, TestApp, lines, time};
 
@@ -160,4 +166,28 @@ async fn the_credits_last_the_month_and_their_end_is_told() {
     assert!(asked <= 12, "{asked} requests for 12 credits");
     app.deliver().await;
     app.hook.take();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_investor_page_that_failed_is_asked_again_though_the_list_stays_the_same() {
+    let app = TestApp::start().await;
+    let fund = |latest: &str| InvestorItem {
+        investor_id: "fund".to_owned().into(),
+        investor_name: "Fund".to_owned().into(),
+        latest_funding_date: time(latest).into(),
+        ..InvestorItem::default()
+    };
+    app.edit(|edit| Ok(edit.put_header(Resource::Funding, "fund", &fund("2026-01-01T00:00:00Z"))?));
+    assert_eq!(app.poll(Endpoint::Investors).await.asked, 1, "the first list is the baseline");
+    app.edit(|edit| Ok(edit.put_header(Resource::Funding, "fund", &fund("2026-02-20T00:00:00Z"))?));
+    app.faults.set("/v5/fundraising/investors/fund", Fault::status(400));
+    let report = app.poll(Endpoint::Investors).await;
+    assert_eq!((report.asked, report.failed.len()), (2, 1), "{report}");
+    let report = app.poll(Endpoint::Investors).await;
+    assert_eq!((report.asked, report.failed.len()), (2, 1), "as long as it fails: {report}");
+    app.faults.clear();
+    let report = app.poll(Endpoint::Investors).await;
+    assert_eq!((report.asked, report.failed.len()), (2, 0), "{report}");
+    let report = app.poll(Endpoint::Investors).await;
+    assert_eq!((report.asked, report.unchanged), (1, 1), "then no more: {report}");
 }

@@ -22,6 +22,8 @@ pub(super) enum ValueKind {
     Smtp,
     /// A length of time between two, seconds.
     Span(u64, u64),
+    /// The same, or `all`.
+    Reach(u64, u64),
     /// Several of them.
     Spans(u64, u64),
     /// `"10%"`.
@@ -146,8 +148,8 @@ pub(super) const SECTIONS: &[(&str, &[ConfigKey])] = &[
             key("concurrency", count(1, 256)),
             key("page_size", count(1, 10_000)),
             key("max_body", ValueKind::Size),
-            key("history", ValueKind::Span(0, 100 * YEAR)),
-            key("horizon", ValueKind::Span(DAY, 100 * YEAR)),
+            key("history", ValueKind::Reach(0, 100 * YEAR)),
+            key("horizon", ValueKind::Reach(DAY, 100 * YEAR)),
             key("upcoming_horizon", ValueKind::Span(DAY, 100 * YEAR)),
             key("tls_ca_file", ValueKind::File),
         ],

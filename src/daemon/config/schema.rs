@@ -46,6 +46,7 @@ fn of_kind(kind: ValueKind) -> Value {
         }
         ValueKind::Percent => json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*%\\s*$" }),
         ValueKind::Span(..) => text("A length of time: `30s`, `5m`, `36h`, `7d`."),
+        ValueKind::Reach(..) => text("A length of time, `365d`, or `all`."),
         ValueKind::Cron => text("Six-field cron (seconds first) in `timezone`, or `off`."),
         ValueKind::Groups => {
             json!({ "type": "object", "additionalProperties": { "type": "array", "items": { "type": "string" } } })

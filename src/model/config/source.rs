@@ -45,9 +45,9 @@ pub struct SourceSettings {
     /// Largest answer, decoded.
     pub max_body: ByteSize,
     /// How far back `start` reaches.
-    pub history: Span,
+    pub history: Reach,
     /// How far ahead `end` reaches.
-    pub horizon: Span,
+    pub horizon: Reach,
     /// How far ahead the `upcoming` walk looks.
     pub upcoming_horizon: Span,
     /// A PEM file with a private certificate authority to trust beside the system's.
@@ -91,6 +91,55 @@ impl Endpoint {
             Endpoint::Allocations | Endpoint::DailyEmission => &[5, 2, 1],
             Endpoint::WeeklyEmission => &[3, 2, 1],
         }
+    }
+}
+
+/// How far from today is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All there is.
+    All,
+    /// So far.
+    Span(Span),
+}
+
+impl Reach {
+    /// As a length of time; all there is counts as a hundred years.
+    #[must_use]
+    pub fn span(self) -> Span {
+        match self {
+            Reach::All => Span(std::time::Duration::from_secs(100 * 365 * 86_400)),
+            Reach::Span(span) => span,
+        }
+    }
+}
+
+impl std::str::FromStr for Reach {
+    type Err = <Span as std::str::FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "all" { Ok(Reach::All) } else { text.parse().map(Reach::Span) }
+    }
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reach::All => f.write_str("all"),
+            Reach::Span(span) => span.fmt(f),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Reach {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Reach {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -43,7 +43,7 @@ impl ConfigCheck<'_> {
                 ConfigValue::Text(text) => self.text(name, kind, text, node),
                 ConfigValue::Integer(number) => {
                     let help = match kind {
-                        ValueKind::Span(..) => Some(format!("write it with its unit: \"{number}s\"")),
+                        ValueKind::Span(..) | ValueKind::Reach(..) => Some(format!("write it with its unit: \"{number}s\"")),
                         ValueKind::Percent => Some(format!("write it as a share: \"{number}%\"")),
                         ValueKind::Size => Some(format!("write it with its unit: \"{number}MiB\" or \"{number}B\"")),
                         ValueKind::Version(_) => Some(format!("did you mean \"v{number}\"?")),
@@ -191,7 +191,8 @@ impl ConfigCheck<'_> {
     /// One text, by what its key may hold. `text` is never a secret here.
     pub(super) fn text(&mut self, name: &str, kind: ValueKind, text: &str, node: &ConfigNode) {
         match kind {
-            ValueKind::Span(min, max) => match text.parse::<Span>() {
+            ValueKind::Reach(..) if text == "all" => {}
+            ValueKind::Span(min, max) | ValueKind::Reach(min, max) => match text.parse::<Span>() {
                 Err(_) => {
                     self.error(&node.place, format!("`{name}`: {text:?} is no length of time")).help =
                         Some("write it like \"30s\", \"90m\", \"6h\", \"7d\" or \"2w\"".into());
