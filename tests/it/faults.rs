@@ -2,13 +2,8 @@
 
 use std::time::Duration;
 
-use cliffwatch::{
-    model::{
-        supply::{Endpoint, Resource},
-        wire::InvestorItem,
-    },
-    service::faults::Fault,
-};
+use cliffwatch::model::{Endpoint, Resource, wire::InvestorItem};
+use cliffwatch::service::faults::Fault;
 
 use crate::support::{Setup, TestApp, lines, time};
 
@@ -177,9 +172,9 @@ async fn an_investor_page_that_failed_is_asked_again_though_the_list_stays_the_s
         latest_funding_date: time(latest).into(),
         ..InvestorItem::default()
     };
-    app.edit(|edit| Ok(edit.put_header(Resource::Funding, "fund", &fund("2026-01-01T00:00:00Z"))?));
+    app.edit(|edit| edit.put_investor(&fund("2026-01-01T00:00:00Z")));
     assert_eq!(app.poll(Endpoint::Investors).await.asked, 1, "the first list is the baseline");
-    app.edit(|edit| Ok(edit.put_header(Resource::Funding, "fund", &fund("2026-02-20T00:00:00Z"))?));
+    app.edit(|edit| edit.put_investor(&fund("2026-02-20T00:00:00Z")));
     app.faults.set("/v5/fundraising/investors/fund", Fault::status(400));
     let report = app.poll(Endpoint::Investors).await;
     assert_eq!((report.asked, report.failed.len()), (2, 1), "{report}");

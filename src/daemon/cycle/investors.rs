@@ -8,12 +8,9 @@ use engine::{
     pipeline::{Ingested, RoundsPage, Work},
     plan,
 };
-use model::{
-    poll::{FetchedAnswer, Payload, PollOutcome, PollRequest},
-    rows::Commit,
-    supply::{Endpoint, Resource, Timestamp, TokenId},
-    wire,
-};
+use model::poll::{FetchedAnswer, Payload, PollOutcome, PollRequest};
+use model::rows::Commit;
+use model::{Endpoint, Resource, Timestamp, TokenId, wire};
 
 impl Cycle<'_> {
     /// Asks for the investor list, then for the rounds of those whose latest one is new. The first list is a baseline.

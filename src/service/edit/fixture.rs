@@ -2,7 +2,7 @@
 
 use super::{EDITED, Edit, EditError, find};
 use crate::edit::event_row;
-use model::wire::{AllocationsData, Emission, Maybe, TokenItem, UnlockEvent};
+use model::wire::{AllocationsData, Emission, InvestorItem, Maybe, TokenItem, UnlockEvent};
 use model::{Resource, Timestamp};
 use store::{catalog::CatalogRecord, facts::SupplyFacts as _};
 
@@ -24,6 +24,12 @@ impl Edit<'_> {
         self.draft.put_records(Resource::Emission, token, std::iter::empty::<CatalogRecord<'_, Emission>>())?;
         item.market_cap = valued(item.circulating_supply, price);
         Ok(self.draft.put_token(token, &item, EDITED)?)
+    }
+
+    /// Writes an investor of the list, as it stands there.
+    pub fn put_investor(&mut self, item: &InvestorItem) -> Result<(), EditError> {
+        let id = item.investor_id.as_str().ok_or(EditError::NoId)?;
+        Ok(self.draft.put_header(Resource::Funding, id, item)?)
     }
 
     /// Takes the event at `at` out. Fails where there is no such token or event.
