@@ -80,8 +80,8 @@ fn a_folder_with_problems_is_refused_with_every_one_of_them() {
         "unlock-events/alpha.json: [0].linearUnlocks.allocationBreakdown[0]: endDate lies before beginDate",
         "unlock-events/alpha.json: [1].unlockDate: expected a timestamp",
         "unlock-events/alpha.json: [1]: unlockDate is missing",
-        "unlock-events/alpha.json: [1].cliffUnlocks: cliffAmount is negative",
-        "burn/alpha.json: burns[0]: amount is negative",
+        "unlock-events/alpha.json: [1].cliffUnlocks.cliffAmount: expected a number, got -3, which is negative",
+        "burn/alpha.json: burns[0].amount: expected a number, got -1, which is negative",
         "burn/beta.json: the token is not in tokens.json",
     ] {
         assert!(told.contains(problem), "{problem}\n{told}");
