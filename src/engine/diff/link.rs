@@ -74,7 +74,7 @@ impl TrancheLinks {
             if most - least > SCATTER_MS {
                 continue;
             }
-            let (before, after) = (moves().next().unwrap_or(0), moves().last().unwrap_or(0));
+            let (before, after) = (moves().next().unwrap_or(0), moves().next_back().unwrap_or(0));
             let are_out = from[..skip_old].iter().all(|i| !is_seen(borders.old, old[*i].at + before))
                 && a[count..].iter().all(|i| !is_seen(borders.old, old[*i].at + after))
                 && to[..skip_new].iter().all(|j| !is_seen(borders.new, new[*j].at - before))
