@@ -33,6 +33,9 @@ struct ScheduleNotes {
     /// Whether any answer so far showed linear segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     shown_linear: Option<bool>,
+    /// The version of the endpoint that answered last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u8>,
     /// How far the server lets this plan see.
     sight: Sight,
 }
@@ -46,6 +49,8 @@ pub(super) struct ScheduleAnswer<'a> {
     window: DateWindow,
     /// The days of which the answer before spoke, as far as is known by now.
     window_before: DateWindow,
+    /// Whether another kind of version answered before, which shows other parts of the same schedule.
+    is_another_view: bool,
     notes: ScheduleNotes,
     now: Timestamp,
 }
@@ -84,6 +89,7 @@ impl<'a> ScheduleAnswer<'a> {
             history_days: days(asked.first).map(|days| -days),
             horizon_days: days(asked.last),
             answers_beyond: answered.iter().any(|at| !asked.contains(Some(*at))),
+            version: fetched.version.or(was.version),
             shown_linear: shows_linear.map(|shows| shows || was.shown_linear == Some(true)).or(was.shown_linear),
             sight,
         };
@@ -94,6 +100,7 @@ impl<'a> ScheduleAnswer<'a> {
             window: asked.within(&sight.window(now)),
             // A border that was given up just now was one until then.
             window_before: asked_before.within(&sight.window(read_at)).within(&was.sight.window(read_at)),
+            is_another_view: was.version.zip(fetched.version).is_some_and(|(before, after)| view(before) != view(after)),
             notes,
             now,
         }
@@ -108,8 +115,22 @@ impl<'a> ScheduleAnswer<'a> {
         })
     }
 
-    /// What it changes.
+    /// What it changes. The first answer of another kind of version tells nothing: what only the one before showed, or only this one
+    /// does, has neither gone nor come. From here on this one is what answers are compared with.
     pub(super) fn diff(&self, before: &TokenSnapshot, known: &FeedState, settings: &Settings) -> Diff {
+        if !self.is_another_view {
+            return self.compare(before, known, settings);
+        }
+        let proven = before.records.iter().map(|tracked| (tracked.key.clone(), u32::MAX - 1)).collect();
+        let known = FeedState { missing: proven, ..known.clone() };
+        let settings = Settings { removal_confirmations: 1, ..*settings };
+        let mut diff = self.compare(before, &known, &settings);
+        diff.changes.clear();
+        diff.missing.clear();
+        diff
+    }
+
+    fn compare(&self, before: &TokenSnapshot, known: &FeedState, settings: &Settings) -> Diff {
         let records = &before.records;
         let poll = UnlockPoll {
             token: &before.token.id,
@@ -160,4 +181,14 @@ fn dated(tracked: &Tracked, speaks_of_linear: bool, asked: &DateWindow) -> Optio
     let Record::Unlock(event) = &tracked.record else { return None };
     let is_shown = speaks_of_linear || event.cliff_unlocks.get().is_some();
     event.unlock_date.copied().filter(|at| is_shown && asked.contains(Some(*at)))
+}
+
+/// Versions that show the same parts of a schedule: the first shows where the rate of a linear unlock changes, the next two no longer do,
+/// and later ones show neither linear unlocks nor the start of mining rewards (the interface's notes on versions).
+fn view(version: u8) -> u8 {
+    match version {
+        1 => 1,
+        2 | 3 => 2,
+        _ => 3,
+    }
 }

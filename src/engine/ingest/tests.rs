@@ -156,6 +156,23 @@ fn a_version_without_segments_never_proves_that_one_is_gone() {
 }
 
 #[test]
+fn what_another_version_does_not_show_has_not_gone() {
+    let (now, mut whole) = (time("2026-03-09"), monthly("2026-01-16", 12));
+    // The first version shows where a rate changes; the third does not.
+    whole.push(segment("2026-02-01", "2027-02-01", 100.0));
+    let part = whole.clone();
+    whole.push(segment("2027-02-01", "2028-02-01", 50.0));
+    whole.push(segment("2028-02-01", "2029-02-01", 25.0));
+    let mut feed = Feed::new();
+    feed.poll(&whole, Some(1), now);
+    assert_eq!(said(&feed.told(&part, Some(3), now + Days::new(1), 4)), [""; 0]);
+    assert_eq!(said(&feed.told(&whole, Some(1), now + Days::new(3), 4)), [""; 0]);
+    // Within one version it is gone.
+    let told = feed.told(&part, Some(1), now + Days::new(5), 4);
+    assert_eq!(kinds(&told), [ChangeKind::Removed], "{:?}", said(&told));
+}
+
+#[test]
 fn a_token_of_segments_alone_may_be_empty_in_a_version_without_them() {
     let now = time("2026-03-09");
     let mut feed = Feed::new();
