@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 
 use figment::Figment;
 use figment::providers::{Format, Serialized};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, de::DeserializeOwned};
+use serde_json::Value;
 use toml::de::DeTable;
 
 use check::ConfigCheck;
@@ -161,10 +162,10 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
     diagnostics.extend(syntax_errors.iter().map(|error| syntax_problem(file, error)));
 
     if syntax_errors.is_empty() {
-        let figment = assemble(text, &environment.variables);
-        diagnostics.extend(check_routes(&figment).into_iter().map(|problem| place_problem(file, &tree, problem)));
+        let assembled = assemble(text, &environment.variables);
+        diagnostics.extend(check_routes(&assembled).into_iter().map(|problem| place_problem(file, &tree, problem)));
         if !has_errors(&diagnostics) {
-            match figment.extract::<Config>() {
+            match Config::deserialize(&assembled) {
                 Ok(mut config) => {
                     let inexact = resolve_paths(&mut config, &base_dir);
                     diagnostics.extend(inexact.into_iter().map(|problem| place_problem(file, &tree, problem)));
@@ -176,7 +177,7 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
                         return Loaded { config: Some(config), diagnostics, sources, base_dir, path: path.map(Path::to_owned) };
                     }
                 }
-                Err(error) => diagnostics.extend(error.into_iter().map(|error| assembly_problem(file, &tree, &error))),
+                Err(error) => diagnostics.push(assembly_problem(file, &error)),
             }
         }
     }
@@ -205,28 +206,29 @@ impl Format for Toml {
     }
 }
 
-/// Environment over file over defaults.
-fn assemble(text: &str, variables: &[(String, String)]) -> Figment {
+/// Environment over file over defaults. figment answers bare values: were it to read the config's own types, each of them would be
+/// compiled six times over.
+fn assemble(text: &str, variables: &[(String, String)]) -> Value {
     let mut from_environment = tree::of_environment(variables);
     if let tree::ConfigValue::Table(entries) = &mut from_environment.value {
         // What names no key was told as a warning.
         entries.retain(|entry| keys::section(&entry.key).is_some());
     }
-    Figment::new().merge(Toml::string(DEFAULTS)).merge(Toml::string(text)).merge(Serialized::defaults(from_environment.to_json()))
+    let figment = Figment::new().merge(Toml::string(DEFAULTS)).merge(Toml::string(text));
+    // Values of any kind can be put together; were it to fail, nothing is no config, and is refused as such.
+    figment.merge(Serialized::defaults(from_environment.to_json())).extract().unwrap_or_default()
 }
 
 /// A problem that only assembling found: the check above it should have, so it is told without the value.
-fn assembly_problem(file: &Path, tree: &ConfigNode, error: &figment::Error) -> Diagnostic {
-    let path = error.path.join(".");
-    let message = match &error.kind {
-        figment::error::Kind::UnknownField(name, _) => format!("unknown key `{name}`"),
-        figment::error::Kind::MissingField(name) => format!("`{path}` has no `{name}`"),
-        figment::error::Kind::InvalidType(_, wanted) | figment::error::Kind::InvalidValue(_, wanted) => {
-            format!("`{path}` must be {wanted}")
-        }
-        _ => format!("`{path}` cannot be used"),
+fn assembly_problem(file: &Path, error: &serde_json::Error) -> Diagnostic {
+    let text = error.to_string();
+    let message = match text.split_once(", expected ") {
+        Some((what, _)) if what.starts_with("unknown ") => what.to_owned(),
+        Some((_, wanted)) => format!("a value must be {wanted}"),
+        None if text.starts_with("missing field") => text,
+        None => "a value cannot be used".to_owned(),
     };
-    place_problem(file, tree, ConfigProblem { path, message, help: None, is_of_keys: false })
+    Diagnostic::error(file, None, message)
 }
 
 fn place_problem(file: &Path, tree: &ConfigNode, problem: ConfigProblem) -> Diagnostic {
@@ -239,15 +241,15 @@ fn place_problem(file: &Path, tree: &ConfigNode, problem: ConfigProblem) -> Diag
 
 /// What is wrong with the routes beyond keys, types and receivers: their matchers. Asked of the route alone, so that an error
 /// elsewhere hides none of it.
-fn check_routes(figment: &Figment) -> Vec<ConfigProblem> {
-    fn inner<T: DeserializeOwned + Default>(figment: &Figment, key: &str) -> Option<T> {
-        if figment.contains(key) { figment.extract_inner(key).ok() } else { Some(T::default()) }
+fn check_routes(assembled: &Value) -> Vec<ConfigProblem> {
+    fn inner<T: DeserializeOwned + Default>(assembled: &Value, key: &str) -> Option<T> {
+        assembled.get(key).map_or_else(|| Some(T::default()), |value| T::deserialize(value).ok())
     }
     let (Some(route), Some(receivers), Some(inhibit_rules), Some(time_intervals)) = (
-        inner::<Route>(figment, "route"),
-        inner::<Vec<ReceiverSettings>>(figment, "receiver"),
-        inner::<Vec<InhibitRule>>(figment, "inhibit_rules"),
-        inner::<Vec<TimeIntervals>>(figment, "time_intervals"),
+        inner::<Route>(assembled, "route"),
+        inner::<Vec<ReceiverSettings>>(assembled, "receiver"),
+        inner::<Vec<InhibitRule>>(assembled, "inhibit_rules"),
+        inner::<Vec<TimeIntervals>>(assembled, "time_intervals"),
     ) else {
         return Vec::new();
     };
