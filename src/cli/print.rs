@@ -165,6 +165,11 @@ pub(super) fn out(text: &str) -> anyhow::Result<()> {
 
 /// A value as JSON with a line break. Control and direction characters of the source are escaped, so that a terminal can show it.
 pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<String> {
+    page_of_json(&serde_json::to_value(value)?)
+}
+
+/// Of any value: writing prettily is compiled for this one alone.
+fn page_of_json(value: &serde_json::Value) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
     let mut safe = String::with_capacity(text.len() + 1);
     for c in text.chars() {

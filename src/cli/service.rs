@@ -182,7 +182,7 @@ pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Re
             let total = folder.file_count();
             data.import(folder, |path| progress.step(path, total))
         }
-        None => data.import_daemon(&import.path, |token, total| progress.step(token, total)),
+        None => data.import_daemon(&import.path, &mut |token, total| progress.step(token, total)),
     };
     progress.bar.clear();
     let imported = imported?;
@@ -213,7 +213,7 @@ pub(super) fn export(export: &ExportArgs, invocation: &Invocation) -> anyhow::Re
     let data = open_existing(&export.db, invocation)?;
     let total = data.token_count()?;
     let mut progress = StepBar::new();
-    let exported = data.export(&export.folder, |file| {
+    let exported = data.export(&export.folder, &mut |file| {
         // Tokens are counted, whatever number of files each has.
         if file.starts_with("unlock-events/") {
             progress.step(file, total);

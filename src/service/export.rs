@@ -21,14 +21,18 @@ pub struct ExportSummary {
 }
 
 /// A folder while it is filled, under another name.
-struct ExportFolder<P> {
+struct ExportFolder<'a> {
     partial: PathBuf,
-    progress: P,
+    progress: &'a mut dyn FnMut(&str),
     exported: ExportSummary,
 }
 
 /// Writes everything into `folder`, which must not be there yet, or be empty.
-pub(super) fn export(facts: &impl SupplyFacts, folder: &Path, progress: impl FnMut(&str)) -> Result<ExportSummary, ServiceError> {
+pub(super) fn export(
+    facts: &impl SupplyFacts,
+    folder: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<ExportSummary, ServiceError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| ServiceError::Write { path, source }
@@ -61,7 +65,7 @@ pub(super) fn export(facts: &impl SupplyFacts, folder: &Path, progress: impl FnM
     }
 }
 
-impl<P: FnMut(&str)> ExportFolder<P> {
+impl ExportFolder<'_> {
     fn fill(&mut self, facts: &impl SupplyFacts) -> Result<(), ServiceError> {
         let tokens = facts.tokens()?;
         self.write("tokens.json", &list(&tokens))?;

@@ -32,9 +32,9 @@ pub use tokens::DataGap;
 /// Puts `files` in place of all data, in one transaction.
 pub fn import(
     catalog: &Catalog,
-    files: impl IntoIterator<Item = io::Result<SourceFile>>,
+    files: &mut dyn Iterator<Item = io::Result<SourceFile>>,
     now: Timestamp,
-    mut progress: impl FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<ImportSummary, ServiceError> {
     catalog.write(|draft| {
         let before = contents(draft)?;

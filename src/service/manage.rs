@@ -17,7 +17,16 @@ impl Service {
     pub fn import(
         &self,
         files: impl IntoIterator<Item = io::Result<SourceFile>>,
-        progress: impl FnMut(&str),
+        mut progress: impl FnMut(&str),
+    ) -> Result<ImportSummary, ServiceError> {
+        self.import_files(&mut files.into_iter(), &mut progress)
+    }
+
+    // What callers hand over has no types from here on: an import is much code, and is compiled once.
+    fn import_files(
+        &self,
+        files: &mut dyn Iterator<Item = io::Result<SourceFile>>,
+        progress: &mut dyn FnMut(&str),
     ) -> Result<ImportSummary, ServiceError> {
         let now = whole_seconds(self.0.options.clock.now());
         let imported = import::import(self.own()?, files, now, progress)?;
@@ -27,7 +36,7 @@ impl Service {
 
     /// Puts the snapshot of a daemon, whose database is `path`, in place of the data that is there, as [`Self::import`] does with a
     /// folder. `progress` hears each token, with how many there are.
-    pub fn import_daemon(&self, path: &Path, progress: impl FnMut(&str, usize)) -> Result<ImportSummary, ServiceError> {
+    pub fn import_daemon(&self, path: &Path, progress: &mut dyn FnMut(&str, usize)) -> Result<ImportSummary, ServiceError> {
         let now = whole_seconds(self.0.options.clock.now());
         let snapshot = Snapshot::open(path)?;
         let imported = import::import_daemon(self.own()?, &snapshot, now, progress)?;
@@ -37,7 +46,7 @@ impl Service {
 
     /// Writes the data as a folder that [`Self::import`] takes. `progress` hears the name of each file.
     /// Fails where the folder is there and not empty, or cannot be written, or the data cannot be read.
-    pub fn export(&self, data_folder: &Path, progress: impl FnMut(&str)) -> Result<ExportSummary, ServiceError> {
+    pub fn export(&self, data_folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<ExportSummary, ServiceError> {
         match &self.0.data {
             ServedData::Own(catalog) => catalog.read(|view| export::export(view, data_folder, progress)),
             ServedData::Mirror { snapshot, .. } => snapshot.read(|view| export::export(view, data_folder, progress)),

@@ -36,7 +36,7 @@ async fn answers(service: &Service) -> Vec<Value> {
 async fn what_is_exported_and_imported_again_answers_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    let exported = bundled().export(&out, |_| {}).unwrap();
+    let exported = bundled().export(&out, &mut |_| {}).unwrap();
     assert_eq!((exported.tokens, exported.files), (59, 129));
     let again = Service::open(&folder.path().join("again.db"), options()).unwrap();
     again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap();
@@ -45,7 +45,7 @@ async fn what_is_exported_and_imported_again_answers_the_same() {
         assert_eq!(before, after, "{path}");
     }
     assert_eq!(again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap().changed, 0, "the same twice");
-    let refused = bundled().export(&out, |_| {}).unwrap_err().to_string();
+    let refused = bundled().export(&out, &mut |_| {}).unwrap_err().to_string();
     assert!(refused.contains("is not empty"), "{refused}");
 }
 

@@ -111,8 +111,8 @@ async fn a_schedule_that_was_told_without_its_lines_is_not_told_as_one_that_has_
     let key = Service::open(&keys, options()).unwrap().add_key("desk", 3).unwrap();
     let mirror = Service::mirror(&database, MirrorScope::unknown(), Some(&keys), options()).unwrap();
     let imported = Service::open(&folder.path().join("service.db"), options()).unwrap();
-    imported.import_daemon(&database, |_, _| {}).unwrap();
-    assert_eq!(imported.import_daemon(&database, |_, _| {}).unwrap().changed, 0, "the same twice");
+    imported.import_daemon(&database, &mut |_, _| {}).unwrap();
+    assert_eq!(imported.import_daemon(&database, &mut |_, _| {}).unwrap().changed, 0, "the same twice");
 
     let server = Server::of(&mirror).await;
     assert_eq!(server.ask("/v5/unlock/events/optimism").await.0, 401, "whoever names a database of keys wants keys");
@@ -141,14 +141,14 @@ async fn what_a_daemon_never_read_is_not_told_as_nothing_by_a_copy_of_its_data()
     }
     app.close().await.unwrap();
     let imported = Service::open(&folder.path().join("one.db"), options()).unwrap();
-    imported.import_daemon(&folder.path().join("daemon.db"), |_, _| {}).unwrap();
+    imported.import_daemon(&folder.path().join("daemon.db"), &mut |_, _| {}).unwrap();
     let out = folder.path().join("out");
-    imported.export(&out, |_| {}).unwrap();
+    imported.export(&out, &mut |_| {}).unwrap();
     let again = Service::open(&folder.path().join("two.db"), options()).unwrap();
     again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap();
     let mirror = Service::mirror(&folder.path().join("daemon.db"), MirrorScope::unknown(), None, options()).unwrap();
     let straight = folder.path().join("straight");
-    mirror.export(&straight, |_| {}).unwrap();
+    mirror.export(&straight, &mut |_| {}).unwrap();
     assert_eq!(std::fs::read(out.join("gaps.json")).unwrap(), std::fs::read(straight.join("gaps.json")).unwrap());
 
     for service in [&imported, &again] {

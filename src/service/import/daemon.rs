@@ -15,7 +15,7 @@ pub fn import_daemon(
     catalog: &Catalog,
     snapshot: &Snapshot,
     now: Timestamp,
-    mut progress: impl FnMut(&str, usize),
+    progress: &mut dyn FnMut(&str, usize),
 ) -> Result<ImportSummary, ServiceError> {
     snapshot.read(|from| {
         catalog.write(|draft| {
