@@ -33,22 +33,4 @@ pub(super) fn run(man: &ManArgs, command: clap::Command) -> anyhow::Result<Exit>
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn there_is_a_page_for_every_command() {
-        let folder = tempfile::tempdir().expect("a folder");
-        run(&ManArgs { dir: Some(folder.path().to_owned()) }, super::super::Cli::command()).expect("written");
-        for (name, words) in [
-            ("cliffwatch", "cliffwatch\\-outbox(1)"),
-            ("cliffwatch-outbox-retry", "webhook id stays"),
-            ("cliffwatch-plan", "\\-\\-tokens"),
-        ] {
-            let text = std::fs::read_to_string(folder.path().join(format!("{name}.1"))).expect(name);
-            assert!(text.contains(words), "{name}: {text}");
-        }
-    }
-}
+mod tests;

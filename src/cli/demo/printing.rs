@@ -105,21 +105,4 @@ fn rows_of(body: &Value, began: Instant, width: Option<usize>) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_moves_the_cursor_is_not_printed() {
-        assert_eq!(printable("\u{1b}[2JARB\u{202e}\r\n"), "[2JARB");
-    }
-
-    #[test]
-    fn a_row_keeps_to_the_width_of_the_terminal_and_to_one_line_in_a_pipe() {
-        let row =
-            |width| row(Instant::now(), "warning", AnsiColor::Yellow, "TON: $83.16M to unlock", "BigCliffAhead, lead 1d", width);
-        let plain = |width| anstream::adapter::strip_str(&row(width)).to_string();
-        assert_eq!(plain(None), "  0.0s  warning   TON: $83.16M to unlock   BigCliffAhead, lead 1d");
-        assert_eq!(plain(Some(80)), plain(None));
-        assert_eq!(plain(Some(60)), "  0.0s  warning   TON: $83.16M to unlock\n                  BigCliffAhead, lead 1d");
-    }
-}
+mod tests;

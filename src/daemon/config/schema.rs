@@ -76,17 +76,4 @@ fn of_kind(kind: ValueKind) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_section_is_there_and_unknown_keys_are_refused() {
-        let schema = config();
-        for name in super::super::keys::section_names() {
-            assert!(schema["properties"].get(name).is_some(), "{name}");
-        }
-        assert_eq!(schema["properties"]["source"]["additionalProperties"], json!(false));
-        assert_eq!(schema["properties"]["source"]["properties"]["concurrency"]["maximum"], json!(256));
-        assert_eq!(schema["$defs"]["route"]["properties"]["routes"]["items"]["$ref"], json!("#/$defs/route"));
-    }
-}
+mod tests;

@@ -28,47 +28,4 @@ fn point(tracked: &Tracked) -> Option<SeriesPoint> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::*;
-
-    fn unlock(day: i64, amount: f64) -> Tracked {
-        let date = chrono::DateTime::from_timestamp(1_700_000_000 + day * 86_400, 0).expect("a time");
-        let record = json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": amount}}).to_string();
-        let record = Record::from_json(model::supply::Resource::Unlock, &record).expect("an unlock");
-        Tracked { key: format!("k{day}").as_str().into(), record }
-    }
-
-    #[test]
-    fn what_comes_after_an_unlock_has_most_of_the_room() {
-        let all: Vec<Tracked> = (0..200).map(|day| unlock(day, 1.0)).collect();
-        let series = around(&all[100], &all);
-        assert_eq!(series.len(), MAX_SERIES);
-        assert_eq!(series.iter().position(|each| Some(*each) == point(&all[100])), Some(MAX_BEFORE));
-        // At the end of a schedule the past fills the room.
-        let series = around(&all[199], &all);
-        assert_eq!(series.len(), MAX_SERIES);
-        assert_eq!(series.last().copied(), point(&all[199]));
-    }
-
-    #[test]
-    fn a_record_that_unlocks_nothing_at_once_is_drawn_only_where_it_is_meant() {
-        let all = [unlock(1, 5.0), unlock(2, 0.0), unlock(3, 1e30)];
-        assert_eq!(around(&all[0], &all).len(), 2);
-        assert_eq!(around(&all[1], &all).len(), 3);
-    }
-
-    proptest! {
-        #[test]
-        fn the_unlock_itself_is_always_among_them(days in proptest::collection::vec(-500_i64..500, 1..150), pick in 0_usize..150) {
-            let all: Vec<Tracked> = days.iter().enumerate().map(|(n, day)| Tracked { key: format!("k{n}").as_str().into(), ..unlock(*day, 1.0) }).collect();
-            let own = &all[pick % all.len()];
-            let series = around(own, &all);
-            prop_assert!(series.len() <= MAX_SERIES);
-            prop_assert!(series.is_sorted_by_key(|point| point.at));
-            prop_assert!(series.contains(&point(own).expect("dated")));
-        }
-    }
-}
+mod tests;

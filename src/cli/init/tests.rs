@@ -1,0 +1,47 @@
+use super::*;
+use daemon::config::{Environment, load};
+use model::diagnostic;
+
+#[test]
+fn what_it_writes_passes_the_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let written = write_all(directory.path()).unwrap();
+    assert_eq!(written.len(), 7);
+    fs::write(directory.path().join("api-key"), "k").unwrap();
+    let loaded = load(Some(&directory.path().join("cliffwatch.toml")), &Environment::default());
+    assert_eq!(diagnostic::render(&loaded.diagnostics, &loaded.sources, false), "");
+    assert!(loaded.config.is_some());
+}
+
+#[test]
+fn every_example_in_it_is_right_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cliffwatch.toml");
+    // A commented key is written `#key = …`, prose `# …`.
+    let text: String = CONFIG
+        .replace("@database@", "cliffwatch.db")
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(rest) if !rest.starts_with(' ') && !rest.is_empty() => format!("{rest}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    for name in ["api-key", "ops-url", "ops-secret", "desk-password", "http-token"] {
+        fs::write(directory.path().join(name), "x").unwrap();
+    }
+    fs::write(&path, &text).unwrap();
+    let loaded = load(Some(&path), &Environment::default());
+    assert_eq!(diagnostic::render(&loaded.diagnostics, &loaded.sources, false), "");
+    assert_eq!(loaded.config.unwrap().receivers.len(), 2);
+}
+
+#[test]
+fn it_never_replaces_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("rules")).unwrap();
+    fs::write(directory.path().join("rules/changes.toml"), "mine").unwrap();
+    let error = write_all(directory.path()).unwrap_err().to_string();
+    assert!(error.contains("changes.toml is there already"), "{error}");
+    assert_eq!(fs::read_to_string(directory.path().join("rules/changes.toml")).unwrap(), "mine");
+    assert!(!directory.path().join("cliffwatch.toml").exists());
+}

@@ -1,0 +1,74 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn time(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).expect("a timestamp")
+}
+
+fn budget(monthly: Option<u64>) -> config::BudgetSettings {
+    config::BudgetSettings {
+        monthly_credits: monthly,
+        reserve: config::Percent(10.0),
+        near: config::Span(std::time::Duration::from_secs(7 * 86_400)),
+    }
+}
+
+fn reported(used: u64, limit: u64, reset_at: &str) -> CreditState {
+    CreditState { used: Some(used), limit: Some(limit), reset_at: Some(time(reset_at)), ..Default::default() }
+}
+
+#[test]
+fn what_is_left_is_spread_over_the_days_to_the_reset() {
+    let credit = reported(100, 1000, "2026-12-01");
+    let allowance = Allowance::at(&credit, &budget(None), time("2026-11-21T12:00:00Z"));
+    assert_eq!(allowance.left, Some(900));
+    assert_eq!(allowance.reserve, 100);
+    assert_eq!(allowance.today, Some(80), "(900 - 100) over 10 days, today included");
+}
+
+#[test]
+fn the_cap_of_the_config_counts_what_we_spent_and_never_exceeds_what_the_api_has_left() {
+    let mut credit = reported(100, 1000, "2026-12-01");
+    credit.spent = 40;
+    let allowance = Allowance::at(&credit, &budget(Some(50)), time("2026-11-21"));
+    assert_eq!(allowance.left, Some(10));
+    let allowance = Allowance::at(&credit, &budget(Some(5_000)), time("2026-11-21"));
+    assert_eq!(allowance.left, Some(900));
+}
+
+#[test]
+fn a_period_that_ended_begins_anew() {
+    let mut credit = reported(1000, 1000, "2026-12-01");
+    credit.exhausted = true;
+    assert!(Allowance::at(&credit, &budget(None), time("2026-11-30T23:59:59Z")).is_spent());
+    let allowance = Allowance::at(&credit, &budget(None), time("2026-12-01"));
+    assert_eq!(allowance.left, Some(1000));
+    assert_eq!(allowance.reset_at, time("2027-01-01"));
+}
+
+#[test]
+fn nothing_is_limited_where_no_limit_is_known() {
+    let allowance = Allowance::at(&CreditState::default(), &budget(None), time("2026-11-21"));
+    assert_eq!((allowance.left, allowance.today), (None, None));
+}
+
+proptest! {
+    /// A month of greedy ordinary spending, whatever the ticks cost, never touches the reserve nor runs dry early.
+    #[test]
+    fn ordinary_reads_never_reach_the_reserve(limit in 10_u64..5_000, costs in prop::collection::vec(1_u64..40, 30 * 8)) {
+        let start = time("2026-11-01");
+        let mut credit = reported(0, limit, "2026-12-01");
+        let budget = budget(None);
+        for (tick, cost) in costs.into_iter().enumerate() {
+            let now = start + TimeDelta::hours(3) * i32::try_from(tick).expect("small");
+            let allowance = Allowance::at(&credit, &budget, now);
+            prop_assert!(allowance.left >= Some(allowance.reserve));
+            if allowance.of(PollReason::Changed).is_some_and(|most| most >= cost) {
+                let used = i64::try_from(credit.used.unwrap_or(0) + cost).expect("small");
+                let told = wire::Credit { used: used.into(), limit: i64::try_from(limit).expect("small").into(), ..Default::default() };
+                credit = settle(credit, u32::try_from(cost).expect("small"), Some(&told), now);
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+use super::*;
+
+fn source(text: &str) -> SourceText {
+    SourceText { file: "cliffwatch.toml".into(), text: text.into() }
+}
+
+#[test]
+fn a_problem_shows_its_place_and_what_was_meant() {
+    let text = "[watch]\ntokns = [\"*\"]\n";
+    let unknown = Diagnostic::error("cliffwatch.toml", Some(8..13), "unknown key `tokns` in [watch]")
+        .label("not a key of [watch]")
+        .help("did you mean `tokens`?");
+    let whole = Diagnostic::warning("rules/a.toml", None, "the file holds no rule");
+    insta::assert_snapshot!(render(&[whole, unknown], &[source(text)], false), @r###"
+        error: unknown key `tokns` in [watch]
+         --> cliffwatch.toml:2:1
+          |
+        2 | tokns = ["*"]
+          | ^^^^^ not a key of [watch]
+          |
+          = help: did you mean `tokens`?
+
+        warning: the file holds no rule
+        --> rules/a.toml
+
+        1 error, 1 warning
+        "###);
+}
+
+#[test]
+fn json_counts_lines_and_columns_from_one() {
+    let text = "a = 1\nä = \"x\"\n";
+    let json = to_json(&[Diagnostic::error("cliffwatch.toml", Some(11..14), "bad")], &[source(text)]);
+    assert_eq!(
+        json,
+        serde_json::json!([{"file": "cliffwatch.toml", "line": 2, "column": 5, "endLine": 2, "endColumn": 8,
+            "severity": "error", "message": "bad", "label": null, "help": null}])
+    );
+}
+
+#[test]
+fn a_terminal_gets_no_control_code() {
+    let text = "name = \"\u{1b}[31mred\u{202e}\u{9b}\u{7}\"\n";
+    let problem = Diagnostic::error("cliffwatch.toml", Some(7..20), "bad \u{1b}[2J name\nwith a line").help("\u{1b}]0;x\u{7}");
+    let page = render(&[problem], &[source(text)], false);
+    assert!(page.chars().all(|c| c == '\n' || !is_hostile(c)), "{page:?}");
+}
+
+#[test]
+fn equal_problems_are_told_once() {
+    let problem = Diagnostic::error("cliffwatch.toml", Some(0..1), "bad");
+    assert!(render(&[problem.clone(), problem], &[source("x\n")], false).ends_with("\n1 error\n"));
+    assert_eq!(render(&[], &[], true), "");
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_span_and_no_text_makes_it_panic(text in "(\\PC|[\u{0}-\u{1f}äß€😀\n\r\t]){0,60}", start in 0usize..200, len in 0usize..200) {
+        let problem = Diagnostic::error("cliffwatch.toml", Some(start..start + len), "bad").label("here");
+        let page = render(std::slice::from_ref(&problem), &[source(&text)], true);
+        assert!(page.contains("bad"));
+        let _ = to_json(&[problem], &[source(&text)]);
+    }
+}

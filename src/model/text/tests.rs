@@ -1,0 +1,79 @@
+use super::*;
+
+#[test]
+fn the_table_is_sorted_and_has_no_overlap() {
+    assert!(HIDDEN.iter().all(|(first, last)| first <= last));
+    assert!(HIDDEN.windows(2).all(|two| two[0].1 < two[1].0));
+}
+
+#[test]
+fn what_reorders_hides_or_steers_is_hostile() {
+    for c in [
+        '\0',
+        '\n',
+        '\u{7}',
+        '\u{1b}',
+        '\u{7f}',
+        '\u{85}',
+        '\u{9b}',
+        '\u{ad}',
+        '\u{61c}',
+        '\u{115f}',
+        '\u{1160}',
+        '\u{17b4}',
+        '\u{180e}',
+        '\u{200b}',
+        '\u{200d}',
+        '\u{200e}',
+        '\u{200f}',
+        '\u{2028}',
+        '\u{2029}',
+        '\u{202a}',
+        '\u{202e}',
+        '\u{2060}',
+        '\u{2066}',
+        '\u{2069}',
+        '\u{206f}',
+        '\u{3164}',
+        '\u{e000}',
+        '\u{fe0f}',
+        '\u{feff}',
+        '\u{ffa0}',
+        '\u{fff9}',
+        '\u{ffff}',
+        '\u{e0001}',
+        '\u{e007f}',
+        '\u{e0fff}',
+        '\u{10ffff}',
+    ] {
+        assert!(is_hostile(c), "{c:?}");
+    }
+    for c in "Az09 äé–…→×•€漢ก\u{301}\u{fffd}😀𝒜".chars() {
+        assert!(!is_hostile(c), "{c:?}");
+    }
+}
+
+#[test]
+fn a_hostile_text_becomes_one_visible_line() {
+    let text = "a\u{1b}[31m\r\nb\u{202e}\u{e0001}é";
+    assert_eq!(harmless(text), r"a\u{1b}[31m  b\u{202e}\u{e0001}é");
+    assert_eq!(replaced(text, '?', 100), "a?[31m??b??é");
+    assert_eq!(plain_chars(text).collect::<String>(), "a [31m  bé");
+}
+
+#[test]
+fn a_cause_is_said_once() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read it: {0}")]
+    struct Outer(#[source] std::io::Error);
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot start")]
+    struct Outermost(#[source] Outer);
+    let error = Outermost(Outer(std::io::Error::other("no such file")));
+    assert_eq!(error_chain(&error), "cannot start: cannot read it: no such file");
+}
+
+#[test]
+fn bytes_are_two_digits_each() {
+    assert_eq!(hex(&[0, 10, 255]), "000aff");
+}

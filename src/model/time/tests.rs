@@ -1,0 +1,32 @@
+use super::*;
+
+fn time(text: &str) -> Timestamp {
+    parse_timestamp(text).expect("a timestamp")
+}
+
+#[test]
+fn a_month_is_any_time_in_that_month() {
+    let march = Interval::of(time("2026-03-16"), Precision::Month).expect("dated");
+    assert_eq!((march.start, march.end), (time("2026-03-01"), time("2026-04-01")));
+    assert!(march.is_within(time("2026-02-22"), TimeDelta::days(7)));
+    assert!(!march.is_within(time("2026-02-21T23:59:59Z"), TimeDelta::days(7)));
+    assert!((march.days_until(time("2026-03-20")) - 0.0).abs() < f64::EPSILON);
+    assert!(march.has_passed(time("2026-04-01")));
+}
+
+#[test]
+fn an_undecided_date_has_no_interval() {
+    assert_eq!(Interval::of(time("2026-03-16"), Precision::of(Some("To Be Determined"))), None);
+}
+
+#[test]
+fn a_week_begins_on_sunday() {
+    let week = Interval::of(time("2026-10-14T09:00:00Z"), Precision::Week).expect("dated");
+    assert_eq!((week.start, week.end), (time("2026-10-11"), time("2026-10-18")));
+}
+
+#[test]
+fn an_unknown_precision_never_claims_an_hour() {
+    assert_eq!(Precision::of(Some("fortnight")), Precision::Day);
+    assert_eq!(Precision::of(Some("unknown")), Precision::Day);
+}

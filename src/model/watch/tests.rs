@@ -1,0 +1,28 @@
+use super::*;
+
+fn watch(tokens: &[&str], groups: &[(&str, &[&str])]) -> Result<Watch, Vec<WatchError>> {
+    Watch::build(&config::WatchSettings {
+        tokens: tokens.iter().map(ToString::to_string).collect(),
+        groups: groups.iter().map(|(name, of)| (name.to_string(), of.iter().map(ToString::to_string).collect())).collect(),
+    })
+}
+
+#[test]
+fn slugs_and_globs_are_watched_and_groups_hold_them() {
+    let watch = watch(&["arbitrum", "optimism", "apt*"], &[("portfolio", &["arbitrum", "optimism"]), ("l2", &["arb*", "op*"])])
+        .expect("valid");
+    for token in ["arbitrum", "optimism", "aptos"] {
+        assert!(watch.covers(&token.into()), "{token}");
+    }
+    assert!(!watch.covers(&"sui".into()));
+    assert_eq!(*watch.groups_of(&"arbitrum".into()), ["l2".to_owned(), "portfolio".to_owned()]);
+    assert_eq!(watch.named(), ["arbitrum".into(), "optimism".into()]);
+    assert!(watch.needs_list());
+}
+
+#[test]
+fn every_bad_pattern_is_named_with_its_place() {
+    let errors = watch(&["["], &[("portfolio", &["{a"])]).expect_err("bad");
+    let places: Vec<_> = errors.iter().map(|error| error.path.as_str()).collect();
+    assert_eq!(places, ["watch.groups.portfolio[0]", "watch.tokens[0]"]);
+}
