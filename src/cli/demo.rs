@@ -84,7 +84,7 @@ pub(super) fn run(args: &DemoArgs, invocation: &Invocation) -> anyhow::Result<Ex
 }
 
 /// Runs until `stop`. `folder` holds the database, config and rules; `listen` is where the status page goes.
-async fn run_until(folder: &Path, listen: SocketAddr, stop: impl Future<Output = ()>) -> Result<(), DemoError> {
+async fn run_until(folder: &Path, listen: SocketAddr, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), DemoError> {
     let began = Instant::now();
     let (print, lines) = mpsc::unbounded_channel();
     let printing = tokio::spawn(print_lines(lines, began));

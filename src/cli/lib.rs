@@ -130,5 +130,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
 /// Runs one future to its end; a look into the database needs no more than this thread.
 fn wait<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime cannot be started")?;
+    // Behind a pointer, or the runtime is compiled anew for each command.
+    let future: std::pin::Pin<Box<dyn Future<Output = anyhow::Result<T>>>> = Box::pin(future);
     runtime.block_on(future)
 }

@@ -1,6 +1,6 @@
 //! `run`: the daemon.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, pin::Pin, time::Duration};
 
 use anyhow::Context as _;
 
@@ -37,6 +37,7 @@ pub(super) fn drive<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyho
         .enable_all()
         .build()
         .context("the runtime cannot be started")?;
+    let future: Pin<Box<dyn Future<Output = anyhow::Result<T>>>> = Box::pin(future);
     let result = runtime.block_on(future);
     runtime.shutdown_timeout(Duration::from_secs(2));
     result

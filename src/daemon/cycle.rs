@@ -35,7 +35,7 @@ use engine::{
     self_monitor::{self, FeedNews},
 };
 use model::{
-    config,
+    BoxFuture, config,
     poll::{FetchedAnswer, Payload, PollOutcome},
     rows::{Commit, CommitResult, TokenSnapshot},
     supply::{Endpoint, Resource, Timestamp, TokenId},
@@ -121,21 +121,21 @@ pub enum CycleError {
 ///
 /// # Errors
 /// Where the database fails. What was committed before stays; the next cycle goes on from there.
-pub async fn run_cycle(deps: &Deps, job: Job, slot: Timestamp, now: Timestamp) -> Result<CycleReport, CycleError> {
-    run(deps, job, slot, now, None).await
+pub fn run_cycle(deps: &Deps, job: Job, slot: Timestamp, now: Timestamp) -> BoxFuture<'_, Result<CycleReport, CycleError>> {
+    Box::pin(async move { run(deps, job, slot, now, None).await })
 }
 
 /// Runs one cycle over answers that are at hand: it asks nobody. For whoever replays what a source said.
 ///
 /// # Errors
 /// As [`run_cycle`].
-pub async fn run_cycle_over(
+pub fn run_cycle_over(
     deps: &Deps,
     endpoint: Endpoint,
     answers: Vec<(PlannedPoll, FetchedAnswer)>,
     now: Timestamp,
-) -> Result<CycleReport, CycleError> {
-    run(deps, Job::Poll(endpoint), now, now, Some(answers)).await
+) -> BoxFuture<'_, Result<CycleReport, CycleError>> {
+    Box::pin(async move { run(deps, Job::Poll(endpoint), now, now, Some(answers)).await })
 }
 
 async fn run(

@@ -13,8 +13,8 @@ use engine::digest_schedule::DigestPlan;
 use engine::group::MuteTimes;
 use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn};
 use model::{
-    AlertState, Commit, DeliveryState, Digest, DispatchResult, PendingState, ReceiverName, RepeatGroup, Resource, Timestamp,
-    TokenId, TokenSnapshot, digest,
+    AlertState, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, PendingState, ReceiverName, RepeatGroup, Resource,
+    Timestamp, TokenId, TokenSnapshot, digest,
 };
 use store::{Store, StoreError};
 
@@ -35,14 +35,16 @@ impl Dispatcher {
     }
 
     /// Decides about everything that waits at `now`, and makes deliveries of what is to be sent.
-    pub async fn dispatch(&self, now: Timestamp) -> Result<DispatchResult, StoreError> {
-        let live = self.live.load_full();
-        self.digests(&live, now).await?;
-        self.repeat(&live, now).await?;
-        let decide = move |state: &PendingState<'_>| {
-            pipeline::dispatch(state, &live.active.routes, &live.policy.max_per_hour, &mut MuteTimes::default(), now)
-        };
-        self.store.dispatch(decide, now).await
+    pub fn dispatch(&self, now: Timestamp) -> BoxFuture<'_, Result<DispatchResult, StoreError>> {
+        Box::pin(async move {
+            let live = self.live.load_full();
+            self.digests(&live, now).await?;
+            self.repeat(&live, now).await?;
+            let decide = move |state: &PendingState<'_>| {
+                pipeline::dispatch(state, &live.active.routes, &live.policy.max_per_hour, &mut MuteTimes::default(), now)
+            };
+            self.store.dispatch(decide, now).await
+        })
     }
 
     /// Puts down the digests whose slot has come since the last one.

@@ -13,7 +13,7 @@ use engine::pipeline::{ActiveRules, DispatchPolicy};
 use engine::route::{RouteTree, Sections};
 use engine::slot::Slots;
 use model::config::{Config, Secret, SecretError, SecretText};
-use model::{Endpoint, Watch};
+use model::{BoxFuture, Endpoint, Watch};
 use notify::Receivers;
 use notify::unsubscribe::{Subscriber, subscribers};
 use rules::RuleSet;
@@ -41,9 +41,11 @@ pub struct LiveConfig {
 impl LiveConfig {
     /// Builds everything from a config that was checked, and from rules that were compiled with it. Files with secrets and
     /// certificates are read beside the runtime's threads, which must not wait for a disk.
-    pub async fn build(config: Config, rules: RuleSet) -> Result<Self, Vec<String>> {
-        let building = tokio::task::spawn_blocking(move || Self::build_now(config, rules));
-        building.await.unwrap_or_else(|error| Err(vec![format!("the receivers could not be built: {error}")]))
+    pub fn build(config: Config, rules: RuleSet) -> BoxFuture<'static, Result<Self, Vec<String>>> {
+        Box::pin(async move {
+            let building = tokio::task::spawn_blocking(move || Self::build_now(config, rules));
+            building.await.unwrap_or_else(|error| Err(vec![format!("the receivers could not be built: {error}")]))
+        })
     }
 
     /// As [`Self::build`], on this thread.

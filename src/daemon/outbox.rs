@@ -34,11 +34,9 @@ use tokio::{sync::Mutex, task::JoinSet};
 
 use crate::{dispatch::Dispatcher, metrics::Metrics, systemd::ProgressMarker};
 use dispatch_loop::dispatch_until_stopped;
-use model::{AttemptOutcome, Clock, DeliveryId, DeliveryState, ReceiverName, Timestamp, config};
+use model::{AttemptOutcome, BoxFuture, Clock, DeliveryId, DeliveryState, ReceiverName, Timestamp, config};
 use orphans::dead_letter_orphans;
-pub use ports::{
-    Announce, BoxFuture, DeliverySender, DeliveryStore, DeliveryStoreError, DownReceiver, ReceiverIncident, incident_subject,
-};
+pub use ports::{Announce, DeliverySender, DeliveryStore, DeliveryStoreError, DownReceiver, ReceiverIncident, incident_subject};
 pub use sender::ReceiverSender;
 use shared::{SendingSetup, Shared};
 use worker::Worker;
@@ -135,25 +133,27 @@ impl Outbox {
 
     /// Sends everything that begins from now on in another way. Workers go on with what they have under way; a receiver that is new
     /// gets one, and that of a receiver which is gone ends with its last attempt, after which what waits for it becomes dead letters.
-    pub async fn replace(&self, sender: Arc<dyn DeliverySender>, delivery: config::DeliverySettings) {
-        let (new, gone) = self.shared.replace(SendingSetup::of(sender, delivery));
-        let new = new.into_iter().map(|name| Worker::new(name, self.shared.clone()));
-        if self.drives_itself {
-            let mut running = self.running.lock().await;
-            // Those that ended need not be remembered until the daemon does.
-            while running.try_join_next().is_some() {}
-            for worker in new {
-                running.spawn(worker.run());
+    pub fn replace(&self, sender: Arc<dyn DeliverySender>, delivery: config::DeliverySettings) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let (new, gone) = self.shared.replace(SendingSetup::of(sender, delivery));
+            let new = new.into_iter().map(|name| Worker::new(name, self.shared.clone()));
+            if self.drives_itself {
+                let mut running = self.running.lock().await;
+                // Those that ended need not be remembered until the daemon does.
+                while running.try_join_next().is_some() {}
+                for worker in new {
+                    running.spawn(worker.run());
+                }
+            } else {
+                let mut idle = self.idle.lock().await;
+                idle.extend(new);
+                // Nothing is under way between two turns.
+                idle.retain(|worker| !gone.contains(worker.receiver()) || !self.shared.retire_worker(worker.receiver()));
+                idle.sort_by(|a, b| a.receiver().cmp(b.receiver()));
             }
-        } else {
-            let mut idle = self.idle.lock().await;
-            idle.extend(new);
-            // Nothing is under way between two turns.
-            idle.retain(|worker| !gone.contains(worker.receiver()) || !self.shared.retire_worker(worker.receiver()));
-            idle.sort_by(|a, b| a.receiver().cmp(b.receiver()));
-        }
-        self.shared.wake(&gone);
-        self.wake();
+            self.shared.wake(&gone);
+            self.wake();
+        })
     }
 
     /// Says that something may be due. It saves time, no more: the table holds the truth.
@@ -182,59 +182,63 @@ impl Outbox {
 
     /// Attempts everything that is due at `now` once, and what is announced on the way. For an outbox that was not started; one that
     /// was delivers by itself, and the report is empty.
-    pub async fn deliver_due(&self, now: Timestamp) -> DeliveryReport {
-        let mut workers = self.idle.lock().await;
-        let mut report = DeliveryReport::default();
-        if workers.is_empty() {
-            return report;
-        }
-        let mut tried = HashSet::new();
-        for _ in 0..MAX_ROUNDS {
-            let before = report.attempts.len();
-            if let Some(dispatcher) = &self.shared.deps.dispatcher
-                && let Err(error) = dispatcher.dispatch(now).await
-            {
-                report.errors.push(error.to_string());
+    pub fn deliver_due(&self, now: Timestamp) -> BoxFuture<'_, DeliveryReport> {
+        Box::pin(async move {
+            let mut workers = self.idle.lock().await;
+            let mut report = DeliveryReport::default();
+            if workers.is_empty() {
+                return report;
             }
-            dead_letter_orphans(&self.shared, now).await;
-            // Receivers wait for each other here no more than in the daemon.
-            let mut turns = JoinSet::new();
-            for mut worker in workers.drain(..) {
-                let mut tried = tried.clone();
-                turns.spawn(async move {
-                    let report = worker.turn(now, &mut tried).await;
-                    (worker, report)
-                });
-            }
-            while let Some(turn) = turns.join_next().await {
-                match turn {
-                    Ok((worker, turned)) => {
-                        tried.extend(turned.attempts.iter().map(|(id, ..)| *id));
-                        report.attempts.extend(turned.attempts);
-                        report.errors.extend(turned.errors);
-                        workers.push(worker);
+            let mut tried = HashSet::new();
+            for _ in 0..MAX_ROUNDS {
+                let before = report.attempts.len();
+                if let Some(dispatcher) = &self.shared.deps.dispatcher
+                    && let Err(error) = dispatcher.dispatch(now).await
+                {
+                    report.errors.push(error.to_string());
+                }
+                dead_letter_orphans(&self.shared, now).await;
+                // Receivers wait for each other here no more than in the daemon.
+                let mut turns = JoinSet::new();
+                for mut worker in workers.drain(..) {
+                    let mut tried = tried.clone();
+                    turns.spawn(async move {
+                        let report = worker.turn(now, &mut tried).await;
+                        (worker, report)
+                    });
+                }
+                while let Some(turn) = turns.join_next().await {
+                    match turn {
+                        Ok((worker, turned)) => {
+                            tried.extend(turned.attempts.iter().map(|(id, ..)| *id));
+                            report.attempts.extend(turned.attempts);
+                            report.errors.extend(turned.errors);
+                            workers.push(worker);
+                        }
+                        Err(error) => report.errors.push(format!("a worker of the outbox ended abnormally: {error}")),
                     }
-                    Err(error) => report.errors.push(format!("a worker of the outbox ended abnormally: {error}")),
+                }
+                workers.sort_by(|a, b| a.receiver().cmp(b.receiver()));
+                if report.attempts.len() == before {
+                    break;
                 }
             }
-            workers.sort_by(|a, b| a.receiver().cmp(b.receiver()));
-            if report.attempts.len() == before {
-                break;
-            }
-        }
-        report.attempts.sort_by_key(|(id, ..)| *id);
-        report
+            report.attempts.sort_by_key(|(id, ..)| *id);
+            report
+        })
     }
 
     /// Stops taking deliveries, waits for those under way until `patience` is over, drops the rest: they are sent again after a
     /// restart, under the same id. Says how many workers had to be cut off.
-    pub async fn stop(&self, patience: Duration) -> usize {
-        self.shared.stop.cancel();
-        let mut running = self.running.lock().await;
-        let ended = tokio::time::timeout(patience, async { while running.join_next().await.is_some() {} }).await;
-        let cut = if ended.is_ok() { 0 } else { running.len() };
-        running.shutdown().await;
-        cut
+    pub fn stop(&self, patience: Duration) -> BoxFuture<'_, usize> {
+        Box::pin(async move {
+            self.shared.stop.cancel();
+            let mut running = self.running.lock().await;
+            let ended = tokio::time::timeout(patience, async { while running.join_next().await.is_some() {} }).await;
+            let cut = if ended.is_ok() { 0 } else { running.len() };
+            running.shutdown().await;
+            cut
+        })
     }
 }
 

@@ -59,6 +59,9 @@ pub mod time;
 pub mod watch;
 pub mod wire;
 
+/// A future behind a pointer. Rooms hand these out at their doors: the body of an `async fn` is otherwise compiled anew by whoever awaits it.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 pub use {
     alert::*, change::*, clock::*, diagnostic::*, digest::*, matcher::*, pending::*, poll::*, rows::*, silence::*, supply::*,
     time::*, watch::*,

@@ -56,7 +56,7 @@ pub use problem::{KeyProblem, ReceiverProblem};
 pub use retry::{NextStep, Outcome};
 
 use model::config::{self, ReceiverKind};
-use model::{Attempt, DueDelivery, NotificationKind, ReceiverName, Timestamp};
+use model::{Attempt, BoxFuture, DueDelivery, NotificationKind, ReceiverName, Timestamp};
 use unsubscribe::DigestConsent;
 
 /// Largest file with certificates that is read, bytes.
@@ -189,23 +189,25 @@ impl Receivers {
         self.attempt(receiver, delivery, now, Some(consent)).await
     }
 
-    async fn attempt(
-        &self,
-        receiver: &ReceiverName,
-        delivery: &DueDelivery,
+    fn attempt<'a>(
+        &'a self,
+        receiver: &'a ReceiverName,
+        delivery: &'a DueDelivery,
         now: Timestamp,
-        consent: Option<&DigestConsent>,
-    ) -> (Outcome, Attempt) {
-        let started = std::time::Instant::now();
-        let result = match self.by_name.get(receiver).map(|receiver| &receiver.sender) {
-            Some(Sender::Webhook(webhook)) => webhook.send(delivery, now).await,
-            Some(Sender::Email(email)) => {
-                let consent = consent.filter(|_| self.is_stoppable(receiver, delivery));
-                email.send(delivery, now, consent).await
-            }
-            None => SendResult::refused(format!("no receiver is called {:?} in the config", receiver.as_str())),
-        };
-        result.into_attempt(now, started.elapsed())
+        consent: Option<&'a DigestConsent>,
+    ) -> BoxFuture<'a, (Outcome, Attempt)> {
+        Box::pin(async move {
+            let started = std::time::Instant::now();
+            let result = match self.by_name.get(receiver).map(|receiver| &receiver.sender) {
+                Some(Sender::Webhook(webhook)) => webhook.send(delivery, now).await,
+                Some(Sender::Email(email)) => {
+                    let consent = consent.filter(|_| self.is_stoppable(receiver, delivery));
+                    email.send(delivery, now, consent).await
+                }
+                None => SendResult::refused(format!("no receiver is called {:?} in the config", receiver.as_str())),
+            };
+            result.into_attempt(now, started.elapsed())
+        })
     }
 }
 

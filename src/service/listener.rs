@@ -2,6 +2,7 @@
 //! none that sends its request a byte at a time, and an end when it is time to stop. axum's own serving has none of these, so that
 //! clients which open connections and send half a request would gather until no file descriptor is left, and hold the process.
 
+use model::BoxFuture;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -78,72 +79,77 @@ fn allow_connections() {
 
 /// Serves `router` on `listener` within the limits of the data service, until `stop` resolves; then open requests may finish for a few
 /// seconds.
-pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-    serve_within(ConnectionLimits::default(), listener, router, stop).await
+pub fn serve(
+    listener: TcpListener,
+    router: Router,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> BoxFuture<'static, io::Result<()>> {
+    serve_within(ConnectionLimits::default(), listener, router, Box::pin(stop))
 }
 
 /// As [`serve`], for few: at most so many connections at once, and so long for open requests once it is time to stop.
-pub async fn serve_few(
+pub fn serve_few(
     listener: TcpListener,
     router: Router,
     connections: usize,
     stop_grace: Duration,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
+) -> BoxFuture<'static, io::Result<()>> {
     let limits = ConnectionLimits { connections, stop_grace, ..ConnectionLimits::default() };
-    serve_within(limits, listener, router, stop).await
+    serve_within(limits, listener, router, Box::pin(stop))
 }
 
 /// Serves `router` on `listener` until `stop` resolves, then lets open requests finish for at most [`ConnectionLimits::stop_grace`]:
 /// a connection that never finishes its request cannot hold the process.
-pub(crate) async fn serve_within(
+pub(crate) fn serve_within(
     limits: ConnectionLimits,
     listener: TcpListener,
     router: Router,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let mut listener =
-        CappedListener { listener, free: Arc::new(Semaphore::new(limits.connections)), max_silence: limits.max_silence };
-    let mut http = hyper::server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD);
-    let (stopping, ending, connections) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        let (connection, peer) = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = &mut stop => break,
-        };
-        let router = router.clone();
-        let answering = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-            request.extensions_mut().insert(Peer(peer));
-            // A router is always ready.
-            router.clone().call(request.map(axum::body::Body::new) as Request)
-        });
-        let connection = http.serve_connection(TokioIo::new(connection), answering);
-        let (stopping, ending) = (stopping.clone(), ending.clone());
-        connections.spawn(async move {
-            let mut connection = std::pin::pin!(connection);
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = stopping.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    tokio::select! {
-                        ended = connection => ended,
-                        () = ending.cancelled() => Ok(()),
-                    }
-                }
+    mut stop: BoxFuture<'static, ()>,
+) -> BoxFuture<'static, io::Result<()>> {
+    Box::pin(async move {
+        let mut listener =
+            CappedListener { listener, free: Arc::new(Semaphore::new(limits.connections)), max_silence: limits.max_silence };
+        let mut http = hyper::server::conn::http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD);
+        let (stopping, ending, connections) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+        loop {
+            let (connection, peer) = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stop => break,
             };
-            if let Err(error) = ended {
-                tracing::debug!(%error, %peer, "a connection ended early");
-            }
-        });
-    }
-    drop(listener);
-    connections.close();
-    stopping.cancel();
-    let _ = tokio::time::timeout(limits.stop_grace, connections.wait()).await;
-    ending.cancel();
-    Ok(())
+            let router = router.clone();
+            let answering = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+                request.extensions_mut().insert(Peer(peer));
+                // A router is always ready.
+                router.clone().call(request.map(axum::body::Body::new) as Request)
+            });
+            let connection = http.serve_connection(TokioIo::new(connection), answering);
+            let (stopping, ending) = (stopping.clone(), ending.clone());
+            connections.spawn(async move {
+                let mut connection = std::pin::pin!(connection);
+                let ended = tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = stopping.cancelled() => {
+                        connection.as_mut().graceful_shutdown();
+                        tokio::select! {
+                            ended = connection => ended,
+                            () = ending.cancelled() => Ok(()),
+                        }
+                    }
+                };
+                if let Err(error) = ended {
+                    tracing::debug!(%error, %peer, "a connection ended early");
+                }
+            });
+        }
+        drop(listener);
+        connections.close();
+        stopping.cancel();
+        let _ = tokio::time::timeout(limits.stop_grace, connections.wait()).await;
+        ending.cancel();
+        Ok(())
+    })
 }
 
 /// A listener with so many places.

@@ -1,5 +1,6 @@
 //! Connections that read: a pool of them, and the turns by which asynchronous callers come to one.
 
+use model::BoxFuture;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +8,10 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::Semaphore;
 
 use super::error::{StoreError, StoreFault};
-use super::writer::contain;
+use super::writer::{AnyValue, contain};
+
+/// One read, with what comes of it.
+type Read = Box<dyn FnOnce(&Transaction<'_>) -> Result<AnyValue, StoreFault> + Send>;
 
 /// Opens one connection of a pool.
 type OpenReader = fn(&Path) -> rusqlite::Result<Connection>;
@@ -86,17 +90,25 @@ impl Readers {
         doing: &'static str,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let turn = self.turns.clone().acquire_owned().await.map_err(|_| StoreError::Closed { doing })?;
-        let pool = self.pool.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            // The turn is taken for as long as the connection is out, also if whoever asked goes away.
-            let _turn = turn;
-            let read = |connection: &mut Connection| {
-                contain(doing, pool.path(), || run(&connection.transaction_with_behavior(TransactionBehavior::Deferred)?))
-            };
-            pool.with(read).map_err(|error| StoreFault::from(error).during(doing, pool.path()))?
-        });
-        task.await.map_err(|_| StoreError::Closed { doing })?
+        let value = self.run_any(doing, Box::new(move |transaction| Ok(Box::new(run(transaction)?)))).await?;
+        value.downcast().map(|value| *value).map_err(|_| StoreError::Closed { doing })
+    }
+
+    /// [`Self::run`] without its types, so that it is compiled once.
+    fn run_any(&self, doing: &'static str, run: Read) -> BoxFuture<'_, Result<AnyValue, StoreError>> {
+        Box::pin(async move {
+            let turn = self.turns.clone().acquire_owned().await.map_err(|_| StoreError::Closed { doing })?;
+            let pool = self.pool.clone();
+            let task = tokio::task::spawn_blocking(move || {
+                // The turn is taken for as long as the connection is out, also if whoever asked goes away.
+                let _turn = turn;
+                let read = |connection: &mut Connection| {
+                    contain(doing, pool.path(), || run(&connection.transaction_with_behavior(TransactionBehavior::Deferred)?))
+                };
+                pool.with(read).map_err(|error| StoreFault::from(error).during(doing, pool.path()))?
+            });
+            task.await.map_err(|_| StoreError::Closed { doing })?
+        })
     }
 
     /// Closes the connections once nobody uses them.

@@ -3,6 +3,8 @@
 //! Every write is an immediate transaction on the one writer, so that no write ever waits for another of this process and none
 //! fails half way for a lock. A panic inside an operation undoes its transaction and is answered as an error; the thread lives on.
 
+use model::BoxFuture;
+use std::any::Any;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -16,6 +18,10 @@ use super::error::{StoreError, StoreFault};
 /// Operations that may wait for the writer; whoever comes later waits outside, holding its own values.
 const WRITER_QUEUE: usize = 64;
 
+/// What an operation answers. Its type is put aside between the caller and the connection, so that what lies there is compiled once.
+pub(super) type AnyValue = Box<dyn Any + Send>;
+
+type Write = Box<dyn FnOnce(&mut Connection) -> Result<AnyValue, StoreFault> + Send>;
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
 enum WriterCommand {
@@ -49,19 +55,26 @@ impl Writer {
         doing: &'static str,
         run: impl FnOnce(&mut Connection) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let path = self.path.clone();
-        let job: Job = Box::new(move |connection| {
-            let result = contain(doing, &path, || run(connection));
-            if !connection.is_autocommit() {
-                // Only after a panic in the midst of a transaction whose guard could not undo it.
-                let _ = connection.execute_batch("ROLLBACK");
-            }
-            // Whoever asked may have gone; what was done stays done.
-            let _ = reply.send(result);
-        });
-        self.commands.send(WriterCommand::Run(job)).await.map_err(|_| StoreError::Closed { doing })?;
-        answer.await.map_err(|_| StoreError::Closed { doing })?
+        let value = self.run_any(doing, Box::new(move |connection| Ok(Box::new(run(connection)?)))).await?;
+        value.downcast().map(|value| *value).map_err(|_| StoreError::Closed { doing })
+    }
+
+    fn run_any(&self, doing: &'static str, run: Write) -> BoxFuture<'_, Result<AnyValue, StoreError>> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            let path = self.path.clone();
+            let job: Job = Box::new(move |connection| {
+                let result = contain(doing, &path, || run(connection));
+                if !connection.is_autocommit() {
+                    // Only after a panic in the midst of a transaction whose guard could not undo it.
+                    let _ = connection.execute_batch("ROLLBACK");
+                }
+                // Whoever asked may have gone; what was done stays done.
+                let _ = reply.send(result);
+            });
+            self.commands.send(WriterCommand::Run(job)).await.map_err(|_| StoreError::Closed { doing })?;
+            answer.await.map_err(|_| StoreError::Closed { doing })?
+        })
     }
 
     /// Runs `run` in one immediate transaction, which is committed if it succeeds and undone if not.

@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
 use crate::readiness::Readiness;
 use crate::{cycle, reload};
-use model::{Clock, SourceText, Timestamp, config::Config, text::error_chain};
+use model::{BoxFuture, Clock, SourceText, Timestamp, config::Config, text::error_chain};
 use rules::RuleSet;
 use source::{Client, Tuning};
 use store::{Access, Opening, Store};
@@ -22,76 +22,78 @@ impl App {
     /// Builds everything from a config that was checked. `base_dir` is where its relative paths begin.
     /// Fails where something of it cannot be had. Rule files with errors do so only where no good rules are remembered from
     /// before.
-    pub async fn open(config: Config, base_dir: &Path, clock: Clock, drive: Drive) -> Result<Self, AppError> {
-        Self::open_tuned(config, base_dir, clock, drive, Tuning::default()).await
+    pub fn open(config: Config, base_dir: &Path, clock: Clock, drive: Drive) -> BoxFuture<'_, Result<Self, AppError>> {
+        Box::pin(async move { Self::open_tuned(config, base_dir, clock, drive, Tuning::default()).await })
     }
 
     /// As [`Self::open`], with the waits of the client made short.
     #[doc(hidden)]
-    pub async fn open_tuned(
+    pub fn open_tuned(
         config: Config,
         base_dir: &Path,
         clock: Clock,
         drive: Drive,
         tuning: Tuning,
-    ) -> Result<Self, AppError> {
-        let now = clock.now();
-        let store = Store::open(Opening { path: config.store.path.clone(), access: Access::Own, now })
-            .await
-            .map_err(|source| AppError::Store { doing: "open the database", source })?;
-        let source = config.source.clone();
-        let delivery = config.delivery.clone();
-        let api = Client::with_tuning(&source, clock.clone(), tuning)?;
-        let switch = DeadMansSwitch::of(&config.http)?;
+    ) -> BoxFuture<'_, Result<Self, AppError>> {
+        Box::pin(async move {
+            let now = clock.now();
+            let store = Store::open(Opening { path: config.store.path.clone(), access: Access::Own, now })
+                .await
+                .map_err(|source| AppError::Store { doing: "open the database", source })?;
+            let source = config.source.clone();
+            let delivery = config.delivery.clone();
+            let api = Client::with_tuning(&source, clock.clone(), tuning)?;
+            let switch = DeadMansSwitch::of(&config.http)?;
 
-        let StartRules { config, rules, problem, fingerprint } = StartRules::read(config, base_dir, &store, now).await?;
-        let (readiness, metrics) = (Readiness::starting(now), Arc::new(Metrics::default()));
-        metrics.set_reload(problem.is_none());
-        match problem {
-            None => readiness.rules_loaded(now, rules.rules.len()),
-            Some(problem) => {
-                tracing::error!("the rule files have errors: the rules of the last good files go on working\n{problem}");
-                readiness.reload_failed(now, problem);
+            let StartRules { config, rules, problem, fingerprint } = StartRules::read(config, base_dir, &store, now).await?;
+            let (readiness, metrics) = (Readiness::starting(now), Arc::new(Metrics::default()));
+            metrics.set_reload(problem.is_none());
+            match problem {
+                None => readiness.rules_loaded(now, rules.rules.len()),
+                Some(problem) => {
+                    tracing::error!("the rule files have errors: the rules of the last good files go on working\n{problem}");
+                    readiness.reload_failed(now, problem);
+                }
             }
-        }
-        let live = LiveConfig::build(config, rules).await.map_err(|problems| AppError::Config(problems.join("; ")))?;
-        let receivers = live.receivers.clone();
-        let live = Arc::new(ArcSwap::from_pointee(live));
-        let outbox_deps = OutboxDeps {
-            store: Arc::new(store.clone()),
-            dispatcher: Some(Arc::new(Dispatcher::new(store.clone(), live.clone()))),
-            sender: Arc::new(ReceiverSender { receivers, store: store.clone() }),
-            announce: Arc::new(super::self_alerts::OutboxAnnouncer { live: live.clone() }),
-            metrics: Some(metrics.clone()),
-            clock: clock.clone(),
-            delivery,
-        };
-        let outbox = Arc::new(match drive {
-            Drive::Itself => Outbox::start(outbox_deps),
-            Drive::Crank => Outbox::idle(outbox_deps),
-        });
-        let deps = Arc::new(cycle::Deps {
-            live,
-            source,
-            store,
-            api,
-            outbox,
-            metrics,
-            reevaluate: AtomicBool::new(true),
-            totals: Mutex::default(),
-            turn: tokio::sync::Mutex::new(()),
-        });
-        Ok(Self {
-            alerts: SelfAlerts::new(deps.clone(), clock.clone(), readiness.clone()),
-            deps,
-            readiness,
-            clock,
-            base_dir: base_dir.to_owned(),
-            schedule: OnceLock::new(),
-            reach: OnceLock::new(),
-            origin: None,
-            files: tokio::sync::Mutex::new(fingerprint),
-            switch,
+            let live = LiveConfig::build(config, rules).await.map_err(|problems| AppError::Config(problems.join("; ")))?;
+            let receivers = live.receivers.clone();
+            let live = Arc::new(ArcSwap::from_pointee(live));
+            let outbox_deps = OutboxDeps {
+                store: Arc::new(store.clone()),
+                dispatcher: Some(Arc::new(Dispatcher::new(store.clone(), live.clone()))),
+                sender: Arc::new(ReceiverSender { receivers, store: store.clone() }),
+                announce: Arc::new(super::self_alerts::OutboxAnnouncer { live: live.clone() }),
+                metrics: Some(metrics.clone()),
+                clock: clock.clone(),
+                delivery,
+            };
+            let outbox = Arc::new(match drive {
+                Drive::Itself => Outbox::start(outbox_deps),
+                Drive::Crank => Outbox::idle(outbox_deps),
+            });
+            let deps = Arc::new(cycle::Deps {
+                live,
+                source,
+                store,
+                api,
+                outbox,
+                metrics,
+                reevaluate: AtomicBool::new(true),
+                totals: Mutex::default(),
+                turn: tokio::sync::Mutex::new(()),
+            });
+            Ok(Self {
+                alerts: SelfAlerts::new(deps.clone(), clock.clone(), readiness.clone()),
+                deps,
+                readiness,
+                clock,
+                base_dir: base_dir.to_owned(),
+                schedule: OnceLock::new(),
+                reach: OnceLock::new(),
+                origin: None,
+                files: tokio::sync::Mutex::new(fingerprint),
+                switch,
+            })
         })
     }
 }

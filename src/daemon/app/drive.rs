@@ -5,7 +5,7 @@ use crate::cycle::{CycleError, CycleReport, run_cycle};
 use crate::outbox::DeliveryReport;
 use crate::schedule::Job;
 use crate::systemd;
-use model::Timestamp;
+use model::{BoxFuture, Timestamp};
 
 /// Failures of a cycle that the log names each; the others are in the database.
 const LOGGED_FAILURES: usize = 3;
@@ -21,14 +21,16 @@ pub enum Drive {
 
 impl App {
     /// Runs a job now, as if its slot had come.
-    pub async fn tick(&self, job: Job) -> Result<CycleReport, CycleError> {
-        let now = self.clock.now();
-        run_cycle(&self.deps, job, now, now).await
+    pub fn tick(&self, job: Job) -> BoxFuture<'_, Result<CycleReport, CycleError>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            run_cycle(&self.deps, job, now, now).await
+        })
     }
 
     /// Attempts every delivery that is due now, once.
-    pub async fn deliver(&self) -> DeliveryReport {
-        self.deps.outbox.deliver_due(self.clock.now()).await
+    pub fn deliver(&self) -> BoxFuture<'_, DeliveryReport> {
+        Box::pin(async move { self.deps.outbox.deliver_due(self.clock.now()).await })
     }
 
     /// The jobs that are on, in the order in which a single pass runs them.

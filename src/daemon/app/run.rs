@@ -1,5 +1,6 @@
 //! Runs the app: what listens begins first, the schedule after it; then everything stops in reverse order.
 
+use model::BoxFuture;
 use std::{net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::net::TcpListener;
@@ -19,54 +20,69 @@ const STOP_DELIVERIES: Duration = Duration::from_secs(20);
 /// How long our own HTTP, the mirror and the maintenance may take to end.
 const STOP_TASKS: Duration = Duration::from_secs(10);
 
+/// Is told the address that was bound.
+type Started = Box<dyn FnOnce(Option<SocketAddr>) + Send>;
+
 impl App {
     /// Runs until `stop`, then leaves in good order. `started` is told the address that was bound, once everything works.
     /// Fails where the address or the ticker cannot be had, or the database cannot be closed.
-    pub async fn run(self, stop: impl Future<Output = ()>, started: impl FnOnce(Option<SocketAddr>)) -> Result<(), AppError> {
-        let app = Arc::new(self);
-        let tasks = TaskTracker::new();
-        let ending = CancellationToken::new();
-        let address = app.open_http(&tasks, &ending).await?;
-        app.open_mirror(&tasks, &ending)?;
-        let schedule = app.start_schedule().await?;
-        tasks.spawn(app.clone().maintain(schedule.clone(), ending.clone()));
-        app.readiness.set_ready();
-        let rules = app.deps.active().rules.rules.len();
-        systemd::ready(&format!("watching; {rules} rules at work"));
-        started(address);
+    pub fn run(
+        self,
+        stop: impl Future<Output = ()> + Send + 'static,
+        started: impl FnOnce(Option<SocketAddr>) + Send + 'static,
+    ) -> BoxFuture<'static, Result<(), AppError>> {
+        self.run_until(Box::pin(stop), Box::new(started))
+    }
 
-        let reloads = app.clone();
-        tokio::select! {
-            () = stop => {}
-            () = async { tokio::join!(reload_on_hangup(&reloads), reloads.watch_files()); } => {}
-        }
-        tracing::info!("stopping: the runs in hand are finished first");
-        systemd::stopping("finishing the runs in hand");
-        app.readiness.set_not_ready(NotReady::Stopping);
-        if !schedule.stop(STOP_RUNS).await {
-            tracing::warn!("a run was cut off; its last batch is asked for again after the next start");
-        }
-        let cut = app.deps.outbox.stop(STOP_DELIVERIES).await;
-        if cut > 0 {
-            tracing::warn!(
-                receivers = cut,
-                "deliveries were cut off; they are sent again after the next start, under the same ids"
-            );
-        }
-        ending.cancel();
-        tasks.close();
-        if tokio::time::timeout(STOP_TASKS, tasks.wait()).await.is_err() {
-            tracing::warn!("some tasks did not end in time");
-        }
-        app.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })?;
-        tracing::info!("stopped");
-        Ok(())
+    fn run_until(self, stop: BoxFuture<'static, ()>, started: Started) -> BoxFuture<'static, Result<(), AppError>> {
+        Box::pin(async move {
+            let app = Arc::new(self);
+            let tasks = TaskTracker::new();
+            let ending = CancellationToken::new();
+            let address = app.open_http(&tasks, &ending).await?;
+            app.open_mirror(&tasks, &ending)?;
+            let schedule = app.start_schedule().await?;
+            tasks.spawn(app.clone().maintain(schedule.clone(), ending.clone()));
+            app.readiness.set_ready();
+            let rules = app.deps.active().rules.rules.len();
+            systemd::ready(&format!("watching; {rules} rules at work"));
+            started(address);
+
+            let reloads = app.clone();
+            tokio::select! {
+                () = stop => {}
+                () = async { tokio::join!(reload_on_hangup(&reloads), reloads.watch_files()); } => {}
+            }
+            tracing::info!("stopping: the runs in hand are finished first");
+            systemd::stopping("finishing the runs in hand");
+            app.readiness.set_not_ready(NotReady::Stopping);
+            if !schedule.stop(STOP_RUNS).await {
+                tracing::warn!("a run was cut off; its last batch is asked for again after the next start");
+            }
+            let cut = app.deps.outbox.stop(STOP_DELIVERIES).await;
+            if cut > 0 {
+                tracing::warn!(
+                    receivers = cut,
+                    "deliveries were cut off; they are sent again after the next start, under the same ids"
+                );
+            }
+            ending.cancel();
+            tasks.close();
+            if tokio::time::timeout(STOP_TASKS, tasks.wait()).await.is_err() {
+                tracing::warn!("some tasks did not end in time");
+            }
+            app.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })?;
+            tracing::info!("stopped");
+            Ok(())
+        })
     }
 
     /// Closes the database of an app that was turned by hand. Fails where it cannot be closed in good order.
-    pub async fn close(self) -> Result<(), AppError> {
-        self.deps.outbox.stop(STOP_DELIVERIES).await;
-        self.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })
+    pub fn close(self) -> BoxFuture<'static, Result<(), AppError>> {
+        Box::pin(async move {
+            self.deps.outbox.stop(STOP_DELIVERIES).await;
+            self.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })
+        })
     }
 
     /// The ticker, from the slots that jobs last ran for.

@@ -8,12 +8,12 @@ use chrono::TimeDelta;
 use super::*;
 use crate::config::{Environment, load_text};
 use crate::live::LiveConfig;
-use crate::outbox::{Announce, BoxFuture, DeliverySender, DownReceiver, Outbox, OutboxDeps};
+use crate::outbox::{Announce, DeliverySender, DownReceiver, Outbox, OutboxDeps};
 use engine::pipeline::{ActiveRules, DispatchPolicy};
 use engine::route::{RouteTree, Sections};
 use engine::self_monitor;
 use model::{
-    AckResult, Alert, AlertId, AlertState, AlertStatus, Attempt, BatchKind, Clock, DueDelivery, Labels, Notification,
+    AckResult, Alert, AlertId, AlertState, AlertStatus, Attempt, BatchKind, BoxFuture, Clock, DueDelivery, Labels, Notification,
     NotificationId, NotificationKind, NotificationRole, NotificationState, NotificationStatus, Resolution, RuleId,
     SOURCE_TROUBLE, Silence, SilenceRequest, Watch, alert_id, config, notification_id, read_matchers,
 };

@@ -1,14 +1,11 @@
 //! What the outbox needs from outside. Each trait has a second implementor in the tests: a store in memory, receivers that fail as
 //! told, and an announcer.
 
-use std::pin::Pin;
-
-use model::{Alert, AlertState, Attempt, AttemptRecord, Commit, DueDelivery, Notification, ReceiverName, RuleId, Timestamp};
+use model::{
+    Alert, AlertState, Attempt, AttemptRecord, BoxFuture, Commit, DueDelivery, Notification, ReceiverName, RuleId, Timestamp,
+};
 use notify::Outcome;
 use store::Store;
-
-/// Something that comes later.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Why the delivery store failed.
 pub type DeliveryStoreError = Box<dyn std::error::Error + Send + Sync>;

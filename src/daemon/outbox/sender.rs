@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::{BoxFuture, DeliverySender, DeliveryStoreError};
-use model::{Attempt, DueDelivery, ReceiverName, Timestamp};
+use super::{DeliverySender, DeliveryStoreError};
+use model::{Attempt, BoxFuture, DueDelivery, ReceiverName, Timestamp};
 use notify::unsubscribe::{self, DigestConsent};
 use notify::{Outcome, Receivers};
 use store::Store;

@@ -10,14 +10,16 @@ use super::{ReadFiles, ReloadProblem, WATCH, fingerprint, read};
 use crate::app::{App, remember_good_rules, told_to_systemd};
 use crate::live::LiveConfig;
 use crate::outbox::ReceiverSender;
-use model::text::error_chain;
+use model::{BoxFuture, text::error_chain};
 
 impl App {
     /// Reads config and rule files again and puts them to work, all or nothing.
     /// Fails with every problem of every file, for people. What was at work before goes on working.
-    pub async fn reload(&self) -> Result<String, ReloadProblem> {
-        let mut files = self.files.lock().await;
-        self.reload_from(&mut files).await
+    pub fn reload(&self) -> BoxFuture<'_, Result<String, ReloadProblem>> {
+        Box::pin(async move {
+            let mut files = self.files.lock().await;
+            self.reload_from(&mut files).await
+        })
     }
 
     async fn reload_from(&self, files: &mut u128) -> Result<String, ReloadProblem> {

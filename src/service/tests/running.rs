@@ -54,7 +54,7 @@ async fn a_half_sent_request_does_not_hold_a_stop() {
     let (stop, stopped) = oneshot::channel::<()>();
     let router = small(options()).router();
     let limits = ConnectionLimits { stop_grace: Duration::from_millis(100), ..ConnectionLimits::default() };
-    let server = tokio::spawn(serve_within(limits, listener, router, async move { drop(stopped.await) }));
+    let server = tokio::spawn(serve_within(limits, listener, router, Box::pin(async move { drop(stopped.await) })));
     let mut half = tokio::net::TcpStream::connect(address).await.unwrap();
     half.write_all(b"GET /v5/burn/alpha HT").await.unwrap();
     stop.send(()).unwrap();
@@ -67,7 +67,7 @@ async fn a_silent_connection_ends_and_makes_room_for_the_next() {
     let address = listener.local_addr().unwrap();
     let limits = ConnectionLimits { connections: 1, max_silence: Duration::from_millis(200), stop_grace: Duration::ZERO };
     let router = small(options()).router();
-    tokio::spawn(serve_within(limits, listener, router, std::future::pending()));
+    tokio::spawn(serve_within(limits, listener, router, Box::pin(std::future::pending())));
     let mut silent = tokio::net::TcpStream::connect(address).await.unwrap();
     silent.write_all(b"GET /v5/burn/alpha HT").await.unwrap();
     // The one place is taken; this answer comes once the silent connection was ended.
