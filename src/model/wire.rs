@@ -13,6 +13,7 @@ mod funding;
 mod lenient;
 mod maybe;
 mod object;
+mod read;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -24,12 +25,13 @@ pub use self::{
     burn::{Burn, BurnData, BurnMetadata, Buyback, BuybackData},
     emission::{Emission, EmissionAllocation},
     envelope::{Credit, ErrorBody, Metadata},
-    funding::{FundingRound, InvestorDetail, InvestorItem, RoundInvestor, TokenFunding, TokenFundingRound},
+    funding::{FundingRound, InvestorDetail, InvestorItem, InvestorsFile, RoundInvestor, TokenFunding, TokenFundingRound},
     lenient::{Lenient, NamedOr},
     maybe::Maybe,
     object::Extra,
+    read::{ReadJson, ReadRows},
     shape::{Described, FieldFilter, FieldShape, JsonShape, ObjectShape},
-    token::{Allocation, AllocationsData, TokenItem},
+    token::{Allocation, AllocationsData, PriceRow, TokenItem},
     unlock::{CliffAllocation, CliffUnlocks, CommittedClaim, LinearAllocation, LinearUnlocks, UnlockEvent, UpcomingItem},
     warnings::{ParseWarning, PathStep, ReadReport, at, count_item, gather, gather_oddities, lost_dates, note, note_dropped},
 };

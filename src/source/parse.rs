@@ -7,14 +7,11 @@ mod decodable;
 mod record;
 mod rows;
 
-use serde::de::DeserializeSeed as _;
-
 use crate::{page_walk::AnswerPages, redact, route::EndpointRoute};
 use decodable::decodable;
 use model::poll::{Payload, PollAnswer, PollRequest};
-use model::wire::{self, Lenient, Maybe, ParseWarning, PathStep, ReadReport};
+use model::wire::{self, Maybe, ParseWarning, PathStep, ReadJson, ReadReport, ReadRows};
 use record::{UsableRecord, note_shares};
-use rows::PageRows;
 
 /// Parse warnings that are kept of one answer; more are counted.
 const MAX_WARNINGS: usize = 100;
@@ -77,14 +74,11 @@ impl ParseNotes {
 }
 
 /// Reads a list that may go over several pages.
-fn list<T: UsableRecord>(pages: &AnswerPages, notes: &mut ParseNotes) -> Result<Vec<T>, String> {
+fn list<T: UsableRecord + ReadRows>(pages: &AnswerPages, notes: &mut ParseNotes) -> Result<Vec<T>, String> {
     let mut records = Vec::new();
     for (index, page) in pages.pages.iter().enumerate() {
         let skip = pages.repeated.get(index).map_or(&[][..], Vec::as_slice);
-        let (read, gathered) = read(page.data(), |text| {
-            let mut json = serde_json::Deserializer::from_str(text);
-            PageRows { skip, records: &mut records }.deserialize(&mut json)
-        });
+        let (read, gathered) = read(page.data(), |text| rows::read(text, skip, &mut records));
         notes.add(index, gathered);
         read?;
     }
@@ -92,15 +86,14 @@ fn list<T: UsableRecord>(pages: &AnswerPages, notes: &mut ParseNotes) -> Result<
 }
 
 /// Reads an object, which has one page, and checks it.
-fn object<T: Lenient>(
-    pages: &AnswerPages,
-    notes: &mut ParseNotes,
-    check: impl FnOnce(&mut T) -> Result<(), String>,
-) -> Result<T, String> {
+fn object<T>(pages: &AnswerPages, notes: &mut ParseNotes, check: impl FnOnce(&mut T) -> Result<(), String>) -> Result<T, String>
+where
+    Maybe<T>: ReadJson,
+{
     let text = pages.pages.first().map_or("", |page| page.data());
     let mut check = Some(check);
     let (read, gathered) = read(text, |text| {
-        let value: Maybe<T> = serde_json::from_str(text)?;
+        let value = Maybe::<T>::read_json(text)?;
         // Checked while notes are gathered: what the check drops is noted as well.
         Ok(value.into_option().map(|mut value| match check.take().map_or(Ok(()), |check| check(&mut value)) {
             Ok(()) => Ok(value),

@@ -87,3 +87,11 @@ wire! {
         funding_rounds: Vec<TokenFundingRound> = "fundingRounds",
     }
 }
+
+wire! {
+    /// `investors.json` of a data folder: the list, and what each investor's page tells.
+    InvestorsFile {
+        list: Vec<InvestorItem> = "list",
+        details: Vec<InvestorDetail> = "details",
+    }
+}

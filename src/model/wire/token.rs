@@ -69,3 +69,15 @@ wire! {
         allocations: Vec<Allocation> = "allocations",
     }
 }
+
+/// A row of `prices.json` in a data folder: what a token's values were made with.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PriceRow {
+    /// The slug.
+    pub token_id: String,
+    /// USD.
+    pub reference_price: Option<f64>,
+    /// USD.
+    pub market_cap: Option<f64>,
+}

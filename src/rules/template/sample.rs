@@ -6,6 +6,7 @@ use crate::aggregate::{Member, Totals, Window};
 use crate::on::On;
 use crate::scope::{Lead, Scope, SourceFacts};
 use crate::vocabulary::{FactType, Vocabulary};
+use model::wire::ReadJson as _;
 use model::{
     AllocationChange, Change, ChangeKind, Fact, Record, RecordKey, Resource, ScheduleBrief, Timestamp, Token, TokenId, Tracked,
     wire,
@@ -30,7 +31,7 @@ impl SampleScope {
             Record::from_json(resource, json).ok()
         };
         let mut token = Token::unknown(TokenId::from("example"));
-        if is_full && let Ok(item) = serde_json::from_str(FULL_TOKEN) {
+        if is_full && let Ok(item) = wire::TokenItem::read_json(FULL_TOKEN) {
             token.item = item;
             token.groups = Arc::from(["portfolio".to_owned()]);
         }

@@ -2,26 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::{ImportRun, rows_of};
 use crate::{ServiceError, data_folder::SourceFile};
 use model::Resource;
-use model::wire::{FundingRound, InvestorDetail, InvestorItem, Maybe};
+use model::wire::{FundingRound, InvestorItem, InvestorsFile};
 use store::catalog::CatalogRecord;
-
-/// `investors.json`.
-#[derive(Deserialize)]
-struct InvestorsFile {
-    list: Maybe<Vec<InvestorItem>>,
-    details: Maybe<Vec<InvestorDetail>>,
-}
 
 impl ImportRun<'_> {
     pub(super) fn investors(&mut self, file: &SourceFile) -> Result<(), ServiceError> {
         let Some(investors) = self.problems.parse::<InvestorsFile>(file) else {
             return Ok(());
         };
+        if investors.list.is_absent() || investors.details.is_absent() {
+            self.problems.add(&file.path, "", "`list` or `details` is missing");
+        }
         let mut items: BTreeMap<String, InvestorItem> = BTreeMap::new();
         for (index, item) in investors.list.into_option().unwrap_or_default().into_iter().enumerate() {
             match item.investor_id.as_str().filter(|id| !id.is_empty()) {

@@ -1,10 +1,10 @@
 //! What is wrong with data that somebody wants to import: every problem, with file and record.
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 
 use crate::data_folder::SourceFile;
 use model::Timestamp;
-use model::wire::{Maybe, UnlockEvent, gather_oddities};
+use model::wire::{Maybe, ReadJson, UnlockEvent, gather_oddities};
 
 /// Problems that are listed; more are counted.
 const MAX_PROBLEMS: usize = 100;
@@ -40,8 +40,8 @@ impl ProblemList {
     }
 
     /// Reads JSON; what is odd in it is a problem each.
-    pub fn parse<T: DeserializeOwned>(&mut self, file: &SourceFile) -> Option<T> {
-        let (result, oddities, total) = gather_oddities(|| serde_json::from_str(&file.text));
+    pub fn parse<T: ReadJson>(&mut self, file: &SourceFile) -> Option<T> {
+        let (result, oddities, total) = gather_oddities(|| T::read_json(&file.text));
         self.total += total - oddities.len();
         for oddity in oddities {
             self.add(&file.path, oddity.path, oddity.problem.replace("; the field is ignored", ""));
@@ -96,7 +96,7 @@ impl ProblemList {
     /// A file that is a list, checked for the field that makes a record.
     pub fn rows<T>(&mut self, file: &SourceFile, key: &str, date: fn(&T) -> Option<Timestamp>) -> Vec<T>
     where
-        Maybe<Vec<T>>: DeserializeOwned,
+        Maybe<Vec<T>>: ReadJson,
     {
         let rows = self.parse::<Maybe<Vec<T>>>(file).and_then(Maybe::into_option).unwrap_or_default();
         self.dated(file, "", key, &rows, date);

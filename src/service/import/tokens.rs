@@ -10,7 +10,7 @@ use crate::data_folder::{SourceFile, TOKENS};
 use crate::query::MAX_SLUG;
 use crate::refusal::redact;
 use model::Endpoint;
-use model::wire::{Maybe, TokenItem};
+use model::wire::{Maybe, PriceRow, ReadJson, TokenItem};
 use store::facts::RATE_CHANGES;
 
 /// Fields of `tokens.json` that tell of the folder, not of the token: the token list has none of them.
@@ -27,15 +27,6 @@ const FOLDER_FIELDS: [&str; 10] = [
     "sources",
 ];
 
-/// `prices.json`: what a token's values were made with.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PriceRow {
-    token_id: String,
-    reference_price: Option<f64>,
-    market_cap: Option<f64>,
-}
-
 /// What a folder does not know.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -45,6 +36,15 @@ pub struct DataGap {
     pub token_id: Option<String>,
     /// Words of endpoints that nobody asked, and `rate_changes`.
     pub missing: Vec<String>,
+}
+
+/// The list of them.
+struct DataGaps(Vec<DataGap>);
+
+impl ReadJson for DataGaps {
+    fn read_json(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text).map(Self)
+    }
 }
 
 impl ImportRun<'_> {
@@ -127,7 +127,7 @@ impl ImportRun<'_> {
     }
 
     pub(super) fn gaps(&mut self, file: &SourceFile) -> Result<(), ServiceError> {
-        let gaps = self.problems.parse::<Vec<DataGap>>(file).unwrap_or_default();
+        let gaps = self.problems.parse(file).map_or_else(Vec::new, |DataGaps(gaps)| gaps);
         for (index, gap) in gaps.iter().enumerate() {
             let record = format!("[{index}]");
             let owner = gap.token_id.as_deref().unwrap_or_default();

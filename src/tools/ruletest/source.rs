@@ -10,10 +10,9 @@ use std::{
     path::Path,
 };
 
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use model::{Endpoint, Payload, Resource, TokenId, closest, format, wire};
+use model::{Endpoint, Payload, Resource, TokenId, closest, format, wire, wire::ReadJson};
 
 /// Largest data file, bytes.
 const MAX_FILE: u64 = 16 << 20;
@@ -158,9 +157,9 @@ impl TestSource {
 }
 
 /// Reads JSON as the client does; what is odd in it is a mistake of the test.
-fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+fn typed<T: ReadJson>(value: Value) -> Result<T, String> {
     let text = value.to_string();
-    let (result, oddities, _) = wire::gather_oddities(|| serde_json::from_str(&text));
+    let (result, oddities, _) = wire::gather_oddities(|| T::read_json(&text));
     if let Some(odd) = oddities.first() {
         return Err(format!("{}: {}", odd.path, odd.problem.replace("; the field is ignored", "")));
     }

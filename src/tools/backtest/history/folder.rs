@@ -6,11 +6,12 @@ use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
 
 use super::{History, HistoryContent, HistoryError, HistoryEvent};
-use model::{Endpoint, Payload, Timestamp, TokenId, wire};
+use model::wire::{self, PriceRow, ReadJson};
+use model::{Endpoint, Payload, Timestamp, TokenId};
 
 /// Largest file that is read, bytes.
 const MAX_FILE: u64 = 256 << 20;
@@ -21,27 +22,12 @@ const PREHISTORY: TimeDelta = TimeDelta::days(370);
 /// Things that happened are told by the source this often: as the daemon polls.
 const POLL: TimeDelta = TimeDelta::hours(6);
 
-/// `prices.json`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PriceRow {
-    token_id: String,
-    reference_price: Option<f64>,
-    market_cap: Option<f64>,
-}
-
-/// `investors.json`.
-#[derive(Deserialize)]
-struct InvestorsFile {
-    #[serde(default)]
-    details: Vec<wire::InvestorDetail>,
-}
-
 /// A line of a file of versions.
 #[derive(Deserialize)]
-struct ScheduleVersion {
+struct ScheduleVersion<'a> {
     at: Timestamp,
-    data: Vec<wire::UnlockEvent>,
+    #[serde(borrow)]
+    data: &'a RawValue,
 }
 
 impl History {
@@ -123,9 +109,9 @@ impl History {
         from: Timestamp,
         is_recent: impl Fn(Option<Timestamp>) -> bool,
     ) -> Result<(), HistoryError> {
-        let Some(investors) = json_if_there::<InvestorsFile>(&folder.join("investors.json"))? else { return Ok(()) };
+        let Some(investors) = json_if_there::<wire::InvestorsFile>(&folder.join("investors.json"))? else { return Ok(()) };
         let listed: HashSet<String> = self.tokens.iter().filter_map(|item| item.id.as_str().map(str::to_owned)).collect();
-        for investor in investors.details {
+        for investor in investors.details.into_option().unwrap_or_default() {
             for round in investor.funding_rounds.items() {
                 let Some(token) = round.token_id.as_str().map(TokenId::from) else { continue };
                 if !listed.contains(token.as_str()) {
@@ -158,7 +144,7 @@ impl History {
         for path in paths {
             let failed = |source| HistoryError::Read { path: path.clone(), source };
             let mut reader = io::BufReader::new(fs::File::open(&path).map_err(failed)?);
-            let mut last_before: Option<ScheduleVersion> = None;
+            let mut last_before = None;
             let mut number = 0;
             loop {
                 let mut line = Vec::new();
@@ -175,20 +161,18 @@ impl History {
                 if line.iter().all(u8::is_ascii_whitespace) {
                     continue;
                 }
-                let version: ScheduleVersion = serde_json::from_slice(&line).map_err(|error| invalid(error.to_string()))?;
+                let version: ScheduleVersion<'_> = serde_json::from_slice(&line).map_err(|error| invalid(error.to_string()))?;
+                let events = Vec::read_json(version.data.get()).map_err(|error| invalid(error.to_string()))?;
+                let answer = HistoryContent::Answer(Endpoint::UnlockEvents, Payload::UnlockEvents(events));
                 // Of what was published before the start only the last version counts: it is what was known then.
                 if from.is_some_and(|from| version.at <= from) {
-                    last_before = Some(version);
+                    last_before = Some(answer);
                 } else {
-                    history.say(
-                        version.at,
-                        &path,
-                        HistoryContent::Answer(Endpoint::UnlockEvents, Payload::UnlockEvents(version.data)),
-                    );
+                    history.say(version.at, &path, answer);
                 }
             }
-            if let (Some(version), Some(from)) = (last_before, from) {
-                history.say(from, &path, HistoryContent::Answer(Endpoint::UnlockEvents, Payload::UnlockEvents(version.data)));
+            if let (Some(answer), Some(from)) = (last_before, from) {
+                history.say(from, &path, answer);
             }
         }
         history.sort();
@@ -258,17 +242,17 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, HistoryError> {
     Ok(paths)
 }
 
-fn json<T: DeserializeOwned>(path: &Path) -> Result<T, HistoryError> {
+fn json<T: ReadJson>(path: &Path) -> Result<T, HistoryError> {
     let failed = |source| HistoryError::Read { path: path.to_owned(), source };
-    let mut bytes = Vec::new();
-    fs::File::open(path).map_err(failed)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let mut text = String::new();
+    fs::File::open(path).map_err(failed)?.take(MAX_FILE + 1).read_to_string(&mut text).map_err(failed)?;
     let invalid = |problem| HistoryError::Invalid { path: path.to_owned(), line: None, problem };
-    if bytes.len() as u64 > MAX_FILE {
+    if text.len() as u64 > MAX_FILE {
         return Err(invalid(format!("it is larger than {MAX_FILE} bytes")));
     }
-    serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))
+    T::read_json(&text).map_err(|error| invalid(error.to_string()))
 }
 
-fn json_if_there<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, HistoryError> {
+fn json_if_there<T: ReadJson>(path: &Path) -> Result<Option<T>, HistoryError> {
     if path.exists() { json(path).map(Some) } else { Ok(None) }
 }
