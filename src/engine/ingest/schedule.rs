@@ -10,10 +10,13 @@ use chrono::{NaiveDate, TimeDelta};
 use serde::{Deserialize, Serialize};
 
 use super::sight::Sight;
-use crate::diff::{self, DateWindow, Diff, Settings, UnlockPoll};
+use crate::{
+    diff::{self, DateWindow, Diff, Settings, UnlockPoll},
+    plan::PlannedPoll,
+};
 use model::{
     poll::FetchedAnswer,
-    rows::TokenSnapshot,
+    rows::{SegmentsRead, TokenSnapshot},
     supply::{Endpoint, FeedState, Record, Timestamp, Tracked},
     wire::UnlockEvent,
 };
@@ -36,6 +39,9 @@ struct ScheduleNotes {
     /// The version of the endpoint that answered last.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u8>,
+    /// When linear segments were last read beside the cliffs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segments_read: Option<SegmentsRead>,
     /// How far the server lets this plan see.
     sight: Sight,
 }
@@ -60,7 +66,7 @@ impl<'a> ScheduleAnswer<'a> {
     pub(super) fn of(
         before: &TokenSnapshot,
         known: &FeedState,
-        fetched: &FetchedAnswer,
+        (ask, fetched): (&PlannedPoll, &FetchedAnswer),
         events: &'a [UnlockEvent],
         asked: DateWindow,
         now: Timestamp,
@@ -91,6 +97,12 @@ impl<'a> ScheduleAnswer<'a> {
             answers_beyond: answered.iter().any(|at| !asked.contains(Some(*at))),
             version: fetched.version.or(was.version),
             shown_linear: shows_linear.map(|shows| shows || was.shown_linear == Some(true)).or(was.shown_linear),
+            // A version that shows all by itself is no reading beside another: whoever goes back to `auto` reads them anew.
+            segments_read: match (fetched.segments, shows_linear) {
+                (Some(segments), _) if segments.is_read => Some(SegmentsRead { at: now, mark: ask.mark }),
+                (_, Some(true)) => None,
+                _ => was.segments_read,
+            },
             sight,
         };
         Self {

@@ -69,7 +69,7 @@ impl Feed {
         let request = PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: TokenId::from("arbitrum"), start, end };
         let payload = Payload::UnlockEvents(events.to_vec());
         let answer = PollAnswer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
-        let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Changed, cost: 1, mark: None };
+        let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Changed, cost: 1, mark: None, with_segments: false };
         let fetched = FetchedAnswer {
             request,
             outcome: PollOutcome::Fresh(answer),
@@ -80,6 +80,7 @@ impl Feed {
             took: std::time::Duration::ZERO,
             status: Some(200),
             version,
+            segments: None,
         };
         let result = ingest(&self.snapshot, &ask, &fetched, &Settings::default(), now);
         self.snapshot.records.clone_from(&result.after);

@@ -1,5 +1,5 @@
 use super::*;
-use model::wire;
+use model::{SegmentsRead, wire};
 
 fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a timestamp")
@@ -19,6 +19,7 @@ fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
         has_burn: None,
         has_buyback: None,
         next_event: None,
+        segments: feed.as_ref().and_then(|feed| Some(SegmentsRead { at: feed.read_at?, mark: feed.mark })),
         feed,
     }
 }
