@@ -26,7 +26,7 @@ use super::{
     route::EndpointRoute,
     segments,
 };
-use model::poll::{LAST_WITH_SEGMENTS, FailureKind, FetchedAnswer, PollFailure, PollOutcome, PollRequest};
+use model::poll::{FailureKind, FetchedAnswer, LAST_WITH_SEGMENTS, PollFailure, PollOutcome, PollRequest};
 use model::{
     clock::Clock,
     config::{EndpointVersion, SecretText, SourceSettings},

@@ -6,38 +6,52 @@
 use std::collections::{HashMap, VecDeque};
 
 use model::{
-    poll::{FetchedAnswer, Payload, PollOutcome, SegmentsFetch},
+    poll::{FetchedAnswer, Payload, PollAnswer, PollOutcome, SegmentsFetch},
     supply::Timestamp,
     wire::{Maybe, ParseWarning, UnlockEvent},
 };
 
 /// The answer about cliffs, with the segments of the other one; without, where that one is none.
 pub(super) fn joined(mut cliffs: FetchedAnswer, segments: FetchedAnswer) -> FetchedAnswer {
-    cliffs.segments =
-        Some(SegmentsFetch { is_read: matches!(segments.outcome, PollOutcome::Fresh(_)), credits: segments.credits });
     cliffs.credits += segments.credits;
     cliffs.requests += segments.requests;
     cliffs.bytes += segments.bytes;
     cliffs.took += segments.took;
     cliffs.credit = segments.credit.or(cliffs.credit);
-    let PollOutcome::Fresh(answer) = &mut cliffs.outcome else { return cliffs };
-    match segments.outcome {
-        PollOutcome::Fresh(other) => {
-            answer.oddities.extend(other.oddities);
-            answer.oddities_total += other.oddities_total;
-            answer.dropped += other.dropped;
-            if let (Payload::UnlockEvents(events), Payload::UnlockEvents(segments)) = (&mut answer.payload, other.payload) {
-                join(events, segments);
+    let mut is_read = false;
+    if let PollOutcome::Fresh(answer) = &mut cliffs.outcome {
+        match add(answer, segments.outcome) {
+            Ok(()) => is_read = true,
+            Err(why) => {
+                let problem = format!("could not be read, the last known ones stay: {why}");
+                answer.oddities.push(ParseWarning { path: "linearUnlocks".into(), problem });
+                answer.oddities_total += 1;
             }
         }
-        PollOutcome::Failed(failure) => {
-            let problem = format!("could not be read, the last known ones stay: {}", failure.message);
-            answer.oddities.push(ParseWarning { path: "linearUnlocks".into(), problem });
-            answer.oddities_total += 1;
-        }
-        PollOutcome::Unchanged => {}
     }
+    cliffs.segments = Some(SegmentsFetch { is_read, credits: segments.credits });
     cliffs
+}
+
+/// Adds what the other version says; else why that is nothing to go by.
+fn add(answer: &mut PollAnswer, segments: PollOutcome) -> Result<(), String> {
+    let other = match segments {
+        PollOutcome::Fresh(other) => other,
+        PollOutcome::Failed(failure) => return Err(failure.message),
+        PollOutcome::Unchanged => return Err("nothing was told".to_owned()),
+    };
+    let (Payload::UnlockEvents(events), Payload::UnlockEvents(segments)) = (&mut answer.payload, other.payload) else {
+        return Err("the answer is about something else".to_owned());
+    };
+    // It shows cliffs too.
+    if segments.is_empty() && !events.is_empty() {
+        return Err("the answer is empty, where there are cliffs".to_owned());
+    }
+    join(events, segments);
+    answer.oddities.extend(other.oddities);
+    answer.oddities_total += other.oddities_total;
+    answer.dropped += other.dropped;
+    Ok(())
 }
 
 /// Puts segments beside the cliffs of their instant. What else the older version has at an instant of its own, such as rewards for

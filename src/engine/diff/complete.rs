@@ -92,7 +92,9 @@ fn is_whole(known: &[&UnlockEvent], after: &[UnlockEvent], may_speak_of_linear: 
         && after.iter().all(|event| {
             let Some(date) = event.unlock_date.copied() else { return false };
             match at.get(&date).map(|known| if may_speak_of_linear { Cow::Borrowed(*known) } else { without_linear(known) }) {
-                Some(known) => event.has_all_of(&known) && has_all_parts_of(event, &known) && has_parts(&known) == has_parts(event),
+                Some(known) => {
+                    event.has_all_of(&known) && has_all_parts_of(event, &known) && has_parts(&known) == has_parts(event)
+                }
                 None => has_content(event) && names(event).iter().all(|(_, name, amount)| !name.is_empty() && amount.is_some()),
             }
         })

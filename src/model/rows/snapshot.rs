@@ -84,7 +84,16 @@ pub struct SegmentsRead {
 impl PlanToken {
     /// A token of which nothing is known but its slug.
     pub fn unknown(id: TokenId) -> Self {
-        Self { id, listed: false, last_updated: None, has_burn: None, has_buyback: None, next_event: None, feed: None, segments: None }
+        Self {
+            id,
+            listed: false,
+            last_updated: None,
+            has_burn: None,
+            has_buyback: None,
+            next_event: None,
+            feed: None,
+            segments: None,
+        }
     }
 }
 

@@ -99,9 +99,13 @@ proptest! {
     fn cliffs_are_taken_where_segments_cannot_be_read(schedule in schedules()) {
         let cliffs = cliffs_alone(&schedule);
         let failure = PollFailure { kind: FailureKind::ServerError, message: "GET /v3/unlock/events: 500".into(), retry_at: None };
-        let joined = joined(fresh(5, cliffs.clone()), FetchedAnswer { credits: 0, ..fetched(3, PollOutcome::Failed(failure)) });
-        let (events, answer) = answer(&joined);
-        prop_assert_eq!(events, &cliffs[..]);
-        prop_assert_eq!((joined.credits, joined.shows_linear(), answer.oddities_total), (1, Some(false), 1));
+        let failed = FetchedAnswer { credits: 0, ..fetched(3, PollOutcome::Failed(failure)) };
+        for other in [Some(failed), (!cliffs.is_empty()).then(|| fresh(3, Vec::new()))].into_iter().flatten() {
+            let spent = 1 + other.credits;
+            let joined = joined(fresh(5, cliffs.clone()), other);
+            let (events, answer) = answer(&joined);
+            prop_assert_eq!(events, &cliffs[..]);
+            prop_assert_eq!((joined.credits, joined.shows_linear(), answer.oddities_total), (spent, Some(false), 1));
+        }
     }
 }

@@ -56,7 +56,14 @@ impl Polled {
             start: time("1970-01-01").date_naive(),
             end: time("2126-01-01").date_naive(),
         };
-        let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Verify, cost: 1, mark: None, with_segments: false };
+        let ask = PlannedPoll {
+            request: request.clone(),
+            known: None,
+            why: PollReason::Verify,
+            cost: 1,
+            mark: None,
+            with_segments: false,
+        };
         let fetched = FetchedAnswer {
             request,
             outcome: PollOutcome::Fresh(answer),
