@@ -102,12 +102,15 @@ pub fn ingest(
     let window = window(&fetched.request);
     let header_before = before.headers.iter().find(|(endpoint, _)| *endpoint == id.endpoint).map(|(_, header)| header);
     let is_baseline = known.baseline_at.is_none();
-    let completed =
+    let mut completed =
         if is_baseline { Completed::as_it_is(answer) } else { Completed::of(answer, &records, fetched.shows_linear()) };
     let schedule = match &*completed.payload {
         Payload::UnlockEvents(events) => Some(ScheduleAnswer::of(before, &known, (ask, fetched), events, window, now)),
         _ => None,
     };
+    if let Some(schedule) = schedule.as_ref().filter(|_| !is_baseline) {
+        completed.learned.extend(schedule.revealed(&records));
+    }
     let expects_rows = schedule.as_ref().map_or(!records.is_empty(), |schedule| schedule.expects_any_of(&records));
     if rows(&answer.payload) == 0 && expects_rows {
         let failure = PollFailure {
