@@ -102,11 +102,15 @@ pub fn ingest(
     let window = window(&fetched.request);
     let header_before = before.headers.iter().find(|(endpoint, _)| *endpoint == id.endpoint).map(|(_, header)| header);
     let is_baseline = known.baseline_at.is_none();
-    let completed = if is_baseline { Completed::as_it_is(answer) } else { Completed::of(answer, &records) };
+    let mut completed =
+        if is_baseline { Completed::as_it_is(answer) } else { Completed::of(answer, &records, fetched.shows_linear()) };
     let schedule = match &*completed.payload {
-        Payload::UnlockEvents(events) => Some(ScheduleAnswer::of(before, &known, fetched, events, window, now)),
+        Payload::UnlockEvents(events) => Some(ScheduleAnswer::of(before, &known, (ask, fetched), events, window, now)),
         _ => None,
     };
+    if let Some(schedule) = schedule.as_ref().filter(|_| !is_baseline) {
+        completed.learned.extend(schedule.revealed(&records));
+    }
     let expects_rows = schedule.as_ref().map_or(!records.is_empty(), |schedule| schedule.expects_any_of(&records));
     if rows(&answer.payload) == 0 && expects_rows {
         let failure = PollFailure {
@@ -187,9 +191,9 @@ impl<'a> Completed<'a> {
         Self { payload, oddities: Vec::new(), proves_no_absence: answer.dropped > 0, learned: Vec::new() }
     }
 
-    fn of(answer: &'a PollAnswer, known: &[Tracked]) -> Self {
+    fn of(answer: &'a PollAnswer, known: &[Tracked], shows_linear: Option<bool>) -> Self {
         let Payload::UnlockEvents(events) = &answer.payload else { return Self::as_it_is(answer) };
-        let completed = diff::complete(known, events, answer.dropped > 0);
+        let completed = diff::complete(known, events, shows_linear, answer.dropped > 0);
         let payload = match completed.events {
             Cow::Borrowed(_) => Cow::Borrowed(&answer.payload),
             Cow::Owned(events) => Cow::Owned(Payload::UnlockEvents(events)),
@@ -290,7 +294,10 @@ pub fn read(known: FeedState, ask: &PlannedPoll, fetched: &FetchedAnswer, now: T
         stale: false,
         failing_since: None,
         // A walk that was repeated cost more than the next one will.
-        cost: if fetched.credits > 0 { fetched.credits } else { known.cost },
+        cost: match fetched.credits.saturating_sub(fetched.segments.map_or(0, |segments| segments.credits)) {
+            0 => known.cost,
+            credits => credits,
+        },
         ..known
     }
 }

@@ -18,6 +18,10 @@ const FIRST_DAY: NaiveDate = day_of(1970, 1, 1);
 /// Last day of all. No schedule is known that runs on as long.
 const LAST_DAY: NaiveDate = day_of(2199, 12, 31);
 
+/// How often linear segments are read of a token whose list entry has no mark of change. A correction takes the source days to apply; a
+/// week costs about four credits a month, beside the hundred and more of looking at the cliffs four times a day.
+const SEGMENTS_WITHOUT_MARK: TimeDelta = TimeDelta::days(7);
+
 const fn day_of(year: i32, month: u32, day: u32) -> NaiveDate {
     match NaiveDate::from_ymd_opt(year, month, day) {
         Some(day) => day,
@@ -37,6 +41,8 @@ pub struct PlannedPoll {
     pub cost: u64,
     /// The token's mark of change, to be kept with the feed once it is read.
     pub mark: Option<Timestamp>,
+    /// Linear segments are asked for beside it, at one credit of its cost: the version that is read does not show them.
+    pub with_segments: bool,
 }
 
 /// What one tick asks, and what it leaves for later.
@@ -116,7 +122,7 @@ pub fn plan_whole(endpoint: Endpoint, feed: &FeedState, basis: &PlanBasis<'_>) -
         FeedState { failing_since: Some(_), .. } => PollReason::Retry,
         _ => PollReason::Backbone,
     };
-    let ask = PlannedPoll { request, known: feed.hash, why, cost: u64::from(feed.cost.max(1)), mark: None };
+    let ask = PlannedPoll { request, known: feed.hash, why, cost: u64::from(feed.cost.max(1)), mark: None, with_segments: false };
     grant(vec![ask], 0, basis)
 }
 
@@ -138,12 +144,15 @@ pub fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'
             continue;
         }
         let (start, end) = basis.days(endpoint);
+        let is_auto = endpoint == Endpoint::UnlockEvents && basis.source.unlock_events == config::EndpointVersion::Auto;
+        let with_segments = is_auto && needs_segments(token, feed, basis.now);
         let ask = PlannedPoll {
             request: PollRequest::Token { endpoint, token: token.id.clone(), start, end },
-            known: feed.hash.filter(|_| feed.missing.is_empty() && feed.held_since.is_none()),
+            known: feed.hash.filter(|_| feed.missing.is_empty() && feed.held_since.is_none() && !with_segments),
             why: reason(token, feed, basis),
-            cost: u64::from(feed.cost.max(1)),
+            cost: u64::from(feed.cost.max(1)) + u64::from(with_segments),
             mark: token.last_updated,
+            with_segments,
         };
         asks.push((ask, token.next_event, feed.read_at));
     }
@@ -168,9 +177,22 @@ pub fn plan_investors(ids: impl IntoIterator<Item = String>, basis: &PlanBasis<'
             why: PollReason::Changed,
             cost: 1,
             mark: None,
+            with_segments: false,
         })
         .collect();
     grant(asks, 0, basis)
+}
+
+/// Whether linear segments are to be read beside the cliffs: at first sight, once for each mark of change, and to confirm a removal.
+/// Everything else would cost a credit for what did not move.
+fn needs_segments(token: &PlanToken, feed: &FeedState, now: Timestamp) -> bool {
+    let Some(read) = token.segments else { return true };
+    let has_moved = match token.last_updated {
+        Some(mark) => read.mark != Some(mark),
+        // A clock that was set back must not put it off.
+        None => (now - read.at).abs() >= SEGMENTS_WITHOUT_MARK,
+    };
+    has_moved || !feed.missing.is_empty() || feed.held_since.is_some()
 }
 
 fn reason(token: &PlanToken, feed: &FeedState, basis: &PlanBasis<'_>) -> PollReason {
@@ -201,11 +223,17 @@ fn grant(asks: Vec<PlannedPoll>, resting: u32, basis: &PlanBasis<'_>) -> PollPla
     let mut allowance = basis.allowance;
     // What is merely looked at again shares the rest of the day with the lists and with the later ticks.
     let mut spare = allowance.today.map(|today| today.saturating_sub(basis.backbone_today) / u64::from(basis.ticks_today.max(1)));
-    for ask in asks {
+    for mut ask in asks {
         let most = match ask.why {
             PollReason::Verify => allowance.of(PollReason::Verify).zip(spare).map(|(today, spare)| today.min(spare)),
             why => allowance.of(why),
         };
+        // Cliffs alone are better than nothing, but where something moved: half of that would be told as something else.
+        let may_do_without = matches!(ask.why, PollReason::First | PollReason::Retry | PollReason::Verify);
+        if ask.with_segments && may_do_without && most == Some(ask.cost.saturating_sub(1)) {
+            ask.with_segments = false;
+            ask.cost = ask.cost.saturating_sub(1);
+        }
         if most.is_none_or(|most| ask.cost <= most) {
             allowance = allowance.after(ask.cost);
             if ask.why == PollReason::Verify {

@@ -75,17 +75,29 @@ pub struct FetchedAnswer {
     /// Last HTTP status.
     pub status: Option<u16>,
     pub version: Option<u8>,
+    /// What was asked beside it; none where that was not to be.
+    pub segments: Option<SegmentsFetch>,
+}
+
+/// What came of asking an older version for the linear segments that the answer's own version does not show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentsFetch {
+    /// They were read whole, and stand in the answer.
+    pub is_read: bool,
+    /// Credits of that, which the answer's own count holds too.
+    pub credits: u32,
 }
 
 /// The last version of the schedule's endpoint that shows linear segments. Those after it show cliffs alone.
-const LAST_WITH_SEGMENTS: u8 = 3;
+pub const LAST_WITH_SEGMENTS: u8 = 3;
 
 impl FetchedAnswer {
     /// Whether the answer speaks of linear segments; None where it is not known which version answered. What a version does not show
     /// is never proven gone by its answers.
     #[must_use]
     pub fn shows_linear(&self) -> Option<bool> {
-        self.version.map(|version| version <= LAST_WITH_SEGMENTS)
+        let has_segments = self.segments.is_some_and(|segments| segments.is_read);
+        self.version.map(|version| has_segments || version <= LAST_WITH_SEGMENTS)
     }
 }
 

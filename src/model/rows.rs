@@ -19,4 +19,6 @@ pub use self::outbox::{
     Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxRow,
 };
 pub use self::query::{AlertFilter, ChangeFilter, NotificationFilter, OutboxFilter, UpcomingFilter};
-pub use self::snapshot::{ChangeRow, PlanToken, RecordRange, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords};
+pub use self::snapshot::{
+    ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
+};

@@ -24,8 +24,9 @@ use super::{
     rate_limiter::RateLimiter,
     redact,
     route::EndpointRoute,
+    segments,
 };
-use model::poll::{FailureKind, FetchedAnswer, PollFailure, PollOutcome, PollRequest};
+use model::poll::{FailureKind, FetchedAnswer, LAST_WITH_SEGMENTS, PollFailure, PollOutcome, PollRequest};
 use model::{
     clock::Clock,
     config::{EndpointVersion, SecretText, SourceSettings},
@@ -129,12 +130,34 @@ impl Client {
     /// `known` is the hash of the last answer of this feed, `credits_left` the most credits that this fetch may spend. `took`
     /// does not count the wait for other fetches to finish.
     pub async fn fetch(&self, request: &PollRequest, known: Option<ContentHash>, credits_left: Option<u32>) -> FetchedAnswer {
+        self.fetch_version(request, None, known, credits_left).await
+    }
+
+    /// Asks for a token's schedule as [`Client::fetch`] does, and for the linear segments that newer versions leave out beside it: one
+    /// answer with both. Where the segments cannot be read, it is an answer without them.
+    pub async fn fetch_with_segments(&self, request: &PollRequest, credits_left: Option<u32>) -> FetchedAnswer {
+        let cliffs = self.fetch(request, None, credits_left).await;
+        if !matches!(cliffs.outcome, PollOutcome::Fresh(_)) || cliffs.shows_linear() == Some(true) {
+            return cliffs;
+        }
+        let credits_left = credits_left.map(|left| left.saturating_sub(cliffs.credits));
+        let segments = self.fetch_version(request, Some(LAST_WITH_SEGMENTS), None, credits_left).await;
+        segments::joined(cliffs, segments)
+    }
+
+    async fn fetch_version(
+        &self,
+        request: &PollRequest,
+        version: Option<u8>,
+        known: Option<ContentHash>,
+        credits_left: Option<u32>,
+    ) -> FetchedAnswer {
         let inner = &*self.inner;
         // The semaphore is never closed; were it, fetching without it would still be right.
         let _permit = inner.fetches.acquire().await.ok();
         let began = Instant::now();
         let mut cost = FetchCost::default();
-        let outcome = match timeout(FETCH_LIMIT, inner.fetch(request, known, credits_left, &mut cost)).await {
+        let outcome = match timeout(FETCH_LIMIT, inner.fetch(request, version, known, credits_left, &mut cost)).await {
             Ok(outcome) => outcome,
             Err(_) => {
                 let message = format!("{}: not answered to its end within {} min", name_of(request), FETCH_LIMIT.as_secs() / 60);
@@ -151,6 +174,7 @@ impl Client {
             took: began.elapsed(),
             status: cost.status,
             version: cost.version,
+            segments: None,
         }
     }
 
@@ -178,6 +202,7 @@ impl ClientInner {
     async fn fetch(
         &self,
         request: &PollRequest,
+        version: Option<u8>,
         known: Option<ContentHash>,
         credits_left: Option<u32>,
         cost: &mut FetchCost,
@@ -204,7 +229,7 @@ impl ClientInner {
             Ok(permit) => permit,
             Err(failure) => return PollOutcome::Failed(failure),
         };
-        let fetch = FetchContext { request, route, known, credits_left, key };
+        let fetch = FetchContext { request, route, version, known, credits_left, key };
         let (outcome, health) = match self.try_versions(&fetch, &permit, cost).await {
             Ok(outcome) => (outcome, SourceHealth::Answered),
             Err(failed) => (PollOutcome::Failed(failed.failure), failed.health),

@@ -28,6 +28,8 @@ const VERSION_TRUST: TimeDelta = TimeDelta::days(1);
 pub(super) struct FetchContext<'a> {
     pub request: &'a PollRequest,
     pub route: EndpointRoute,
+    /// A version to ask in place of the one that is configured.
+    pub version: Option<u8>,
     pub known: Option<ContentHash>,
     pub credits_left: Option<u32>,
     pub key: Option<SecretText>,
@@ -52,7 +54,8 @@ impl ClientInner {
             let age = now - *since;
             age >= TimeDelta::zero() && age < VERSION_TRUST
         });
-        let (first, second) = match (route.configured(&self.source).1, settled) {
+        let configured = fetch.version.map_or(route.configured(&self.source).1, EndpointVersion::V);
+        let (first, second) = match (configured, settled) {
             (EndpointVersion::V(version), _) => (version, None),
             (EndpointVersion::Auto, Some((version, _))) => (version, None),
             (EndpointVersion::Auto, None) => (newest, Some(next)),
@@ -78,7 +81,7 @@ impl ClientInner {
                 Err(_) => answer = older_answer,
             }
         }
-        if answer.is_ok() {
+        if answer.is_ok() && fetch.version.is_none() {
             // An older version keeps its date, so that the newest is tried again a day after it was last missed.
             let since = settled.filter(|(known, _)| *known == version && version != newest).map_or(now, |(_, since)| since);
             if let Some(slot) = self.learnt().versions.get_mut(route as usize) {

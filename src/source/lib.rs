@@ -2,7 +2,7 @@
 //!
 //! The cast: [`Client`] with its two servers (`base_server`), `route` with the path of every endpoint in every version, `breaker`
 //! and `rate_limiter` that say when the source may be asked, `page_request` for one page and `page_walk` for all of them, `envelope`
-//! and `parse` that read what came, `failed_request` with what a failure means, `redact` for every text that comes from outside.
+//! and `parse` that read what came, `segments` that joins two answers about one schedule, `failed_request` with what a failure means, `redact` for every text that comes from outside.
 //!
 //! ```text
 //! request ─► route ─► breaker ─► versions ─► walk over pages (rate limiter ─► request ─► envelope) ─► hash ─► records
@@ -42,6 +42,7 @@ mod parse;
 mod rate_limiter;
 mod redact;
 mod route;
+mod segments;
 #[cfg(test)]
 mod tests;
 mod tuning;

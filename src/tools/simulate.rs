@@ -291,7 +291,14 @@ impl<'a> Simulation<'a> {
 fn asked(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) -> (PlannedPoll, FetchedAnswer) {
     let request =
         PollRequest::Token { endpoint, token: token.clone(), start: chrono::NaiveDate::MIN, end: chrono::NaiveDate::MAX };
-    let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Changed, cost: 1, mark: Some(now) };
+    let ask = PlannedPoll {
+        request: request.clone(),
+        known: None,
+        why: PollReason::Changed,
+        cost: 1,
+        mark: Some(now),
+        with_segments: false,
+    };
     // A schedule that says in words that there is no segment here or there speaks of segments; any other leaves that open.
     let version = match &payload {
         Payload::UnlockEvents(events) if events.iter().any(|event| !event.linear_unlocks.is_absent()) => Some(3),
@@ -308,6 +315,7 @@ fn asked(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) 
         took: std::time::Duration::ZERO,
         status: Some(200),
         version,
+        segments: None,
     };
     (ask, fetched)
 }

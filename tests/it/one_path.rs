@@ -253,10 +253,27 @@ impl Polled {
 
 /// A request with what came of it.
 fn answered(request: PollRequest, outcome: PollOutcome) -> (PlannedPoll, FetchedAnswer) {
-    let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Changed, cost: 1, mark: None };
+    let ask = PlannedPoll {
+        request: request.clone(),
+        known: None,
+        why: PollReason::Changed,
+        cost: 1,
+        mark: None,
+        with_segments: false,
+    };
     let (took, status) = (Duration::ZERO, Some(200));
-    let fetched =
-        FetchedAnswer { request, outcome, credits: 0, requests: 1, credit: None, bytes: 0, took, status, version: Some(3) };
+    let fetched = FetchedAnswer {
+        request,
+        outcome,
+        credits: 0,
+        requests: 1,
+        credit: None,
+        bytes: 0,
+        took,
+        status,
+        version: Some(3),
+        segments: None,
+    };
     (ask, fetched)
 }
 

@@ -67,7 +67,10 @@ impl AskWorker {
             let Some(ask) = next else { break };
             // A walk may have grown since it was last paid for.
             let most = u32::try_from(ask.cost.saturating_mul(2).saturating_add(8)).ok();
-            let fetched = self.api.fetch(&ask.request, ask.known, most).await;
+            let fetched = match ask.with_segments {
+                true => self.api.fetch_with_segments(&ask.request, most).await,
+                false => self.api.fetch(&ask.request, ask.known, most).await,
+            };
             if self.answered.send((ask, fetched)).await.is_err() {
                 break;
             }

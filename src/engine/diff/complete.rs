@@ -42,9 +42,15 @@ pub struct CompletedAnswer<'a> {
 }
 
 /// Completes an answer about a token's schedule with what was known of it. `before` is the snapshot (records of other resources in it
-/// are ignored). `has_lost_rows` says that rows of the answer could not be read, so that what it lacks may be among those.
+/// are ignored). `shows_linear` says whether the answer speaks of linear segments, where that is known, `has_lost_rows` that rows of the
+/// answer could not be read, so that what it lacks may be among those.
 #[must_use]
-pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], has_lost_rows: bool) -> CompletedAnswer<'a> {
+pub fn complete<'a>(
+    before: &[Tracked],
+    after: &'a [UnlockEvent],
+    shows_linear: Option<bool>,
+    has_lost_rows: bool,
+) -> CompletedAnswer<'a> {
     let (keys, known): (Vec<&RecordKey>, Vec<&UnlockEvent>) = before
         .iter()
         .filter_map(|tracked| match &tracked.record {
@@ -52,13 +58,13 @@ pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], has_lost_rows:
             _ => None,
         })
         .unzip();
-    if !has_lost_rows && is_whole(&known, after) {
+    if !has_lost_rows && is_whole(&known, after, shows_linear != Some(false)) {
         let (events, oddities, learned) = (Cow::Borrowed(after), Vec::new(), Vec::new());
         return CompletedAnswer { events, oddities, proves_no_absence: false, learned };
     }
     let mut events: Vec<UnlockEvent> = after.to_vec();
     let mut completion = Completion {
-        speaks_of_linear: after.iter().any(|event| event.linear_unlocks.get().is_some()),
+        speaks_of_linear: shows_linear != Some(false) && after.iter().any(|event| event.linear_unlocks.get().is_some()),
         arrived: RefCell::new(arrived(&known, after)),
         known,
         has_lost_rows,
@@ -78,18 +84,27 @@ pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], has_lost_rows:
 
 /// Whether an answer has no gap at all, which is the usual case and costs no copy: each event has what is known of its instant, and one
 /// at another date has all its amounts.
-fn is_whole(known: &[&UnlockEvent], after: &[UnlockEvent]) -> bool {
+fn is_whole(known: &[&UnlockEvent], after: &[UnlockEvent], may_speak_of_linear: bool) -> bool {
     let at: HashMap<Timestamp, &UnlockEvent> =
         known.iter().filter_map(|event| Some((event.unlock_date.copied()?, *event))).collect();
     let has_dates = at.len() == known.len();
     has_dates
         && after.iter().all(|event| {
             let Some(date) = event.unlock_date.copied() else { return false };
-            match at.get(&date) {
-                Some(known) => event.has_all_of(known) && has_all_parts_of(event, known) && has_parts(known) == has_parts(event),
+            match at.get(&date).map(|known| if may_speak_of_linear { Cow::Borrowed(*known) } else { without_linear(known) }) {
+                Some(known) => {
+                    event.has_all_of(&known) && has_all_parts_of(event, &known) && has_parts(&known) == has_parts(event)
+                }
                 None => has_content(event) && names(event).iter().all(|(_, name, amount)| !name.is_empty() && amount.is_some()),
             }
         })
+}
+
+fn without_linear(event: &UnlockEvent) -> Cow<'_, UnlockEvent> {
+    match event.linear_unlocks.get() {
+        None => Cow::Borrowed(event),
+        Some(_) => Cow::Owned(UnlockEvent { linear_unlocks: Maybe::Absent, ..event.clone() }),
+    }
 }
 
 fn has_parts(event: &UnlockEvent) -> (bool, bool) {

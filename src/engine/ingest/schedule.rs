@@ -4,16 +4,19 @@
 //! that its version shows. What lies outside of that now was not taken out; what lay outside of it at the answer before has not come. Both
 //! are kept, or taken in, without a word.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{NaiveDate, TimeDelta};
 use serde::{Deserialize, Serialize};
 
 use super::sight::Sight;
-use crate::diff::{self, DateWindow, Diff, Settings, UnlockPoll};
+use crate::{
+    diff::{self, DateWindow, Diff, Settings, UnlockPoll},
+    plan::PlannedPoll,
+};
 use model::{
     poll::FetchedAnswer,
-    rows::TokenSnapshot,
+    rows::{SegmentsRead, TokenSnapshot},
     supply::{Endpoint, FeedState, Record, Timestamp, Tracked},
     wire::UnlockEvent,
 };
@@ -36,8 +39,13 @@ struct ScheduleNotes {
     /// The version of the endpoint that answered last.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u8>,
+    /// When linear segments were last read beside the cliffs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segments_read: Option<SegmentsRead>,
     /// How far the server lets this plan see.
     sight: Sight,
+    /// The same, as the segments that were read beside the cliffs show it, which is more seldom.
+    segments_sight: Sight,
 }
 
 /// An answer about a schedule, with what it speaks of.
@@ -49,6 +57,8 @@ pub(super) struct ScheduleAnswer<'a> {
     window: DateWindow,
     /// The days of which the answer before spoke, as far as is known by now.
     window_before: DateWindow,
+    /// The days of which the last answer with segments beside the cliffs spoke; that of the answer before, where each shows all.
+    segments_before: DateWindow,
     /// Whether another kind of version answered before, which shows other parts of the same schedule.
     is_another_view: bool,
     notes: ScheduleNotes,
@@ -60,7 +70,7 @@ impl<'a> ScheduleAnswer<'a> {
     pub(super) fn of(
         before: &TokenSnapshot,
         known: &FeedState,
-        fetched: &FetchedAnswer,
+        (ask, fetched): (&PlannedPoll, &FetchedAnswer),
         events: &'a [UnlockEvent],
         asked: DateWindow,
         now: Timestamp,
@@ -70,36 +80,66 @@ impl<'a> ScheduleAnswer<'a> {
         let was = header.and_then(|header| ScheduleNotes::deserialize(header).ok()).unwrap_or_default();
         let shows_linear = fetched.shows_linear();
         let has_linear = events.iter().any(|event| event.linear_unlocks.get().is_some());
-        let speaks_of_linear = shows_linear.unwrap_or(has_linear);
-
-        let answered: Vec<Timestamp> = events.iter().filter_map(|event| event.unlock_date.copied()).collect();
-        let sight = match known.read_at.filter(|_| known.baseline_at.is_some()) {
-            None => Sight::first(&answered, now),
-            Some(read_at) => {
-                let in_doubt: HashSet<_> = known.missing.iter().map(|(key, _)| key).collect();
-                let could_be_named = before.records.iter().filter(|tracked| !in_doubt.contains(&tracked.key));
-                let dates = could_be_named.filter_map(|tracked| dated(tracked, speaks_of_linear, &asked));
-                was.sight.learn(&dates.collect::<Vec<_>>(), &answered, Some(read_at), now)
-            }
+        let is_joined = fetched.segments.is_some_and(|segments| segments.is_read);
+        // Each part shows the border by itself: segments that came into view between two readings of them say nothing of the last poll.
+        let speaks_of = |event: &UnlockEvent| match (is_joined, shows_linear.unwrap_or(has_linear)) {
+            (false, true) => true,
+            _ => event.cliff_unlocks.get().is_some(),
         };
+        let read_before = known.read_at.filter(|_| known.baseline_at.is_some());
+        let learned = |was: Sight, read_before: Option<Timestamp>, is_seldom: bool, speaks_of: &dyn Fn(&UnlockEvent) -> bool| {
+            let spoken_of = events.iter().filter(|event| speaks_of(event));
+            let answered: Vec<Timestamp> = spoken_of.filter_map(|event| event.unlock_date.copied()).collect();
+            let Some(read_before) = read_before else { return Sight::first(&answered, now) };
+            let in_doubt: HashSet<_> = known.missing.iter().map(|(key, _)| key).collect();
+            let could_be_named = before.records.iter().filter(|tracked| !in_doubt.contains(&tracked.key));
+            let dates: Vec<Timestamp> = could_be_named.filter_map(|tracked| dated(tracked, speaks_of, &asked)).collect();
+            was.learn(&dates, &answered, Some(read_before), is_seldom, now)
+        };
+        let sight = learned(was.sight, read_before, false, &speaks_of);
+        let segments_at = was.segments_read.map(|read| read.at);
+        let segments_sight = match is_joined {
+            true => {
+                learned(was.segments_sight.informed_by(sight), segments_at, true, &|event| event.linear_unlocks.get().is_some())
+            }
+            false => was.segments_sight,
+        };
+        let answered = || events.iter().filter_map(|event| event.unlock_date.copied());
         let asked_before = known.read_at.map_or(DateWindow::ALL, |read_at| was.asked(read_at));
         let read_at = known.read_at.unwrap_or(now);
         let days = |day: Option<NaiveDate>| day.map(|day| (day - now.date_naive()).num_days());
         let notes = ScheduleNotes {
             history_days: days(asked.first).map(|days| -days),
             horizon_days: days(asked.last),
-            answers_beyond: answered.iter().any(|at| !asked.contains(Some(*at))),
+            answers_beyond: answered().any(|at| !asked.contains(Some(at))),
             version: fetched.version.or(was.version),
             shown_linear: shows_linear.map(|shows| shows || was.shown_linear == Some(true)).or(was.shown_linear),
+            // A version that shows all by itself is no reading beside another: whoever goes back to `auto` reads them anew.
+            segments_read: match (fetched.segments, shows_linear) {
+                (Some(segments), _) if segments.is_read => Some(SegmentsRead { at: now, mark: ask.mark }),
+                (_, Some(true)) => None,
+                _ => was.segments_read,
+            },
             sight,
+            segments_sight,
+        };
+        let reach =
+            |sights: [Sight; 2], at: Timestamp| sights.iter().fold(DateWindow::ALL, |all, sight| all.within(&sight.window(at)));
+        // A border that was given up just now was one until then.
+        let window_before = asked_before.within(&reach([sight, was.sight], read_at));
+        let segments_before = match segments_at.filter(|_| is_joined) {
+            Some(at) => {
+                asked_before.within(&reach([sight, was.sight], at)).within(&reach([segments_sight, was.segments_sight], at))
+            }
+            None => window_before.clone(),
         };
         Self {
             events,
             shows_linear,
             knew_linear: was.shown_linear,
-            window: asked.within(&sight.window(now)),
-            // A border that was given up just now was one until then.
-            window_before: asked_before.within(&sight.window(read_at)).within(&was.sight.window(read_at)),
+            window: asked.within(&reach([sight, if is_joined { segments_sight } else { sight }], now)),
+            window_before,
+            segments_before,
             is_another_view: was.version.zip(fetched.version).is_some_and(|(before, after)| view(before) != view(after)),
             notes,
             now,
@@ -142,10 +182,13 @@ impl<'a> ScheduleAnswer<'a> {
             settings,
             now: self.now,
         };
-        let dates: HashSet<Timestamp> = records.iter().filter_map(|tracked| dated(tracked, true, &DateWindow::ALL)).collect();
+        let dates: HashSet<Timestamp> =
+            records.iter().filter_map(|tracked| dated(tracked, &|_| true, &DateWindow::ALL)).collect();
         let came_into_sight = |event: &UnlockEvent| {
             let date = event.unlock_date.copied();
-            !self.window_before.contains(date) && date.is_none_or(|date| !dates.contains(&date))
+            let has_cliff = event.cliff_unlocks.get().is_some();
+            !if has_cliff { &self.window_before } else { &self.segments_before }.contains(date)
+                && date.is_none_or(|date| !dates.contains(&date))
         };
         if !self.events.iter().any(came_into_sight) {
             return diff::diff_unlocks(&poll, records, &known.missing, self.events);
@@ -157,6 +200,25 @@ impl<'a> ScheduleAnswer<'a> {
             diff.put.extend(diff::newly_visible(&written, &new));
         }
         diff
+    }
+
+    /// Known events with the segments that came into sight since segments were last read.
+    pub(super) fn revealed(&self, records: &[Tracked]) -> Vec<Tracked> {
+        let shown: HashMap<Timestamp, &UnlockEvent> = self
+            .events
+            .iter()
+            .filter(|event| event.linear_unlocks.get().is_some() && !self.segments_before.contains(event.unlock_date.copied()))
+            .filter_map(|event| Some((event.unlock_date.copied()?, event)))
+            .collect();
+        let with_segments = |tracked: &Tracked| {
+            let Record::Unlock(event) = &tracked.record else { return None };
+            let segments = &shown.get(&event.unlock_date.copied()?)?.linear_unlocks;
+            let event = UnlockEvent { linear_unlocks: segments.clone(), ..(**event).clone() };
+            Some(Tracked { key: tracked.key.clone(), record: Record::Unlock(Box::new(event)) })
+        };
+        let is_unseen =
+            |tracked: &&Tracked| matches!(&tracked.record, Record::Unlock(event) if event.linear_unlocks.get().is_none());
+        records.iter().filter(is_unseen).filter_map(with_segments).collect()
     }
 
     /// What is kept with the feed.
@@ -176,11 +238,10 @@ impl ScheduleNotes {
     }
 }
 
-/// The date of an event, where an answer could name it: in the days that were asked for, with a cliff where segments are not shown.
-fn dated(tracked: &Tracked, speaks_of_linear: bool, asked: &DateWindow) -> Option<Timestamp> {
+/// The date of an event, where an answer could name it: in the days that were asked for, with a part that it shows.
+fn dated(tracked: &Tracked, speaks_of: &dyn Fn(&UnlockEvent) -> bool, asked: &DateWindow) -> Option<Timestamp> {
     let Record::Unlock(event) = &tracked.record else { return None };
-    let is_shown = speaks_of_linear || event.cliff_unlocks.get().is_some();
-    event.unlock_date.copied().filter(|at| is_shown && asked.contains(Some(*at)))
+    event.unlock_date.copied().filter(|at| speaks_of(event) && asked.contains(Some(*at)))
 }
 
 /// Versions that show the same parts of a schedule: the first shows where the rate of a linear unlock changes, the next two no longer do,

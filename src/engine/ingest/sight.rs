@@ -87,19 +87,38 @@ impl Sight {
         Self { back: saw(answered.iter().min(), -1), ahead: saw(answered.iter().max(), 1) }
     }
 
+    /// What is known of segments, which are read more seldom, with what cliffs have shown since: one border cuts both.
+    pub(super) fn informed_by(self, cliffs: Self) -> Self {
+        let edge = |own: Edge, other: Edge| match other.seen {
+            Some(seen) if !other.is_cut => own.saw(seen),
+            Some(_) => other,
+            None => own,
+        };
+        Self { back: edge(self.back, cliffs.back), ahead: edge(self.ahead, cliffs.ahead) }
+    }
+
     /// What is known after one more answer. `known` are the dates that were known and that the answer could have named, `answered` those
-    /// that it names, `before` the time of the answer before.
-    pub(super) fn learn(self, known: &[Timestamp], answered: &[Timestamp], before: Option<Timestamp>, now: Timestamp) -> Self {
+    /// that it names, `before` the time of the answer before, `is_seldom` that the pause since then proves nothing against a border.
+    pub(super) fn learn(
+        self,
+        known: &[Timestamp],
+        answered: &[Timestamp],
+        before: Option<Timestamp>,
+        is_seldom: bool,
+        now: Timestamp,
+    ) -> Self {
         let real = |at: &&Timestamp| at.timestamp() > 365 * DAY; // undated parts stand at the epoch
         let known: Vec<Timestamp> = known.iter().filter(real).copied().collect();
         let seconds = |delta: TimeDelta| delta.num_seconds();
         let before = before.filter(|before| *before < now).unwrap_or(now);
+        // What was not looked at for a while may have crossed a border at any time of it.
+        let most_apart = if is_seldom { (seconds(now - before) + MOST_APART).min(MOST_APART_BOTH) } else { MOST_APART };
         let (Some(first), Some(last)) = (answered.iter().filter(real).min(), answered.iter().filter(real).max()) else {
             // All of it may have slid out at last.
             let (Some(oldest), Some(youngest)) = (known.iter().min(), known.iter().max()) else { return self };
             let least = seconds(before - *oldest).max(self.back.seen.unwrap_or(i64::MIN));
             let left = Crossing { least, most: seconds(now - *youngest) };
-            let back = if self.back.is_cut { self.back } else { self.back.behind(Some(left), least) };
+            let back = if self.back.is_cut { self.back } else { self.back.behind(Some(left), least, most_apart) };
             return Self { back, ..self };
         };
         let (back, ahead) = (seconds(now - *first), seconds(*last - now));
@@ -135,8 +154,8 @@ impl Sight {
         // An event that grows old is no jump: by as much as time passed it would have come into view by itself.
         let aged = seconds(now - before);
         Self {
-            back: self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back)),
-            ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead)),
+            back: self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back, most_apart)),
+            ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead, most_apart)),
         }
     }
 
@@ -170,7 +189,7 @@ impl Edge {
     }
 
     /// The side behind; `left` is what an answer left out there.
-    fn behind(self, left: Option<Crossing>, seen: i64) -> Self {
+    fn behind(self, left: Option<Crossing>, seen: i64, most_apart: i64) -> Self {
         let after = self.saw(seen);
         let Some(left) = left else { return after };
         if self.is_cut {
@@ -178,7 +197,7 @@ impl Edge {
             let nearer = after.unseen.map(|unseen| if left.most + SLACK >= left.least { unseen.min(left.most) } else { unseen });
             return if after.is_cut { Self { unseen: nearer, ..after } } else { after };
         }
-        if !left.is_one_border(MOST_APART) {
+        if !left.is_one_border(most_apart) {
             return after;
         }
         let is_cut = left.holds_whole_years() || left.agrees_with(self) || left.most >= HELD_AFTER;
@@ -186,11 +205,11 @@ impl Edge {
     }
 
     /// The side ahead; `came` is what nobody knew there.
-    fn in_front(self, came: Option<Crossing>, seen: i64) -> Self {
+    fn in_front(self, came: Option<Crossing>, seen: i64, most_apart: i64) -> Self {
         let after = self.saw(seen);
         let Some(came) = came.filter(|_| !self.is_cut) else { return after };
         let came = Crossing { least: self.seen.map_or(came.least, |seen| seen.max(came.least)), ..came };
-        if !came.is_one_border(MOST_APART) {
+        if !came.is_one_border(most_apart) {
             return Self { unseen: None, ..after };
         }
         let is_cut = came.holds_whole_years() || came.agrees_with(self);

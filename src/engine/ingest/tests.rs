@@ -8,6 +8,7 @@ use super::*;
 use crate::budget::PollReason;
 use model::{
     change::ChangeKind,
+    poll::SegmentsFetch,
     supply::{ContentHash, Record, Token, TokenId},
     wire::UnlockEvent,
 };
@@ -69,7 +70,14 @@ impl Feed {
         let request = PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: TokenId::from("arbitrum"), start, end };
         let payload = Payload::UnlockEvents(events.to_vec());
         let answer = PollAnswer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
-        let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Changed, cost: 1, mark: None };
+        let ask = PlannedPoll {
+            request: request.clone(),
+            known: None,
+            why: PollReason::Changed,
+            cost: 1,
+            mark: None,
+            with_segments: false,
+        };
         let fetched = FetchedAnswer {
             request,
             outcome: PollOutcome::Fresh(answer),
@@ -80,6 +88,9 @@ impl Feed {
             took: std::time::Duration::ZERO,
             status: Some(200),
             version,
+            // A newer version that says where there are none had segments read beside it.
+            segments: (version == Some(5) && events.iter().any(|event| !event.linear_unlocks.is_absent()))
+                .then_some(SegmentsFetch { is_read: true, credits: 1 }),
         };
         let result = ingest(&self.snapshot, &ask, &fetched, &Settings::default(), now);
         self.snapshot.records.clone_from(&result.after);
@@ -319,12 +330,23 @@ struct Sliding {
     step_hours: i64,
     polls: i64,
     version: u8,
+    /// Under the fifth version, at which polls segments are read beside the cliffs.
+    segments_every: i64,
 }
 
 fn sliding() -> impl Strategy<Value = Sliding> {
     let years = || (1..=3_u64, 0..=1_u64).prop_map(|(years, day)| years * 365 + day);
-    (years(), years(), 0..1_200_u32, 5..72_i64, 40..120_i64, prop_oneof![Just(3_u8), Just(5)])
-        .prop_map(|(back, ahead, begin, step_hours, polls, version)| Sliding { back, ahead, begin, step_hours, polls, version })
+    (years(), years(), 0..1_200_u32, 5..72_i64, 40..120_i64, prop_oneof![Just(3_u8), Just(5)], 1..200_i64).prop_map(
+        |(back, ahead, begin, step_hours, polls, version, segments_every)| Sliding {
+            back,
+            ahead,
+            begin,
+            step_hours,
+            polls,
+            version,
+            segments_every,
+        },
+    )
 }
 
 impl Sliding {
@@ -334,7 +356,7 @@ impl Sliding {
 
     fn answer(&self, schedule: &[UnlockEvent], poll: i64) -> Vec<UnlockEvent> {
         let seen = clipped(schedule, self.back, self.ahead, self.now(poll));
-        if self.version == 3 { seen } else { cliffs_only(&seen) }
+        if self.version == 3 || poll % self.segments_every == 0 { seen } else { cliffs_only(&seen) }
     }
 }
 

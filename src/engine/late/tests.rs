@@ -80,8 +80,9 @@ impl Daemon {
             took: Duration::ZERO,
             status: Some(200),
             version: None,
+            segments: None,
         };
-        let ask = PlannedPoll { request, known: None, why: PollReason::Verify, cost: 1, mark: None };
+        let ask = PlannedPoll { request, known: None, why: PollReason::Verify, cost: 1, mark: None, with_segments: false };
         let mut work = Work::default();
         let ingest = Ingest { watch: &self.watch, settings: Settings::default(), now };
         let known = self.snapshot.clone();

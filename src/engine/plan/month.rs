@@ -28,7 +28,7 @@ pub struct Wish {
     pub asks: u64,
     /// Credits of one tick.
     pub cost: u64,
-    /// Credits of what was never read and comes first, whatever the pace.
+    /// Credits of what was never read and comes first, whatever the pace; linear segments that are due among them.
     pub first_reads: u64,
     /// Whether the credits are those of earlier answers; else one is assumed for each request.
     pub is_measured: bool,
@@ -37,13 +37,16 @@ pub struct Wish {
 impl Wish {
     /// Reads it off a plan that was made under [`unlimited`].
     pub fn of(endpoint: Endpoint, slots: &Slots, plan: &PollPlan, now: Timestamp) -> Self {
+        // Linear segments are read once, and not again at every tick.
+        let segments = count(plan.asks.iter().filter(|ask| ask.with_segments).count());
         let first = plan.asks.iter().filter(|ask| ask.why == PollReason::First);
+        let cliffs_of_first = first.map(|ask| ask.cost.saturating_sub(u64::from(ask.with_segments))).sum::<u64>();
         Self {
             endpoint,
             ticks: ticks(slots, now),
             asks: count(plan.asks.len()),
-            cost: plan.cost(),
-            first_reads: first.map(|ask| ask.cost).sum(),
+            cost: plan.cost().saturating_sub(segments),
+            first_reads: cliffs_of_first.saturating_add(segments),
             is_measured: plan.asks.iter().any(|ask| ask.why != PollReason::First),
         }
     }

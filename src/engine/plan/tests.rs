@@ -1,5 +1,5 @@
 use super::*;
-use model::wire;
+use model::{SegmentsRead, wire};
 
 fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a timestamp")
@@ -19,6 +19,8 @@ fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
         has_burn: None,
         has_buyback: None,
         next_event: None,
+        // As if both parts had been read together.
+        segments: feed.as_ref().and_then(|feed| Some(SegmentsRead { at: feed.read_at?, mark: feed.mark })),
         feed,
     }
 }
@@ -123,4 +125,49 @@ fn a_token_without_burns_is_not_asked_for_them() {
     none.feed = Some(read("2026-10-01", "2026-11-20"));
     let plan = plan_tokens(Endpoint::Burn, &[none], &basis(&source, None, None));
     assert_eq!(plan.asks.len(), 1, "a flag that was withdrawn does not end what was followed");
+}
+
+#[test]
+fn segments_are_asked_once_for_each_mark_and_to_confirm_a_removal() {
+    let source = source();
+    let asks = |endpoint: Endpoint, token: &PlanToken, source: &config::SourceSettings| {
+        let plan = plan_tokens(endpoint, std::slice::from_ref(token), &basis(source, None, None));
+        plan.asks.iter().map(|ask| (ask.with_segments, ask.cost, ask.known.is_some())).collect::<Vec<_>>()
+    };
+    let (alone, both) = (vec![(false, 1, true)], vec![(true, 2, false)]);
+    let known = token("known", Some(read("2026-11-01", "2026-11-20")));
+    assert_eq!(asks(Endpoint::UnlockEvents, &known, &source), alone);
+    assert_eq!(asks(Endpoint::UnlockEvents, &token("new", None), &source), both);
+    assert_eq!(asks(Endpoint::Burn, &token("new", None), &source), [(false, 1, false)]);
+    let moved = PlanToken { last_updated: Some(time("2026-11-02")), ..known.clone() };
+    assert_eq!(asks(Endpoint::UnlockEvents, &moved, &source), both);
+    // The cliffs of that mark were read, and the segments could not be.
+    let behind = PlanToken { feed: Some(read("2026-11-02", "2026-11-20")), ..moved };
+    assert_eq!(asks(Endpoint::UnlockEvents, &behind, &source), both);
+    let mut missing = known.clone();
+    missing.feed.as_mut().expect("read").missing = vec![("2026-12-01".into(), 1)];
+    assert_eq!(asks(Endpoint::UnlockEvents, &missing, &source), both);
+    for (read_on, expected) in [("2026-11-15", &alone), ("2026-11-14", &both)] {
+        let unmarked = PlanToken { last_updated: None, ..token("unmarked", Some(read("2026-11-01", read_on))) };
+        assert_eq!(asks(Endpoint::UnlockEvents, &unmarked, &source), *expected, "{read_on}");
+    }
+    let pinned = config::SourceSettings { unlock_events: config::EndpointVersion::V(5), ..source };
+    assert_eq!(asks(Endpoint::UnlockEvents, &token("new", None), &pinned), [(false, 1, false)]);
+}
+
+#[test]
+fn the_last_credit_reads_cliffs_but_never_half_of_what_moved() {
+    let source = source();
+    let tokens = [token("new", None), token("changed", Some(read("2026-10-30", "2026-11-20")))];
+    let planned =
+        |token: &PlanToken| plan_tokens(Endpoint::UnlockEvents, std::slice::from_ref(token), &basis(&source, Some(11), Some(1)));
+    let first = planned(&tokens[0]);
+    assert_eq!(first.asks.iter().map(|ask| ask.with_segments).collect::<Vec<_>>(), [true], "a first read may use the reserve");
+    let none_in_reserve = PlanBasis {
+        allowance: Allowance { left: Some(1), reserve: 0, ..basis(&source, None, None).allowance },
+        ..basis(&source, None, None)
+    };
+    let first = plan_tokens(Endpoint::UnlockEvents, &tokens[..1], &none_in_reserve);
+    assert_eq!(first.asks.iter().map(|ask| (ask.with_segments, ask.cost)).collect::<Vec<_>>(), [(false, 1)]);
+    assert_eq!(planned(&tokens[1]).deferred, [(PollReason::Changed, 1)]);
 }

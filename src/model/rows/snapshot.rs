@@ -1,6 +1,6 @@
 //! What is known of tokens and their records.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Alert, Change, Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked};
 
@@ -69,12 +69,31 @@ pub struct PlanToken {
     pub next_event: Option<Timestamp>,
     /// State of the feed that is planned.
     pub feed: Option<FeedState>,
+    /// When linear segments were last read beside the cliffs of its schedule.
+    pub segments: Option<SegmentsRead>,
+}
+
+/// When, and for which mark of its token, the linear segments of a schedule were read beside its cliffs. Kept with the feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct SegmentsRead {
+    pub at: Timestamp,
+    /// The token's `lastUpdatedDate` then; none where the list has none.
+    pub mark: Option<Timestamp>,
 }
 
 impl PlanToken {
     /// A token of which nothing is known but its slug.
     pub fn unknown(id: TokenId) -> Self {
-        Self { id, listed: false, last_updated: None, has_burn: None, has_buyback: None, next_event: None, feed: None }
+        Self {
+            id,
+            listed: false,
+            last_updated: None,
+            has_burn: None,
+            has_buyback: None,
+            next_event: None,
+            feed: None,
+            segments: None,
+        }
     }
 }
 

@@ -52,6 +52,19 @@ async fn a_pinned_version_is_the_only_one_asked() {
 }
 
 #[tokio::test]
+async fn segments_are_asked_in_the_version_that_shows_them_and_settle_nothing() {
+    let fake = FakeServer::start(|_, _| ok("", &rows(&[1]))).await;
+    let (client, _) = client(&fake);
+    let both = client.fetch_with_segments(&events(), Some(2)).await;
+    assert_eq!((both.version, both.credits, both.shows_linear()), (Some(5), 2, Some(true)));
+    assert_eq!(client.fetch(&events(), None, None).await.version, Some(5));
+    let cut = client.fetch_with_segments(&events(), Some(1)).await;
+    assert_eq!((event_days(&cut).len(), cut.credits, cut.shows_linear()), (1, 1, Some(false)), "cliffs alone are paid for");
+    let versions: Vec<String> = fake.targets().iter().map(|target| target[..3].to_owned()).collect();
+    assert_eq!(versions, ["/v5", "/v3", "/v5", "/v5"]);
+}
+
+#[tokio::test]
 async fn a_slug_that_would_leave_its_path_is_not_sent() {
     let fake = FakeServer::start(|_, _| ok("", "[]")).await;
     let (client, _) = client(&fake);

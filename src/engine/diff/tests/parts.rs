@@ -56,7 +56,14 @@ impl Polled {
             start: time("1970-01-01").date_naive(),
             end: time("2126-01-01").date_naive(),
         };
-        let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Verify, cost: 1, mark: None };
+        let ask = PlannedPoll {
+            request: request.clone(),
+            known: None,
+            why: PollReason::Verify,
+            cost: 1,
+            mark: None,
+            with_segments: false,
+        };
         let fetched = FetchedAnswer {
             request,
             outcome: PollOutcome::Fresh(answer),
@@ -67,6 +74,7 @@ impl Polled {
             took: Duration::ZERO,
             status: Some(200),
             version: None,
+            segments: None,
         };
         self.polls += 1;
         let at = now() + chrono::TimeDelta::seconds(i64::try_from(self.polls).expect("few"));
@@ -414,10 +422,10 @@ fn a_real_correction_has_no_gap() {
         let text = std::fs::read_to_string(&path).expect("text");
         let versions: Vec<Version> = text.lines().map(|line| serde_json::from_str(line).expect("a version")).collect();
         for two in versions.windows(2) {
-            let completed = complete(&known(&two[0].data), &two[1].data, false);
+            let completed = complete(&known(&two[0].data), &two[1].data, None, false);
             assert_eq!(completed.oddities, [], "{}", path.display());
             assert!(!completed.proves_no_absence);
-            let after = complete(&known(&two[0].data), &two[1].data, true);
+            let after = complete(&known(&two[0].data), &two[1].data, None, true);
             assert!(after.oddities.is_empty(), "{}: {:?}", path.display(), after.oddities);
         }
     }

@@ -102,3 +102,19 @@ proptest! {
         prop_assert!(granted + 8 >= ordinary.min(wanted), "{granted} of {ordinary}, {wanted} wanted");
     }
 }
+
+#[test]
+fn segments_are_paid_for_once_and_not_at_every_tick() {
+    let ask = |why, cost, with_segments| super::super::PlannedPoll {
+        request: model::PollRequest::TokenList,
+        known: None,
+        why,
+        cost,
+        mark: None,
+        with_segments,
+    };
+    let asks = vec![ask(PollReason::First, 2, true), ask(PollReason::Changed, 4, true), ask(PollReason::Verify, 3, false)];
+    let slots = Slots::parse("0 10 */6 * * *", "UTC").expect("a pattern").expect("on");
+    let wish = Wish::of(Endpoint::UnlockEvents, &slots, &PollPlan { asks, ..PollPlan::default() }, now());
+    assert_eq!((wish.asks, wish.cost, wish.first_reads), (3, 1 + 3 + 3, 1 + 2));
+}
