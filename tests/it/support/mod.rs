@@ -216,7 +216,7 @@ pub fn two_tokens(edit: &mut Edit<'_>) -> Result<(), EditError> {
 }
 
 /// The app with a client whose waits in real time are short; breakers and the like go by the manual clock, and stay as they are.
-async fn open(config: &config::Config, folder: &Path, clock: &Clock) -> App {
+pub async fn open(config: &config::Config, folder: &Path, clock: &Clock) -> App {
     let tuning = Tuning {
         backoff: Duration::from_millis(5),
         short_wait: Duration::from_millis(50),
