@@ -20,6 +20,7 @@ use std::{
 };
 
 use crate::{
+    ledger::Ledger,
     live::{Live, LiveConfig},
     metrics::Metrics,
     outbox::Outbox,
@@ -28,7 +29,7 @@ use crate::{
 use asking::{gather, is_fresh};
 pub use engine::pipeline::ActiveRules;
 use engine::{
-    budget, diff,
+    diff,
     evaluate::{self, Limits, Transitions},
     pipeline::{self, Ingest, Step, TIMED, Work},
     plan::PlannedPoll,
@@ -62,6 +63,8 @@ pub struct Deps {
     pub store: Store,
     /// The API.
     pub api: Client,
+    /// What may be asked of it.
+    pub ledger: Arc<Ledger>,
     /// Who delivers.
     pub outbox: Arc<Outbox>,
     /// What is counted.
@@ -146,7 +149,7 @@ async fn run(
     at_hand: Option<Vec<(PlannedPoll, FetchedAnswer)>>,
 ) -> Result<CycleReport, CycleError> {
     let (report, limits) = (CycleReport::new(job, now), Limits::default());
-    let mut cycle = Cycle { deps, now, at_hand, report, seen: Vec::new(), spent: Vec::new(), limits };
+    let mut cycle = Cycle { deps, now, at_hand, report, seen: Vec::new(), limits };
     match job {
         Job::Evaluate => cycle.evaluate_what_time_changed().await?,
         Job::Poll(Endpoint::TokenList) => cycle.token_list().await?,
@@ -167,17 +170,8 @@ struct Cycle<'a> {
     report: CycleReport,
     /// What became of each feed, for alerts about the source.
     seen: Vec<FeedNews>,
-    /// What answers cost and reported since the last commit.
-    spent: Vec<Spent>,
     /// What rules with a limit told and left out so far.
     limits: Limits,
-}
-
-/// What an answer says of the quota.
-struct Spent {
-    credits: u32,
-    reported: Option<wire::Credit>,
-    is_exhausted: bool,
 }
 
 impl Cycle<'_> {
@@ -434,16 +428,7 @@ impl Cycle<'_> {
             tracing::error!(rule = rule.as_str(), error, "a template failed: the built-in text was sent instead");
         }
         step.tell_template_errors(&deps.active().context(self.now));
-        let Step { mut commit, .. } = step;
-        if !self.spent.is_empty() {
-            let mut credit = stored("read the quota", deps.store.credit()).await?;
-            for spent in self.spent.drain(..) {
-                self.report.credits += spent.credits;
-                credit = budget::settle(credit, spent.credits, spent.reported.as_ref(), self.now);
-                credit.exhausted |= spent.is_exhausted;
-            }
-            commit.credit = Some(credit);
-        }
+        let Step { commit, .. } = step;
         self.report.alerts += u32::try_from(commit.alerts.len()).unwrap_or(u32::MAX);
         let changes: Vec<_> = commit.changes.iter().map(|change| change.kind).collect();
         let matches = commit.rule_matches.clone();
@@ -488,6 +473,7 @@ impl Cycle<'_> {
             let groups = pipeline::groups(&mut deps.totals(), &open, &context, &mut self.limits);
             pipeline::close(&incidents, groups, std::mem::take(&mut self.limits), &context)
         };
+        stored("write the quota", deps.ledger.settle_up()).await?;
         let commit = Commit { jobs: vec![(job.as_str().to_owned(), slot)], ..Commit::default() };
         self.commit(commit, draft).await
     }

@@ -95,7 +95,7 @@ pub fn ingest(
         oddities: Oddities::default(),
     };
     let answer = match &fetched.outcome {
-        PollOutcome::Failed(failure) => return unapplied(failed(known, now), Some(failure.clone())),
+        PollOutcome::Failed(failure) => return unapplied(failed(known, fetched, failure.kind, now), Some(failure.clone())),
         PollOutcome::Unchanged => return unapplied(read(known, ask, fetched, now), None),
         PollOutcome::Fresh(answer) => answer,
     };
@@ -114,7 +114,7 @@ pub fn ingest(
             message: format!("{id}: the answer is complete but empty, where there were {} records; they are kept", records.len()),
             retry_at: None,
         };
-        return unapplied(failed(known, now), Some(failure));
+        return unapplied(failed(known, fetched, failure.kind, now), Some(failure));
     }
     let mut diff = if is_baseline {
         baseline(&answer.payload, &records, now)
@@ -276,8 +276,17 @@ pub fn entry_with(fetched: &FetchedAnswer, failure: Option<&PollFailure>, odd: &
 
 /// The state of a feed that could not be read.
 #[must_use]
-pub fn failed(known: FeedState, now: Timestamp) -> FeedState {
-    FeedState { tried_at: Some(now), failing_since: known.failing_since.or(Some(now)), ..known }
+pub fn failed(known: FeedState, fetched: &FetchedAnswer, kind: FailureKind, now: Timestamp) -> FeedState {
+    // A walk that was not gone to its end shows what it costs.
+    let cost = if fetched.pages > 0 { fetched.pages } else { known.cost };
+    match kind {
+        FailureKind::Deferred => FeedState { tried_at: Some(now), cost, ..known },
+        // What fails as a whole says nothing of this feed, which is asked again as soon as the source is back.
+        kind if kind.is_source_wide() => {
+            FeedState { tried_at: known.tried_at.or(Some(now)), failing_since: known.failing_since.or(Some(now)), ..known }
+        }
+        _ => FeedState { tried_at: Some(now), failing_since: known.failing_since.or(Some(now)), cost, ..known },
+    }
 }
 
 /// The state of a feed that was read.
@@ -290,7 +299,7 @@ pub fn read(known: FeedState, ask: &PlannedPoll, fetched: &FetchedAnswer, now: T
         stale: false,
         failing_since: None,
         // A walk that was repeated cost more than the next one will.
-        cost: if fetched.credits > 0 { fetched.credits } else { known.cost },
+        cost: if fetched.pages > 0 { fetched.pages } else { known.cost },
         ..known
     }
 }

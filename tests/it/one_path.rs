@@ -255,8 +255,18 @@ impl Polled {
 fn answered(request: PollRequest, outcome: PollOutcome) -> (PlannedPoll, FetchedAnswer) {
     let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::Changed, cost: 1, mark: None };
     let (took, status) = (Duration::ZERO, Some(200));
-    let fetched =
-        FetchedAnswer { request, outcome, credits: 0, requests: 1, credit: None, bytes: 0, took, status, version: Some(3) };
+    let fetched = FetchedAnswer {
+        request,
+        outcome,
+        credits: 0,
+        pages: 1,
+        requests: 1,
+        credit: None,
+        bytes: 0,
+        took,
+        status,
+        version: Some(3),
+    };
     (ask, fetched)
 }
 

@@ -46,9 +46,12 @@ impl Cycle<'_> {
         if is_baseline {
             return Ok(());
         }
-        let basis = self.basis().await?;
-        let plan = plan::plan_investors(news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)), &basis);
-        let mut answers = self.ask(plan);
+        let mut answers = {
+            let _planning = deps.ledger.planning.lock().await;
+            let basis = self.basis().await?;
+            let plan = plan::plan_investors(news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)), &basis);
+            self.ask(plan)
+        };
         let mut unread = news.len();
         while let Some((ask, fetched)) = answers.recv().await {
             let _turn = deps.turn.lock().await;

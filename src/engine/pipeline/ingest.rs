@@ -233,7 +233,10 @@ pub fn whole_answer(ask: &PlannedPoll, fetched: &FetchedAnswer, known: FeedState
         _ => None,
     };
     let entry = ingest::poll_entry(fetched, failure.as_ref(), now);
-    let mut state = if failure.is_some() { ingest::failed(known, now) } else { ingest::read(known, ask, fetched, now) };
+    let mut state = match &failure {
+        Some(failure) => ingest::failed(known, fetched, failure.kind, now),
+        None => ingest::read(known, ask, fetched, now),
+    };
     if let (PollOutcome::Fresh(answer), None) = (&fetched.outcome, &failure) {
         state.hash = Some(answer.hash);
         state.baseline_at.get_or_insert(now);

@@ -82,7 +82,8 @@ impl World {
             Ok(months) => self.anchor.checked_add_months(Months::new(months)),
             Err(_) => self.anchor.checked_sub_months(Months::new(months.unsigned_abs())),
         };
-        let fits = |months: &i32| start(*months).is_some_and(|begin| begin <= at) && start(*months + 1).is_some_and(|end| at < end);
+        let fits =
+            |months: &i32| start(*months).is_some_and(|begin| begin <= at) && start(*months + 1).is_some_and(|end| at < end);
         let months = (-24..48).find(fits).expect("a period");
         (start(months).expect("a date"), start(months + 1).expect("a date"))
     }
@@ -153,8 +154,10 @@ impl World {
             (json!(all.into_iter().skip((page.max(1) - 1) * self.page).take(self.page).collect::<Vec<_>>()), Some(count))
         };
         if path == "/v5/token/list" {
-            let item = |n| json!({"id": format!("t{n}"), "name": format!("T{n}"), "symbol": format!("T{n}"), "maxSupply": 1e9,
-                "hasBurn": true, "hasBuyback": true, "lastUpdatedDate": self.anchor});
+            let item = |n| {
+                json!({"id": format!("t{n}"), "name": format!("T{n}"), "symbol": format!("T{n}"), "maxSupply": 1e9,
+                "hasBurn": true, "hasBuyback": true, "lastUpdatedDate": self.anchor})
+            };
             return Some((json!((0..self.tokens).map(item).collect::<Vec<_>>()), None));
         }
         let event = |n: usize| {

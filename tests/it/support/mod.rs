@@ -223,7 +223,7 @@ pub async fn open(config: &config::Config, folder: &Path, clock: &Clock) -> App 
         limited_wait: Duration::from_millis(20),
         ..Tuning::default()
     };
-    App::open_tuned(config.clone(), folder, clock.clone(), Drive::Crank, tuning).await.expect("opens")
+    App::open_tuned(config.clone(), folder, clock.clone(), Drive::Crank, tuning, None).await.expect("opens")
 }
 
 pub struct TestApp {

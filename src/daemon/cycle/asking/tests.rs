@@ -9,7 +9,7 @@ fn answer(outcome: PollOutcome) -> (PlannedPoll, FetchedAnswer) {
     let request = PollRequest::TokenList;
     let ask = PlannedPoll { request: request.clone(), known: None, why: PollReason::First, cost: 1, mark: None };
     let (took, status, version) = (Duration::ZERO, Some(200), Some(5));
-    (ask, FetchedAnswer { request, outcome, credits: 1, requests: 1, credit: None, bytes: 0, took, status, version })
+    (ask, FetchedAnswer { request, outcome, credits: 1, pages: 1, requests: 1, credit: None, bytes: 0, took, status, version })
 }
 
 fn fresh() -> (PlannedPoll, FetchedAnswer) {
