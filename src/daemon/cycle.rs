@@ -19,6 +19,8 @@ use std::{
     },
 };
 
+use chrono::NaiveTime;
+
 use crate::{
     ledger::Ledger,
     live::{Live, LiveConfig},
@@ -37,7 +39,7 @@ use engine::{
 };
 use model::{
     config,
-    poll::{FetchedAnswer, Payload, PollOutcome},
+    poll::{FetchedAnswer, Payload, PollOutcome, PollRequest},
     rows::{Commit, CommitResult, TokenSnapshot},
     supply::{Endpoint, Resource, Timestamp, TokenId},
     wire,
@@ -238,7 +240,7 @@ impl Cycle<'_> {
         let deps = self.deps;
         let _turn = deps.turn.lock().await;
         let setup = deps.setup();
-        let mut last = self.whole_update(&ask, &fetched, known);
+        let mut last = self.whole_update(&ask, &fetched, known, 0);
         if let (Some(Payload::Tokens(items)), None) = (payload(&fetched), &last.ingested.failure) {
             let active = deps.active();
             let ingest = self.ingest(&setup);
@@ -273,7 +275,20 @@ impl Cycle<'_> {
         let deps = self.deps;
         let _turn = deps.turn.lock().await;
         let setup = deps.setup();
-        let last = self.whole_update(&ask, &fetched, known);
+        let expected = match (&ask.request, payload(&fetched)) {
+            (PollRequest::Upcoming { start, end }, Some(Payload::Upcoming(rows))) if rows.is_empty() => {
+                let (from, until) =
+                    (start.and_time(NaiveTime::MIN).and_utc().max(self.now), end.and_time(NaiveTime::MIN).and_utc());
+                let ahead = deps.store.tokens_due(vec![(from, until)], Timestamp::default()).await;
+                stored("read what lies ahead", std::future::ready(ahead))
+                    .await?
+                    .into_iter()
+                    .filter(|id| setup.watch.covers(id))
+                    .count()
+            }
+            _ => 0,
+        };
+        let last = self.whole_update(&ask, &fetched, known, expected);
         if let (Some(Payload::Upcoming(rows)), None) = (payload(&fetched), &last.ingested.failure) {
             let ingest = self.ingest(&setup);
             let watched: Vec<(TokenId, &wire::UpcomingItem)> = rows
@@ -458,6 +473,9 @@ impl Cycle<'_> {
             self.meet_newcomers(&active.rules).await?;
         }
         let seen = std::mem::take(&mut self.seen);
+        if let Some(is_up) = self_monitor::has_answered(&seen) {
+            deps.metrics.set_source_up(is_up);
+        }
         let mut known = deps.known(pipeline::tokens_of_incidents(&seen, &open), Vec::new()).await?;
         for known in known.values_mut() {
             known.token.groups = setup.watch.groups_of(&known.token.id);
@@ -466,7 +484,7 @@ impl Cycle<'_> {
             let incidents = self_monitor::CycleNews {
                 news: &seen,
                 open: &open,
-                is_watched: &|feed| pipeline::is_feed_watched(&setup.watch, feed),
+                is_watched: &|feed| pipeline::is_feed_watched(&setup.watch, feed) && setup.is_on(Job::Poll(feed.endpoint)),
                 token: &|id| known.get(id).map(|known| &known.token),
             };
             let context = active.context(self.now);

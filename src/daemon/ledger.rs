@@ -58,12 +58,10 @@ impl Ledger {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The quota, with all that this process has settled.
-    pub async fn credit(&self) -> Result<CreditState, StoreError> {
+    /// The quota as it is now, with all that this process has settled.
+    async fn credit(&self) -> Result<CreditState, StoreError> {
         let _one = self.booking.lock().await;
-        if !self.pool().settled.is_empty() {
-            self.book(0, 0).await?;
-        }
+        self.book(0, 0).await?;
         self.store.credit().await
     }
 

@@ -23,7 +23,7 @@ pub enum PollReason {
     First,
     /// An earlier answer left a record out, and this one proves or disproves that it is gone. May use the reserve.
     Confirm,
-    /// The last try failed. May use the reserve; only success costs.
+    /// The last try failed.
     Retry,
     /// An event is near, and something says that it changed or it was not read for a while. May use the reserve.
     Near,
@@ -81,6 +81,9 @@ impl Allowance {
         };
         let reserve = total.map_or(0, |total| (total as f64 * budget.reserve.fraction()).ceil() as u64);
         let today = left.map(|left| {
+            if credit.exhausted {
+                return left; // at most one, to see whether that is over
+            }
             let ordinary = left.saturating_sub(reserve);
             let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
             let days = ((reset_at - midnight).num_milliseconds() as f64 / 86_400_000.0).max(1.0);
@@ -95,8 +98,8 @@ impl Allowance {
     /// Most credits that asks of this kind may spend now; none where no limit is known.
     pub fn of(&self, why: PollReason) -> Option<u64> {
         match why {
-            PollReason::First | PollReason::Confirm | PollReason::Retry | PollReason::Near => self.left,
-            PollReason::Changed | PollReason::Backbone | PollReason::Verify => self.today,
+            PollReason::First | PollReason::Confirm | PollReason::Near => self.left,
+            PollReason::Retry | PollReason::Changed | PollReason::Backbone | PollReason::Verify => self.today,
         }
     }
 

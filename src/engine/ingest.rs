@@ -107,7 +107,10 @@ pub fn ingest(
         Payload::UnlockEvents(events) => Some(ScheduleAnswer::of(before, &known, fetched, events, window, now)),
         _ => None,
     };
-    let expects_rows = schedule.as_ref().map_or(!records.is_empty(), |schedule| schedule.expects_any_of(&records));
+    let expects_rows = match &schedule {
+        Some(schedule) => schedule.expects_any_of(&records),
+        None => records.iter().any(|tracked| inner(&window).contains(tracked.record.interval().map(|at| at.start))),
+    };
     if rows(&answer.payload) == 0 && expects_rows {
         let failure = PollFailure {
             kind: FailureKind::Emptied,
@@ -327,6 +330,11 @@ fn window(request: &PollRequest) -> DateWindow {
         PollRequest::Token { start, end, .. } | PollRequest::Upcoming { start, end } => DateWindow::of(*start, *end),
         PollRequest::TokenList | PollRequest::Investors | PollRequest::Investor { .. } => DateWindow::ALL,
     }
+}
+
+/// The days of a window of which an answer speaks for sure: whether its first and last one belong to it is the server's choice.
+fn inner(window: &DateWindow) -> DateWindow {
+    DateWindow { first: window.first.and_then(|day| day.succ_opt()), last: window.last.and_then(|day| day.pred_opt()) }
 }
 
 fn baseline(payload: &Payload, before: &[Tracked], now: Timestamp) -> Diff {

@@ -17,7 +17,7 @@ impl Cycle<'_> {
     pub(super) async fn investors(&mut self) -> Result<(), CycleError> {
         let Some((ask, fetched, known)) = self.whole(Endpoint::Investors).await? else { return Ok(()) };
         let deps = self.deps;
-        let mut last = self.whole_update(&ask, &fetched, known);
+        let mut last = self.whole_update(&ask, &fetched, known, 0);
         let is_baseline = last.is_baseline;
         let mut listed = Vec::new();
         if let (Some(Payload::Investors(items)), None) = (payload(&fetched), &last.ingested.failure) {

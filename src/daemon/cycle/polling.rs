@@ -54,9 +54,15 @@ impl Cycle<'_> {
         Ok(answers.recv().await.map(|(ask, fetched)| (ask, fetched, known)))
     }
 
-    /// State and poll log of a feed that is asked once for everything.
-    pub(super) fn whole_update(&mut self, ask: &PlannedPoll, fetched: &FetchedAnswer, known: FeedState) -> WholeAnswer {
-        let whole = whole_answer(ask, fetched, known, self.now);
+    /// State and poll log of a feed that is asked once for everything. `expected`: rows that it must have, by what else is known.
+    pub(super) fn whole_update(
+        &mut self,
+        ask: &PlannedPoll,
+        fetched: &FetchedAnswer,
+        known: FeedState,
+        expected: usize,
+    ) -> WholeAnswer {
+        let whole = whole_answer(ask, fetched, known, expected, self.now);
         self.note(fetched, &whole.ingested);
         whole
     }

@@ -26,6 +26,11 @@ pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
     let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
     bury(&mut credit, now);
     while credit.unconfirmed && credit.period_start.is_some_and(|start| now < start) && resume(&mut credit) {}
+    // Our clock was set right.
+    let month_after = |start: Timestamp| start.checked_add_months(Months::new(1));
+    if credit.reset_at.or_else(|| month_after(credit.period_start?)).is_some_and(|end| now < end) {
+        credit.not_over_before = None;
+    }
     let may_end = credit.not_over_before.is_none_or(|then| now >= then);
     match credit.reset_at {
         Some(reset_at) if now >= reset_at && may_end => {

@@ -8,12 +8,18 @@ use std::{sync::Arc, time::Duration};
 use chrono::TimeDelta;
 use cliffwatch::{
     daemon::{app::App, config::Environment, schedule::Job},
-    model::{clock::Clock, config::Config, supply::Endpoint},
+    model::{
+        clock::Clock,
+        config::Config,
+        rows::CreditState,
+        supply::{Endpoint, FeedId},
+    },
+    store::{Access, Opening, Store},
 };
 use source::{Reply, Source, World};
 use tokio::runtime::Runtime;
 
-use crate::support::{BEGIN, open, time};
+use crate::support::{BEGIN, open, open_with, time};
 
 /// One database, its source, and the program as often as it is started.
 struct Stage {
@@ -61,6 +67,56 @@ impl Stage {
         self.start();
     }
 
+    /// The program as it is started with another config.
+    fn restart_with(&mut self, change: impl FnOnce(&mut Config)) {
+        change(&mut self.config);
+        self.restart();
+    }
+
+    fn jobs(&self) -> Vec<Job> {
+        self.life.as_ref().expect("alive").1.jobs()
+    }
+
+    fn credit(&self) -> CreditState {
+        let (runtime, app) = self.life.as_ref().expect("alive");
+        runtime.block_on(app.store().credit()).expect("read")
+    }
+
+    /// What is the matter with the source, as far as the program says so.
+    fn incidents(&self) -> Vec<String> {
+        let (runtime, app) = self.life.as_ref().expect("alive");
+        let open = runtime.block_on(app.store().source_alerts()).expect("read");
+        open.into_iter().map(|alert| format!("{} {}", alert.subject, alert.labels["kind"])).collect()
+    }
+
+    /// Whether a schedule was read, and at how many credits the next read is planned.
+    fn schedule(&self, token: &str) -> (bool, u32) {
+        let (runtime, app) = self.life.as_ref().expect("alive");
+        let feed = app.store().feed(FeedId::of(Endpoint::UnlockEvents, &token.into()));
+        let feed = runtime.block_on(feed).expect("read");
+        (feed.baseline_at.is_some(), feed.cost)
+    }
+
+    /// A dry run beside the program, on a copy.
+    fn fire_beside(&self, jobs: &[Job]) {
+        let runtime = Runtime::new().expect("a runtime");
+        let copy = self.folder.path().join("copy.db");
+        let _ = std::fs::remove_file(&copy);
+        let mut config = self.config.clone();
+        runtime.block_on(async {
+            let opening = Opening { path: config.store.path.clone(), access: Access::Beside, now: self.clock.now() };
+            let quota = Store::open(opening).await.expect("opens beside");
+            quota.backup(copy.clone(), true).await.expect("copied");
+            config.store.path = copy;
+            let app = open_with(&config, self.folder.path(), &self.clock, Some(quota.clone())).await;
+            for job in jobs {
+                app.tick(*job).await.expect("a cycle");
+            }
+            app.close().await.expect("closes");
+            quota.close().await.expect("closes");
+        });
+    }
+
     /// Runs jobs at once, to their end or for as long as `most`.
     fn fire(&self, jobs: &[Job], most: Duration) {
         let (runtime, app) = self.life.as_ref().expect("alive");
@@ -83,7 +139,7 @@ impl Stage {
 
     /// As the daemon starts: the lists first, then everything at once.
     fn all_jobs(&self) {
-        let jobs = self.life.as_ref().expect("alive").1.jobs();
+        let jobs = self.jobs();
         let (lists, rest): (Vec<_>, Vec<_>) =
             jobs.into_iter().partition(|job| matches!(job, Job::Poll(Endpoint::TokenList | Endpoint::Upcoming)));
         for list in lists {
@@ -173,4 +229,174 @@ fn answers_that_cannot_be_read_count_against_the_cap() {
         let world = stage.source.world();
         assert!(world.overspent.is_empty(), "{reply:?}: {} charged, cap 20", world.charged_now());
     }
+}
+
+/// What happens at random: see [`happens`].
+fn a_life(seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let limit = random.bool().then(|| random.u64(20..200));
+    let cap = random.u64(12..60);
+    let (tokens, events) = (random.usize(2..8), random.usize(1..14));
+    let mut stage = Stage::set(World { tokens, events, limit, cap, ..world(seed) }, Some(cap));
+    let mut jumped = None;
+    for step in 0..10 {
+        happens(&mut stage, &mut random, &mut jumped);
+        let overspent = std::mem::take(&mut stage.source.world().overspent);
+        assert!(overspent.is_empty(), "seed {seed}, step {step}: {overspent:#?}");
+    }
+    stage.source.world().faults.clear();
+    stage.pass(TimeDelta::days(32));
+    for _ in 0..2 {
+        stage.all_jobs();
+        stage.pass(TimeDelta::hours(6));
+    }
+    let (incidents, credit) = (stage.incidents(), stage.credit());
+    let world = stage.source.world();
+    assert!(world.overspent.is_empty(), "seed {seed}: {:#?}", world.overspent);
+    let charged = world.charged_now();
+    assert!(charged >= 5, "seed {seed}: a new period is used, and {charged} were charged of {cap}: {incidents:?} {credit:#?}");
+}
+
+/// Jobs at once, a kill, a restart, time, faults, a dry run beside, a clock that is wrong, another cap.
+fn happens(stage: &mut Stage, random: &mut fastrand::Rng, jumped: &mut Option<cliffwatch::model::Timestamp>) {
+    let some = |random: &mut fastrand::Rng| -> Vec<Job> { stage.jobs().into_iter().filter(|_| random.u8(0..3) > 0).collect() };
+    match random.u8(0..14) {
+        0..=2 => stage.all_jobs(),
+        3 | 4 => stage.fire(&some(random), PATIENCE),
+        5 | 6 => {
+            stage.fire(&some(random), Duration::from_millis(random.u64(1..60)));
+            stage.kill();
+        }
+        7 => stage.restart(),
+        8 => stage.pass(TimeDelta::hours(random.i64(1..40))),
+        9 => stage.pass(TimeDelta::days(random.i64(5..33))),
+        10 => {
+            let all = [Reply::Garbage, Reply::Cut, Reply::Silence, Reply::Status(500), Reply::Status(429), Reply::Status(403)];
+            let faults = (0..random.usize(0..4)).map(|_| (all[random.usize(0..all.len())], random.u8(1..30))).collect();
+            stage.source.world().faults = faults;
+        }
+        11 => {
+            let (beside, at_once) = (some(random), some(random));
+            std::thread::scope(|scope| {
+                scope.spawn(|| stage.fire_beside(&beside));
+                stage.fire(&at_once, PATIENCE);
+            });
+        }
+        12 => {
+            // Once in a period, and only where the API tells the time; what shows that can be read.
+            let (now, period) = (stage.clock.now(), stage.source.world().period(stage.clock.now()).0);
+            if stage.source.world().limit.is_none() || *jumped == Some(period) {
+                return;
+            }
+            *jumped = Some(period);
+            let faults = std::mem::take(&mut stage.source.world().faults);
+            stage.fire(&stage.jobs(), PATIENCE);
+            stage.clock.set(now + TimeDelta::days(random.i64(-40..40)));
+            stage.all_jobs();
+            stage.clock.set(now);
+            stage.source.world().faults = faults;
+        }
+        _ => {
+            let cap = random.u64(12..60);
+            stage.source.world().cap = cap;
+            stage.restart_with(|config| config.budget.monthly_credits = Some(cap));
+        }
+    }
+}
+
+/// Lives at random; more with `CLIFFWATCH_LIVES=1000`.
+#[test]
+fn whatever_happens_no_credit_is_spent_beyond_the_cap() {
+    let lives = std::env::var("CLIFFWATCH_LIVES").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
+    let first = std::env::var("CLIFFWATCH_FIRST_LIFE").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    for seed in first..first + lives {
+        a_life(seed);
+    }
+}
+
+#[test]
+fn after_a_renewal_everything_goes_on_by_itself() {
+    for is_restarted in [false, true] {
+        let mut stage = Stage::set(World { tokens: 20, limit: Some(30), ..world(4) }, None);
+        for _ in 0..3 {
+            stage.all_jobs();
+            stage.pass(TimeDelta::hours(6));
+        }
+        assert!(stage.source.world().charged_now() >= 25, "{}", stage.source.world().charged_now());
+        assert!(stage.source.world().refused <= 1, "nothing is asked that would be refused: {}", stage.source.world().refused);
+        assert_eq!(stage.incidents(), ["source/quota quota_exhausted"]);
+        if is_restarted {
+            stage.restart();
+        }
+        stage.pass(TimeDelta::days(30));
+        stage.all_jobs();
+        assert!(stage.source.world().charged_now() >= 20, "{}", stage.source.world().charged_now());
+    }
+}
+
+#[test]
+fn a_walk_dearer_than_planned_goes_on_in_the_next_slot() {
+    let stage = Stage::set(World { tokens: 60, events: 60, ..world(5) }, None);
+    stage.all_jobs();
+    assert_eq!(stage.schedule("t0"), (false, 12), "a page shows what it costs");
+    assert_eq!(stage.incidents(), [""; 0]);
+    stage.pass(TimeDelta::hours(6));
+    stage.all_jobs();
+    assert_eq!(stage.schedule("t0"), (true, 12));
+    assert_eq!(stage.incidents(), [""; 0]);
+}
+
+/// Half a day of `wrong`, then all is well: within one slot everything is read, and nothing is the matter any more.
+fn recovers(name: &str, wrong: impl Fn(&mut Stage), right: impl Fn(&mut Stage)) {
+    let mut stage = Stage::set(World { tokens: 12, ..world(6) }, None);
+    stage.all_jobs();
+    wrong(&mut stage);
+    for _ in 0..4 {
+        stage.pass(TimeDelta::hours(3));
+        stage.all_jobs();
+    }
+    assert_eq!(stage.incidents().len(), 1, "{name}: {:?}", stage.incidents());
+    right(&mut stage);
+    stage.pass(TimeDelta::hours(3));
+    let before = stage.source.world().charged_now();
+    stage.all_jobs();
+    assert_eq!(stage.incidents(), [""; 0], "{name}");
+    assert!(stage.source.world().charged_now() >= before + 40, "{name}: {} since {before}", stage.source.world().charged_now());
+}
+
+#[test]
+fn reading_goes_on_within_one_slot_after_whatever_was_wrong() {
+    for status in [401, 402, 429, 503] {
+        let refuses = move |stage: &mut Stage| stage.source.world().faults = vec![(Reply::Status(status), 100)];
+        recovers(&status.to_string(), refuses, |stage| stage.source.world().faults.clear());
+    }
+    let point = |stage: &mut Stage, address: String| stage.restart_with(|config| config.source.base_url = address);
+    recovers(
+        "no network",
+        |stage| point(stage, "http://127.0.0.1:9".into()),
+        |stage| {
+            let address = stage.source.address.clone();
+            point(stage, address);
+        },
+    );
+}
+
+#[test]
+fn a_wrong_key_that_becomes_right_is_used_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("key");
+    let write = |key: &str| std::fs::write(&file, key).expect("written");
+    write("wrong");
+    recovers(
+        "a wrong key",
+        |stage| {
+            stage.source.world().key = Some("right".into());
+            stage.restart_with(|config| config.source.api_key_file = Some(file.clone()));
+        },
+        |_| {
+            write("right");
+            // As long as a key is used before it is read again.
+            std::thread::sleep(Duration::from_millis(2_100));
+        },
+    );
 }

@@ -129,7 +129,12 @@ impl World {
         self.credit = credit;
     }
 
-    /// What goes beyond the cap.
+    fn set_right(&mut self) {
+        self.error = TimeDelta::zero();
+        self.book(0, 0, 0);
+    }
+
+    /// Fails where something goes beyond the cap.
     fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
         match step {
             Step::Want(index, credits) if self.processes[index].at_hand == 0 => self.book(index, credits, 0),
@@ -169,18 +174,19 @@ impl World {
                     }
                     self.take(Step::SettleUp(index))?;
                 }
-                self.api.now += TimeDelta::hours(hours);
-                let is_right_again = self.jumped.is_some_and(|period| period != self.api.period().0);
-                if is_right_again {
-                    (self.jumped, self.error) = (None, TimeDelta::zero());
+                // A clock that is wrong is set right, and looked at, before the period ends.
+                if self.error != TimeDelta::zero() && self.api.now + TimeDelta::hours(hours) >= self.api.period().1 {
+                    self.set_right();
                 }
+                self.api.now += TimeDelta::hours(hours);
+                self.jumped = self.jumped.filter(|period| *period == self.api.period().0);
             }
             Step::Jump(days) if self.api.tells != Tells::Nothing => {
                 self.take(Step::Pass(0))?;
                 let period = self.api.period().0;
                 // Once in a period it goes wrong, and then right again.
                 if self.error != TimeDelta::zero() {
-                    self.error = TimeDelta::zero();
+                    self.set_right();
                 } else if self.jumped.is_none() && !self.credit.unconfirmed && self.credit.told_at.is_some_and(|at| at >= period)
                 {
                     (self.jumped, self.error) = (Some(period), TimeDelta::days(days));
@@ -209,7 +215,7 @@ proptest! {
             world.take(step)?;
         }
         // And once all is well, a new period is used.
-        world.error = TimeDelta::zero();
+        world.set_right();
         world.take(Step::Pass(24 * 32))?;
         let before = world.api.charged.get(&world.api.period().0).copied().unwrap_or_default();
         for _ in 0..3 {
