@@ -8,7 +8,7 @@ use super::{Exit, Invocation, OutputFormat, print, run::drive};
 use daemon::app::{App, Drive};
 use daemon::cycle::CycleReport;
 use model::{config::Config, text::harmless};
-use store::Access;
+use store::{Access, Opening, Store};
 
 /// `poll`.
 #[derive(Debug, Args)]
@@ -22,11 +22,17 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
     let (mut config, loaded) = invocation.load_file()?;
     drive(async {
         // A dry run works on a copy, so that it goes the same way to the end and leaves nothing behind.
-        let scratch = match args.dry_run {
-            true => Some(scratch_copy(&mut config, invocation).await?),
-            false => None,
+        let clock = invocation.clock.clone();
+        let mut scratch = None;
+        let app = if args.dry_run {
+            // Its requests cost what others cost: they are booked where the daemon books its own.
+            let access = if config.store.path.exists() { Access::Beside } else { Access::Own };
+            let quota = Store::open(Opening { path: config.store.path.clone(), access, now: clock.now() }).await?;
+            scratch = Some(scratch_copy(&mut config, &quota).await?);
+            App::open_copy(config, &loaded.base_dir, clock, quota).await?
+        } else {
+            App::open(config, &loaded.base_dir, clock, Drive::Crank).await?
         };
-        let app = App::open(config, &loaded.base_dir, invocation.clock.clone(), Drive::Crank).await?;
         let mut reports = Vec::new();
         for job in app.jobs() {
             let report = app.tick(job).await?;
@@ -60,15 +66,11 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
     })
 }
 
-async fn scratch_copy(config: &mut Config, invocation: &Invocation) -> anyhow::Result<std::path::PathBuf> {
+async fn scratch_copy(config: &mut Config, store: &Store) -> anyhow::Result<std::path::PathBuf> {
     let folder = std::env::temp_dir().join(format!("cliffwatch-dry-run-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let copy = folder.join("copy.db");
-    if config.store.path.exists() {
-        let store = invocation.open(config, Access::Read).await?;
-        store.backup(copy.clone(), true).await.context("cannot copy the database for the dry run")?;
-        store.close().await?;
-    }
+    store.backup(copy.clone(), true).await.context("cannot copy the database for the dry run")?;
     config.store.path = copy;
     Ok(folder)
 }

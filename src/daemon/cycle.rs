@@ -19,7 +19,10 @@ use std::{
     },
 };
 
+use chrono::NaiveTime;
+
 use crate::{
+    ledger::Ledger,
     live::{Live, LiveConfig},
     metrics::Metrics,
     outbox::Outbox,
@@ -28,7 +31,7 @@ use crate::{
 use asking::{gather, is_fresh};
 pub use engine::pipeline::ActiveRules;
 use engine::{
-    budget, diff,
+    diff,
     evaluate::{self, Limits, Transitions},
     pipeline::{self, Ingest, Step, TIMED, Work},
     plan::PlannedPoll,
@@ -36,7 +39,7 @@ use engine::{
 };
 use model::{
     BoxFuture, config,
-    poll::{FetchedAnswer, Payload, PollOutcome},
+    poll::{FetchedAnswer, Payload, PollOutcome, PollRequest},
     rows::{Commit, CommitResult, TokenSnapshot},
     supply::{Endpoint, Resource, Timestamp, TokenId},
     wire,
@@ -62,6 +65,8 @@ pub struct Deps {
     pub store: Store,
     /// The API.
     pub api: Client,
+    /// What may be asked of it.
+    pub ledger: Arc<Ledger>,
     /// Who delivers.
     pub outbox: Arc<Outbox>,
     /// What is counted.
@@ -146,7 +151,7 @@ async fn run(
     at_hand: Option<Vec<(PlannedPoll, FetchedAnswer)>>,
 ) -> Result<CycleReport, CycleError> {
     let (report, limits) = (CycleReport::new(job, now), Limits::default());
-    let mut cycle = Cycle { deps, now, at_hand, report, seen: Vec::new(), spent: Vec::new(), limits };
+    let mut cycle = Cycle { deps, now, at_hand, report, seen: Vec::new(), limits };
     match job {
         Job::Evaluate => cycle.evaluate_what_time_changed().await?,
         Job::Poll(Endpoint::TokenList) => cycle.token_list().await?,
@@ -167,17 +172,8 @@ struct Cycle<'a> {
     report: CycleReport,
     /// What became of each feed, for alerts about the source.
     seen: Vec<FeedNews>,
-    /// What answers cost and reported since the last commit.
-    spent: Vec<Spent>,
     /// What rules with a limit told and left out so far.
     limits: Limits,
-}
-
-/// What an answer says of the quota.
-struct Spent {
-    credits: u32,
-    reported: Option<wire::Credit>,
-    is_exhausted: bool,
 }
 
 impl Cycle<'_> {
@@ -244,7 +240,7 @@ impl Cycle<'_> {
         let deps = self.deps;
         let _turn = deps.turn.lock().await;
         let setup = deps.setup();
-        let mut last = self.whole_update(&ask, &fetched, known);
+        let mut last = self.whole_update(&ask, &fetched, known, 0);
         if let (Some(Payload::Tokens(items)), None) = (payload(&fetched), &last.ingested.failure) {
             let active = deps.active();
             let ingest = self.ingest(&setup);
@@ -279,7 +275,20 @@ impl Cycle<'_> {
         let deps = self.deps;
         let _turn = deps.turn.lock().await;
         let setup = deps.setup();
-        let last = self.whole_update(&ask, &fetched, known);
+        let expected = match (&ask.request, payload(&fetched)) {
+            (PollRequest::Upcoming { start, end }, Some(Payload::Upcoming(rows))) if rows.is_empty() => {
+                let (from, until) =
+                    (start.and_time(NaiveTime::MIN).and_utc().max(self.now), end.and_time(NaiveTime::MIN).and_utc());
+                let ahead = deps.store.tokens_due(vec![(from, until)], Timestamp::default()).await;
+                stored("read what lies ahead", std::future::ready(ahead))
+                    .await?
+                    .into_iter()
+                    .filter(|id| setup.watch.covers(id))
+                    .count()
+            }
+            _ => 0,
+        };
+        let last = self.whole_update(&ask, &fetched, known, expected);
         if let (Some(Payload::Upcoming(rows)), None) = (payload(&fetched), &last.ingested.failure) {
             let ingest = self.ingest(&setup);
             let watched: Vec<(TokenId, &wire::UpcomingItem)> = rows
@@ -434,16 +443,7 @@ impl Cycle<'_> {
             tracing::error!(rule = rule.as_str(), error, "a template failed: the built-in text was sent instead");
         }
         step.tell_template_errors(&deps.active().context(self.now));
-        let Step { mut commit, .. } = step;
-        if !self.spent.is_empty() {
-            let mut credit = stored("read the quota", deps.store.credit()).await?;
-            for spent in self.spent.drain(..) {
-                self.report.credits += spent.credits;
-                credit = budget::settle(credit, spent.credits, spent.reported.as_ref(), self.now);
-                credit.exhausted |= spent.is_exhausted;
-            }
-            commit.credit = Some(credit);
-        }
+        let Step { commit, .. } = step;
         self.report.alerts += u32::try_from(commit.alerts.len()).unwrap_or(u32::MAX);
         let changes: Vec<_> = commit.changes.iter().map(|change| change.kind).collect();
         let matches = commit.rule_matches.clone();
@@ -473,6 +473,9 @@ impl Cycle<'_> {
             self.meet_newcomers(&active.rules).await?;
         }
         let seen = std::mem::take(&mut self.seen);
+        if let Some(is_up) = self_monitor::has_answered(&seen) {
+            deps.metrics.set_source_up(is_up);
+        }
         let mut known = deps.known(pipeline::tokens_of_incidents(&seen, &open), Vec::new()).await?;
         for known in known.values_mut() {
             known.token.groups = setup.watch.groups_of(&known.token.id);
@@ -481,13 +484,14 @@ impl Cycle<'_> {
             let incidents = self_monitor::CycleNews {
                 news: &seen,
                 open: &open,
-                is_watched: &|feed| pipeline::is_feed_watched(&setup.watch, feed),
+                is_watched: &|feed| pipeline::is_feed_watched(&setup.watch, feed) && setup.is_on(Job::Poll(feed.endpoint)),
                 token: &|id| known.get(id).map(|known| &known.token),
             };
             let context = active.context(self.now);
             let groups = pipeline::groups(&mut deps.totals(), &open, &context, &mut self.limits);
             pipeline::close(&incidents, groups, std::mem::take(&mut self.limits), &context)
         };
+        stored("write the quota", deps.ledger.settle_up()).await?;
         let commit = Commit { jobs: vec![(job.as_str().to_owned(), slot)], ..Commit::default() };
         self.commit(commit, draft).await
     }

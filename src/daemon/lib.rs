@@ -27,6 +27,7 @@ pub mod config;
 pub mod cycle;
 pub mod dispatch;
 pub mod http;
+pub mod ledger;
 pub mod live;
 pub mod log;
 pub mod metrics;

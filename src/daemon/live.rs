@@ -72,6 +72,11 @@ impl LiveConfig {
         }
     }
 
+    /// Whether a job has slots at all.
+    pub fn is_on(&self, job: Job) -> bool {
+        self.slots.iter().any(|(on, _)| *on == job)
+    }
+
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.slots.iter().filter_map(|(job, _)| job.endpoint()).collect()
     }

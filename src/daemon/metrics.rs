@@ -151,7 +151,7 @@ impl Metrics {
 
     /// The quota as the database has it: as reported, else as counted.
     pub fn set_credits(&self, credit: &CreditState) {
-        self.credits_used.set(whole(credit.used.unwrap_or(credit.spent).max(credit.spent)));
+        self.credits_used.set(whole(credit.used.unwrap_or_default().max(credit.own())));
         self.credits_limit.set(whole(credit.limit.unwrap_or_default()));
     }
 

@@ -95,7 +95,7 @@ pub fn ingest(
         oddities: Oddities::default(),
     };
     let answer = match &fetched.outcome {
-        PollOutcome::Failed(failure) => return unapplied(failed(known, now), Some(failure.clone())),
+        PollOutcome::Failed(failure) => return unapplied(failed(known, fetched, failure.kind, now), Some(failure.clone())),
         PollOutcome::Unchanged => return unapplied(read(known, ask, fetched, now), None),
         PollOutcome::Fresh(answer) => answer,
     };
@@ -111,14 +111,17 @@ pub fn ingest(
     if let Some(schedule) = schedule.as_ref().filter(|_| !is_baseline) {
         completed.learned.extend(schedule.revealed(&records));
     }
-    let expects_rows = schedule.as_ref().map_or(!records.is_empty(), |schedule| schedule.expects_any_of(&records));
+    let expects_rows = match &schedule {
+        Some(schedule) => schedule.expects_any_of(&records),
+        None => records.iter().any(|tracked| inner(&window).contains(tracked.record.interval().map(|at| at.start))),
+    };
     if rows(&answer.payload) == 0 && expects_rows {
         let failure = PollFailure {
             kind: FailureKind::Emptied,
             message: format!("{id}: the answer is complete but empty, where there were {} records; they are kept", records.len()),
             retry_at: None,
         };
-        return unapplied(failed(known, now), Some(failure));
+        return unapplied(failed(known, fetched, failure.kind, now), Some(failure));
     }
     let mut diff = if is_baseline {
         baseline(&answer.payload, &records, now)
@@ -280,8 +283,17 @@ pub fn entry_with(fetched: &FetchedAnswer, failure: Option<&PollFailure>, odd: &
 
 /// The state of a feed that could not be read.
 #[must_use]
-pub fn failed(known: FeedState, now: Timestamp) -> FeedState {
-    FeedState { tried_at: Some(now), failing_since: known.failing_since.or(Some(now)), ..known }
+pub fn failed(known: FeedState, fetched: &FetchedAnswer, kind: FailureKind, now: Timestamp) -> FeedState {
+    // A walk that was not gone to its end shows what it costs.
+    let cost = if fetched.pages > 0 { fetched.pages } else { known.cost };
+    match kind {
+        FailureKind::Deferred => FeedState { tried_at: Some(now), cost, ..known },
+        // What fails as a whole says nothing of this feed, which is asked again as soon as the source is back.
+        kind if kind.is_source_wide() => {
+            FeedState { tried_at: known.tried_at.or(Some(now)), failing_since: known.failing_since.or(Some(now)), ..known }
+        }
+        _ => FeedState { tried_at: Some(now), failing_since: known.failing_since.or(Some(now)), cost, ..known },
+    }
 }
 
 /// The state of a feed that was read.
@@ -294,10 +306,7 @@ pub fn read(known: FeedState, ask: &PlannedPoll, fetched: &FetchedAnswer, now: T
         stale: false,
         failing_since: None,
         // A walk that was repeated cost more than the next one will.
-        cost: match fetched.credits.saturating_sub(fetched.segments.map_or(0, |segments| segments.credits)) {
-            0 => known.cost,
-            credits => credits,
-        },
+        cost: if fetched.pages > 0 { fetched.pages } else { known.cost },
         ..known
     }
 }
@@ -325,6 +334,11 @@ fn window(request: &PollRequest) -> DateWindow {
         PollRequest::Token { start, end, .. } | PollRequest::Upcoming { start, end } => DateWindow::of(*start, *end),
         PollRequest::TokenList | PollRequest::Investors | PollRequest::Investor { .. } => DateWindow::ALL,
     }
+}
+
+/// The days of a window of which an answer speaks for sure: whether its first and last one belong to it is the server's choice.
+fn inner(window: &DateWindow) -> DateWindow {
+    DateWindow { first: window.first.and_then(|day| day.succ_opt()), last: window.last.and_then(|day| day.pred_opt()) }
 }
 
 fn baseline(payload: &Payload, before: &[Tracked], now: Timestamp) -> Diff {

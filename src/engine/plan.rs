@@ -5,6 +5,7 @@
 //! mark speaks of is looked at again with the credits that would otherwise expire, the longest unread first.
 
 pub mod month;
+mod retry;
 
 use std::collections::HashSet;
 
@@ -138,8 +139,8 @@ pub fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'
         };
         let fallback = FeedState::default();
         let feed = token.feed.as_ref().unwrap_or(&fallback);
-        // The list says that there is nothing to read: believed, unless something was read before.
-        if absent && feed.baseline_at.is_none() {
+        // The list says that there is nothing to read: believed, unless something was read before. What goes on failing waits.
+        if (absent && feed.baseline_at.is_none()) || !retry::is_due(feed, basis.now) {
             resting += 1;
             continue;
         }
@@ -197,7 +198,7 @@ fn needs_segments(token: &PlanToken, feed: &FeedState, now: Timestamp) -> bool {
 
 fn reason(token: &PlanToken, feed: &FeedState, basis: &PlanBasis<'_>) -> PollReason {
     if feed.baseline_at.is_none() {
-        return if feed.failing_since.is_some() { PollReason::Retry } else { PollReason::First };
+        return if retry::fails_again(feed) { PollReason::Retry } else { PollReason::First };
     }
     if !feed.missing.is_empty() || feed.held_since.is_some() {
         return PollReason::Confirm;

@@ -10,7 +10,7 @@
 //! says something of the source as a whole becomes the alert `source`; a key that is refused and credits that are spent have alerts of
 //! their own, since each asks for something else to be done; bad answers are told of the endpoint where most of it is bad, else of the
 //! token. An alert remembers which feeds fail ([`Alert::members`]) and ends when each of them has answered since, or is no longer
-//! watched. Feeds that join within [`FOLD_WITHIN`] do so in silence; feeds that join later are told as a reminder, at most once a day.
+//! watched; that of the key or the credits when anything has. Feeds that join within [`FOLD_WITHIN`] do so in silence; feeds that join later are told as a reminder, at most once a day.
 //! While the source as a whole is down, one more feed of an endpoint that fails already is no news at all: which of them are asked
 //! before the client gives up for a while is chance.
 //!
@@ -35,7 +35,7 @@ use crate::evaluate::{EvaluationContext, RuleEval, Transitions};
 use crate::route::RouteTree;
 use incident::{Incident, assign, narrow};
 use kind::IncidentKind;
-use model::{Alert, FeedId, PollFailure, Timestamp, Token, TokenId};
+use model::{Alert, Endpoint, FeedId, PollFailure, Timestamp, Token, TokenId};
 pub use own::{
     DAMAGED_SUBJECT, FULL_SUBJECT, RELOAD_SUBJECT, dead_letter, is_about_delivery, receiver_dead, receiver_subject, recovered,
     reload_failed, store_damaged, store_full, template_failed,
@@ -121,6 +121,19 @@ impl<'a> FeedsByResult<'a> {
         feeds.fine.retain(|feed| !feeds.failing.contains_key(feed));
         feeds
     }
+
+    /// Endpoints of which everything that was asked answered.
+    fn answering(&self) -> BTreeSet<Endpoint> {
+        let failing: BTreeSet<Endpoint> = self.failing.keys().map(|feed| feed.endpoint).collect();
+        self.fine.iter().map(|feed| feed.endpoint).filter(|endpoint| !failing.contains(endpoint)).collect()
+    }
+}
+
+/// Whether the source answered in a cycle; none where that cannot be told, since nothing was asked.
+pub fn has_answered(news: &[FeedNews]) -> Option<bool> {
+    let has_failed = |one: &FeedNews| matches!(&one.result, FeedResult::Failed(failure) if failure.kind.is_source_wide());
+    let wide = news.iter().filter(|one| has_failed(one)).count();
+    (!news.is_empty()).then_some(wide < news.len())
 }
 
 fn watch_with<R: RuleEval>(cycle: &CycleNews<'_>, rules: &[R], routes: &RouteTree, now: Timestamp) -> Transitions {
@@ -141,13 +154,22 @@ fn watch_with<R: RuleEval>(cycle: &CycleNews<'_>, rules: &[R], routes: &RouteTre
         assign(&mut incidents, failing, scope, now);
     }
     let narrowed = narrow(&mut incidents, &feeds, now);
+    let answering = feeds.answering();
 
     let mut transitions = Transitions::default();
     let writer = IncidentWriter { rules, routes, now };
     for mut incident in incidents {
         let count = incident.members.len();
+        // One answer shows that credits and key are good; what failed as a whole is well where an endpoint answers whatever it is asked.
+        let is_lifted =
+            incident.scope.width() == 3 && !feeds.fine.is_empty() && !scopes.values().any(|one| *one == incident.scope);
+        let is_wide = incident.scope.width() == 2 && incident.kind_before().is_some_and(IncidentKind::is_source_wide);
         incident.members.retain(|member| match feed_of(member) {
-            Some(feed) => !feeds.fine.contains(&feed) && (cycle.is_watched)(&feed),
+            Some(feed) => {
+                let is_lifted = is_lifted && !feeds.failing.contains_key(&feed);
+                let is_well = feeds.fine.contains(&feed) || is_lifted || (is_wide && answering.contains(&feed.endpoint));
+                !is_well && (cycle.is_watched)(&feed)
+            }
             None => false,
         });
         let has_answered = count > incident.members.len();

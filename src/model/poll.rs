@@ -64,8 +64,10 @@ pub struct FetchedAnswer {
     pub request: PollRequest,
     /// What came back.
     pub outcome: PollOutcome,
-    /// Credits that it cost: successful requests, pages included, also those of a walk that failed later.
+    /// Credits that it cost, or may have cost: pages included, also those of a walk that failed later.
     pub credits: u32,
+    /// Pages of the whole answer, as the server says; zero where none came.
+    pub pages: u32,
     pub requests: u32,
     /// Quota as the last answer reported it.
     pub credit: Option<wire::Credit>,
@@ -156,8 +158,12 @@ words! {
         Timeout = "timeout",
         /// 5xx.
         ServerError = "server_error",
-        /// 401 or 403.
+        /// 401 or 403 without a key: none was given.
+        NoKey = "no_key",
+        /// 401 or 403: the key is refused.
         Unauthorized = "unauthorized",
+        /// 403 while the key is good for other things: its plan does not cover this one.
+        Forbidden = "forbidden",
         /// 429 while credits are left.
         RateLimited = "rate_limited",
         /// 429, or no request at all, because the credits are spent.
@@ -176,6 +182,8 @@ words! {
         Emptied = "emptied",
         /// Not asked: the breaker is open after repeated failures.
         Suspended = "suspended",
+        /// Not read to its end: it costs more than was planned, and waits for a slot that plans as much. No failure of the source.
+        Deferred = "deferred",
     }
 }
 
@@ -187,6 +195,7 @@ impl FailureKind {
             FailureKind::Unreachable
                 | FailureKind::Timeout
                 | FailureKind::ServerError
+                | FailureKind::NoKey
                 | FailureKind::Unauthorized
                 | FailureKind::RateLimited
                 | FailureKind::QuotaExhausted

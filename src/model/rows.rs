@@ -2,14 +2,16 @@
 
 mod commit;
 mod counts;
+mod credit;
 mod notification;
 mod opt_out;
 mod outbox;
 mod query;
 mod snapshot;
 
-pub use self::commit::{Commit, CommitResult, CreditState, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put};
+pub use self::commit::{Commit, CommitResult, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put};
 pub use self::counts::{EndpointStat, ReceiverCounts, StoreCounts, StoreGauges};
+pub use self::credit::{Charge, CreditState, PastPeriod, Reservation, SettledRequest};
 pub use self::notification::{
     AckResult, DispatchResult, NotificationOverview, NotificationRole, NotificationState, NotificationStatus, ReceiverStatus,
     SuppressedCount, cut_summary,

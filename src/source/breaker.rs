@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
 use subtle::ConstantTimeEq as _;
+use tokio::sync::Notify;
 
 use super::{Tuning, redact};
 use model::poll::{FailureKind, PollFailure};
-use model::{config::SecretText, supply::Timestamp};
+use model::{clock::Clock, config::SecretText, supply::Timestamp};
 
 /// Longest time that the breaker stays open at a stretch. A remaining time beyond it means that the clock was set back.
 pub(super) const MAX_OPEN: TimeDelta = TimeDelta::hours(1);
@@ -63,8 +64,8 @@ pub(super) enum SourceHealth {
     Unknown,
     /// It could not be reached, or broke down.
     Down(FailureKind, String),
-    /// It refused the key.
-    KeyRefused(String),
+    /// It refused the key, or wants one.
+    KeyRefused(FailureKind, String),
     /// It asked for patience until then, if it said until when.
     RateLimited(Option<Timestamp>, String),
     /// The credits are spent until then.
@@ -89,7 +90,7 @@ impl OpenCircuit {
     /// What fetches are answered meanwhile.
     fn answer(&self) -> FailureKind {
         match self.kind {
-            FailureKind::Unauthorized | FailureKind::RateLimited | FailureKind::QuotaExhausted => self.kind,
+            FailureKind::NoKey | FailureKind::Unauthorized | FailureKind::RateLimited | FailureKind::QuotaExhausted => self.kind,
             _ => FailureKind::Suspended,
         }
     }
@@ -123,6 +124,8 @@ struct BreakerCounts {
 pub(super) struct Breaker {
     state: Mutex<BreakerCounts>,
     tuning: Tuning,
+    /// A probe is over.
+    probed: Notify,
 }
 
 /// Leave to ask. Dropping it without a conclusion leaves the breaker as it was, for the next one to try.
@@ -139,6 +142,9 @@ impl Drop for BreakerPermit {
         {
             open.is_probed = false;
         }
+        if self.is_probe {
+            self.breaker.probed.notify_waiters();
+        }
     }
 }
 
@@ -153,7 +159,7 @@ pub(super) fn same_key(a: Option<&SecretText>, b: Option<&SecretText>) -> bool {
 impl Breaker {
     /// A closed breaker: the source is asked.
     pub fn new(tuning: Tuning) -> Self {
-        Self { state: Mutex::default(), tuning }
+        Self { state: Mutex::default(), tuning, probed: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, BreakerCounts> {
@@ -172,7 +178,25 @@ impl Breaker {
         }
     }
 
-    /// Asks for leave to fetch `what` with `key`.
+    /// Asks for leave to fetch `what` with `key`. While another fetch finds out whether the source is back, it waits for what that meets.
+    pub async fn enter(
+        self: &Arc<Self>,
+        what: &str,
+        key: Option<&SecretText>,
+        clock: &Clock,
+    ) -> Result<BreakerPermit, PollFailure> {
+        loop {
+            let probed = self.probed.notified();
+            tokio::pin!(probed);
+            probed.as_mut().enable();
+            match self.admit(what, key, clock.now()) {
+                Err(_) if matches!(self.state(), BreakerState::Probing { .. }) => probed.await,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// As [`Self::enter`], without waiting.
     pub fn admit(self: &Arc<Self>, what: &str, key: Option<&SecretText>, now: Timestamp) -> Result<BreakerPermit, PollFailure> {
         let mut state = self.lock();
         let mut is_probe = false;
@@ -219,11 +243,10 @@ impl Breaker {
                     open(&mut state, kind, cause, now, now + span, now + span, key);
                 }
             }
-            SourceHealth::KeyRefused(cause) => {
-                if is_probe || state.open.as_ref().is_none_or(|open| open.kind != FailureKind::Unauthorized) {
-                    let span =
-                        self.span(&mut state, FailureKind::Unauthorized, self.tuning.refused_first, self.tuning.refused_max);
-                    open(&mut state, FailureKind::Unauthorized, cause, now, now + span, now + span, key);
+            SourceHealth::KeyRefused(kind, cause) => {
+                if is_probe || state.open.as_ref().is_none_or(|open| open.kind != kind) {
+                    let span = self.span(&mut state, kind, self.tuning.refused_first, self.tuning.refused_max);
+                    open(&mut state, kind, cause, now, now + span, now + span, key);
                 }
             }
             SourceHealth::RateLimited(until, cause) => {

@@ -1,7 +1,8 @@
 //! The client: asks one thing to its end, within bounds of time, size, rate and credits, and always answers.
 //!
 //! The path of a fetch: a permit of the [breaker](super::breaker) → for each version to try, a [walk](super::page_walk) over the
-//! pages → for each page, a turn of the [rate limiter](super::rate_limiter), one request, its [envelope](super::envelope), retries →
+//! pages → for each page, a turn of the [rate limiter](super::rate_limiter), a
+//! [credit](super::credit_gate), one request, its [envelope](super::envelope), retries →
 //! the hash, and [reading](super::parse) where it differs → what the fetch says of the source, for the breaker. The key goes out in
 //! one header, to the configured servers only.
 
@@ -20,6 +21,7 @@ use super::{
     BreakerState, ClientError, Tuning,
     base_server::{BaseServer, install_crypto_provider},
     breaker::{Breaker, SourceHealth, same_key},
+    credit_gate::{CreditGate, HeldCredits, OpenGate},
     fetch::FetchContext,
     rate_limiter::RateLimiter,
     redact,
@@ -54,6 +56,7 @@ pub(super) struct ClientInner {
     pub rate_limiter: RateLimiter,
     pub fetches: Semaphore,
     pub learnt: Mutex<LearntOfSource>,
+    gate: Arc<dyn CreditGate>,
 }
 
 /// What the answers so far have taught.
@@ -70,14 +73,37 @@ pub(super) struct LearntOfSource {
 }
 
 /// What a fetch has cost and learnt so far.
-#[derive(Default)]
 pub(super) struct FetchCost {
+    /// For requests that were not sent yet.
+    pub held: HeldCredits,
+    /// What the request under way reported.
+    pub reported: Option<Credit>,
+    /// The API's time when it answered that request.
+    pub told_at: Option<Timestamp>,
     pub credits: u32,
+    pub pages: u32,
     pub requests: u32,
     pub credit: Option<Credit>,
     pub bytes: u64,
     pub status: Option<u16>,
     pub version: Option<u8>,
+}
+
+impl FetchCost {
+    fn new(gate: Arc<dyn CreditGate>) -> Self {
+        Self {
+            held: HeldCredits::none(gate),
+            reported: None,
+            told_at: None,
+            credits: 0,
+            pages: 0,
+            requests: 0,
+            credit: None,
+            bytes: 0,
+            status: None,
+            version: None,
+        }
+    }
 }
 
 impl fmt::Debug for Client {
@@ -92,15 +118,20 @@ impl Client {
     /// # Errors
     /// Where an address is not https, a version does not exist, or certificates cannot be read.
     pub fn new(source: &SourceSettings, clock: Clock) -> Result<Self, ClientError> {
-        Self::with_tuning(source, clock, Tuning::default())
+        Self::with_tuning(source, clock, Tuning::default(), Arc::new(OpenGate))
     }
 
-    /// As [`Client::new`], with waits and counts of the caller's choice.
+    /// As [`Client::new`], with waits and counts of the caller's choice, and a gate that is asked before each request.
     ///
     /// # Errors
     /// As [`Client::new`].
     #[doc(hidden)]
-    pub fn with_tuning(source: &SourceSettings, clock: Clock, tuning: Tuning) -> Result<Self, ClientError> {
+    pub fn with_tuning(
+        source: &SourceSettings,
+        clock: Clock,
+        tuning: Tuning,
+        gate: Arc<dyn CreditGate>,
+    ) -> Result<Self, ClientError> {
         install_crypto_provider();
         for route in EndpointRoute::ALL {
             let (key, version) = route.configured(source);
@@ -121,6 +152,7 @@ impl Client {
             rate_limiter: RateLimiter::new(source.requests_per_minute, tuning.minute),
             fetches: Semaphore::new(usize::try_from(source.concurrency).unwrap_or(1).clamp(1, Semaphore::MAX_PERMITS)),
             learnt: Mutex::default(),
+            gate,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -156,7 +188,7 @@ impl Client {
         // The semaphore is never closed; were it, fetching without it would still be right.
         let _permit = inner.fetches.acquire().await.ok();
         let began = Instant::now();
-        let mut cost = FetchCost::default();
+        let mut cost = FetchCost::new(inner.gate.clone());
         let outcome = match timeout(FETCH_LIMIT, inner.fetch(request, version, known, credits_left, &mut cost)).await {
             Ok(outcome) => outcome,
             Err(_) => {
@@ -168,6 +200,7 @@ impl Client {
             request: request.clone(),
             outcome,
             credits: cost.credits,
+            pages: cost.pages,
             requests: cost.requests,
             credit: cost.credit,
             bytes: cost.bytes,
@@ -225,7 +258,7 @@ impl ClientInner {
                 return failed(FailureKind::Unauthorized, format!("{name} was not asked for: {problem}"), None);
             }
         };
-        let permit = match self.breaker.admit(&name, key.as_ref(), self.clock.now()) {
+        let permit = match self.breaker.enter(&name, key.as_ref(), &self.clock).await {
             Ok(permit) => permit,
             Err(failure) => return PollOutcome::Failed(failure),
         };

@@ -15,13 +15,13 @@ use super::{
     redact,
 };
 use model::poll::{FailureKind, PollFailure};
-use model::{http_date::parse_http_date, supply::Timestamp};
+use model::{http_date::parse_http_date, rows::Charge, supply::Timestamp};
 
 /// Longest honoured `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
 /// How long a success vouches for the key: a 403 meanwhile is about the one thing that was asked.
-const KEY_TRUST: TimeDelta = TimeDelta::minutes(10);
+const KEY_TRUST: TimeDelta = TimeDelta::days(1);
 
 /// A failure with what it means for going on.
 pub(super) struct FailedRequest {
@@ -42,6 +42,11 @@ impl FailedRequest {
     /// A failure of the one thing that was asked for; the source is well.
     pub fn of(kind: FailureKind, message: String) -> Self {
         Self { failure: PollFailure { kind, message, retry_at: None }, retry: Retry::No, health: SourceHealth::Answered }
+    }
+
+    /// What it cost, where the source answered that it refuses.
+    pub fn charge(&self) -> Charge {
+        if self.failure.kind == FailureKind::QuotaExhausted { Charge::Refused } else { Charge::Free }
     }
 
     /// Not asked at all.
@@ -97,11 +102,26 @@ impl ClientInner {
                     && fetch.key.is_some()
                     && self.learnt().accepted_at.is_some_and(|at| now - at < KEY_TRUST && now >= at);
                 let message = redact::message(&redact::without_key(&message, fetch.key.as_ref()));
-                let health = if is_key_good { SourceHealth::Answered } else { SourceHealth::KeyRefused(message.clone()) };
+                if is_key_good {
+                    return FailedRequest::of(FailureKind::Forbidden, message);
+                }
+                let kind = if fetch.key.is_none() { FailureKind::NoKey } else { FailureKind::Unauthorized };
                 FailedRequest {
-                    failure: PollFailure { kind: FailureKind::Unauthorized, message, retry_at: None },
+                    failure: PollFailure { kind, message: message.clone(), retry_at: None },
                     retry: Retry::No,
-                    health,
+                    health: SourceHealth::KeyRefused(kind, message),
+                }
+            }
+            StatusCode::PAYMENT_REQUIRED => {
+                let until = retry_after.and_then(|wait| TimeDelta::from_std(wait).ok()).unwrap_or(MAX_OPEN);
+                FailedRequest {
+                    failure: PollFailure {
+                        kind: FailureKind::QuotaExhausted,
+                        message: answered.clone(),
+                        retry_at: Some(now + until),
+                    },
+                    retry: Retry::No,
+                    health: SourceHealth::QuotaSpent(now + until, answered),
                 }
             }
             StatusCode::TOO_MANY_REQUESTS => self.limited(what, answered, retry_after, now),

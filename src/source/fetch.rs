@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use tokio::time::sleep;
 
 use super::{
-    breaker::{BreakerPermit, SourceHealth},
+    breaker::BreakerPermit,
     client::{ClientInner, FetchCost},
     envelope::AnswerPage,
     failed_request::FailedRequest,
@@ -110,13 +110,16 @@ impl ClientInner {
             let mut walk = PageWalk::new(target.is_list, asked_size, self.source.max_body.0, fetch.known);
             let mut number = 1;
             let shifted = loop {
-                let pages_left = if number == 1 { 1 } else { walk.pages_left() };
-                self.check_credits(fetch, pages_left, &what, cost)?;
+                if number > 1 {
+                    self.reserve_rest(fetch, walk.pages_left(), &what, cost).await?;
+                }
                 let name = if number == 1 { what.clone() } else { format!("{what} (page {number} of {})", walk.page_count()) };
                 let size = walk.page_size();
                 let page = self.page(fetch, &target, &name, number, size, permit, cost).await?;
                 cost.version = Some(version);
-                match walk.take(page) {
+                let step = walk.take(page);
+                cost.pages = u32::try_from(walk.page_count()).unwrap_or(u32::MAX);
+                match step {
                     WalkStep::Next(next) => number = next,
                     WalkStep::Same => return Ok(PollOutcome::Unchanged),
                     WalkStep::Whole => return self.read(fetch, walk, &what).await,
@@ -134,21 +137,26 @@ impl ClientInner {
         Err(FailedRequest::of(FailureKind::Incomplete, redact::message(&message)))
     }
 
-    /// Stops before a page that would cost more than may be spent. All pages that are left count: half a walk is worth nothing.
-    fn check_credits(&self, fetch: &FetchContext<'_>, pages: u64, what: &str, cost: &FetchCost) -> Result<(), FailedRequest> {
-        let Some(most) = fetch.credits_left else { return Ok(()) };
-        if u64::from(cost.credits) + pages <= u64::from(most) {
-            return Ok(());
-        }
+    /// Takes the credits of all pages that are left, since half a walk is worth nothing. Where that is more than was planned, or more
+    /// than is left, the walk waits for a slot that plans as much.
+    async fn reserve_rest(
+        &self,
+        fetch: &FetchContext<'_>,
+        pages: u64,
+        what: &str,
+        cost: &mut FetchCost,
+    ) -> Result<(), FailedRequest> {
         let spent = cost.credits;
-        let message = format!(
-            "{what}: {pages} pages are still to be read at one credit each, and {spent} of the {most} credits allowed are spent"
-        );
-        let retry_at = cost.credit.as_ref().and_then(|credit| credit.reset_at.copied());
-        let mut failed = FailedRequest::of(FailureKind::QuotaExhausted, redact::message(&message));
-        failed.failure.retry_at = retry_at;
-        failed.health = if spent > 0 { SourceHealth::Answered } else { SourceHealth::Unknown };
-        Err(failed)
+        let why = match fetch.credits_left {
+            Some(most) if u64::from(spent) + pages > u64::from(most) => format!("{most} were planned"),
+            _ => match cost.held.reserve(pages).await {
+                Ok(()) => return Ok(()),
+                Err(failure) if failure.kind == FailureKind::QuotaExhausted => "fewer are left".to_owned(),
+                Err(failure) => return Err(FailedRequest::unasked(failure)),
+            },
+        };
+        let message = format!("{what}: {pages} more pages are to be read at one credit each, {spent} are spent on it and {why}");
+        Err(FailedRequest::of(FailureKind::Deferred, redact::message(&message)))
     }
 
     /// Reads a whole answer.

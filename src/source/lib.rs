@@ -1,11 +1,12 @@
 //! The client of the token supply API: what may be asked, what may come back.
 //!
 //! The cast: [`Client`] with its two servers (`base_server`), `route` with the path of every endpoint in every version, `breaker`
-//! and `rate_limiter` that say when the source may be asked, `page_request` for one page and `page_walk` for all of them, `envelope`
-//! and `parse` that read what came, `segments` that joins two answers about one schedule, `failed_request` with what a failure means, `redact` for every text that comes from outside.
+//! and `rate_limiter` that say when the source may be asked, `credit_gate` that asks for the credit of each request, `page_request`
+//! for one page and `page_walk` for all of them, `envelope` and `parse` that read what came, `segments` that joins two answers about
+//! one schedule, `failed_request` with what a failure means, `redact` for every text that comes from outside.
 //!
 //! ```text
-//! request ─► route ─► breaker ─► versions ─► walk over pages (rate limiter ─► request ─► envelope) ─► hash ─► records
+//! request ─► route ─► breaker ─► versions ─► walk over pages (rate limiter ─► credit ─► request ─► envelope) ─► hash ─► records
 //! ```
 //!
 //! The promise: [`Client::fetch`] asks one thing to its end (all pages) and answers [`PollOutcome::Fresh`],
@@ -33,6 +34,7 @@
 mod base_server;
 mod breaker;
 mod client;
+mod credit_gate;
 mod envelope;
 mod failed_request;
 mod fetch;
@@ -50,6 +52,7 @@ mod tuning;
 pub use base_server::{ClientError, install_crypto_provider};
 pub use breaker::BreakerState;
 pub use client::Client;
+pub use credit_gate::{CreditGate, GateAnswer, OpenGate};
 #[doc(hidden)]
 pub use tuning::Tuning;
 

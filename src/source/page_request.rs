@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::{
-    Response, StatusCode,
+    RequestBuilder, Response, StatusCode,
     header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION},
 };
 use tokio::time::sleep;
@@ -19,7 +19,7 @@ use super::{
     route::{BaseAddress, RequestTarget},
 };
 use model::poll::{FailureKind, PollFailure};
-use model::{config::SecretText, supply::ContentHash, wire::Credit};
+use model::{config::SecretText, rows::Charge, supply::ContentHash, wire::Credit};
 
 /// The one header that carries the key.
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
@@ -46,6 +46,7 @@ impl ClientInner {
         let mut tried = 0;
         loop {
             self.rate_limiter.turn(|| self.breaker.check(permit, what)).await.map_err(FailedRequest::unasked)?;
+            cost.held.reserve(1).await.map_err(FailedRequest::unasked)?;
             let mut failed = match self.send(fetch, target, what, number, size, cost).await {
                 Ok(page) => return Ok(page),
                 Err(failed) => failed,
@@ -78,7 +79,7 @@ impl ClientInner {
         self.tuning.backoff.saturating_mul(factor).mul_f64(0.7 + 0.6 * fastrand::f64())
     }
 
-    /// One request and its answer.
+    /// One request and its answer, with what it cost.
     async fn send(
         &self,
         fetch: &FetchContext<'_>,
@@ -96,12 +97,45 @@ impl ClientInner {
         if let Some(key) = &fetch.key {
             request = request.header(KEY_HEADER, self.key_header(key, what)?);
         }
+        let mut credit = cost.held.spend();
+        (cost.reported, cost.told_at) = (None, None);
+        let answer = self.exchange(fetch, server, request, what, target.is_list, cost, &mut credit.request.charge).await;
+        (credit.request.reported, credit.request.told_at) = (cost.reported.take(), cost.told_at.take());
+        cost.credits += u32::from(matches!(credit.request.charge, Charge::One | Charge::Perhaps));
+        answer
+    }
+
+    /// Sends a request and reads what comes. `charge` says at any time what it may have cost by then: one that was sent may have cost a
+    /// credit, until it is known that it was refused.
+    #[expect(clippy::too_many_arguments, reason = "one call; a struct would only rename them")]
+    async fn exchange(
+        &self,
+        fetch: &FetchContext<'_>,
+        server: &BaseServer,
+        request: RequestBuilder,
+        what: &str,
+        is_list: bool,
+        cost: &mut FetchCost,
+        charge: &mut Charge,
+    ) -> Result<AnswerPage, FailedRequest> {
         cost.requests += 1;
-        let response = request.send().await.map_err(|error| self.broken(what, error))?;
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => {
+                if error.is_connect() || error.is_builder() {
+                    *charge = Charge::Free;
+                }
+                return Err(self.broken(what, error));
+            }
+        };
         let status = response.status();
         cost.status = Some(status.as_u16());
         if status != StatusCode::OK {
-            return Err(self.refusal(fetch, what, server, response, cost).await);
+            let failed = self.refusal(fetch, what, server, response, cost).await;
+            if !status.is_success() {
+                *charge = failed.charge();
+            }
+            return Err(failed);
         }
         let content_type =
             response.headers().get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -115,16 +149,24 @@ impl ClientInner {
             }
             Err(error) => return Err(self.broken(what, error)),
         };
-        match read(body, content_type.as_deref(), target.is_list, fetch.known) {
+        match read(body, content_type.as_deref(), is_list, fetch.known) {
             Ok(page) => {
-                cost.credits += 1;
+                *charge = Charge::One;
+                cost.told_at = page.metadata.query_date.copied();
                 if let Some(credit) = page.metadata.credit.get() {
                     self.report_credit(credit, cost);
                 }
                 self.learnt().accepted_at = Some(self.clock.now());
                 Ok(page)
             }
-            Err(error) => Err(self.no_envelope(fetch, what, error, retry_after, cost)),
+            Err(error) => {
+                let is_refused = matches!(error, EnvelopeError::Refused { code: Some(400..), .. });
+                let failed = self.no_envelope(fetch, what, error, retry_after, cost);
+                if is_refused {
+                    *charge = failed.charge();
+                }
+                Err(failed)
+            }
         }
     }
 
@@ -136,7 +178,7 @@ impl ClientInner {
             return Err(FailedRequest {
                 failure: PollFailure { kind: FailureKind::Unauthorized, message: message.clone(), retry_at: None },
                 retry: Retry::No,
-                health: SourceHealth::KeyRefused(message),
+                health: SourceHealth::KeyRefused(FailureKind::Unauthorized, message),
             });
         };
         value.set_sensitive(true);
@@ -231,6 +273,7 @@ impl ClientInner {
 
     fn report_credit(&self, credit: &Credit, cost: &mut FetchCost) {
         cost.credit = Some(credit.clone());
+        cost.reported = Some(credit.clone());
         self.learnt().credit = Some(credit.clone());
     }
 }

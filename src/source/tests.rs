@@ -193,7 +193,7 @@ fn client(fake: &FakeServer) -> (Client, Clock) {
 
 fn tuned(source: &SourceSettings) -> (Client, Clock) {
     let clock = Clock::manual(now());
-    (Client::with_tuning(source, clock.clone(), quick()).expect("a client"), clock)
+    (Client::with_tuning(source, clock.clone(), quick(), Arc::new(OpenGate)).expect("a client"), clock)
 }
 
 fn day(text: &str) -> NaiveDate {

@@ -94,16 +94,8 @@ impl<'a> CommitWriter<'a> {
         Ok(saved)
     }
 
-    /// How far the work is: quota, rules that held, times up to which things were done.
+    /// How far the work is: rules that held, times up to which things were done.
     fn progress(&self, commit: &Commit) -> Result<(), StoreFault> {
-        if let Some(credit) = &commit.credit {
-            let state = json("the credit state", credit)?;
-            self.to
-                .prepare_cached(
-                    "INSERT INTO credit (one, state) VALUES (1, ?1) ON CONFLICT DO UPDATE SET state = excluded.state",
-                )?
-                .execute([state])?;
-        }
         for (rule, at) in &commit.rule_matches {
             self.to
                 .prepare_cached("INSERT INTO rule_match (rule, at) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET at = excluded.at")?

@@ -10,8 +10,7 @@ use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked};
 use super::{Store, StoreError};
 use model::{
-    Alert, CreditState, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot,
-    wire::InvestorItem,
+    Alert, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot, wire::InvestorItem,
 };
 
 impl Store {
@@ -23,11 +22,6 @@ impl Store {
     /// What is remembered of a feed; the default where it was never tried.
     pub async fn feed(&self, id: FeedId) -> Result<FeedState, StoreError> {
         self.read("read the state of a feed", move |from| feed(from, &id)).await
-    }
-
-    /// Quota as last written; the default where it never was.
-    pub async fn credit(&self) -> Result<CreditState, StoreError> {
-        self.read("read the quota", credit).await
     }
 
     /// Tokens with feeds, records of `resources` and open alerts, in the order of `ids`. A token unknown to the database comes
@@ -137,13 +131,6 @@ fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, StoreFault> {
     let token = id.token.as_ref().map(TokenId::as_str);
     let state =
         one(&mut *from.prepare_cached(&sql)?, params![id.endpoint.as_str(), token], |row| feed_state(row, 0, &id.to_string()))?;
-    Ok(state.unwrap_or_default())
-}
-
-fn credit(from: &Transaction<'_>) -> Result<CreditState, StoreFault> {
-    let state = one(&mut *from.prepare_cached("SELECT state FROM credit")?, [], |row| {
-        from_json("the state", "the quota", &row.get::<_, String>(0)?)
-    })?;
     Ok(state.unwrap_or_default())
 }
 

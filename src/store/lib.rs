@@ -2,7 +2,7 @@
 //!
 //! Cast: [`Store`] is the daemon's database, a handle that everybody clones; what it can do stands in the file of each subject,
 //! beside the SQL. `commit` writes a step of a cycle and `cycle` reads what the next one needs, `windows` what sums over time are
-//! made of; `pending` holds what waits between a decision and its delivery, `silence` what a person
+//! made of; `credit` is the ledger of the quota; `pending` holds what waits between a decision and its delivery, `silence` what a person
 //! does not want to hear, `status` what became of each notification, `outbox` what is to be delivered, `opt_out` who wants
 //! no digests; `query` and `counts` answer people; `prune` forgets and `backup` copies. [`catalog`] is the database of the data
 //! service, [`snapshot`] the daemon's database as the mirror reads it; both answer as [`facts`].
@@ -42,6 +42,7 @@ mod codec;
 mod commit;
 mod connection;
 mod counts;
+mod credit;
 mod cycle;
 mod error;
 pub mod facts;

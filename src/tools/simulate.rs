@@ -309,6 +309,7 @@ fn asked(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) 
         request,
         outcome: PollOutcome::Fresh(answer),
         credits: 1,
+        pages: 1,
         requests: 1,
         credit: None,
         bytes: 0,

@@ -598,7 +598,9 @@ async fn a_delivery_can_be_looked_at_sent_again_under_its_id_and_dropped() {
 async fn a_dry_run_commits_and_sends_nothing() {
     let room = Room::new(Time::Begin, AccessPolicy::Open).await;
     room.desk.run(&format!("--now {BEGIN} poll --dry-run")).ok();
-    assert!(!room.desk.path("test.db").exists());
+    let status = room.desk.run("status --format json").json();
+    assert_eq!((&status["tokens"], &status["alerts"]["firing"]), (&json!(0), &json!(0)), "{status}");
+    assert!(status["credits"]["spent"].as_u64() > Some(0), "only what it cost is written down: {status}");
     assert_eq!(room.hook.take(), Vec::<Value>::new());
     let seen = room.desk.run(&format!("--now {BEGIN} poll")).ok();
     assert!(seen.contains("unlock_events: 2 asked, 2 fresh"), "nothing was learnt before: {seen}");

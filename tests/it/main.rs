@@ -7,6 +7,7 @@ mod examples;
 mod faults;
 mod fuzzed;
 mod kill;
+mod ledger;
 mod one_path;
 mod readme;
 mod replay;

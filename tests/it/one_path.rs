@@ -266,6 +266,7 @@ fn answered(request: PollRequest, outcome: PollOutcome) -> (PlannedPoll, Fetched
         request,
         outcome,
         credits: 0,
+        pages: 1,
         requests: 1,
         credit: None,
         bytes: 0,

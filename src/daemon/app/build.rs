@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 
 use super::{App, AppError, DeadMansSwitch, Drive, SelfAlerts};
 use crate::dispatch::Dispatcher;
+use crate::ledger::Ledger;
 use crate::live::LiveConfig;
 use crate::metrics::Metrics;
 use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
@@ -23,10 +24,15 @@ impl App {
     /// Fails where something of it cannot be had. Rule files with errors do so only where no good rules are remembered from
     /// before.
     pub fn open(config: Config, base_dir: &Path, clock: Clock, drive: Drive) -> BoxFuture<'_, Result<Self, AppError>> {
-        Box::pin(async move { Self::open_tuned(config, base_dir, clock, drive, Tuning::default()).await })
+        Self::open_tuned(config, base_dir, clock, drive, Tuning::default(), None)
     }
 
-    /// As [`Self::open`], with the waits of the client made short.
+    /// As [`Self::open`] on a copy of the database, with the quota of the true one, so that both together keep within it.
+    pub fn open_copy(config: Config, base_dir: &Path, clock: Clock, quota: Store) -> BoxFuture<'_, Result<Self, AppError>> {
+        Self::open_tuned(config, base_dir, clock, Drive::Crank, Tuning::default(), Some(quota))
+    }
+
+    /// As both, with the waits of the client made short.
     #[doc(hidden)]
     pub fn open_tuned(
         config: Config,
@@ -34,6 +40,7 @@ impl App {
         clock: Clock,
         drive: Drive,
         tuning: Tuning,
+        quota: Option<Store>,
     ) -> BoxFuture<'_, Result<Self, AppError>> {
         Box::pin(async move {
             let now = clock.now();
@@ -42,7 +49,6 @@ impl App {
                 .map_err(|source| AppError::Store { doing: "open the database", source })?;
             let source = config.source.clone();
             let delivery = config.delivery.clone();
-            let api = Client::with_tuning(&source, clock.clone(), tuning)?;
             let switch = DeadMansSwitch::of(&config.http)?;
 
             let StartRules { config, rules, problem, fingerprint } = StartRules::read(config, base_dir, &store, now).await?;
@@ -58,6 +64,8 @@ impl App {
             let live = LiveConfig::build(config, rules).await.map_err(|problems| AppError::Config(problems.join("; ")))?;
             let receivers = live.receivers.clone();
             let live = Arc::new(ArcSwap::from_pointee(live));
+            let ledger = Arc::new(Ledger::new(quota.unwrap_or_else(|| store.clone()), live.clone(), clock.clone()));
+            let api = Client::with_tuning(&source, clock.clone(), tuning, ledger.clone())?;
             let outbox_deps = OutboxDeps {
                 store: Arc::new(store.clone()),
                 dispatcher: Some(Arc::new(Dispatcher::new(store.clone(), live.clone()))),
@@ -76,6 +84,7 @@ impl App {
                 source,
                 store,
                 api,
+                ledger,
                 outbox,
                 metrics,
                 reevaluate: AtomicBool::new(true),

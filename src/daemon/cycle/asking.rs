@@ -12,6 +12,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+use crate::ledger::CreditClaim;
 use engine::plan::PlannedPoll;
 use model::poll::{FetchedAnswer, PollOutcome};
 use source::Client;
@@ -24,9 +25,14 @@ const MOST_GATHERED: usize = 256;
 const GATHERING: Duration = Duration::from_millis(20);
 
 /// Asks `in_flight` things at a time, in their order, and hands the answers over as they come.
-pub(super) fn ask(api: &Client, asks: Vec<PlannedPoll>, in_flight: usize) -> mpsc::Receiver<(PlannedPoll, FetchedAnswer)> {
+pub(super) fn ask(
+    api: &Client,
+    asks: Vec<PlannedPoll>,
+    claim: CreditClaim,
+    in_flight: usize,
+) -> mpsc::Receiver<(PlannedPoll, FetchedAnswer)> {
     let (answered, answers) = mpsc::channel(BATCH * 2);
-    let worker = AskWorker { api: api.clone(), asks: Arc::new(Mutex::new(asks.into_iter())), answered };
+    let worker = AskWorker { api: api.clone(), asks: Arc::new(Mutex::new(asks.into_iter())), claim: Arc::new(claim), answered };
     tokio::spawn(async move {
         let mut workers = JoinSet::new();
         for _ in 0..in_flight {
@@ -57,6 +63,7 @@ pub(super) fn at_hand(given: Vec<(PlannedPoll, FetchedAnswer)>) -> mpsc::Receive
 struct AskWorker {
     api: Client,
     asks: Arc<Mutex<vec::IntoIter<PlannedPoll>>>,
+    claim: Arc<CreditClaim>,
     answered: mpsc::Sender<(PlannedPoll, FetchedAnswer)>,
 }
 
@@ -71,6 +78,7 @@ impl AskWorker {
                 true => self.api.fetch_with_segments(&ask.request, most).await,
                 false => self.api.fetch(&ask.request, ask.known, most).await,
             };
+            self.claim.done(ask.cost);
             if self.answered.send((ask, fetched)).await.is_err() {
                 break;
             }

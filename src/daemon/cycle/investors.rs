@@ -17,7 +17,7 @@ impl Cycle<'_> {
     pub(super) async fn investors(&mut self) -> Result<(), CycleError> {
         let Some((ask, fetched, known)) = self.whole(Endpoint::Investors).await? else { return Ok(()) };
         let deps = self.deps;
-        let mut last = self.whole_update(&ask, &fetched, known);
+        let mut last = self.whole_update(&ask, &fetched, known, 0);
         let is_baseline = last.is_baseline;
         let mut listed = Vec::new();
         if let (Some(Payload::Investors(items)), None) = (payload(&fetched), &last.ingested.failure) {
@@ -46,9 +46,12 @@ impl Cycle<'_> {
         if is_baseline {
             return Ok(());
         }
-        let basis = self.basis().await?;
-        let plan = plan::plan_investors(news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)), &basis);
-        let mut answers = self.ask(plan);
+        let mut answers = {
+            let _planning = deps.ledger.planning.lock().await;
+            let basis = self.basis().await?;
+            let plan = plan::plan_investors(news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)), &basis);
+            self.ask(plan)
+        };
         let mut unread = news.len();
         while let Some((ask, fetched)) = answers.recv().await {
             let _turn = deps.turn.lock().await;

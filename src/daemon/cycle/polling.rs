@@ -3,10 +3,9 @@
 use chrono::{NaiveTime, TimeDelta};
 use tokio::sync::mpsc;
 
-use super::{Cycle, CycleError, Spent, asking, stored};
+use super::{Cycle, CycleError, asking, stored};
 use crate::schedule::Job;
 use engine::{
-    budget::Allowance,
     ingest,
     pipeline::{Ingested, WholeAnswer, feed_news, whole_answer},
     plan::{self, PlanBasis, PlannedPoll, PollPlan},
@@ -32,6 +31,7 @@ impl Cycle<'_> {
         let deps = self.deps;
         let known = stored("read what planning needs", deps.store.plan_tokens(endpoint, self.now)).await?;
         let tokens = plan::watched(known, &deps.setup().watch);
+        let _planning = deps.ledger.planning.lock().await;
         let basis = self.basis().await?;
         Ok(self.ask(plan::plan_tokens(endpoint, &tokens, &basis)))
     }
@@ -45,6 +45,7 @@ impl Cycle<'_> {
         let mut answers = match self.at_hand.take() {
             Some(answers) => asking::at_hand(answers),
             None => {
+                let _planning = self.deps.ledger.planning.lock().await;
                 let basis = self.basis().await?;
                 let plan = plan::plan_whole(endpoint, &known, &basis);
                 self.ask(plan)
@@ -53,9 +54,15 @@ impl Cycle<'_> {
         Ok(answers.recv().await.map(|(ask, fetched)| (ask, fetched, known)))
     }
 
-    /// State and poll log of a feed that is asked once for everything.
-    pub(super) fn whole_update(&mut self, ask: &PlannedPoll, fetched: &FetchedAnswer, known: FeedState) -> WholeAnswer {
-        let whole = whole_answer(ask, fetched, known, self.now);
+    /// State and poll log of a feed that is asked once for everything. `expected`: rows that it must have, by what else is known.
+    pub(super) fn whole_update(
+        &mut self,
+        ask: &PlannedPoll,
+        fetched: &FetchedAnswer,
+        known: FeedState,
+        expected: usize,
+    ) -> WholeAnswer {
+        let whole = whole_answer(ask, fetched, known, expected, self.now);
         self.note(fetched, &whole.ingested);
         whole
     }
@@ -79,15 +86,16 @@ impl Cycle<'_> {
             self.report.failed.push((feed.clone(), failure.clone()));
             self.seen.push(FeedNews { feed, result: FeedResult::Failed(failure) });
         }
+        let claim = self.deps.ledger.claim(plan.cost());
         self.report.deferred.extend(plan.deferred);
         let in_flight = usize::try_from(self.deps.source.concurrency.max(1)).unwrap_or(1);
-        asking::ask(&self.deps.api, plan.asks, in_flight)
+        asking::ask(&self.deps.api, plan.asks, claim, in_flight)
     }
 
     /// What planning goes by now.
     pub(super) async fn basis(&self) -> Result<PlanBasis<'_>, CycleError> {
         let deps = self.deps;
-        let credit = stored("read the quota", deps.store.credit()).await?;
+        let allowance = stored("read the quota", deps.ledger.allowance()).await?;
         let setup = deps.setup();
         let (mut backbone_today, mut ticks_today) = (0, 1);
         let midnight = self.now.date_naive().and_time(NaiveTime::MIN).and_utc() + TimeDelta::days(1);
@@ -102,7 +110,7 @@ impl Cycle<'_> {
             }
         }
         Ok(PlanBasis {
-            allowance: Allowance::at(&credit, &setup.config.budget, self.now),
+            allowance,
             backbone_today,
             ticks_today,
             source: &deps.source,
@@ -115,15 +123,17 @@ impl Cycle<'_> {
     pub(super) fn note(&mut self, fetched: &FetchedAnswer, ingested: &Ingested) {
         let feed = fetched.request.feed();
         self.report.asked += 1;
-        let is_exhausted = ingested.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::QuotaExhausted);
-        if fetched.credits > 0 || fetched.credit.is_some() || is_exhausted {
-            self.spent.push(Spent { credits: fetched.credits, reported: fetched.credit.clone(), is_exhausted });
-        }
+        self.report.credits += fetched.credits;
         let outcome = ingest::entry_outcome(fetched, ingested.failure.as_ref());
         self.deps.metrics.poll(fetched.request.endpoint(), outcome, self.now);
         self.deps.metrics.oddities(fetched.request.endpoint(), ingested.oddities);
         let news = feed_news(feed.clone(), ingested);
         match (&ingested.failure, &fetched.outcome) {
+            // It goes on in a slot that plans its cost; nothing is the matter with the source.
+            (Some(failure), _) if failure.kind == FailureKind::Deferred => {
+                tracing::info!(%feed, "{failure}");
+                return;
+            }
             (Some(failure), _) => self.report.failed.push((feed, failure.clone())),
             (None, _) if ingested.is_held => {
                 self.report.fresh += 1;

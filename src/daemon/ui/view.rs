@@ -172,7 +172,7 @@ impl StatusView {
                 used: credit.used,
                 limit: credit.limit,
                 reset_at: credit.reset_at,
-                spent: credit.spent,
+                spent: credit.own(),
                 spent_today: if credit.day.is_some_and(|day| day.date_naive() == now.date_naive()) {
                     credit.spent_today
                 } else {

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use model::wire;
 
 fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a timestamp")

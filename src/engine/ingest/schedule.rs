@@ -150,7 +150,7 @@ impl<'a> ScheduleAnswer<'a> {
     pub(super) fn expects_any_of(&self, records: &[Tracked]) -> bool {
         let is_shown = |event: &UnlockEvent| self.shows_linear != Some(false) || event.cliff_unlocks.get().is_some();
         records.iter().any(|tracked| match &tracked.record {
-            Record::Unlock(event) => is_shown(event) && self.window.contains(event.unlock_date.copied()),
+            Record::Unlock(event) => is_shown(event) && super::inner(&self.window).contains(event.unlock_date.copied()),
             _ => false,
         })
     }

@@ -82,6 +82,7 @@ impl Feed {
             request,
             outcome: PollOutcome::Fresh(answer),
             credits: 1,
+            pages: 1,
             requests: 1,
             credit: None,
             bytes: 0,

@@ -74,6 +74,7 @@ impl Daemon {
                 dropped: report.dropped,
             }),
             credits: 1,
+            pages: 1,
             requests: 1,
             credit: None,
             bytes: 1,

@@ -13,6 +13,9 @@ use model::{
 
 use super::{TIMED, TokenNews, polled_at};
 
+/// Tokens with an unlock ahead that `upcoming` must name some of: it may well leave out a single small one.
+const FEW_EXPECTED: usize = 3;
+
 /// By what answers are ingested.
 #[derive(Clone, Copy, Debug)]
 pub struct Ingest<'a> {
@@ -215,25 +218,38 @@ pub struct WholeAnswer {
     pub is_baseline: bool,
 }
 
-/// An answer of a feed that is asked once for everything. One that is empty where there was a list is taken for a failure.
-pub fn whole_answer(ask: &PlannedPoll, fetched: &FetchedAnswer, known: FeedState, now: Timestamp) -> WholeAnswer {
+/// An answer of a feed that is asked once for everything. One that is empty where there was a list is taken for a failure; so is one of
+/// `upcoming`, which may well be empty, where at least a few tokens (`expected`) are known to unlock in the days that it speaks of.
+pub fn whole_answer(
+    ask: &PlannedPoll,
+    fetched: &FetchedAnswer,
+    known: FeedState,
+    expected: usize,
+    now: Timestamp,
+) -> WholeAnswer {
     let id = fetched.request.feed();
     let is_baseline = known.baseline_at.is_none();
     let failure = match &fetched.outcome {
         PollOutcome::Failed(failure) => Some(failure.clone()),
-        PollOutcome::Fresh(answer) if ingest::rows(&answer.payload) == 0 && id.endpoint != Endpoint::Upcoming && !is_baseline => {
-            Some(PollFailure {
+        PollOutcome::Fresh(answer) if ingest::rows(&answer.payload) == 0 => {
+            let expects = match id.endpoint {
+                Endpoint::Upcoming if expected >= FEW_EXPECTED => Some(format!("{expected} tokens have an unlock ahead")),
+                Endpoint::Upcoming => None,
+                _ => (!is_baseline).then(|| "there was a list before".to_owned()),
+            };
+            expects.map(|expects| PollFailure {
                 kind: FailureKind::Emptied,
-                message: format!(
-                    "{id}: the answer is complete but empty, where there was a list before; nothing of it is believed"
-                ),
+                message: format!("{id}: the answer is complete but empty, where {expects}; nothing of it is believed"),
                 retry_at: None,
             })
         }
         _ => None,
     };
     let entry = ingest::poll_entry(fetched, failure.as_ref(), now);
-    let mut state = if failure.is_some() { ingest::failed(known, now) } else { ingest::read(known, ask, fetched, now) };
+    let mut state = match &failure {
+        Some(failure) => ingest::failed(known, fetched, failure.kind, now),
+        None => ingest::read(known, ask, fetched, now),
+    };
     if let (PollOutcome::Fresh(answer), None) = (&fetched.outcome, &failure) {
         state.hash = Some(answer.hash);
         state.baseline_at.get_or_insert(now);

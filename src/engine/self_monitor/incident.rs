@@ -100,6 +100,8 @@ pub(super) fn assign(incidents: &mut Vec<Incident>, failing: &FailingFeed<'_>, s
     // What needs a hand of its own is told anew, whatever it was before; else the wider alert keeps its feeds.
     let stays = current.and_then(|index| incidents.get(index)).is_some_and(|incident| match scope {
         IncidentScope::Quota | IncidentScope::Unauthorized => incident.scope == *scope,
+        // It answered for itself, so credits and key are good.
+        _ if incident.scope.width() == 3 => failing.kind.is_source_wide(),
         _ => incident.scope.width() >= scope.width(),
     });
     let target = if stays { current } else { incidents.iter().position(|incident| incident.scope == *scope) };

@@ -13,11 +13,13 @@ impl IncidentKind {
     /// Not asked.
     pub(super) const SUSPENDED: Self = IncidentKind::Failure(FailureKind::Suspended);
 
-    pub(super) const ALL: [IncidentKind; 14] = [
+    pub(super) const ALL: [IncidentKind; 17] = [
         IncidentKind::Failure(FailureKind::Unreachable),
         IncidentKind::Failure(FailureKind::Timeout),
         IncidentKind::Failure(FailureKind::ServerError),
+        IncidentKind::Failure(FailureKind::NoKey),
         IncidentKind::Failure(FailureKind::Unauthorized),
+        IncidentKind::Failure(FailureKind::Forbidden),
         IncidentKind::Failure(FailureKind::RateLimited),
         IncidentKind::Failure(FailureKind::QuotaExhausted),
         IncidentKind::Failure(FailureKind::NotFound),
@@ -27,6 +29,7 @@ impl IncidentKind {
         IncidentKind::Failure(FailureKind::Incomplete),
         IncidentKind::Failure(FailureKind::Emptied),
         IncidentKind::Failure(FailureKind::Suspended),
+        IncidentKind::Failure(FailureKind::Deferred),
         IncidentKind::Held,
     ];
 
@@ -51,7 +54,9 @@ impl IncidentKind {
             IncidentKind::Failure(FailureKind::Unreachable) => "The source cannot be reached",
             IncidentKind::Failure(FailureKind::Timeout) => "The source does not answer in time",
             IncidentKind::Failure(FailureKind::ServerError) => "The source answers with errors of its own",
+            IncidentKind::Failure(FailureKind::NoKey) => "The source wants an API key, and none is given",
             IncidentKind::Failure(FailureKind::Unauthorized) => "The source refuses the API key",
+            IncidentKind::Failure(FailureKind::Forbidden) => "The plan of the API key does not cover what is asked for",
             IncidentKind::Failure(FailureKind::RateLimited) => "The source wants to be asked less often",
             IncidentKind::Failure(FailureKind::QuotaExhausted) => "The credits of this period are spent",
             IncidentKind::Failure(FailureKind::NotFound) => "The source does not have what is asked for",
@@ -61,6 +66,7 @@ impl IncidentKind {
             IncidentKind::Failure(FailureKind::Incomplete) => "The source gives incomplete answers",
             IncidentKind::Failure(FailureKind::Emptied) => "The source gives empty answers where there were records",
             IncidentKind::Failure(FailureKind::Suspended) => "The source is not asked for a while, after repeated failures",
+            IncidentKind::Failure(FailureKind::Deferred) => "An answer is dearer than planned",
             IncidentKind::Held => "Most coming records are missing from an answer, which is held",
         }
     }
@@ -69,6 +75,10 @@ impl IncidentKind {
     pub(super) fn advice(self) -> &'static str {
         match self {
             IncidentKind::Failure(FailureKind::Unauthorized) => "Check source.api_key, or the file or credential that holds it.",
+            IncidentKind::Failure(FailureKind::NoKey) => {
+                "Give one by source.api_key_file, source.api_key or the credential api-key."
+            }
+            IncidentKind::Failure(FailureKind::Forbidden) => "Turn the endpoint off in [schedule], or ask for another plan.",
             IncidentKind::Failure(FailureKind::QuotaExhausted) => {
                 "Asking goes on when the period ends; `cliffwatch plan` shows what the schedule costs."
             }

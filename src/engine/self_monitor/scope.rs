@@ -120,7 +120,7 @@ pub(super) fn scopes<'a>(feeds: &FeedsByResult<'a>, incidents: &[Incident]) -> B
         .map(|failing| {
             let endpoint = failing.feed.endpoint;
             let scope = match failing.kind {
-                IncidentKind::Failure(FailureKind::Unauthorized) => IncidentScope::Unauthorized,
+                IncidentKind::Failure(FailureKind::NoKey | FailureKind::Unauthorized) => IncidentScope::Unauthorized,
                 IncidentKind::Failure(FailureKind::QuotaExhausted) => IncidentScope::Quota,
                 _ if nothing_answers => IncidentScope::Source,
                 kind if kind.is_source_wide() && (!few || kind == IncidentKind::SUSPENDED) => IncidentScope::Source,

@@ -1,12 +1,10 @@
 //! What a step of a cycle writes, and what the writing came to.
 
-use chrono::TimeDelta;
-use serde::{Deserialize, Serialize};
-
 use crate::wire::{InvestorItem, ParseWarning, TokenItem};
 use crate::{
     Alert, Change, Endpoint, FailureKind, FeedId, FeedState, Notification, Record, RecordKey, RuleId, Timestamp, TokenId,
 };
+use chrono::TimeDelta;
 
 /// Everything that one step of a cycle writes, in one transaction.
 #[derive(Clone, Debug, Default)]
@@ -15,8 +13,6 @@ pub struct Commit {
     pub at: Timestamp,
     /// A row of the poll log for each request, also for those that failed.
     pub polls: Vec<PollEntry>,
-    /// Quota as last reported or counted.
-    pub credit: Option<CreditState>,
     /// Tokens that are new or of which more or other things are known; those not named stay as they are. Whether they are listed
     /// is said by a complete list alone.
     pub tokens: Vec<TokenItem>,
@@ -116,30 +112,6 @@ pub struct PollEntry {
     pub oddities: Vec<ParseWarning>,
     /// How many there were in all.
     pub oddities_total: u32,
-}
-
-/// Quota of the API's current period.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CreditState {
-    /// As the API last reported; none where it never did.
-    pub used: Option<u64>,
-    /// As the API last reported.
-    pub limit: Option<u64>,
-    /// When the period ends, as the API last reported; else the first of the next month.
-    pub reset_at: Option<Timestamp>,
-    /// When the API last reported.
-    pub reported_at: Option<Timestamp>,
-    /// What this program spent in the period.
-    pub spent: u64,
-    /// When the period in which `spent` counts began.
-    pub period_start: Option<Timestamp>,
-    /// What this program spent on the UTC day of `day`.
-    pub spent_today: u64,
-    /// The UTC day of `spent_today`, as its midnight.
-    pub day: Option<Timestamp>,
-    /// The API said that nothing is left (429 while the credit was spent), until `reset_at`.
-    pub exhausted: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -72,9 +72,9 @@ fn a_probe_that_was_given_up_leaves_its_place_to_the_next() {
 #[test]
 fn a_refused_key_is_not_asked_again_for_five_minutes_then_ever_longer() {
     let breaker = breaker();
-    meet(&breaker, 0, SourceHealth::KeyRefused("401".into()));
+    meet(&breaker, 0, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
     assert_eq!(refused(&breaker, 299), Some(FailureKind::Unauthorized));
-    meet(&breaker, 300, SourceHealth::KeyRefused("401".into()));
+    meet(&breaker, 300, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
     assert_eq!(refused(&breaker, 899), Some(FailureKind::Unauthorized));
     meet(&breaker, 900, SourceHealth::Answered);
     assert!(breaker.state().is_closed());
@@ -83,7 +83,7 @@ fn a_refused_key_is_not_asked_again_for_five_minutes_then_ever_longer() {
 #[test]
 fn a_new_key_is_tried_at_once() {
     let breaker = breaker();
-    meet(&breaker, 0, SourceHealth::KeyRefused("401".into()));
+    meet(&breaker, 0, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
     let key = SecretText::from("new".to_owned());
     assert!(breaker.admit("GET /x", Some(&key), after(1)).is_ok());
     assert!(breaker.state().is_closed());
@@ -123,6 +123,6 @@ fn a_success_that_began_earlier_does_not_lift_a_rate_limit() {
 #[test]
 fn a_clock_set_back_does_not_keep_it_open() {
     let breaker = breaker();
-    meet(&breaker, 0, SourceHealth::KeyRefused("401".into()));
+    meet(&breaker, 0, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
     assert!(breaker.admit("GET /x", None, after(-86_400)).is_ok());
 }

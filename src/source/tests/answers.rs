@@ -118,7 +118,7 @@ async fn a_drip_and_a_mute_server_end_at_the_time_limit() {
         let mut source = source(&fake.address);
         source.timeout = Span(Duration::from_millis(1_200));
         let tuning = Tuning { tries: 1, ..quick() };
-        let client = Client::with_tuning(&source, Clock::manual(now()), tuning).expect("a client");
+        let client = Client::with_tuning(&source, Clock::manual(now()), tuning, Arc::new(OpenGate)).expect("a client");
         let fetched = client.fetch(&burns(), None, None).await;
         let failure = failure(&fetched);
         assert_eq!((failure.kind, fetched.requests), (FailureKind::Timeout, 1), "{failure}");

@@ -62,7 +62,7 @@ async fn a_403_for_one_thing_leaves_a_key_that_works_alone() {
     let (client, _) = client(&fake);
     fresh(&client.fetch(&burns(), None, None).await);
     let fetched = client.fetch(&asking(Endpoint::Burn, "secret-token"), None, None).await;
-    assert_eq!(failure(&fetched).kind, FailureKind::Unauthorized);
+    assert_eq!(failure(&fetched).kind, FailureKind::Forbidden);
     fresh(&client.fetch(&burns(), None, None).await);
     let (alone, _) = fails(|_, _| reply("403 Forbidden", "", ""), &burns()).await;
     assert!(alone.message.contains("check its plan"), "{alone}");

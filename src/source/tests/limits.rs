@@ -73,7 +73,7 @@ async fn no_fetch_spends_more_credits_than_it_may() {
     let none = client.fetch(&events(), None, Some(0)).await;
     assert_eq!((failure(&none).kind, none.requests), (FailureKind::QuotaExhausted, 0));
     let one = client.fetch(&events(), None, Some(1)).await;
-    assert_eq!((failure(&one).kind, one.credits), (FailureKind::QuotaExhausted, 1));
+    assert_eq!((failure(&one).kind, one.credits), (FailureKind::Deferred, 1));
     let two = client.fetch(&events(), None, Some(2)).await;
     assert_eq!((event_days(&two).len(), two.credits), (3, 2));
     assert!(client.breaker().is_closed(), "our own limit says nothing about the source");

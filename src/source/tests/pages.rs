@@ -103,7 +103,7 @@ async fn a_page_that_fails_is_asked_for_again_and_the_walk_goes_on() {
     let (client, _) = client(&fake);
     let fetched = client.fetch(&events(), None, None).await;
     assert_eq!(event_days(&fetched), ["01", "02", "03"]);
-    assert_eq!((fetched.credits, fetched.requests), (2, 4));
+    assert_eq!((fetched.credits, fetched.requests), (3, 4), "a credit may have been spent for the page that broke off");
 }
 
 #[tokio::test]

@@ -137,6 +137,7 @@ async fn every_value_comes_back_as_it_went_in() {
         spent_today: 2,
         day: Some(now()),
         exhausted: true,
+        ..CreditState::default()
     };
     let investor: wire::InvestorItem =
         read(json!({"investorId": "acme", "investorName": "Acme", "latestFundingDate": null, "z": 1}));
@@ -149,7 +150,6 @@ async fn every_value_comes_back_as_it_went_in() {
     store
         .commit(at(Commit {
             polls: vec![poll(Endpoint::UnlockEvents, Some("arbitrum")), failed],
-            credit: Some(credit.clone()),
             tokens: vec![item.clone()],
             token_list_complete: true,
             investors: vec![investor.clone()],
@@ -164,6 +164,9 @@ async fn every_value_comes_back_as_it_went_in() {
         }))
         .await
         .expect("committed");
+
+    let written = credit.clone();
+    store.decide_credit(move |_| (written, ())).await.expect("written");
 
     let arbitrum = TokenId::from("arbitrum");
     let all = store.tokens(vec![arbitrum.clone(), "nobody".into()], Resource::ALL.to_vec()).await.expect("read");

@@ -30,6 +30,7 @@ use cliffwatch::{
     service as serve,
     service::{AccessPolicy, Edit, EditError, Options, Service, faults::Faults},
     source::Tuning,
+    store::Store,
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -216,14 +217,19 @@ pub fn two_tokens(edit: &mut Edit<'_>) -> Result<(), EditError> {
 }
 
 /// The app with a client whose waits in real time are short; breakers and the like go by the manual clock, and stay as they are.
-async fn open(config: &config::Config, folder: &Path, clock: &Clock) -> App {
+pub async fn open(config: &config::Config, folder: &Path, clock: &Clock) -> App {
+    open_with(config, folder, clock, None).await
+}
+
+/// As [`open`], on a copy whose quota is that of another database.
+pub async fn open_with(config: &config::Config, folder: &Path, clock: &Clock, quota: Option<Store>) -> App {
     let tuning = Tuning {
         backoff: Duration::from_millis(5),
         short_wait: Duration::from_millis(50),
         limited_wait: Duration::from_millis(20),
         ..Tuning::default()
     };
-    App::open_tuned(config.clone(), folder, clock.clone(), Drive::Crank, tuning).await.expect("opens")
+    App::open_tuned(config.clone(), folder, clock.clone(), Drive::Crank, tuning, quota).await.expect("opens")
 }
 
 pub struct TestApp {

@@ -16,6 +16,7 @@ fn answer(outcome: PollOutcome) -> (PlannedPoll, FetchedAnswer) {
             request,
             outcome,
             credits: 1,
+            pages: 1,
             requests: 1,
             credit: None,
             bytes: 0,

@@ -68,6 +68,7 @@ impl Polled {
             request,
             outcome: PollOutcome::Fresh(answer),
             credits: 1,
+            pages: 1,
             requests: 1,
             credit: None,
             bytes: 1,

@@ -1,0 +1,230 @@
+//! Processes that ask, die and go by a wrong clock, at an API that counts for itself.
+
+use std::collections::BTreeMap;
+
+use chrono::Months;
+use proptest::prelude::*;
+
+use super::*;
+
+/// What an API tells beside its data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Tells {
+    Nothing,
+    ItsTime,
+    Quota,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Process, credits.
+    Want(usize, u64),
+    /// Process; whether the API charges for it.
+    Send(usize, bool),
+    /// Process, which of its requests, whether it can be read.
+    Answer(usize, usize, bool),
+    SettleUp(usize),
+    Kill(usize),
+    /// Hours.
+    Pass(i64),
+    /// Our clock is wrong by so many days from now on.
+    Jump(i64),
+    Cap(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let process = 0..2_usize;
+    let step = prop_oneof![
+        4 => (process.clone(), 1..6_u64).prop_map(|(process, credits)| Step::Want(process, credits)),
+        8 => (process.clone(), prop::bool::weighted(0.9)).prop_map(|(process, is_charged)| Step::Send(process, is_charged)),
+        8 => (process.clone(), 0..4_usize, prop::bool::weighted(0.7)).prop_map(|(a, b, c)| Step::Answer(a, b, c)),
+        2 => process.clone().prop_map(Step::SettleUp),
+        1 => process.prop_map(Step::Kill),
+        3 => (1..200_i64).prop_map(Step::Pass),
+        1 => (-20..45_i64).prop_map(Step::Jump),
+        1 => (10..40_u64).prop_map(Step::Cap),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+#[derive(Default)]
+struct Process {
+    owner: u64,
+    at_hand: u64,
+    settled: Vec<SettledRequest>,
+    mark: u64,
+    /// Sent and not answered: what the answer will say.
+    under_way: Vec<(bool, SettledRequest)>,
+}
+
+struct Api {
+    tells: Tells,
+    now: Timestamp,
+    anchor: Timestamp,
+    charged: BTreeMap<Timestamp, u64>,
+}
+
+impl Api {
+    fn period(&self) -> (Timestamp, Timestamp) {
+        let start = |months| self.anchor.checked_add_months(Months::new(months)).expect("a date");
+        let months = (0..600).find(|months| self.now < start(months + 1)).expect("a period");
+        (start(months), start(months + 1))
+    }
+
+    /// Answers a request; how many were charged in the period, if it was.
+    fn answer(&mut self, is_charged: bool) -> (Option<u64>, SettledRequest) {
+        let (begin, end) = self.period();
+        let count = self.charged.entry(begin).or_default();
+        *count += u64::from(is_charged);
+        let (used, charge) = (*count, if is_charged { Charge::One } else { Charge::Free });
+        let number = |count: u64| i64::try_from(count).expect("small").into();
+        let credit = wire::Credit { used: number(used), limit: number(1_000), reset_at: end.into(), ..Default::default() };
+        let reported = (self.tells == Tells::Quota).then_some(credit);
+        let told_at = (self.tells != Tells::Nothing && is_charged).then_some(self.now);
+        (is_charged.then_some(used), SettledRequest { charge, reported, told_at, uncounted_before: 0 })
+    }
+}
+
+struct World {
+    api: Api,
+    credit: CreditState,
+    cap: u64,
+    /// Our clock, less the true one.
+    error: TimeDelta,
+    /// The period in which our clock went wrong.
+    jumped: Option<Timestamp>,
+    processes: [Process; 2],
+    owners: u64,
+}
+
+impl World {
+    fn new(tells: Tells, cap: u64) -> Self {
+        let now: Timestamp = "2026-03-10T15:00:00Z".parse().expect("a time");
+        let anchor =
+            if tells == Tells::Quota { now - TimeDelta::days(5) } else { "2026-03-01T00:00:00Z".parse().expect("a time") };
+        let process = |owner| Process { owner, ..Process::default() };
+        let api = Api { tells, now, anchor, charged: BTreeMap::new() };
+        let credit = CreditState::default();
+        Self { api, credit, cap, error: TimeDelta::zero(), jumped: None, processes: [process(1), process(2)], owners: 2 }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.api.now + self.error
+    }
+
+    fn book(&mut self, index: usize, want: u64, returned: u64) {
+        let now = self.now();
+        let process = &mut self.processes[index];
+        let budget = config::BudgetSettings {
+            monthly_credits: Some(self.cap),
+            reserve: config::Percent(10.0),
+            near: config::Span(std::time::Duration::from_secs(7 * 86_400)),
+        };
+        let booking = Booking { owner: process.owner, settled: std::mem::take(&mut process.settled), returned, want };
+        let (credit, booked) = book(self.credit.clone(), &booking, &budget, now);
+        process.mark = booked.uncounted_ever;
+        if let Grant::Granted(credits) = booked.grant {
+            process.at_hand += credits;
+        }
+        self.credit = credit;
+    }
+
+    fn set_right(&mut self) {
+        self.error = TimeDelta::zero();
+        self.book(0, 0, 0);
+    }
+
+    /// Fails where something goes beyond the cap.
+    fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Want(index, credits) if self.processes[index].at_hand == 0 => self.book(index, credits, 0),
+            Step::Send(index, is_charged) if self.processes[index].at_hand > 0 => {
+                let (used, mut request) = self.api.answer(is_charged);
+                let process = &mut self.processes[index];
+                process.at_hand -= 1;
+                request.uncounted_before = process.mark;
+                process.under_way.push((is_charged, request));
+                let used = used.unwrap_or_default();
+                prop_assert!(used <= self.cap, "{used} of {} at {}: {:#?}", self.cap, self.api.now, self.credit);
+            }
+            Step::Answer(index, which, is_readable) => {
+                let process = &mut self.processes[index];
+                if process.under_way.is_empty() {
+                    return Ok(());
+                }
+                let (is_charged, request) = process.under_way.remove(which % process.under_way.len());
+                // Where our clock is wrong, whether a period is over takes an answer that can be read.
+                let is_readable = is_readable || self.error != TimeDelta::zero();
+                let unread = SettledRequest { uncounted_before: request.uncounted_before, ..SettledRequest::default() };
+                process.settled.push(if is_readable || !is_charged { request } else { unread });
+            }
+            Step::SettleUp(index) => {
+                let returned = std::mem::take(&mut self.processes[index].at_hand);
+                self.book(index, 0, returned);
+            }
+            Step::Kill(index) if self.error == TimeDelta::zero() => {
+                self.owners += 1;
+                self.processes[index] = Process { owner: self.owners, ..Process::default() };
+            }
+            Step::Pass(hours) => {
+                // No request takes hours.
+                for index in 0..2 {
+                    while !self.processes[index].under_way.is_empty() {
+                        self.take(Step::Answer(index, 0, true))?;
+                    }
+                    self.take(Step::SettleUp(index))?;
+                }
+                // A clock that is wrong is set right, and looked at, before the period ends.
+                if self.error != TimeDelta::zero() && self.api.now + TimeDelta::hours(hours) >= self.api.period().1 {
+                    self.set_right();
+                }
+                self.api.now += TimeDelta::hours(hours);
+                self.jumped = self.jumped.filter(|period| *period == self.api.period().0);
+            }
+            Step::Jump(days) if self.api.tells != Tells::Nothing => {
+                self.take(Step::Pass(0))?;
+                let period = self.api.period().0;
+                // Once in a period it goes wrong, and then right again.
+                if self.error != TimeDelta::zero() {
+                    self.set_right();
+                } else if self.jumped.is_none() && !self.credit.unconfirmed && self.credit.told_at.is_some_and(|at| at >= period)
+                {
+                    (self.jumped, self.error) = (Some(period), TimeDelta::days(days));
+                }
+            }
+            Step::Cap(cap) => {
+                self.take(Step::Pass(0))?;
+                self.cap = cap;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    /// Whatever dies, cannot be read, comes late or goes by a wrong clock.
+    #[test]
+    fn no_credit_is_spent_beyond_the_cap(
+        tells in prop::sample::select(vec![Tells::Nothing, Tells::ItsTime, Tells::Quota]),
+        cap in 10..40_u64,
+        steps in steps(),
+    ) {
+        let mut world = World::new(tells, cap);
+        for step in steps {
+            world.take(step)?;
+        }
+        // And once all is well, a new period is used.
+        world.set_right();
+        world.take(Step::Pass(24 * 32))?;
+        let before = world.api.charged.get(&world.api.period().0).copied().unwrap_or_default();
+        for _ in 0..3 {
+            world.take(Step::Want(0, 1))?;
+            world.take(Step::Send(0, true))?;
+            world.take(Step::Answer(0, 0, true))?;
+            world.take(Step::SettleUp(0))?;
+        }
+        let after = world.api.charged.get(&world.api.period().0).copied().unwrap_or_default();
+        prop_assert_eq!(after - before, 3, "{:#?}", world.credit);
+    }
+}

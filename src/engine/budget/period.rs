@@ -1,0 +1,169 @@
+//! When a period of the quota is over. Pure.
+//!
+//! Our clock says when to look, the API's word decides: its `resetAt`, its count, its own time. Where our clock says that a new period
+//! has begun, one request finds out, out of a credit that the old period kept for it; if the old one goes on, what was spent meanwhile
+//! counts there. An API that tells neither its quota nor its time is believed to count months of our clock; where that is set back, what
+//! was spent in the month that it lives through again counts again.
+
+use chrono::{Datelike, Months, NaiveTime, TimeDelta};
+
+use model::{CreditState, PastPeriod, SettledRequest, Timestamp};
+
+/// Ends of a period that are as near as this are one.
+const SAME_END: TimeDelta = TimeDelta::hours(1);
+/// No process leaves a reservation untouched for so long: the one that did is gone.
+const LEFT_BEHIND_AFTER: TimeDelta = TimeDelta::hours(2);
+/// While one request is to show whether a new period has begun, everybody waits for it.
+const PROBE_LOST_AFTER: TimeDelta = TimeDelta::minutes(10);
+/// When to ask again whether a period is over, where the API's own time is not known.
+const ASK_AGAIN_AFTER: TimeDelta = TimeDelta::hours(6);
+/// Periods that are kept.
+const MOST_EARLIER: usize = 12;
+
+/// The state at `now`: a period that ended begins anew, a day that ended too.
+#[must_use]
+pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
+    let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
+    bury(&mut credit, now);
+    while credit.unconfirmed && credit.period_start.is_some_and(|start| now < start) && resume(&mut credit) {}
+    // Our clock was set right.
+    let month_after = |start: Timestamp| start.checked_add_months(Months::new(1));
+    if credit.reset_at.or_else(|| month_after(credit.period_start?)).is_some_and(|end| now < end) {
+        credit.not_over_before = None;
+    }
+    let may_end = credit.not_over_before.is_none_or(|then| now >= then);
+    match credit.reset_at {
+        Some(reset_at) if now >= reset_at && may_end => {
+            // The new period's end is unknown until the API reports it; months are what such quotas count in.
+            let (mut start, mut end) = (reset_at, reset_at);
+            while end <= now {
+                start = end;
+                end = end.checked_add_months(Months::new(1)).unwrap_or(now + TimeDelta::days(31));
+            }
+            begin(&mut credit, Some(start), Some(end));
+            credit.unconfirmed = true;
+        }
+        Some(_) => {}
+        None => {
+            let month = midnight.with_day(1).unwrap_or(midnight);
+            if may_end && credit.period_start.is_none_or(|start| start < month) {
+                let is_known = credit.period_start.is_some();
+                begin(&mut credit, Some(month), None);
+                credit.unconfirmed = is_known && credit.told_at.is_some();
+            }
+        }
+    }
+    if credit.day != Some(midnight) {
+        credit.day = Some(midnight);
+        credit.spent_today = 0;
+    }
+    credit
+}
+
+/// Takes from a request that is over what it shows of the period, before it is counted. Whether what it reports is of the period
+/// that counts from then on.
+pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Timestamp) -> bool {
+    credit.told_at = request.told_at.or(credit.told_at);
+    let reported = request.reported.as_ref();
+    let end = reported.and_then(|reported| reported.reset_at.copied());
+    let used = reported.and_then(|reported| reported.used.copied()).and_then(|used| u64::try_from(used).ok());
+    let same = |a: Timestamp, b: Timestamp| (a - b).abs() <= SAME_END;
+    let before = credit.earlier.last().cloned();
+    if credit.unconfirmed {
+        let Some(is_over) = is_over(before.as_ref(), end, used, credit.period_start, request.told_at) else { return true };
+        credit.unconfirmed = false;
+        if !is_over {
+            let boundary = credit.period_start;
+            resume(credit);
+            let rest = boundary.zip(request.told_at).map(|(boundary, told)| boundary - told);
+            let rest = rest.filter(|rest| *rest > TimeDelta::zero()).unwrap_or(ASK_AGAIN_AFTER);
+            credit.not_over_before = now.checked_add_signed(rest);
+        }
+    } else if let (Some(end), Some(known)) = (end, credit.reset_at) {
+        if before.and_then(|before| before.reset_at).is_some_and(|before| same(end, before)) && end < known {
+            return false; // it was on its way when the period ended
+        }
+        let is_lower = used.zip(credit.used).is_some_and(|(used, known)| used < known);
+        if end > known + SAME_END && (is_lower || now >= known) {
+            // The API began a new period before we thought that it would.
+            begin(credit, Some(now), Some(end));
+        }
+    }
+    if let Some(end) = end.filter(|end| *end > now) {
+        credit.reset_at = Some(end);
+    }
+    true
+}
+
+/// Whether the period `before` is over, by the word of the API; none where it said nothing of that.
+fn is_over(
+    before: Option<&PastPeriod>,
+    end: Option<Timestamp>,
+    used: Option<u64>,
+    begun: Option<Timestamp>,
+    told_at: Option<Timestamp>,
+) -> Option<bool> {
+    let was = before.and_then(|before| before.reset_at);
+    let is_lower = used.zip(before.and_then(|before| before.used)).map(|(used, before)| used < before);
+    match (end, was) {
+        (Some(end), Some(was)) if end > was + SAME_END => Some(true),
+        _ if is_lower == Some(true) => Some(true),
+        (Some(_), Some(_)) => Some(false),
+        _ => told_at.zip(begun).map(|(told, begun)| told >= begun).or(is_lower.map(|_| false)),
+    }
+}
+
+/// What was spent in periods that our clock lives through again, since it was set back. An API that tells its time does not mind.
+pub(super) fn relived(credit: &CreditState, now: Timestamp) -> u64 {
+    if credit.told_at.is_some() {
+        return 0;
+    }
+    let mut begun = credit.period_start;
+    let again =
+        credit.earlier.iter().rev().take_while(|before| std::mem::replace(&mut begun, before.start).is_some_and(|at| now < at));
+    again.map(|before| before.spent + before.doubtful).sum()
+}
+
+/// Begins a period. What is reserved may be charged to either.
+fn begin(credit: &mut CreditState, start: Option<Timestamp>, reset_at: Option<Timestamp>) {
+    if credit.period_start.is_some() || credit.reset_at.is_some() {
+        credit.earlier.push(PastPeriod {
+            start: credit.period_start,
+            reset_at: credit.reset_at,
+            used: credit.used.map(|used| used + credit.uncounted),
+            spent: credit.spent,
+            doubtful: credit.doubtful,
+        });
+    }
+    if credit.earlier.len() > MOST_EARLIER {
+        credit.earlier.remove(0);
+    }
+    (credit.period_start, credit.reset_at) = (start, reset_at);
+    credit.used = credit.used.map(|_| 0);
+    (credit.spent, credit.doubtful, credit.uncounted, credit.spent_today) = (0, 0, 0, 0);
+    (credit.exhausted, credit.look_again_at) = (false, None);
+    (credit.unconfirmed, credit.not_over_before) = (false, None);
+}
+
+/// Takes up the period before: what was spent since counts there. False where none is known.
+fn resume(credit: &mut CreditState) -> bool {
+    let Some(before) = credit.earlier.pop() else { return false };
+    (credit.period_start, credit.reset_at) = (before.start, before.reset_at);
+    credit.used = credit.used.max(before.used);
+    credit.spent += before.spent;
+    credit.doubtful += before.doubtful;
+    credit.unconfirmed = false;
+    true
+}
+
+/// Reservations of processes that are gone: what they may have spent is in doubt.
+fn bury(credit: &mut CreditState, now: Timestamp) {
+    let patience = if credit.unconfirmed { PROBE_LOST_AFTER } else { LEFT_BEHIND_AFTER };
+    let (left_behind, alive): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut credit.reserved).into_iter().partition(|one| (now - one.at).abs() > patience);
+    credit.reserved = alive;
+    let lost: u64 = left_behind.iter().map(|one| one.credits).sum();
+    credit.doubtful += lost;
+    credit.uncounted += lost;
+    credit.uncounted_ever += lost;
+}

@@ -1,0 +1,235 @@
+//! A source that counts for itself what it is asked. It shares nothing with the program but the interface: a socket, a few answers, and
+//! a count that rises with every request that such an API may charge for, its answer readable or not.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use chrono::{Months, TimeDelta};
+use cliffwatch::model::{clock::Clock, supply::Timestamp};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reply {
+    Good,
+    /// 200 that cannot be read: charged.
+    Garbage,
+    /// The right answer, broken off: charged.
+    Cut,
+    /// The connection ends without a word: charged.
+    Silence,
+    /// A refusal with this status: free.
+    Status(u16),
+}
+
+/// What the source is like, and what it counted.
+pub struct World {
+    pub clock: Clock,
+    pub tokens: usize,
+    /// Events of each schedule.
+    pub events: usize,
+    /// Rows on a page, whatever was asked for.
+    pub page: usize,
+    /// What the plan allows and whether answers say so; none for an API that reports nothing.
+    pub limit: Option<u64>,
+    /// When a period began, from which all others are counted in months.
+    pub anchor: Timestamp,
+    /// The most that may be charged in a period from now on.
+    pub cap: u64,
+    /// How often each fault comes, of a hundred requests.
+    pub faults: Vec<(Reply, u8)>,
+    /// The key that is asked for, where one is.
+    pub key: Option<String>,
+    pub random: fastrand::Rng,
+    /// Charged in each period.
+    pub charged: BTreeMap<Timestamp, u64>,
+    pub requests: u64,
+    pub refused: u64,
+    /// What went beyond the cap.
+    pub overspent: Vec<String>,
+}
+
+impl World {
+    pub fn new(clock: Clock, seed: u64) -> Self {
+        let anchor = clock.now() - TimeDelta::days(3);
+        Self {
+            clock,
+            tokens: 4,
+            events: 3,
+            page: 5,
+            limit: None,
+            anchor,
+            cap: u64::MAX,
+            faults: Vec::new(),
+            key: None,
+            random: fastrand::Rng::with_seed(seed),
+            charged: BTreeMap::new(),
+            requests: 0,
+            refused: 0,
+            overspent: Vec::new(),
+        }
+    }
+
+    /// Begin and end of the period that holds `at`.
+    pub fn period(&self, at: Timestamp) -> (Timestamp, Timestamp) {
+        let start = |months: i32| match u32::try_from(months) {
+            Ok(months) => self.anchor.checked_add_months(Months::new(months)),
+            Err(_) => self.anchor.checked_sub_months(Months::new(months.unsigned_abs())),
+        };
+        let fits =
+            |months: &i32| start(*months).is_some_and(|begin| begin <= at) && start(*months + 1).is_some_and(|end| at < end);
+        let months = (-24..48).find(fits).expect("a period");
+        (start(months).expect("a date"), start(months + 1).expect("a date"))
+    }
+
+    pub fn charged_now(&self) -> u64 {
+        self.charged.get(&self.period(self.clock.now()).0).copied().unwrap_or(0)
+    }
+
+    /// The answer to a request, whole, and how much of it is sent.
+    fn answer(&mut self, target: &str, key: Option<&str>) -> (Vec<u8>, bool) {
+        self.requests += 1;
+        let now = self.clock.now();
+        let (begin, reset) = self.period(now);
+        let roll = self.random.u8(0..100);
+        let mut edge = 0;
+        let mut reply = self.faults.iter().find(|(_, often)| {
+            edge += often;
+            roll < edge
+        });
+        let mut reply = reply.take().map_or(Reply::Good, |(reply, _)| *reply);
+        if self.key.as_deref().is_some_and(|wanted| key != Some(wanted)) {
+            reply = Reply::Status(401);
+        }
+        let used = self.charged.get(&begin).copied().unwrap_or(0);
+        if self.limit.is_some_and(|limit| used >= limit) {
+            reply = Reply::Status(429);
+        }
+        if let Reply::Status(status) = reply {
+            self.refused += 1;
+            let credit = self.credit(used, reset).filter(|_| status != 401);
+            let metadata = credit.map_or(json!({}), |credit| json!({"credit": credit}));
+            let body = json!({"metadata": metadata, "status": false, "statusCode": status, "errorMessage": "no"}).to_string();
+            return (http(&format!("{status} No"), &body), false);
+        }
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let page = query.split('&').find_map(|pair| pair.strip_prefix("page=")?.parse().ok()).unwrap_or(1);
+        let Some((data, rows)) = self.data(path, page) else { return (http("404 Not Found", "{}"), false) };
+        let used = used + 1;
+        self.charged.insert(begin, used);
+        if used > self.cap {
+            self.overspent.push(format!("{used} of {} at {now}: {target}", self.cap));
+        }
+        let mut metadata = json!({"queryDate": now});
+        if let Some(rows) = rows {
+            let pages = rows.div_ceil(self.page).max(1);
+            metadata = json!({"queryDate": now, "page": page, "pageSize": self.page, "totalPages": pages, "total": rows});
+        }
+        if let Some(credit) = self.credit(used, reset) {
+            metadata["credit"] = credit;
+        }
+        let body = json!({"metadata": metadata, "status": true, "data": data}).to_string();
+        match reply {
+            Reply::Garbage => (http("200 OK", "<html>soon</html>"), false),
+            Reply::Cut => (http("200 OK", &body), true),
+            Reply::Silence => (Vec::new(), false),
+            _ => (http("200 OK", &body), false),
+        }
+    }
+
+    fn credit(&self, used: u64, reset: Timestamp) -> Option<Value> {
+        self.limit.map(|limit| json!({"used": used, "limit": limit, "resetAt": reset}))
+    }
+
+    /// The rows of one page and how many there are in all, where the endpoint has pages.
+    fn data(&self, path: &str, page: usize) -> Option<(Value, Option<usize>)> {
+        let rows = |all: Vec<Value>| {
+            let count = all.len();
+            (json!(all.into_iter().skip((page.max(1) - 1) * self.page).take(self.page).collect::<Vec<_>>()), Some(count))
+        };
+        if path == "/v5/token/list" {
+            let item = |n| {
+                json!({"id": format!("t{n}"), "name": format!("T{n}"), "symbol": format!("T{n}"), "maxSupply": 1e9,
+                "hasBurn": true, "hasBuyback": true, "lastUpdatedDate": self.anchor})
+            };
+            return Some((json!((0..self.tokens).map(item).collect::<Vec<_>>()), None));
+        }
+        let event = |n: usize| {
+            let at = self.clock.now().date_naive().and_hms_opt(0, 0, 0)?.and_utc() + TimeDelta::days(30 * (n as i64 + 1));
+            Some(json!({"unlockDate": at, "tokenName": "T", "tokenSymbol": "T", "latestUpdateDate": self.anchor,
+                "cliffUnlocks": {"cliffAmount": 5.0, "cliffValue": 5.0, "allocationBreakdown": []}}))
+        };
+        if path == "/v5/unlock/events/upcoming" {
+            let row = |n| Some(json!({"tokenId": format!("t{n}"), "upcomingEvent": event(0)?}));
+            return Some(rows((0..self.tokens).filter_map(row).collect()));
+        }
+        let token = path.rsplit('/').next()?;
+        if path.starts_with("/v5/unlock/events/") {
+            return Some(rows((0..self.events).filter_map(event).collect()));
+        }
+        let field = match path.split('/').nth(2)? {
+            "burn" => "burns",
+            "buyback" => "buybacks",
+            "allocations" => "allocations",
+            _ => return None,
+        };
+        Some((json!({"tokenId": token, "name": token, field: []}), None))
+    }
+}
+
+fn http(status: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+/// The source at work.
+#[derive(Clone)]
+pub struct Source {
+    world: Arc<Mutex<World>>,
+    pub address: String,
+}
+
+impl Source {
+    pub async fn start(world: World) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("bound"));
+        let source = Self { world: Arc::new(Mutex::new(world)), address };
+        let serving = source.clone();
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let source = serving.clone();
+                tokio::spawn(async move {
+                    // Whoever asked may be gone.
+                    let _ = source.serve(socket).await;
+                });
+            }
+        });
+        source
+    }
+
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().expect("the world")
+    }
+
+    async fn serve(&self, mut socket: TcpStream) -> std::io::Result<()> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(socket.read_u8().await?);
+        }
+        let head = String::from_utf8_lossy(&head).into_owned();
+        let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let key = head.lines().find_map(|line| line.strip_prefix("x-api-key: ")).map(str::trim);
+        let (bytes, is_cut) = self.world().answer(&target, key);
+        let pause = self.world().random.u64(0..3);
+        tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+        socket.write_all(&bytes[..if is_cut { bytes.len() / 2 } else { bytes.len() }]).await?;
+        socket.shutdown().await
+    }
+}
