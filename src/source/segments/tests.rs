@@ -38,6 +38,7 @@ fn fetched(version: u8, outcome: PollOutcome) -> FetchedAnswer {
         request: PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: "aptos".into(), start, end },
         outcome,
         credits: 1,
+        pages: 1,
         requests: 1,
         credit: None,
         bytes: 10,
