@@ -119,14 +119,18 @@ impl Sight {
         let known: Vec<Timestamp> = known.iter().filter(real).copied().collect();
         let seconds = |delta: TimeDelta| delta.num_seconds();
         let before = before.min(now);
-        // What was not looked at for a while may have crossed a border at any time of it.
-        let most_apart = if is_seldom { (seconds(now - before) + MOST_APART).min(MOST_APART_BOTH) } else { MOST_APART };
+        // What was not looked at for a while may have crossed a border at any time of it. Of the oldest that is known that is believed
+        // after any pause, of what is new far ahead after a season at most: it may as well have been added.
+        let (behind, ahead_of) = match is_seldom {
+            true => (i64::MAX, (seconds(now - before) + MOST_APART).min(MOST_APART_BOTH)),
+            false => (MOST_APART, MOST_APART),
+        };
         let (Some(first), Some(last)) = (answered.iter().filter(real).min(), answered.iter().filter(real).max()) else {
             // All of it may have slid out at last.
             let (Some(oldest), Some(youngest)) = (known.iter().min(), known.iter().max()) else { return self };
             let least = seconds(before - *oldest).max(self.back.seen.unwrap_or(i64::MIN));
             let left = Crossing { least, most: seconds(now - *youngest) };
-            let back = if self.back.is_cut { self.back } else { self.back.behind(Some(left), least, most_apart) };
+            let back = if self.back.is_cut { self.back } else { self.back.behind(Some(left), least, behind) };
             return Self { back, ..self };
         };
         let (back, ahead) = (seconds(now - *first), seconds(*last - now));
@@ -162,8 +166,8 @@ impl Sight {
         // An event that grows old is no jump: by as much as time passed it would have come into view by itself.
         let aged = seconds(now - before);
         Self {
-            back: self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back, most_apart)),
-            ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead, most_apart)),
+            back: self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back, behind)),
+            ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead, ahead_of)),
         }
     }
 

@@ -344,7 +344,8 @@ fn sliding() -> impl Strategy<Value = Sliding> {
             step_hours,
             polls,
             version,
-            segments_every,
+            // After more than a season nothing proves a border ahead, unless cliffs show it.
+            segments_every: segments_every.min(80 * 24 / step_hours),
         },
     )
 }
