@@ -101,7 +101,7 @@ async fn a_mirror_answers_what_the_source_told_and_says_how_old_it_is() {
 async fn a_schedule_that_was_told_without_its_lines_is_not_told_as_one_that_has_none() {
     let source = Server::of(bundled()).await;
     let folder = tempfile::tempdir().unwrap();
-    let app = daemon(folder.path(), &source, "").await; // the fifth version: cliffs only
+    let app = daemon(folder.path(), &source, "unlock_events = \"v5\"\n").await; // cliffs only
     app.tick(Job::Poll(Endpoint::TokenList)).await.unwrap();
     app.tick(Job::Poll(Endpoint::UnlockEvents)).await.unwrap();
     app.close().await.unwrap();

@@ -95,7 +95,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], missing: &[(Recor
 
     let covered = poll.shows_linear.unwrap_or_else(|| linear_is_covered(&old_rows, &new_rows, settings.tolerance));
     let knew_linear = poll.knew_linear.unwrap_or_else(|| old_rows.iter().any(|event| !event.linear_unlocks.is_absent()));
-    let newly_covered = covered && !old_rows.is_empty() && !knew_linear;
+    let newly_covered = covered && !knew_linear && (poll.knew_linear.is_some() || !old_rows.is_empty());
     let with_linear = covered && !newly_covered;
     let mut old = take_apart(&old_rows, with_linear);
     let new = take_apart(&new_rows, with_linear);

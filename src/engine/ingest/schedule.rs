@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use chrono::{NaiveDate, TimeDelta};
 use serde::{Deserialize, Serialize};
 
-use super::sight::Sight;
+use super::sight::{Look, Sight};
 use crate::{
     diff::{self, DateWindow, Diff, Settings, UnlockPoll},
     plan::PlannedPoll,
@@ -87,14 +87,18 @@ impl<'a> ScheduleAnswer<'a> {
             _ => event.cliff_unlocks.get().is_some(),
         };
         let read_before = known.read_at.filter(|_| known.baseline_at.is_some());
+        let dates = |speaks_of: &dyn Fn(&UnlockEvent) -> bool| -> Vec<Timestamp> {
+            events.iter().filter(|event| speaks_of(event)).filter_map(|event| event.unlock_date.copied()).collect()
+        };
+        let answered = dates(&|_| true);
         let learned = |was: Sight, read_before: Option<Timestamp>, is_seldom: bool, speaks_of: &dyn Fn(&UnlockEvent) -> bool| {
-            let spoken_of = events.iter().filter(|event| speaks_of(event));
-            let answered: Vec<Timestamp> = spoken_of.filter_map(|event| event.unlock_date.copied()).collect();
-            let Some(read_before) = read_before else { return Sight::first(&answered, now) };
+            let arrived = dates(speaks_of);
+            let Some(before_it) = read_before else { return Sight::first(&arrived, now) };
             let in_doubt: HashSet<_> = known.missing.iter().map(|(key, _)| key).collect();
             let could_be_named = before.records.iter().filter(|tracked| !in_doubt.contains(&tracked.key));
-            let dates: Vec<Timestamp> = could_be_named.filter_map(|tracked| dated(tracked, speaks_of, &asked)).collect();
-            was.learn(&dates, &answered, Some(read_before), is_seldom, now)
+            let known: Vec<Timestamp> = could_be_named.filter_map(|tracked| dated(tracked, speaks_of, &asked)).collect();
+            let look = Look { known: &known, answered: &answered, arrived: &arrived, before: before_it, is_seldom };
+            was.learn(&look, now)
         };
         let sight = learned(was.sight, read_before, false, &speaks_of);
         let segments_at = was.segments_read.map(|read| read.at);
@@ -104,14 +108,13 @@ impl<'a> ScheduleAnswer<'a> {
             }
             false => was.segments_sight,
         };
-        let answered = || events.iter().filter_map(|event| event.unlock_date.copied());
         let asked_before = known.read_at.map_or(DateWindow::ALL, |read_at| was.asked(read_at));
         let read_at = known.read_at.unwrap_or(now);
         let days = |day: Option<NaiveDate>| day.map(|day| (day - now.date_naive()).num_days());
         let notes = ScheduleNotes {
             history_days: days(asked.first).map(|days| -days),
             horizon_days: days(asked.last),
-            answers_beyond: answered().any(|at| !asked.contains(Some(at))),
+            answers_beyond: answered.iter().any(|at| !asked.contains(Some(*at))),
             version: fetched.version.or(was.version),
             shown_linear: shows_linear.map(|shows| shows || was.shown_linear == Some(true)).or(was.shown_linear),
             // A version that shows all by itself is no reading beside another: whoever goes back to `auto` reads them anew.

@@ -69,6 +69,21 @@ impl Crossing {
     }
 }
 
+/// An answer beside what was known, for one of the forms of unlock or for all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look<'a> {
+    /// Dates of that form that were known, and that the answer could have named.
+    pub known: &'a [Timestamp],
+    /// All dates that it names.
+    pub answered: &'a [Timestamp],
+    /// Those of that form: the others may have come at another time.
+    pub arrived: &'a [Timestamp],
+    /// When that form was answered before.
+    pub before: Timestamp,
+    /// It is asked for so seldom that a long pause proves nothing against a border.
+    pub is_seldom: bool,
+}
+
 /// The borders of a feed, as far as its answers have shown them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -97,28 +112,25 @@ impl Sight {
         Self { back: edge(self.back, cliffs.back), ahead: edge(self.ahead, cliffs.ahead) }
     }
 
-    /// What is known after one more answer. `known` are the dates that were known and that the answer could have named, `answered` those
-    /// that it names, `before` the time of the answer before, `is_seldom` that the pause since then proves nothing against a border.
-    pub(super) fn learn(
-        self,
-        known: &[Timestamp],
-        answered: &[Timestamp],
-        before: Option<Timestamp>,
-        is_seldom: bool,
-        now: Timestamp,
-    ) -> Self {
+    /// What is known after one more answer.
+    pub(super) fn learn(self, look: &Look<'_>, now: Timestamp) -> Self {
+        let Look { known, answered, arrived, before, is_seldom } = *look;
         let real = |at: &&Timestamp| at.timestamp() > 365 * DAY; // undated parts stand at the epoch
         let known: Vec<Timestamp> = known.iter().filter(real).copied().collect();
         let seconds = |delta: TimeDelta| delta.num_seconds();
-        let before = before.filter(|before| *before < now).unwrap_or(now);
-        // What was not looked at for a while may have crossed a border at any time of it.
-        let most_apart = if is_seldom { (seconds(now - before) + MOST_APART).min(MOST_APART_BOTH) } else { MOST_APART };
+        let before = before.min(now);
+        // What was not looked at for a while may have crossed a border at any time of it. Of the oldest that is known that is believed
+        // after any pause, of what is new far ahead after a season at most: it may as well have been added.
+        let (behind, ahead_of) = match is_seldom {
+            true => (i64::MAX, (seconds(now - before) + MOST_APART).min(MOST_APART_BOTH)),
+            false => (MOST_APART, MOST_APART),
+        };
         let (Some(first), Some(last)) = (answered.iter().filter(real).min(), answered.iter().filter(real).max()) else {
             // All of it may have slid out at last.
             let (Some(oldest), Some(youngest)) = (known.iter().min(), known.iter().max()) else { return self };
             let least = seconds(before - *oldest).max(self.back.seen.unwrap_or(i64::MIN));
             let left = Crossing { least, most: seconds(now - *youngest) };
-            let back = if self.back.is_cut { self.back } else { self.back.behind(Some(left), least, most_apart) };
+            let back = if self.back.is_cut { self.back } else { self.back.behind(Some(left), least, behind) };
             return Self { back, ..self };
         };
         let (back, ahead) = (seconds(now - *first), seconds(*last - now));
@@ -132,7 +144,7 @@ impl Sight {
         let cut: Option<Crossing> =
             known.iter().filter(|at| *at > last).min().map(|next| Crossing { least: ahead, most: seconds(*next - now) });
         let latest = known.iter().max();
-        let new = answered.iter().filter(real).filter(|at| latest.is_none_or(|latest| *at > latest));
+        let new = arrived.iter().filter(real).filter(|at| latest.is_none_or(|latest| *at > latest));
         let came = new
             .clone()
             .max()
@@ -154,8 +166,8 @@ impl Sight {
         // An event that grows old is no jump: by as much as time passed it would have come into view by itself.
         let aged = seconds(now - before);
         Self {
-            back: self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back, most_apart)),
-            ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead, most_apart)),
+            back: self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back, behind)),
+            ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead, ahead_of)),
         }
     }
 

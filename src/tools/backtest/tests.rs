@@ -1,5 +1,8 @@
 use super::*;
-use model::{SourceText, config, wire};
+use model::{self, Change, SourceText, config, wire};
+
+#[path = "../../../tests/truth/mod.rs"]
+mod labels;
 use rules::{self, Surroundings};
 
 const RULES: &str = r#"
@@ -255,4 +258,35 @@ fn the_page_shows_hostile_text_as_text() {
     assert!(page.contains("data-rule=\"&lt;b&gt;\""));
     assert!(page.contains("&lt;script&gt;alert(1)&lt;&#x2f;script&gt;"));
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing comes from elsewhere");
+}
+
+#[test]
+fn real_corrections_are_told_as_people_tell_them() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/revisions");
+    let labels = labels::labels(&folder);
+    let last = labels.iter().map(|label| at(&label.at)).max().expect("labels") + TimeDelta::days(3);
+    let history = History::read(&folder, None, last).expect("versions");
+    let (rules, routes) = (compiled(RULES), routes());
+    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap();
+    let from = history.span().expect("versions").0;
+    let mut simulation = Simulation::new(&rules, &routes, &watch, Pace::default(), from);
+    let mut told: Vec<(Timestamp, Change)> = Vec::new();
+    history.play(&mut simulation, last, |simulation| told.extend(simulation.take_changes()));
+    let (mut right, mut faults) = (0, Vec::new());
+    for label in &labels {
+        let same = labels.iter().filter(|other| other.token == label.token).map(|other| at(&other.at));
+        let next = same.filter(|other| *other > at(&label.at)).min().unwrap_or(last);
+        let is_of = |(when, change): &&(Timestamp, Change)| {
+            change.token.as_ref().is_some_and(|token| token.as_str() == label.token) && *when >= at(&label.at) && *when < next
+        };
+        let of: Vec<Change> = told.iter().filter(is_of).map(|(_, change)| change.clone()).collect();
+        let missed = labels::faults(label, &of);
+        right += usize::from(missed.is_empty());
+        let said: Vec<&str> = of.iter().map(|change| change.summary.as_str()).collect();
+        faults.extend(
+            (!missed.is_empty()).then(|| format!("{} {}: {}\n  {said:?}\n  {missed:?}", label.token, label.at, label.sentence)),
+        );
+    }
+    println!("{right} of {} right", labels.len());
+    assert!(right * 100 >= labels.len() * 98, "{right} of {}\n{}", labels.len(), faults.join("\n"));
 }
