@@ -137,6 +137,7 @@ async fn every_value_comes_back_as_it_went_in() {
         spent_today: 2,
         day: Some(now()),
         exhausted: true,
+        ..CreditState::default()
     };
     let investor: wire::InvestorItem =
         read(json!({"investorId": "acme", "investorName": "Acme", "latestFundingDate": null, "z": 1}));
