@@ -167,7 +167,7 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
             _ => "your `monthly_credits`",
         };
         let (total, reserve) = (thousands(allowance), thousands(month.reserve));
-        let _ = writeln!(text, "Allowance: {total} a month ({whose}), {reserve} of them kept for near events and retries.");
+        let _ = writeln!(text, "Allowance: {total} a month ({whose}), {reserve} of them kept for near events and proof.");
     }
     if let (Some(used), Some(limit)) = (credit.used, credit.limit) {
         let until = credit.reset_at.map(|at| format!(" until {}", format::day(at))).unwrap_or_default();

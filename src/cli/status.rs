@@ -86,9 +86,9 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
 /// What stands in one line each, by name.
 fn lines(status: &StatusView) -> [(&'static str, String); 9] {
     let source = match status.source_up {
-        None => "never asked: run `cliffwatch run` or `cliffwatch poll`",
-        Some(true) => "up",
-        Some(false) => "DOWN",
+        None => "not asked yet: run `cliffwatch run` or `cliffwatch poll`".to_owned(),
+        Some(true) => status.source.as_str().to_owned(),
+        Some(false) => format!("DOWN: {}", status.source.as_str()),
     };
     let credits = &status.credits;
     let used = match (credits.used, credits.limit) {
@@ -105,7 +105,7 @@ fn lines(status: &StatusView) -> [(&'static str, String); 9] {
         .map(|(resource, count)| format!("{count} {resource}"))
         .collect::<Vec<_>>();
     [
-        ("source", source.to_owned()),
+        ("source", source),
         ("credits", format!("{used}{spent}{reset}; {} today", credits.spent_today)),
         ("tokens", format!("{} known, {} listed", status.tokens, status.tokens_listed)),
         ("records", if records.is_empty() { "none".to_owned() } else { records.join(", ") }),

@@ -4,7 +4,7 @@
 //! from our own words (endpoints, outcomes, kinds), never from the source, so that their number is bounded.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use prometheus_client::{
     registry::{Metric, Registry},
 };
 
+use engine::self_monitor::SourceState;
 use model::{
     AlertState, ChangeKind, CreditState, Endpoint, NotificationOverview, PollEntryOutcome, ReceiverName, RuleId, SilenceState,
     SuppressedCount, Timestamp,
@@ -46,6 +47,9 @@ pub struct Metrics {
     polls: Family<MetricLabels, Counter>,
     oddities: Family<MetricLabels, Counter>,
     source_up: Gauge,
+    source_state: Family<MetricLabels, Gauge>,
+    /// A cycle has said whether the source answers.
+    has_asked: AtomicBool,
     credits_used: Gauge,
     credits_limit: Gauge,
     removals_held: Gauge,
@@ -87,6 +91,8 @@ impl Default for Metrics {
             polls: family(r, "polls", "Requests to the source by what came of them"),
             oddities: family(r, "oddities", "What was odd in answers and harmless: missing or unreadable parts, rows twice"),
             source_up: family(r, "source_up", "Whether the source answered when last asked"),
+            source_state: family(r, "source_state", "How the source stands, in a word"),
+            has_asked: AtomicBool::new(false),
             credits_used: family(r, "source_credits_used", "Credits used in the current period"),
             credits_limit: family(r, "source_credits_limit", "Credits of the current period"),
             removals_held: family(r, "removals_held", "Feeds whose answer is held because most records vanished at once"),
@@ -145,8 +151,19 @@ impl Metrics {
         self.last_success.get_or_create(&vec![("endpoint", endpoint.as_str().to_owned())]).set(seconds(at));
     }
 
+    /// Whether the source answered in the last cycle that asked it.
     pub fn set_source_up(&self, is_up: bool) {
+        self.has_asked.store(true, Ordering::Relaxed);
         self.source_up.set(i64::from(is_up));
+    }
+
+    /// How the source stands by the alerts about it: before the first cycle, also whether it is up.
+    pub fn set_source_state(&self, state: SourceState, is_down: bool) {
+        self.source_state.clear();
+        self.source_state.get_or_create(&vec![("state", state.as_str().to_owned())]).set(1);
+        if !self.has_asked.load(Ordering::Relaxed) {
+            self.source_up.set(i64::from(!is_down));
+        }
     }
 
     /// The quota as the database has it: as reported, else as counted.

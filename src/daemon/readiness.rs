@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ui::view::{DaemonView, RulesView};
+use engine::self_monitor::SourceState;
 use model::Timestamp;
 
 /// Why the daemon is not ready.
@@ -42,6 +43,7 @@ struct DaemonState {
     rules: Option<u32>,
     rules_problem: Option<String>,
     last_reload_at: Option<Timestamp>,
+    source: Option<SourceState>,
 }
 
 impl Readiness {
@@ -54,6 +56,7 @@ impl Readiness {
             rules: None,
             rules_problem: None,
             last_reload_at: None,
+            source: None,
         })))
     }
 
@@ -100,6 +103,16 @@ impl Readiness {
     /// Why it is not ready; none where it is.
     pub fn not_ready(&self) -> Option<NotReady> {
         self.with(|state| state.not_ready.clone())
+    }
+
+    /// How the source stands: a daemon that cannot ask it is ready all the same, since it goes on with what it knows.
+    pub fn source_is(&self, state: SourceState) {
+        self.with(|daemon| daemon.source = Some(state));
+    }
+
+    /// How the source stood when that was last looked at.
+    pub fn source(&self) -> Option<SourceState> {
+        self.with(|daemon| daemon.source)
     }
 
     pub fn rules(&self) -> RulesView {

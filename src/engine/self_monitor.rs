@@ -24,6 +24,7 @@ mod incident;
 mod kind;
 mod own;
 mod scope;
+mod state;
 mod texts;
 mod writer;
 
@@ -42,6 +43,7 @@ pub use own::{
 };
 use scope::scopes;
 pub use scope::{feed_of, is_about_source, is_source_down};
+pub use state::SourceState;
 use writer::{IncidentEnd, IncidentWriter};
 
 /// How long feeds join an open alert in silence.
@@ -178,6 +180,10 @@ fn watch_with<R: RuleEval>(cycle: &CycleNews<'_>, rules: &[R], routes: &RouteTre
             let end = match (has_answered, incident.left > 0) {
                 _ if narrowed.contains(&incident.scope) => IncidentEnd::Narrowed,
                 (false, true) => IncidentEnd::Merged,
+                (true, _) if is_lifted => IncidentEnd::Answered,
+                (true, _) if is_wide && incident.feeds_before().any(|feed| answering.contains(&feed.endpoint)) => {
+                    IncidentEnd::Answered
+                }
                 (true, _) if incident.feeds_before().any(|feed| feeds.fine.contains(&feed)) => IncidentEnd::Answered,
                 (true, _) => IncidentEnd::Unwatched,
                 (false, false) => IncidentEnd::Answered,

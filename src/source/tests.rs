@@ -1,6 +1,7 @@
 //! The client against a server that answers as it is told: well, badly, slowly, or not at all.
 
 mod answers;
+mod credits;
 mod keys;
 mod limits;
 mod pages;

@@ -34,7 +34,7 @@ use engine::group::MuteTimes;
 use engine::pipeline::{self, DispatchPolicy, RoundsPage, Work};
 use engine::plan::PlannedPoll;
 use engine::route::RouteTree;
-use engine::self_monitor::FeedNews;
+use engine::self_monitor::{FeedNews, FeedResult};
 use memory::MemoryStore;
 use model::{
     Ack, Change, ContentHash, Endpoint, FeedId, FetchedAnswer, Notification, Payload, PollAnswer, PollOutcome, PollRequest,
@@ -181,6 +181,7 @@ impl<'a> Simulation<'a> {
 
     /// Rows of the token list that come together. The first row of a token is the baseline and tells no change.
     pub fn tokens(&mut self, items: &[wire::TokenItem]) {
+        self.seen.push(FeedNews { feed: FeedId::whole(Endpoint::TokenList), result: FeedResult::Fine });
         let named = items.iter().filter_map(|item| Some((TokenId::from(item.id.as_str()?), item)));
         let rows: Vec<(TokenId, &wire::TokenItem)> = named.filter(|(id, _)| self.watch.covers(id)).collect();
         let is_new = |(id, _): &&(TokenId, &wire::TokenItem)| !self.memory.tokens.contains_key(id);

@@ -11,7 +11,7 @@ use crate::cycle::CycleError;
 use crate::metrics::OutboxLevel;
 use crate::schedule::Scheduler;
 use crate::systemd::{self, ProgressMarker};
-use engine::self_monitor;
+use engine::self_monitor::{self, SourceState};
 use model::{DeliveryState, Timestamp, digest, text::error_chain};
 use store::StoreError;
 
@@ -114,7 +114,9 @@ impl App {
         for (state, count) in gauges.alerts {
             metrics.set_alerts(state, count);
         }
-        metrics.set_source_up(!open.iter().any(|alert| self_monitor::is_about_source(&alert.subject)));
+        let state = SourceState::of(&open, !gauges.last_success.is_empty());
+        metrics.set_source_state(state, open.iter().any(|alert| self_monitor::is_source_down(&alert.subject)));
+        self.readiness.source_is(state);
         for (endpoint, at) in gauges.last_success {
             metrics.set_last_success(endpoint, at);
         }

@@ -16,7 +16,10 @@ const PAGE_ROWS: u32 = 15;
 
 pub(super) async fn ready(State(deps): State<HttpDeps>) -> Response {
     match deps.readiness.not_ready() {
-        None => "ready\n".into_response(),
+        None => match deps.readiness.source() {
+            None => "ready\n".into_response(),
+            Some(state) => format!("ready; source: {}\n", state.as_str()).into_response(),
+        },
         Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")).into_response(),
     }
 }

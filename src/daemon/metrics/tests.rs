@@ -12,6 +12,7 @@ fn every_family_has_the_name_that_dashboards_use() {
     metrics.oddities(Endpoint::Burn, 2);
     metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
     metrics.set_source_up(true);
+    metrics.set_source_state(SourceState::Up, false);
     metrics.set_credits(&CreditState { used: Some(7), limit: Some(1000), ..CreditState::default() });
     metrics.set_removals_held(2);
     metrics.change(ChangeKind::SeriesShifted);

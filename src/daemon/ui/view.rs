@@ -12,7 +12,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::Serialize;
 
 pub use alert::AlertView;
-use engine::{digest_schedule::DigestPlan, self_monitor};
+use engine::{
+    digest_schedule::DigestPlan,
+    self_monitor::{self, SourceState},
+};
 use model::{Alert, AlertState, CreditState, Endpoint, EndpointStat, NotificationOverview, SilenceView, StoreCounts, Timestamp};
 use notify::unsubscribe::Subscriber;
 pub use receiver::{DigestView, OutboxView, StoppedView};
@@ -29,6 +32,8 @@ pub struct StatusView {
     pub version: &'static str,
     /// Whether the source answers; null where it was never asked.
     pub source_up: Option<bool>,
+    /// How it stands, in a word.
+    pub source: SourceState,
     /// What is wrong with the source, a receiver or this program.
     pub troubles: Vec<String>,
     /// Endpoints that were asked, in their order.
@@ -161,6 +166,7 @@ impl StatusView {
             at: now,
             version: env!("CARGO_PKG_VERSION"),
             source_up: (!asked.is_empty()).then_some(!is_down),
+            source: SourceState::of(parts.incidents, !asked.is_empty()),
             troubles: parts
                 .incidents
                 .iter()

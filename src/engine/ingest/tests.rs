@@ -431,3 +431,54 @@ proptest! {
         prop_assert!(when[0].1.len() <= 2, "{name}, {sliding:?}, {target:?}: {when:?}");
     }
 }
+
+// Empty answers.
+
+#[test]
+fn an_answer_is_emptied_only_of_what_lies_in_the_days_that_it_was_asked_for() {
+    let now = time("2026-03-09");
+    let mut feed = Feed::new();
+    feed.asked.0 = time("2026-02-07").date_naive();
+    feed.poll(&monthly("2026-02-20", 1), Some(3), now);
+    let emptied = feed.poll(&[], Some(3), now + Days::new(1));
+    assert_eq!(emptied.failure.map(|failure| failure.kind), Some(FailureKind::Emptied));
+    // The days move on, and its one event is left behind.
+    feed.asked.0 = time("2026-02-21").date_naive();
+    let empty = feed.poll(&[], Some(3), now + Days::new(14));
+    assert_eq!((empty.failure, empty.changes.len(), empty.after.len()), (None, 0, 1));
+    assert_eq!(empty.update.state.failing_since, None);
+}
+
+#[test]
+fn burns_that_lie_behind_the_days_that_are_asked_for_are_no_reason_for_doubt() {
+    let burn: wire::Burn = serde_json::from_value(json!({"burnDate": "2026-01-10T00:00:00Z", "amount": 5.0})).expect("a burn");
+    let request = |start: &str| PollRequest::Token {
+        endpoint: Endpoint::Burn,
+        token: "arbitrum".into(),
+        start: time(start).date_naive(),
+        end: time("2026-12-31").date_naive(),
+    };
+    let mut snapshot = Feed::new().snapshot;
+    snapshot.records = vec![Tracked { key: RecordKey::from("a"), record: Record::Burn(Box::new(burn)) }];
+    snapshot.feeds = vec![(Endpoint::Burn, FeedState { baseline_at: Some(time("2026-01-11")), ..FeedState::default() })];
+    let emptied = |start: &str| {
+        let payload = Payload::Burns(serde_json::from_value(json!({"burns": []})).expect("burns"));
+        let answer = PollAnswer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
+        let ask = PlannedPoll { request: request(start), known: None, why: PollReason::Changed, cost: 1, mark: None };
+        let fetched = FetchedAnswer {
+            request: request(start),
+            outcome: PollOutcome::Fresh(answer),
+            credits: 1,
+            pages: 1,
+            requests: 1,
+            credit: None,
+            bytes: 0,
+            took: std::time::Duration::ZERO,
+            status: Some(200),
+            version: None,
+        };
+        ingest(&snapshot, &ask, &fetched, &Settings::default(), time("2026-03-09")).failure.is_some()
+    };
+    assert!(emptied("2026-01-01"));
+    assert!(!emptied("2026-02-01"));
+}

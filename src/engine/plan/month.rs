@@ -83,7 +83,7 @@ pub struct Month {
     pub granted: u64,
     /// Credits of a month: the least of what the API reports and `monthly_credits`; null where neither is known.
     pub allowance: Option<u64>,
-    /// Of these, kept for near events and retries.
+    /// Of these, kept for near events and proof.
     pub reserve: u64,
     /// Credits of what was never read.
     pub first_reads: u64,

@@ -43,7 +43,7 @@ pub struct BudgetSettings {
     /// Credits that this program may spend in the API's period; none: what the API reports.
     #[serde(default)]
     pub monthly_credits: Option<u64>,
-    /// Share kept for near events and retries.
+    /// Share kept for near events and proof.
     pub reserve: Percent,
     /// An event this near is read first, from the reserve too.
     pub near: Span,

@@ -126,3 +126,25 @@ fn a_clock_set_back_does_not_keep_it_open() {
     meet(&breaker, 0, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
     assert!(breaker.admit("GET /x", None, after(-86_400)).is_ok());
 }
+
+#[tokio::test]
+async fn while_one_finds_out_the_others_wait_for_what_it_meets() {
+    for (health, is_let_in) in [(SourceHealth::Answered, true), (down(), false), (SourceHealth::Unknown, true)] {
+        let breaker = breaker();
+        for _ in 0..5 {
+            meet(&breaker, 0, down());
+        }
+        let clock = Clock::manual(after(30));
+        let probe = breaker.enter("GET /x", None, &clock).await.expect("a probe");
+        let others = [0, 1].map(|_| {
+            let (breaker, clock) = (breaker.clone(), clock.clone());
+            tokio::spawn(async move { breaker.enter("GET /x", None, &clock).await.is_ok() })
+        });
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        assert!(others.iter().all(|other| !other.is_finished()));
+        breaker.conclude(probe, health, None, after(30));
+        for other in others {
+            assert_eq!(other.await.expect("no panic"), is_let_in);
+        }
+    }
+}

@@ -44,6 +44,10 @@ pub struct World {
     pub cap: u64,
     /// How often each fault comes, of a hundred requests.
     pub faults: Vec<(Reply, u8)>,
+    /// Paths that begin so answer 500.
+    pub broken: Option<&'static str>,
+    /// `upcoming` names nobody.
+    pub forgets_upcoming: bool,
     /// The key that is asked for, where one is.
     pub key: Option<String>,
     pub random: fastrand::Rng,
@@ -67,6 +71,8 @@ impl World {
             anchor,
             cap: u64::MAX,
             faults: Vec::new(),
+            broken: None,
+            forgets_upcoming: false,
             key: None,
             random: fastrand::Rng::with_seed(seed),
             charged: BTreeMap::new(),
@@ -104,6 +110,9 @@ impl World {
             roll < edge
         });
         let mut reply = reply.take().map_or(Reply::Good, |(reply, _)| *reply);
+        if self.broken.is_some_and(|path| target.starts_with(path)) {
+            reply = Reply::Status(500);
+        }
         if self.key.as_deref().is_some_and(|wanted| key != Some(wanted)) {
             reply = Reply::Status(401);
         }
@@ -167,7 +176,8 @@ impl World {
         };
         if path == "/v5/unlock/events/upcoming" {
             let row = |n| Some(json!({"tokenId": format!("t{n}"), "upcomingEvent": event(0)?}));
-            return Some(rows((0..self.tokens).filter_map(row).collect()));
+            let tokens = if self.forgets_upcoming { 0 } else { self.tokens };
+            return Some(rows((0..tokens).filter_map(row).collect()));
         }
         let token = path.rsplit('/').next()?;
         if path.starts_with("/v5/unlock/events/") {
