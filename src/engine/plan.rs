@@ -151,7 +151,8 @@ pub fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'
             request: PollRequest::Token { endpoint, token: token.id.clone(), start, end },
             known: feed.hash.filter(|_| feed.missing.is_empty() && feed.held_since.is_none() && !with_segments),
             why: reason(token, feed, basis),
-            cost: u64::from(feed.cost.max(1)) + u64::from(with_segments),
+            // The older version walks as many pages again.
+            cost: u64::from(feed.cost.max(1)) << u32::from(with_segments),
             mark: token.last_updated,
             with_segments,
         };
@@ -231,9 +232,9 @@ fn grant(asks: Vec<PlannedPoll>, resting: u32, basis: &PlanBasis<'_>) -> PollPla
         };
         // Cliffs alone are better than nothing, but where something moved: half of that would be told as something else.
         let may_do_without = matches!(ask.why, PollReason::First | PollReason::Retry | PollReason::Verify);
-        if ask.with_segments && may_do_without && most == Some(ask.cost.saturating_sub(1)) {
+        if ask.with_segments && may_do_without && most.is_some_and(|most| most < ask.cost && ask.cost / 2 <= most) {
             ask.with_segments = false;
-            ask.cost = ask.cost.saturating_sub(1);
+            ask.cost /= 2;
         }
         if most.is_none_or(|most| ask.cost <= most) {
             allowance = allowance.after(ask.cost);

@@ -464,7 +464,14 @@ fn burns_that_lie_behind_the_days_that_are_asked_for_are_no_reason_for_doubt() {
     let emptied = |start: &str| {
         let payload = Payload::Burns(serde_json::from_value(json!({"burns": []})).expect("burns"));
         let answer = PollAnswer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
-        let ask = PlannedPoll { request: request(start), known: None, why: PollReason::Changed, cost: 1, mark: None };
+        let ask = PlannedPoll {
+            request: request(start),
+            known: None,
+            why: PollReason::Changed,
+            cost: 1,
+            mark: None,
+            with_segments: false,
+        };
         let fetched = FetchedAnswer {
             request: request(start),
             outcome: PollOutcome::Fresh(answer),
@@ -476,6 +483,7 @@ fn burns_that_lie_behind_the_days_that_are_asked_for_are_no_reason_for_doubt() {
             took: std::time::Duration::ZERO,
             status: Some(200),
             version: None,
+            segments: None,
         };
         ingest(&snapshot, &ask, &fetched, &Settings::default(), time("2026-03-09")).failure.is_some()
     };
