@@ -42,6 +42,9 @@ impl PollReason {
     }
 }
 
+/// How long a period is taken to be, milliseconds: a month.
+const PERIOD_MS: f64 = 30.0 * 86_400_000.0;
+
 /// What may be spent at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance {
@@ -77,7 +80,9 @@ impl Allowance {
             (Some(api), Some(cap)) => Some(api.min(cap)),
             (one, other) => one.or(other),
         };
-        let reserve = total.map_or(0, |total| (total as f64 * budget.reserve.fraction()).ceil() as u64);
+        // The reserve melts to the end of the period, since what is left of it then expires.
+        let rest = ((reset_at - now).num_milliseconds() as f64 / PERIOD_MS).clamp(0.0, 1.0);
+        let reserve = total.map_or(0, |total| (reserve_of(total, budget) as f64 * rest).ceil() as u64);
         let today = left.map(|left| {
             let ordinary = left.saturating_sub(reserve);
             let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
@@ -113,6 +118,12 @@ impl Allowance {
     }
 }
 
+/// What of a period's credits is kept at its beginning for near events and proof.
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "credits are far below 2^53")]
+pub fn reserve_of(total: u64, budget: &config::BudgetSettings) -> u64 {
+    (total as f64 * budget.reserve.fraction()).ceil() as u64
+}
+
 /// The state at `now`: a period that ended begins anew, a day that ended too.
 pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
     let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
@@ -128,6 +139,7 @@ pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
         credit.reset_at = reset_at;
         credit.used = credit.used.map(|_| 0);
         credit.spent = 0;
+        credit.spent_today = 0;
         credit.exhausted = false;
     }
     if credit.reset_at.is_none() {

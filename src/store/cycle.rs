@@ -109,17 +109,20 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
     let sql = format!(
         "SELECT t.id, t.listed, t.last_updated, t.has_burn, t.has_buyback,
          (SELECT min(r.starts_at) FROM record r WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2),
+         (SELECT CAST(json_extract(r.body, '$.cliffUnlocks.valueToMarketCap') AS REAL) FROM record r
+          WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2 ORDER BY r.starts_at LIMIT 1),
          f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1 ORDER BY t.id"
     );
     all(&mut *from.prepare_cached(&sql)?, params![endpoint.as_str(), Millis(now)], |row| {
         let id: String = row.get(0)?;
-        let feed = row.get::<_, Option<i64>>(6)?.map(|_| feed_state(row, 7, &id)).transpose()?;
+        let feed = row.get::<_, Option<i64>>(7)?.map(|_| feed_state(row, 8, &id)).transpose()?;
         Ok(PlanToken {
             listed: row.get(1)?,
             last_updated: time(row.get(2)?),
             has_burn: row.get(3)?,
             has_buyback: row.get(4)?,
             next_event: time(row.get(5)?),
+            next_size: row.get(6)?,
             feed,
             id: TokenId::from(id),
         })

@@ -67,6 +67,8 @@ pub struct PlanToken {
     pub has_buyback: Option<bool>,
     /// Start of its next unlock event after now, if one is known.
     pub next_event: Option<Timestamp>,
+    /// What of its market cap that event's cliff is, percent; none where unknown.
+    pub next_size: Option<f64>,
     /// State of the feed that is planned.
     pub feed: Option<FeedState>,
 }
@@ -74,7 +76,7 @@ pub struct PlanToken {
 impl PlanToken {
     /// A token of which nothing is known but its slug.
     pub fn unknown(id: TokenId) -> Self {
-        Self { id, listed: false, last_updated: None, has_burn: None, has_buyback: None, next_event: None, feed: None }
+        Self { id, listed: false, last_updated: None, has_burn: None, has_buyback: None, next_event: None, next_size: None, feed: None }
     }
 }
 

@@ -1,0 +1,101 @@
+//! How late corrections are noticed, and what that costs: worlds of three years, played through the real planner and budget.
+//!
+//! `cargo bench --bench credits [-- WORDS]` prints a row for each world, of those whose names hold every word. Each is one state
+//! that ages over all three years, under the default schedule and rules that hear of unlocks alone. Beside it: every token in turn at an
+//! even pace, every token daily until the credits are gone, the best fixed allocation with the rates known, and a clairvoyant. All of
+//! these spend every credit on schedules and need no list.
+
+use std::{path::Path, sync::Mutex, thread};
+
+use cliffwatch::model::config;
+
+mod play;
+mod score;
+mod world;
+
+use world::{Tells, World};
+
+/// A row to be.
+struct Case {
+    name: String,
+    is_dated: bool,
+    tokens: usize,
+    credits: u64,
+    tells: Tells,
+}
+
+fn main() -> anyhow::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    let config: config::Config = toml::from_str(config::DEFAULTS)?;
+    let slots = play::slots(&config.schedule, World::random(0, Tells::None, 0).begin)?;
+    let mut cases = Vec::new();
+    for (tells, told) in [(Tells::All, "all"), (Tells::Some, "some"), (Tells::None, "none"), (Tells::Nothing, "nothing")] {
+        for (is_dated, of) in [(true, "dated"), (false, "random")] {
+            for tokens in [30, 100, 300] {
+                for credits in [300, 1_000, 5_000] {
+                    let name = format!("{told:<7} {of:<6} {tokens:>3} tokens {credits:>4} credits");
+                    cases.push(Case { name, is_dated, tokens, credits, tells });
+                }
+            }
+        }
+    }
+    cases.retain(|case| words.iter().all(|word| case.name.split(' ').any(|part| part == word)));
+    println!(
+        "{:<38} {:>7} {:>7} {:>6}  {:>5} {:>4} {:>4}  {:>7} {:>7} {:>7} {:>6}  {:>6} {:>6}  spent a month",
+        "told, world", "mean h", "p95 h", "unseen", "used", "over", "429", "turn", "daily", "fixed", "clairv", "/turn", "/fixed"
+    );
+    let (next, rows) = (Mutex::new(cases.iter().enumerate()), Mutex::new(Vec::new()));
+    let workers = thread::available_parallelism()?.get();
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some((place, case)) = { next.lock().ok().and_then(|mut next| next.next()) } {
+                    let row = row(case, &config, &slots);
+                    if let Ok(mut rows) = rows.lock() {
+                        rows.push((place, row));
+                    }
+                }
+            });
+        }
+    });
+    let mut rows = rows.into_inner()?;
+    rows.sort_by_key(|(place, _)| *place);
+    for (_, row) in rows {
+        println!("{}", row?);
+    }
+    Ok(())
+}
+
+fn row(case: &Case, config: &config::Config, slots: &[play::Slot]) -> anyhow::Result<String> {
+    let seed = 7;
+    let world = if case.is_dated {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
+        World::dated(&folder, case.tokens, case.tells, seed)?
+    } else {
+        World::random(case.tokens, case.tells, seed)
+    };
+    let played = play::play(&world, config, slots, case.credits);
+    let (turn, fixed) = (score::in_turn(&world, case.credits), score::best_fixed(&world, case.credits));
+    let (daily, clairvoyant) = (score::daily(&world, case.credits), score::clairvoyant(&world, case.credits));
+    let months = played.periods.len() as f64;
+    let used = played.periods.iter().sum::<u64>() as f64 / months;
+    let by: Vec<String> =
+        played.spent.iter().map(|(endpoint, spent)| format!("{endpoint} {:.0}", *spent as f64 / months)).collect();
+    Ok(format!(
+        "{:<38} {:>7.2} {:>7.1} {:>5.1}%  {:>5.0} {:>4} {:>4}  {:>7.1} {:>7.1} {:>7.1} {:>6.1}  {:>6.3} {:>6.3}  {}",
+        case.name,
+        played.score.mean,
+        played.score.p95,
+        played.score.unseen * 100.0,
+        used,
+        played.overspent,
+        played.refused,
+        turn.mean,
+        daily.mean,
+        fixed.mean,
+        clairvoyant.mean,
+        played.score.mean / turn.mean,
+        played.score.mean / fixed.mean,
+        by.join(", ")
+    ))
+}
