@@ -67,16 +67,24 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn row(case: &Case, config: &config::Config, slots: &[play::Slot]) -> anyhow::Result<String> {
-    let seed = 7;
-    let world = if case.is_dated {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
-        World::dated(&folder, case.tokens, case.tells, seed)?
-    } else {
-        World::random(case.tokens, case.tells, seed)
-    };
-    let played = play::play(&world, config, slots, case.credits);
-    let (turn, fixed) = (score::in_turn(&world, case.credits), score::best_fixed(&world, case.credits));
-    let (daily, clairvoyant) = (score::daily(&world, case.credits), score::clairvoyant(&world, case.credits));
+    // A small world has too few corrections to say much.
+    let worlds = (180 / case.tokens).clamp(1, 6);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
+    let mut played = play::Played::default();
+    let [mut ours, mut turn, mut fixed, mut daily, mut clairvoyant] = [score::Score::default(); 5];
+    for seed in 1..=worlds as u64 {
+        let world = match case.is_dated {
+            true => World::dated(&folder, case.tokens, case.tells, seed)?,
+            false => World::random(case.tokens, case.tells, seed),
+        };
+        let one = play::play(&world, config, slots, case.credits);
+        ours = ours.with(one.score);
+        turn = turn.with(score::in_turn(&world, case.credits));
+        fixed = fixed.with(score::best_fixed(&world, case.credits));
+        daily = daily.with(score::daily(&world, case.credits));
+        clairvoyant = clairvoyant.with(score::clairvoyant(&world, case.credits));
+        played = played.with(one);
+    }
     let months = played.periods.len() as f64;
     let used = played.periods.iter().sum::<u64>() as f64 / months;
     let by: Vec<String> =
@@ -84,9 +92,9 @@ fn row(case: &Case, config: &config::Config, slots: &[play::Slot]) -> anyhow::Re
     Ok(format!(
         "{:<38} {:>7.2} {:>7.1} {:>5.1}%  {:>5.0} {:>4} {:>4}  {:>7.1} {:>7.1} {:>7.1} {:>6.1}  {:>6.3} {:>6.3}  {}",
         case.name,
-        played.score.mean,
-        played.score.p95,
-        played.score.unseen * 100.0,
+        ours.mean,
+        ours.p95,
+        ours.unseen * 100.0,
         used,
         played.overspent,
         played.refused,
@@ -94,8 +102,8 @@ fn row(case: &Case, config: &config::Config, slots: &[play::Slot]) -> anyhow::Re
         daily.mean,
         fixed.mean,
         clairvoyant.mean,
-        played.score.mean / turn.mean,
-        played.score.mean / fixed.mean,
+        ours.mean / turn.mean,
+        ours.mean / fixed.mean,
         by.join(", ")
     ))
 }

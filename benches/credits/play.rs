@@ -37,6 +37,26 @@ pub struct Played {
     pub overspent: u64,
 }
 
+impl Played {
+    /// With another world's counts; the scores are joined apart.
+    pub fn with(mut self, other: Self) -> Self {
+        self.periods.extend(other.periods);
+        self.refused += other.refused;
+        self.overspent += other.overspent;
+        for (endpoint, spent) in other.spent {
+            self.count(endpoint, spent);
+        }
+        self
+    }
+
+    fn count(&mut self, endpoint: Endpoint, pages: u64) {
+        match self.spent.iter_mut().find(|(of, _)| *of == endpoint) {
+            Some((_, spent)) => *spent += pages,
+            None => self.spent.push((endpoint, pages)),
+        }
+    }
+}
+
 /// The source: what it tells, what it counts.
 struct Source {
     limit: u64,
@@ -59,10 +79,7 @@ impl Source {
         }
         self.used += pages;
         self.played.overspent += self.used.saturating_sub(self.limit).min(pages);
-        match self.played.spent.iter_mut().find(|(of, _)| *of == endpoint) {
-            Some((_, spent)) => *spent += pages,
-            None => self.played.spent.push((endpoint, pages)),
-        }
+        self.played.count(endpoint, pages);
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX).into();
         Some(wire::Credit {
             used: count(self.used),

@@ -12,6 +12,20 @@ pub struct Score {
     pub corrections: usize,
 }
 
+impl Score {
+    /// With those of another world, each by its number of corrections.
+    pub fn with(self, other: Self) -> Self {
+        let (a, b) = (self.corrections as f64, other.corrections as f64);
+        let mean = |one: f64, two: f64| (one * a + two * b) / (a + b).max(1.0);
+        Self {
+            mean: mean(self.mean, other.mean),
+            p95: mean(self.p95, other.p95),
+            unseen: mean(self.unseen, other.unseen),
+            corrections: self.corrections + other.corrections,
+        }
+    }
+}
+
 /// `reads` are the days at which each token was read, in order. What came before a token's first read is its baseline.
 pub fn score(world: &World, reads: &[Vec<f64>]) -> Score {
     let mut delays = Vec::new();

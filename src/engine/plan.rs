@@ -115,22 +115,22 @@ pub struct EndpointFeeds {
     pub tokens: Vec<PlanToken>,
 }
 
-/// A list that was not asked for as long is asked next: it also tells of new tokens and prices.
+/// A list that was not asked for as long is asked next, whatever it tells of corrections, since it also tells of new tokens and prices:
+/// for each credit that it costs, up to some.
 const LONGEST_WITHOUT_LIST: TimeDelta = TimeDelta::days(3);
+const MOST_TIMES_LONGEST: i32 = 4;
 
 /// Plans a slot of `endpoint`. `feeds` are all endpoints with a schedule: they share one pot.
 pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) -> PollPlan {
     let Some(own) = feeds.iter().find(|feeds| feeds.endpoint == endpoint) else { return PollPlan::default() };
     let mut plan = PollPlan::default();
+    if basis.allowance.is_spent() {
+        plan.spent_until = Some(basis.allowance.reset_at).filter(|_| !endpoint.is_per_token() || !own.tokens.is_empty());
+        return plan;
+    }
     let mut looks = looks(own, feeds, basis);
     plan.resting = u32::try_from(own.tokens.len().saturating_sub(looks.len())).unwrap_or(0);
-    if !endpoint.is_per_token() {
-        plan.resting = 0;
-    }
-    if basis.allowance.is_spent() && !looks.is_empty() {
-        plan.spent_until = Some(basis.allowance.reset_at);
-    }
-    let waiting = looks.split_off(looks.partition_point(|look| look.why < PollReason::Changed));
+    let waiting = looks.split_off(looks.partition_point(|look| look.why <= PollReason::Changed));
     let mut grant = Grant { plan, allowance: basis.allowance, own, basis };
     for look in looks {
         let is_paid = grant.allowance.of(look.why).is_none_or(|most| look.cost <= most);
@@ -168,9 +168,10 @@ fn looks<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>
         })
         .collect();
     let far = basis.now + TimeDelta::days(36_500);
-    looks.sort_by(|a, b| match a.why < PollReason::Changed || b.why < PollReason::Changed {
-        true => (a.why, a.event.unwrap_or(far)).cmp(&(b.why, b.event.unwrap_or(far))),
-        false => b.worth.total_cmp(&a.worth),
+    looks.sort_by(|a, b| match (a.why, b.why) {
+        (a_why, b_why) if a_why != b_why => a_why.cmp(&b_why),
+        (PollReason::Changed | PollReason::Verify, _) => b.worth.total_cmp(&a.worth),
+        _ => a.event.unwrap_or(far).cmp(&b.event.unwrap_or(far)),
     });
     looks
 }
@@ -197,7 +198,8 @@ fn list_ages(all: &[EndpointFeeds], now: Timestamp) -> ListAges {
 /// What a list is worth that tells of all tokens: what it would tell of each of their feeds.
 fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>) -> Look<'a> {
     let cost = u64::from(of.whole.cost.max(1));
-    let is_due = of.whole.read_at.is_none_or(|at| basis.now - at >= LONGEST_WITHOUT_LIST);
+    let longest = LONGEST_WITHOUT_LIST * i32::try_from(cost).unwrap_or(MOST_TIMES_LONGEST).min(MOST_TIMES_LONGEST);
+    let is_due = of.whole.read_at.is_none_or(|at| basis.now - at >= longest);
     let why = match of.whole {
         FeedState { baseline_at: None, .. } => PollReason::First,
         FeedState { failing_since: Some(_), .. } => PollReason::Retry,
@@ -231,7 +233,7 @@ fn reason(token: &PlanToken, is_heard: bool, expected: &Expected, basis: &PlanBa
         FeedState { baseline_at: Some(_), .. } if !feed.missing.is_empty() || feed.held_since.is_some() => PollReason::Confirm,
         FeedState { failing_since: Some(_), .. } => PollReason::Retry,
         _ if expected.is_told() && is_near => PollReason::Near,
-        _ if expected.told > 0.0 => PollReason::Changed,
+        _ if expected.is_told() => PollReason::Changed,
         _ => PollReason::Verify,
     }
 }
@@ -287,7 +289,7 @@ impl Grant<'_> {
         if pot > 0 {
             for other in feeds.iter().filter(|feeds| feeds.endpoint != self.own.endpoint) {
                 let looks = looks(other, feeds, self.basis);
-                rivals.extend(looks.iter().filter(|look| look.why >= PollReason::Changed).map(|look| (look.worth, look.cost)));
+                rivals.extend(looks.iter().filter(|look| look.why > PollReason::Changed).map(|look| (look.worth, look.cost)));
             }
             rivals.sort_by(|a, b| b.0.total_cmp(&a.0));
         }

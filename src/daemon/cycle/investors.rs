@@ -46,7 +46,7 @@ impl Cycle<'_> {
         if is_baseline {
             return Ok(());
         }
-        let basis = self.basis().await?;
+        let basis = self.basis(Endpoint::Investors).await?;
         let plan = plan::plan_investors(news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)), &basis);
         let mut answers = self.ask(plan);
         let mut unread = news.len();

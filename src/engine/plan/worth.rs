@@ -12,7 +12,8 @@
 //! "Effective page refresh policies for web crawlers", TODS 2003). As a rule by index, without a solver, it follows Azar, Horvitz,
 //! Lubetzky, Peres and Shahaf, "Tractable near-optimal policies for crawling", PNAS 2018. V grows without end, so nothing starves.
 //!
-//! - λ is learned: n corrections in T days under a Gamma prior of shape 1, whose mean is that of all feeds of the endpoint.
+//! - λ is learned: n corrections in T days under a Gamma prior whose mean and spread are those of all feeds of
+//!   the endpoint.
 //! - A share of the corrections is told by the token list's mark, another by `upcoming` (a Dirichlet posterior, pooled over the source
 //!   and bent to the feed's own record). What would have been told waits no longer than since the list was last asked; so where lists
 //!   tell, tokens are read less, and where they do not, as if there were none.
@@ -25,6 +26,9 @@ use model::{Endpoint, FeedState, Findings, PlanToken, Timestamp};
 
 /// Days in which one feed is corrected once, as long as nothing is known: what the corrections of `data/revisions` come to.
 const PRIOR_DAYS: f64 = 800.0;
+/// Spread of the rates that is reckoned with at first, as 1/shape, and what that weighs.
+const PRIOR_SPREAD: f64 = 0.25;
+const SPREAD_WEIGHT: f64 = 20.0;
 /// Dirichlet prior of who tells a correction: the list's mark, `upcoming` alone, nobody. Soon overruled, in either direction.
 const PRIOR_TOLD: [f64; 3] = [1.9, 0.05, 0.05];
 /// Beta prior of whether a telling holds: it did, it did not.
@@ -58,6 +62,8 @@ pub struct ListAges {
 pub struct Beliefs {
     /// Corrections a day of a feed, on average.
     pub rate: f64,
+    /// Shape of the Gamma prior: small where some feeds are corrected far more often than others.
+    shape: f64,
     /// Share of corrections that the token list's mark tells.
     pub by_mark: f64,
     /// Share that `upcoming` alone tells.
@@ -83,9 +89,9 @@ pub struct Expected {
 
 impl Beliefs {
     /// Learned from what reading the feeds of an endpoint found.
-    pub fn of<'a>(feeds: impl IntoIterator<Item = &'a FeedState>) -> Self {
+    pub fn of<'a>(feeds: impl Iterator<Item = &'a FeedState> + Clone) -> Self {
         let (mut all, mut days) = (Findings::default(), 0.0);
-        for feed in feeds {
+        for feed in feeds.clone() {
             days += observed_days(feed);
             let of = feed.findings;
             all.by_mark = all.by_mark.saturating_add(of.by_mark);
@@ -96,8 +102,10 @@ impl Beliefs {
         }
         let told = posterior(PRIOR_TOLD, [all.by_mark, all.by_upcoming, all.untold]);
         let holds = |held, idle| posterior(PRIOR_HOLDS, [held, idle])[0];
+        let rate = (1.0 + f64::from(all.found())) / (PRIOR_DAYS + days);
         Self {
-            rate: (1.0 + f64::from(all.found())) / (PRIOR_DAYS + days),
+            rate,
+            shape: shape(feeds, rate),
             by_mark: told[0],
             by_upcoming: told[1],
             mark_holds: holds(all.by_mark, all.idle_marks),
@@ -111,7 +119,7 @@ impl Beliefs {
         let feed = token.feed.as_ref().unwrap_or(&none);
         let of = feed.findings;
         let found = f64::from(of.found());
-        let rate = ((1.0 + found) / (1.0 / self.rate + observed_days(feed))).min(MOST_RATE);
+        let rate = ((self.shape + found) / (self.shape / self.rate + observed_days(feed))).min(MOST_RATE);
         let own = |all: f64, told: u32| (OWN_WEIGHT * all + f64::from(told)) / (OWN_WEIGHT + found);
         let held = |all: f64, held: u32, idle: u32| {
             (OWN_WEIGHT * all + f64::from(held)) / (OWN_WEIGHT + f64::from(held) + f64::from(idle))
@@ -153,6 +161,17 @@ impl Expected {
     }
 }
 
+/// How alike the rates of feeds are, by how the counts spread beyond what Poisson counts do: with mean m they vary by m + m²/shape.
+fn shape<'a>(feeds: impl Iterator<Item = &'a FeedState>, rate: f64) -> f64 {
+    let (mut beyond, mut squares) = (PRIOR_SPREAD * SPREAD_WEIGHT, SPREAD_WEIGHT);
+    for feed in feeds {
+        let mean = rate * observed_days(feed);
+        beyond += (f64::from(feed.findings.found()) - mean).powi(2) - mean;
+        squares += mean * mean;
+    }
+    1.0 / (beyond / squares).clamp(0.02, 2.0)
+}
+
 /// Whether the token list's mark is another than when the feed was last read.
 pub fn mark_moved(feed: &FeedState, mark: Option<Timestamp>) -> bool {
     feed.mark.is_some() && mark.is_some() && feed.mark != mark
@@ -167,11 +186,12 @@ fn weight(endpoint: Endpoint, is_heard: bool) -> f64 {
     if is_heard { of_kind } else { of_kind * UNHEARD }
 }
 
-/// How much more a correction matters the nearer and larger the next event is: up to twice. One of unknown size counts as large.
+/// How much more a correction matters the nearer and larger the next event is: up to half
+/// as much again. One of unknown size counts as large.
 fn urgency(token: &PlanToken, near: TimeDelta, now: Timestamp) -> f64 {
     let Some(until) = token.next_event.map(|at| days(at - now)) else { return 1.0 };
     let size = token.next_size.map_or(1.0, |percent| (percent / LARGE_PERCENT).clamp(0.0, 1.0));
-    1.0 + (-until / days(near).max(1.0)).exp() * (0.5 + 0.5 * size)
+    1.0 + (-until / days(near).max(1.0)).exp() * (0.25 + 0.25 * size)
 }
 
 /// Shares after counting, `PRIOR` included.
