@@ -44,25 +44,21 @@ fn main() -> anyhow::Result<()> {
         "{:<38} {:>7} {:>7} {:>6}  {:>5} {:>4} {:>4}  {:>7} {:>7} {:>7} {:>6}  {:>6} {:>6}  spent a month",
         "told, world", "mean h", "p95 h", "unseen", "used", "over", "429", "turn", "daily", "fixed", "clairv", "/turn", "/fixed"
     );
-    let (next, rows) = (Mutex::new(cases.iter().enumerate()), Mutex::new(Vec::new()));
+    let next = Mutex::new(cases.iter());
     let workers = thread::available_parallelism()?.get();
+    // Each as it is done.
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
-                while let Some((place, case)) = { next.lock().ok().and_then(|mut next| next.next()) } {
-                    let row = row(case, &config, &slots);
-                    if let Ok(mut rows) = rows.lock() {
-                        rows.push((place, row));
+                while let Some(case) = { next.lock().ok().and_then(|mut next| next.next()) } {
+                    match row(case, &config, &slots) {
+                        Ok(row) => println!("{row}"),
+                        Err(error) => println!("{}: {error}", case.name),
                     }
                 }
             });
         }
     });
-    let mut rows = rows.into_inner()?;
-    rows.sort_by_key(|(place, _)| *place);
-    for (_, row) in rows {
-        println!("{}", row?);
-    }
     Ok(())
 }
 

@@ -139,12 +139,7 @@ pub fn play(world: &World, config: &config::Config, slots: &[Slot], credits: u64
 }
 
 impl<'a> Player<'a> {
-    fn new(
-        world: &'a World,
-        config: &'a config::Config,
-        slots: &[Slot],
-        credits: u64,
-    ) -> Self {
+    fn new(world: &'a World, config: &'a config::Config, slots: &[Slot], credits: u64) -> Self {
         let ids: Vec<TokenId> = (0..world.tokens.len()).map(|number| TokenId::from(format!("t{number:04}").as_str())).collect();
         let token = |(number, id): (usize, &TokenId)| PlanToken {
             listed: true,

@@ -198,7 +198,10 @@ fn lateness(month: &Month) -> String {
     let mut text = String::new();
     if let (Some(mean), Some(worst)) = (month.noticed_hours_mean, month.noticed_hours_worst) {
         let (mean, worst) = (hours_in_words(mean), hours_in_words(worst));
-        let _ = writeln!(text, "\nA correction of a schedule is noticed after {mean} on average, after {worst} at worst, if nothing tells of it.");
+        let _ = writeln!(
+            text,
+            "\nA correction of a schedule is noticed after {mean} on average, after {worst} at worst, if nothing tells of it."
+        );
     }
     let line = |looks: &[TokenLooks]| {
         looks.iter().map(|of| format!("{} {}", of.token.as_str(), of.looks)).collect::<Vec<_>>().join(", ")

@@ -119,7 +119,12 @@ impl Allowance {
 }
 
 /// What of a period's credits is kept at its beginning for near events and proof.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "credits are far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "credits are far below 2^53"
+)]
 pub fn reserve_of(total: u64, budget: &config::BudgetSettings) -> u64 {
     (total as f64 * budget.reserve.fraction()).ceil() as u64
 }

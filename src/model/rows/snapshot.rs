@@ -76,7 +76,16 @@ pub struct PlanToken {
 impl PlanToken {
     /// A token of which nothing is known but its slug.
     pub fn unknown(id: TokenId) -> Self {
-        Self { id, listed: false, last_updated: None, has_burn: None, has_buyback: None, next_event: None, next_size: None, feed: None }
+        Self {
+            id,
+            listed: false,
+            last_updated: None,
+            has_burn: None,
+            has_buyback: None,
+            next_event: None,
+            next_size: None,
+            feed: None,
+        }
     }
 }
 

@@ -11,7 +11,13 @@ fn now() -> Timestamp {
 fn feed(age: f64, findings: Findings) -> FeedState {
     let read_at = now() - TimeDelta::seconds((age * 86_400.0) as i64);
     let mark = Some(now() - TimeDelta::days(900));
-    FeedState { baseline_at: Some(read_at - TimeDelta::days(730)), read_at: Some(read_at), mark, findings, ..FeedState::default() }
+    FeedState {
+        baseline_at: Some(read_at - TimeDelta::days(730)),
+        read_at: Some(read_at),
+        mark,
+        findings,
+        ..FeedState::default()
+    }
 }
 
 fn token(feed: FeedState) -> PlanToken {
