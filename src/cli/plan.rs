@@ -6,13 +6,17 @@ use clap::Args;
 
 use super::invocation::watch_of;
 use super::print::{self, Cell, Listing};
-use super::{Exit, Invocation, OutputFormat};
+use super::{Exit, Invocation, OutputFormat, rule_check};
+use daemon::cycle::endpoint_feeds;
 use daemon::schedule::{self, Job};
 use engine::budget;
+use engine::plan::month::forecast::{Forecast, TokenLooks};
 use engine::plan::month::{self, DAYS, Month, MonthLine, Outlook, Wish};
 use engine::plan::{self, PlanBasis};
+use engine::slot::Slots;
 use model::config::{self, Config};
-use model::{CreditState, Endpoint, FeedId, FeedState, PlanToken, Timestamp, TokenId, format};
+use model::{CreditState, Endpoint, FeedId, PlanToken, Timestamp, TokenId, format};
+use rules::RuleSet;
 use store::{Access, Store};
 
 /// Tokens that `*` stands for until the list was read: about as many as the API had in 2026.
@@ -31,13 +35,14 @@ pub(super) struct PlanArgs {
 }
 
 pub(super) async fn run(args: &PlanArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load()?;
+    let (config, loaded) = invocation.load()?;
     let store = match config.store.path.exists() {
         true => Some(invocation.open(&config, Access::Read).await?),
         false => None,
     };
     let now = invocation.clock.now();
-    let (month, credit) = lay_out(&config, store.as_ref(), args.tokens, now).await?;
+    let rules = rule_check::check_rules(&config, &loaded, invocation).set;
+    let (month, credit) = lay_out(&config, &rules, store.as_ref(), args.tokens, now).await?;
     if let Some(store) = store {
         store.close().await?;
     }
@@ -60,6 +65,7 @@ pub(super) async fn run(args: &PlanArgs, invocation: &Invocation) -> anyhow::Res
 /// Asks the planner what it would ask, and lays out the month.
 async fn lay_out(
     config: &Config,
+    rules: &RuleSet,
     store: Option<&Store>,
     by_hand: Option<u64>,
     now: Timestamp,
@@ -73,37 +79,32 @@ async fn lay_out(
     let assumed = by_hand.or_else(|| (watch.needs_list() && !has_list).then(|| assumed_tokens(&config.watch)));
     let basis = PlanBasis {
         allowance: month::unlimited(now),
-        backbone_today: 0,
-        ticks_today: 1,
+        spent_today: 0,
+        next_slot: now,
         source: &config.source,
         near: config.budget.near.delta(),
         now,
     };
-    let (mut wishes, mut tokens) = (Vec::new(), 0);
-    for (job, slots) in &slots {
-        let Job::Poll(endpoint) = *job else { continue };
-        let planned = if endpoint.is_per_token() {
-            let known = match store {
-                Some(store) => store.plan_tokens(endpoint, now).await?,
-                None => Vec::new(),
-            };
-            let watched = counted(plan::watched(known, &watch), assumed);
-            tokens = u64::try_from(watched.len()).unwrap_or(u64::MAX);
-            plan::plan_tokens(endpoint, &watched, &basis)
-        } else {
-            let feed = match store {
-                Some(store) => store.feed(FeedId::whole(endpoint)).await?,
-                None => FeedState::default(),
-            };
-            plan::plan_whole(endpoint, &feed, &basis)
-        };
-        wishes.push(Wish::of(endpoint, slots, &planned, now));
+    let (mut feeds, mut polled) = (Vec::new(), Vec::new());
+    for (job, slots) in slots {
+        let Job::Poll(endpoint) = job else { continue };
+        let mut known = endpoint_feeds(store, (rules, &config.mirror, &watch), endpoint, now).await?;
+        if endpoint.is_per_token() {
+            known.tokens = counted(known.tokens, assumed);
+        }
+        feeds.push(known);
+        polled.push((endpoint, slots));
     }
+    let tokens = feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()).map(|feeds| feeds.tokens.len()).max();
+    let tokens = u64::try_from(tokens.unwrap_or(0)).unwrap_or(u64::MAX);
+    let wish = |(endpoint, slots): &(Endpoint, Slots)| Wish::of(*endpoint, slots, &plan::plan(*endpoint, &feeds, &basis), now);
+    let wishes: Vec<Wish> = polled.iter().map(wish).collect();
     let credit = match store {
         Some(store) => budget::rolled(store.credit().await?, now),
         None => CreditState::default(),
     };
-    Ok((month::month(&wishes, tokens, assumed.is_some(), &credit, &config.budget, now), credit))
+    let forecast = Forecast::of(feeds, &polled, &credit, (&config.source, &config.budget), now);
+    Ok((month::month(&wishes, tokens, assumed.is_some(), forecast, &credit, &config.budget, now), credit))
 }
 
 /// As many tokens as are assumed: those known first, then such of which nothing is known.
@@ -188,6 +189,27 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
     }
     text.push('\n');
     text.push_str(&outlook(month));
+    text.push_str(&lateness(month));
+    text
+}
+
+/// How late corrections are noticed, and whose schedule is read how often.
+fn lateness(month: &Month) -> String {
+    let mut text = String::new();
+    if let (Some(mean), Some(worst)) = (month.noticed_hours_mean, month.noticed_hours_worst) {
+        let (mean, worst) = (hours_in_words(mean), hours_in_words(worst));
+        let _ = writeln!(
+            text,
+            "\nA correction of a schedule is noticed after {mean} on average, after {worst} at worst, if nothing tells of it."
+        );
+    }
+    let line = |looks: &[TokenLooks]| {
+        looks.iter().map(|of| format!("{} {}", of.token.as_str(), of.looks)).collect::<Vec<_>>().join(", ")
+    };
+    if !month.most_read.is_empty() {
+        let _ = writeln!(text, "Schedules read most: {}.", line(&month.most_read));
+        let _ = writeln!(text, "Schedules read least: {}.", line(&month.least_read));
+    }
     text
 }
 

@@ -14,7 +14,8 @@ pub(super) struct CheckedRules {
     pub diagnostics: Vec<Diagnostic>,
     /// Texts to show the problems in.
     pub sources: Vec<SourceText>,
-    set: rules::RuleSet,
+    /// The rules that would be at work.
+    pub set: rules::RuleSet,
 }
 
 /// What rules cannot do with what this config watches and asks for. It looks into the database, where there is one.

@@ -44,6 +44,7 @@ use model::{
     supply::{Endpoint, Resource, Timestamp, TokenId},
     wire,
 };
+pub use polling::endpoint_feeds;
 pub use report::CycleReport;
 use rules::{
     On, RuleSet,

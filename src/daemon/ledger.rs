@@ -65,12 +65,14 @@ impl Ledger {
         self.store.credit().await
     }
 
-    /// What may be planned now: what is left, less what earlier plans are still going to spend.
-    pub async fn allowance(&self) -> Result<Allowance, StoreError> {
-        let credit = self.credit().await?;
-        let allowance = Allowance::at(&credit, &self.live.load().config.budget, self.clock.now());
+    /// What may be planned now, and what today's share has lost already: both count what earlier plans are still going to spend.
+    pub async fn allowance(&self) -> Result<(Allowance, u64), StoreError> {
+        let now = self.clock.now();
+        let credit = budget::rolled(self.credit().await?, now);
+        let allowance = Allowance::at(&credit, &self.live.load().config.budget, now);
         let CreditPool { at_hand, under_way, claimed, .. } = *self.pool();
-        Ok(allowance.after(claimed.saturating_sub(at_hand + under_way)))
+        let promised = claimed.saturating_sub(at_hand + under_way);
+        Ok((allowance.after(promised), credit.spent_today + credit.held() + promised))
     }
 
     /// Notes that a plan is going to spend credits; until the claim is dropped, other plans leave them alone.

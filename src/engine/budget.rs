@@ -50,6 +50,9 @@ impl PollReason {
     }
 }
 
+/// How long a period is taken to be, milliseconds: a month.
+const PERIOD_MS: f64 = 30.0 * 86_400_000.0;
+
 /// What may be spent at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance {
@@ -79,7 +82,9 @@ impl Allowance {
             (Some(api), Some(cap)) => Some(api.min(cap)),
             (one, other) => one.or(other),
         };
-        let reserve = total.map_or(0, |total| (total as f64 * budget.reserve.fraction()).ceil() as u64);
+        // The reserve melts to the end of the period, since what is left of it then expires.
+        let rest = ((reset_at - now).num_milliseconds() as f64 / PERIOD_MS).clamp(0.0, 1.0);
+        let reserve = total.map_or(0, |total| (reserve_of(total, budget) as f64 * rest).ceil() as u64);
         let today = left.map(|left| {
             if credit.exhausted {
                 return left; // at most one, to see whether that is over
@@ -122,6 +127,17 @@ impl Allowance {
 /// When the period ends, as far as is known.
 fn ends_at(credit: &CreditState, now: Timestamp) -> Timestamp {
     credit.reset_at.max(credit.not_over_before).unwrap_or_else(|| next_month(now))
+}
+
+/// What of a period's credits is kept at its beginning for near events and proof.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "credits are far below 2^53"
+)]
+pub fn reserve_of(total: u64, budget: &config::BudgetSettings) -> u64 {
+    (total as f64 * budget.reserve.fraction()).ceil() as u64
 }
 
 /// The first instant of the next calendar month, UTC: when a quota resets if nobody says otherwise.

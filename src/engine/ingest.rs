@@ -17,13 +17,13 @@ use self::schedule::ScheduleAnswer;
 use crate::{
     diff::{self, DateWindow, Diff, Settings},
     late::{LateArrival, Waiting},
-    plan::PlannedPoll,
+    plan::{PlannedPoll, worth},
 };
 use model::{
     change::{Change, ChangeKind},
     poll::{FailureKind, FetchedAnswer, Payload, PollAnswer, PollFailure, PollOutcome, PollRequest},
     rows::{FeedUpdate, PollEntry, PollEntryOutcome, Put, TokenSnapshot},
-    supply::{Endpoint, FeedState, RecordKey, Resource, Timestamp, Tracked},
+    supply::{Endpoint, FeedState, Findings, RecordKey, Resource, Timestamp, Tracked},
     wire,
 };
 
@@ -96,7 +96,10 @@ pub fn ingest(
     };
     let answer = match &fetched.outcome {
         PollOutcome::Failed(failure) => return unapplied(failed(known, fetched, failure.kind, now), Some(failure.clone())),
-        PollOutcome::Unchanged => return unapplied(read(known, ask, fetched, now), None),
+        PollOutcome::Unchanged => {
+            let findings = findings(&known, ask, false);
+            return unapplied(FeedState { findings, ..read(known, ask, fetched, now) }, None);
+        }
         PollOutcome::Fresh(answer) => answer,
     };
     let window = window(&fetched.request);
@@ -150,12 +153,14 @@ pub fn ingest(
     let counted = usize::try_from(diff.odd.duplicates.saturating_add(diff.odd.reordered)).unwrap_or(usize::MAX);
     let oddities = Oddities { total: completed.oddities.len().saturating_add(counted), named: completed.oddities.clone() };
 
-    let mut state = read(known, ask, fetched, now);
+    let added = if is_baseline { Vec::new() } else { arrivals(&records, &diff) };
+    let has_found = !diff.changes.is_empty() || !added.is_empty() || !diff.missing.is_empty() || diff.held;
+    let findings = findings(&known, ask, has_found);
+    let mut state = FeedState { findings, ..read(known, ask, fetched, now) };
     state.hash = Some(answer.hash);
     state.baseline_at.get_or_insert(now);
     state.missing = diff.missing.clone();
     state.held_since = diff.held.then(|| state.held_since.unwrap_or(now));
-    let added = if is_baseline { Vec::new() } else { arrivals(&records, &diff) };
     let after = diff::apply(&records, &diff);
     let waiting = Waiting::read(header_before, now);
     let late = if is_baseline { Vec::new() } else { waiting.late(&records, &diff.put) };
@@ -309,6 +314,15 @@ pub fn read(known: FeedState, ask: &PlannedPoll, fetched: &FetchedAnswer, now: T
         cost: if fetched.pages > 0 { fetched.pages } else { known.cost },
         ..known
     }
+}
+
+/// What reading a feed found so far, with one more read. The baseline counts for nothing, nor does the proof of what was found before.
+#[must_use]
+pub fn findings(known: &FeedState, ask: &PlannedPoll, has_found: bool) -> Findings {
+    if known.baseline_at.is_none() || !known.missing.is_empty() || known.held_since.is_some() {
+        return known.findings;
+    }
+    known.findings.with(has_found, worth::mark_moved(known, ask.mark), known.stale)
 }
 
 /// Records in an answer.

@@ -1,16 +1,19 @@
-//! What to ask in one tick of an endpoint's schedule. Pure: what is known, the allowance and `now` in, a list of asks out.
+//! What to ask in one slot of an endpoint's schedule. Pure: what is known, the allowance and `now` in, a list of asks out.
 //!
-//! The token list says which tokens there are and when each last changed; `upcoming` and earlier answers say which schedules are to
-//! be read again. What was never read comes first, then proof and retries, then events that are near, then what changed; what no
-//! mark speaks of is looked at again with the credits that would otherwise expire, the longest unread first.
+//! What was never read comes first, then proof and retries, then what something told of where an event is near. All else shares one
+//! pot, the lists and every endpoint together: the credits that an even pace has left by now go to the looks that are worth most
+//! ([`worth`]), and those that another endpoint's slot is to spend are left for it.
 
 pub mod month;
 mod retry;
+mod segments;
+pub mod worth;
 
 use std::collections::HashSet;
 
-use chrono::{NaiveDate, TimeDelta};
+use chrono::{NaiveDate, NaiveTime, TimeDelta};
 
+use self::worth::{Beliefs, Expected, ListAges};
 use crate::budget::{Allowance, PollReason};
 use model::{ContentHash, Endpoint, FeedState, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
 
@@ -18,10 +21,6 @@ use model::{ContentHash, Endpoint, FeedState, PlanToken, PollRequest, Timestamp,
 const FIRST_DAY: NaiveDate = day_of(1970, 1, 1);
 /// Last day of all. No schedule is known that runs on as long.
 const LAST_DAY: NaiveDate = day_of(2199, 12, 31);
-
-/// How often linear segments are read of a token whose list entry has no mark of change. A correction takes the source days to apply; a
-/// week costs about four credits a month, beside the hundred and more of looking at the cliffs four times a day.
-const SEGMENTS_WITHOUT_MARK: TimeDelta = TimeDelta::days(7);
 
 const fn day_of(year: i32, month: u32, day: u32) -> NaiveDate {
     match NaiveDate::from_ymd_opt(year, month, day) {
@@ -42,7 +41,7 @@ pub struct PlannedPoll {
     pub cost: u64,
     /// The token's mark of change, to be kept with the feed once it is read.
     pub mark: Option<Timestamp>,
-    /// Linear segments are asked for beside it, at one credit of its cost: the version that is read does not show them.
+    /// Linear segments are asked for beside it, at half of its cost: the version that is read does not show them.
     pub with_segments: bool,
 }
 
@@ -71,10 +70,10 @@ impl PollPlan {
 pub struct PlanBasis<'a> {
     /// What may be spent.
     pub allowance: Allowance,
-    /// Credits that regular list walks will want during the rest of today.
-    pub backbone_today: u64,
-    /// Ticks of per-token endpoints left today, this one included.
-    pub ticks_today: u32,
+    /// Credits spent today.
+    pub spent_today: u64,
+    /// The endpoint's next slot.
+    pub next_slot: Timestamp,
     /// Windows that are asked for.
     pub source: &'a config::SourceSettings,
     /// How near an event must be to come first.
@@ -108,148 +107,277 @@ pub fn watched(mut known: Vec<PlanToken>, watch: &Watch) -> Vec<PlanToken> {
     known
 }
 
-/// Plans an endpoint that is asked once for everything.
-pub fn plan_whole(endpoint: Endpoint, feed: &FeedState, basis: &PlanBasis<'_>) -> PollPlan {
-    let request = match endpoint {
+/// An endpoint with a schedule, and what is known of what it may be asked for.
+#[derive(Clone, Debug)]
+pub struct EndpointFeeds {
+    pub endpoint: Endpoint,
+    /// Whether a rule listens to what it brings.
+    pub is_heard: bool,
+    /// Its one feed, where it is asked once for everything.
+    pub whole: FeedState,
+    /// Watched tokens, where it is asked once for each.
+    pub tokens: Vec<PlanToken>,
+}
+
+/// A list that was not asked for as long is asked next, whatever it tells of corrections, since it also tells of new tokens and prices:
+/// for each credit that it costs, up to some.
+const LONGEST_WITHOUT_LIST: TimeDelta = TimeDelta::days(3);
+const MOST_TIMES_LONGEST: i32 = 4;
+
+/// Plans a slot of `endpoint`. `feeds` are all endpoints with a schedule: they share one pot.
+pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) -> PollPlan {
+    let Some(own) = feeds.iter().find(|feeds| feeds.endpoint == endpoint) else { return PollPlan::default() };
+    let mut plan = PollPlan::default();
+    if basis.allowance.is_spent() {
+        plan.spent_until = Some(basis.allowance.reset_at).filter(|_| !endpoint.is_per_token() || !own.tokens.is_empty());
+        return plan;
+    }
+    let mut looks = looks(own, feeds, basis);
+    plan.resting = u32::try_from(own.tokens.len().saturating_sub(looks.len())).unwrap_or(0);
+    let waiting = looks.split_off(looks.partition_point(|look| look.why <= PollReason::Changed));
+    let mut grant = Grant { plan, allowance: basis.allowance, own, basis };
+    for mut look in looks {
+        // Cliffs alone are better than nothing, but where something moved: half of that would be told as something else.
+        if look.with_segments
+            && matches!(look.why, PollReason::First | PollReason::Retry)
+            && grant.allowance.of(look.why).is_some_and(|most| most < look.cost)
+        {
+            (look.with_segments, look.cost) = (false, look.cost / 2);
+        }
+        let is_paid = grant.allowance.of(look.why).is_none_or(|most| look.cost <= most);
+        grant.decide(&look, is_paid);
+    }
+    grant.share(waiting, feeds);
+    grant.plan
+}
+
+/// A feed that may be read, and what that is worth.
+struct Look<'a> {
+    why: PollReason,
+    token: Option<&'a PlanToken>,
+    /// By what those are ordered that do not go by worth.
+    event: Option<Timestamp>,
+    /// Per credit.
+    worth: f64,
+    cost: u64,
+    /// Half of the cost is that of linear segments, which are read beside it.
+    with_segments: bool,
+}
+
+/// What may be read of an endpoint: first what is not to wait, then by worth.
+fn looks<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>) -> Vec<Look<'a>> {
+    if !of.endpoint.is_per_token() {
+        return vec![whole_look(of, all, basis)];
+    }
+    let beliefs = Beliefs::of(of.tokens.iter().filter_map(|token| token.feed.as_ref()));
+    let lists = list_ages(all, basis.now);
+    // What goes on failing waits.
+    let is_due = |token: &PlanToken| token.feed.as_ref().is_none_or(|feed| retry::is_due(feed, basis.now));
+    let asked = of.tokens.iter().filter(|token| !is_absent(of.endpoint, token) && is_due(token));
+    let mut looks: Vec<Look<'_>> = asked
+        .map(|token| {
+            let with_segments = segments::are_needed(of.endpoint, token, basis);
+            // The older version walks as many pages again.
+            let cost = u64::from(token.feed.as_ref().map_or(1, |feed| feed.cost.max(1))) << u32::from(with_segments);
+            let expected = beliefs.expect(of.endpoint, of.is_heard, token, basis.near, basis.now);
+            let why = reason(token, of.is_heard, &expected, basis);
+            Look {
+                why,
+                token: Some(token),
+                event: token.next_event,
+                worth: expected.worth(lists) / real(cost),
+                cost,
+                with_segments,
+            }
+        })
+        .collect();
+    let far = basis.now + TimeDelta::days(36_500);
+    looks.sort_by(|a, b| match (a.why, b.why) {
+        (a_why, b_why) if a_why != b_why => a_why.cmp(&b_why),
+        (PollReason::Changed | PollReason::Verify, _) => b.worth.total_cmp(&a.worth),
+        _ => a.event.unwrap_or(far).cmp(&b.event.unwrap_or(far)),
+    });
+    looks
+}
+
+/// The list says that there is nothing to read: believed, unless something was read before.
+fn is_absent(endpoint: Endpoint, token: &PlanToken) -> bool {
+    let flag = match endpoint {
+        Endpoint::Burn => token.has_burn,
+        Endpoint::Buyback => token.has_buyback,
+        _ => None,
+    };
+    flag == Some(false) && token.feed.as_ref().is_none_or(|feed| feed.baseline_at.is_none())
+}
+
+/// How old what the lists told is.
+fn list_ages(all: &[EndpointFeeds], now: Timestamp) -> ListAges {
+    let age = |endpoint| {
+        let list = all.iter().find(|feeds| feeds.endpoint == endpoint);
+        list.and_then(|list| list.whole.read_at).map_or(f64::INFINITY, |at| worth::days(now - at))
+    };
+    ListAges { token_list: age(Endpoint::TokenList), upcoming: age(Endpoint::Upcoming) }
+}
+
+/// What a list is worth that tells of all tokens: what it would tell of each of their feeds.
+fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>) -> Look<'a> {
+    let cost = u64::from(of.whole.cost.max(1));
+    let longest = LONGEST_WITHOUT_LIST * i32::try_from(cost).unwrap_or(MOST_TIMES_LONGEST).min(MOST_TIMES_LONGEST);
+    let is_due = of.whole.read_at.is_none_or(|at| basis.now - at >= longest);
+    let why = match of.whole {
+        FeedState { baseline_at: None, .. } => PollReason::First,
+        FeedState { failing_since: Some(_), .. } => PollReason::Retry,
+        _ => PollReason::Backbone,
+    };
+    if is_due || of.endpoint == Endpoint::Investors {
+        return Look { why, token: None, event: None, worth: f64::INFINITY, cost, with_segments: false };
+    }
+    let ages = list_ages(all, basis.now);
+    let mut worth = 0.0;
+    for feeds in all.iter().filter(|feeds| feeds.endpoint.is_per_token()) {
+        let beliefs = Beliefs::of(feeds.tokens.iter().filter_map(|token| token.feed.as_ref()));
+        for token in &feeds.tokens {
+            let expected = beliefs.expect(feeds.endpoint, feeds.is_heard, token, basis.near, basis.now);
+            worth += match of.endpoint {
+                Endpoint::Upcoming => expected.worth_of_list(expected.by_upcoming, ages.upcoming),
+                _ => expected.worth_of_list(expected.by_mark, ages.token_list),
+            };
+        }
+    }
+    Look { why, token: None, event: None, worth: worth / real(cost), cost, with_segments: false }
+}
+
+fn reason(token: &PlanToken, is_heard: bool, expected: &Expected, basis: &PlanBasis<'_>) -> PollReason {
+    let none = FeedState::default();
+    let feed = token.feed.as_ref().unwrap_or(&none);
+    let is_near = token.next_event.is_some_and(|at| at >= basis.now && at <= basis.now + basis.near);
+    match feed {
+        FeedState { baseline_at: None, .. } if !is_heard && feed.failing_since.is_none() => PollReason::Verify,
+        FeedState { baseline_at: None, .. } if !retry::fails_again(feed) => PollReason::First,
+        FeedState { baseline_at: Some(_), .. } if !feed.missing.is_empty() || feed.held_since.is_some() => PollReason::Confirm,
+        FeedState { failing_since: Some(_), .. } => PollReason::Retry,
+        _ if expected.is_told() && is_near => PollReason::Near,
+        _ if expected.is_told() => PollReason::Changed,
+        _ => PollReason::Verify,
+    }
+}
+
+/// Deciding look by look, for as long as the allowance lasts.
+struct Grant<'a> {
+    plan: PollPlan,
+    allowance: Allowance,
+    own: &'a EndpointFeeds,
+    basis: &'a PlanBasis<'a>,
+}
+
+impl Grant<'_> {
+    fn decide(&mut self, look: &Look<'_>, is_paid: bool) {
+        if is_paid {
+            self.allowance = self.allowance.after(look.cost);
+            self.plan.asks.push(self.ask(look));
+            return;
+        }
+        match self.plan.deferred.iter_mut().find(|(why, _)| *why == look.why) {
+            Some((_, count)) => *count += 1,
+            None => self.plan.deferred.push((look.why, 1)),
+        }
+    }
+
+    fn ask(&self, look: &Look<'_>) -> PlannedPoll {
+        let (endpoint, basis) = (self.own.endpoint, self.basis);
+        let none = FeedState::default();
+        let feed = look.token.map_or(&self.own.whole, |token| token.feed.as_ref().unwrap_or(&none));
+        PlannedPoll {
+            request: match look.token {
+                Some(token) => {
+                    let (start, end) = basis.days(endpoint);
+                    PollRequest::Token { endpoint, token: token.id.clone(), start, end }
+                }
+                None => whole_request(endpoint, basis),
+            },
+            known: feed.hash.filter(|_| feed.missing.is_empty() && feed.held_since.is_none() && !look.with_segments),
+            why: look.why,
+            cost: look.cost,
+            mark: look.token.and_then(|token| token.last_updated),
+            with_segments: look.with_segments,
+        }
+    }
+
+    /// Gives what the pot holds to the looks that are worth most; what those of other endpoints would take stays for their slots.
+    fn share(&mut self, waiting: Vec<Look<'_>>, feeds: &[EndpointFeeds]) {
+        let Some(today) = self.allowance.today else {
+            return waiting.iter().for_each(|look| self.decide(look, true));
+        };
+        let share = today.saturating_add(self.basis.spent_today);
+        let mut pot = today.min(paced(share, self.basis).saturating_sub(self.basis.spent_today));
+        let mut rivals = Vec::new();
+        if pot > 0 {
+            for other in feeds.iter().filter(|feeds| feeds.endpoint != self.own.endpoint) {
+                let looks = looks(other, feeds, self.basis);
+                rivals.extend(looks.iter().filter(|look| look.why > PollReason::Changed).map(|look| (look.worth, look.cost)));
+            }
+            rivals.sort_by(|a, b| b.0.total_cmp(&a.0));
+        }
+        let mut rivals = rivals.into_iter().peekable();
+        for look in waiting {
+            while let Some((_, cost)) = rivals.next_if(|(worth, _)| *worth > look.worth) {
+                pot = pot.saturating_sub(cost);
+            }
+            // A walk that is dearer than a day's share takes the whole of one.
+            let is_paid = pot > 0 && look.cost.min(share) <= pot;
+            if is_paid {
+                pot -= look.cost.min(pot);
+            } else {
+                pot = 0;
+            }
+            self.decide(&look, is_paid);
+        }
+    }
+}
+
+/// Credits of the day's share that an even pace has spent by the endpoint's next slot.
+fn paced(share: u64, basis: &PlanBasis<'_>) -> u64 {
+    let midnight = basis.now.date_naive().and_time(NaiveTime::MIN).and_utc();
+    let day = (basis.allowance.reset_at - midnight).clamp(TimeDelta::seconds(1), TimeDelta::days(1));
+    let gone = (basis.next_slot - midnight).clamp(TimeDelta::zero(), day);
+    let part = |span: TimeDelta| u64::try_from(span.num_seconds()).unwrap_or(0);
+    share.saturating_mul(part(gone)) / part(day).max(1)
+}
+
+fn whole_request(endpoint: Endpoint, basis: &PlanBasis<'_>) -> PollRequest {
+    match endpoint {
         Endpoint::Upcoming => PollRequest::Upcoming {
             start: basis.now.date_naive(),
             end: basis.now.checked_add_signed(basis.source.upcoming_horizon.delta()).unwrap_or(basis.now).date_naive(),
         },
         Endpoint::Investors => PollRequest::Investors,
         _ => PollRequest::TokenList,
-    };
-    let why = match feed {
-        FeedState { baseline_at: None, .. } => PollReason::First,
-        FeedState { failing_since: Some(_), .. } => PollReason::Retry,
-        _ => PollReason::Backbone,
-    };
-    let ask = PlannedPoll { request, known: feed.hash, why, cost: u64::from(feed.cost.max(1)), mark: None, with_segments: false };
-    grant(vec![ask], 0, basis)
-}
-
-/// Plans an endpoint that is asked once for each token. `tokens` are those that are watched.
-pub fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'_>) -> PollPlan {
-    let mut resting = 0;
-    let mut asks: Vec<(PlannedPoll, Option<Timestamp>, Option<Timestamp>)> = Vec::new();
-    for token in tokens {
-        let absent = match endpoint {
-            Endpoint::Burn => token.has_burn == Some(false),
-            Endpoint::Buyback => token.has_buyback == Some(false),
-            _ => false,
-        };
-        let fallback = FeedState::default();
-        let feed = token.feed.as_ref().unwrap_or(&fallback);
-        // The list says that there is nothing to read: believed, unless something was read before. What goes on failing waits.
-        if (absent && feed.baseline_at.is_none()) || !retry::is_due(feed, basis.now) {
-            resting += 1;
-            continue;
-        }
-        let (start, end) = basis.days(endpoint);
-        let is_auto = endpoint == Endpoint::UnlockEvents && basis.source.unlock_events == config::EndpointVersion::Auto;
-        let with_segments = is_auto && needs_segments(token, feed, basis.now);
-        let ask = PlannedPoll {
-            request: PollRequest::Token { endpoint, token: token.id.clone(), start, end },
-            known: feed.hash.filter(|_| feed.missing.is_empty() && feed.held_since.is_none() && !with_segments),
-            why: reason(token, feed, basis),
-            // The older version walks as many pages again.
-            cost: u64::from(feed.cost.max(1)) << u32::from(with_segments),
-            mark: token.last_updated,
-            with_segments,
-        };
-        asks.push((ask, token.next_event, feed.read_at));
     }
-    asks.sort_by(|(a, a_next, a_read), (b, b_next, b_read)| {
-        let far = basis.now + TimeDelta::days(36_500);
-        let soonest = |ask: &PlannedPoll, next: &Option<Timestamp>| match ask.why {
-            PollReason::Verify => far,
-            _ => next.unwrap_or(far),
-        };
-        (a.why, soonest(a, a_next), a_read).cmp(&(b.why, soonest(b, b_next), b_read))
-    });
-    grant(asks.into_iter().map(|(ask, ..)| ask).collect(), resting, basis)
 }
 
 /// Plans the details of investors whose latest round is new.
 pub fn plan_investors(ids: impl IntoIterator<Item = String>, basis: &PlanBasis<'_>) -> PollPlan {
-    let asks = ids
-        .into_iter()
-        .map(|id| PlannedPoll {
-            request: PollRequest::Investor { id },
-            known: None,
-            why: PollReason::Changed,
-            cost: 1,
-            mark: None,
-            with_segments: false,
-        })
-        .collect();
-    grant(asks, 0, basis)
-}
-
-/// Whether linear segments are to be read beside the cliffs: at first sight, once for each mark of change, and to confirm a removal.
-/// Everything else would cost a credit for what did not move.
-fn needs_segments(token: &PlanToken, feed: &FeedState, now: Timestamp) -> bool {
-    let Some(read) = token.segments else { return true };
-    let has_moved = match token.last_updated {
-        Some(mark) => read.mark != Some(mark),
-        // A clock that was set back must not put it off.
-        None => (now - read.at).abs() >= SEGMENTS_WITHOUT_MARK,
-    };
-    has_moved || !feed.missing.is_empty() || feed.held_since.is_some()
-}
-
-fn reason(token: &PlanToken, feed: &FeedState, basis: &PlanBasis<'_>) -> PollReason {
-    if feed.baseline_at.is_none() {
-        return if retry::fails_again(feed) { PollReason::Retry } else { PollReason::First };
-    }
-    if !feed.missing.is_empty() || feed.held_since.is_some() {
-        return PollReason::Confirm;
-    }
-    if feed.failing_since.is_some() {
-        return PollReason::Retry;
-    }
-    let has_changed = feed.stale || token.last_updated.is_none() || token.last_updated != feed.mark;
-    let is_near = token.next_event.is_some_and(|at| at >= basis.now && at <= basis.now + basis.near);
-    match (has_changed, is_near) {
-        (true, true) => PollReason::Near,
-        (true, false) => PollReason::Changed,
-        (false, _) => PollReason::Verify,
-    }
-}
-
-/// Takes asks in their order for as long as the allowance of each one's kind lasts.
-fn grant(asks: Vec<PlannedPoll>, resting: u32, basis: &PlanBasis<'_>) -> PollPlan {
-    let mut plan = PollPlan { resting, ..PollPlan::default() };
-    if basis.allowance.is_spent() && !asks.is_empty() {
-        plan.spent_until = Some(basis.allowance.reset_at);
-    }
+    let mut plan = PollPlan::default();
     let mut allowance = basis.allowance;
-    // What is merely looked at again shares the rest of the day with the lists and with the later ticks.
-    let mut spare = allowance.today.map(|today| today.saturating_sub(basis.backbone_today) / u64::from(basis.ticks_today.max(1)));
-    for mut ask in asks {
-        let most = match ask.why {
-            PollReason::Verify => allowance.of(PollReason::Verify).zip(spare).map(|(today, spare)| today.min(spare)),
-            why => allowance.of(why),
-        };
-        // Cliffs alone are better than nothing, but where something moved: half of that would be told as something else.
-        let may_do_without = matches!(ask.why, PollReason::First | PollReason::Retry | PollReason::Verify);
-        if ask.with_segments && may_do_without && most.is_some_and(|most| most < ask.cost && ask.cost / 2 <= most) {
-            ask.with_segments = false;
-            ask.cost /= 2;
-        }
-        if most.is_none_or(|most| ask.cost <= most) {
-            allowance = allowance.after(ask.cost);
-            if ask.why == PollReason::Verify {
-                spare = spare.map(|spare| spare.saturating_sub(ask.cost));
-            }
-            plan.asks.push(ask);
+    for id in ids {
+        let why = PollReason::Changed;
+        if allowance.of(why).is_none_or(|most| most > 0) {
+            allowance = allowance.after(1);
+            let request = PollRequest::Investor { id };
+            plan.asks.push(PlannedPoll { request, known: None, why, cost: 1, mark: None, with_segments: false });
+        } else if let Some((_, count)) = plan.deferred.first_mut() {
+            *count += 1;
         } else {
-            match plan.deferred.iter_mut().find(|(why, _)| *why == ask.why) {
-                Some((_, count)) => *count += 1,
-                None => plan.deferred.push((ask.why, 1)),
-            }
+            plan.deferred.push((why, 1));
         }
     }
+    plan.spent_until = (allowance.is_spent() && plan.asks.is_empty() && !plan.deferred.is_empty()).then_some(allowance.reset_at);
     plan
+}
+
+#[expect(clippy::cast_precision_loss, reason = "credits are far below 2^53")]
+fn real(number: u64) -> f64 {
+    number as f64
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 use crate::aggregate::{Flow, Window};
-use model::{ChangeKind, Resource, span_of_days};
+use model::{Resource, span_of_days};
 
 use super::condition::{Dependencies, Edge};
 use super::index::Index;
@@ -45,11 +45,20 @@ impl RuleSet {
         self.index.on(on).iter().filter_map(|place| self.rules.get(*place))
     }
 
-    /// Whether any rule hears of emissions: of their records, their changes, or what was `emitted`.
-    pub fn hears_emissions(&self) -> bool {
-        !self.index.on(On::Record(Resource::Emission)).is_empty()
-            || ChangeKind::ALL.iter().any(|kind| !self.index.hears(Resource::Emission, *kind).is_empty())
-            || self.windows.iter().any(|window| window.flow == Flow::Emitted)
+    /// Whether any rule hears of a resource: of its records, their changes, or of windows over them.
+    pub fn hears(&self, resource: Resource) -> bool {
+        let is_of = |flow: Flow| {
+            let of = match flow {
+                Flow::Ahead => Resource::Unlock,
+                Flow::Emitted => Resource::Emission,
+                Flow::Burned => Resource::Burn,
+                Flow::BoughtBack => Resource::Buyback,
+            };
+            of == resource
+        };
+        self.rules.iter().any(|rule| rule.on.resource() == Some(resource))
+            || self.windows.iter().any(|window| is_of(window.flow))
+            || self.since.iter().any(|(flow, _)| is_of(*flow))
     }
 
     /// Whether any rule looks at tokens or groups as a whole.

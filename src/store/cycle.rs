@@ -103,18 +103,21 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
     let sql = format!(
         "SELECT t.id, t.listed, t.last_updated, t.has_burn, t.has_buyback,
          (SELECT min(r.starts_at) FROM record r WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2),
+         (SELECT CAST(json_extract(r.body, '$.cliffUnlocks.valueToMarketCap') AS REAL) FROM record r
+          WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2 ORDER BY r.starts_at LIMIT 1),
          f.header ->> '$.segmentsRead', f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1 ORDER BY t.id"
     );
     all(&mut *from.prepare_cached(&sql)?, params![endpoint.as_str(), Millis(now)], |row| {
         let id: String = row.get(0)?;
-        let feed = row.get::<_, Option<i64>>(7)?.map(|_| feed_state(row, 8, &id)).transpose()?;
-        let segments: Option<String> = row.get(6)?;
+        let feed = row.get::<_, Option<i64>>(8)?.map(|_| feed_state(row, 9, &id)).transpose()?;
+        let segments: Option<String> = row.get(7)?;
         Ok(PlanToken {
             listed: row.get(1)?,
             last_updated: time(row.get(2)?),
             has_burn: row.get(3)?,
             has_buyback: row.get(4)?,
             next_event: time(row.get(5)?),
+            next_size: row.get(6)?,
             feed,
             // What cannot be read is read again.
             segments: segments.and_then(|text| serde_json::from_str(&text).ok()),

@@ -53,11 +53,12 @@ pub(super) fn alert(row: &Row<'_>) -> Result<Alert, StoreFault> {
 
 /// Columns of the state of a feed for [`feed_state`], from `feed AS f`.
 pub(super) const FEED_COLUMNS: &str =
-    "f.baseline_at, f.read_at, f.tried_at, f.hash, f.mark, f.stale, f.failing_since, f.missing, f.held_since, f.cost";
+    "f.baseline_at, f.read_at, f.tried_at, f.hash, f.mark, f.stale, f.failing_since, f.missing, f.held_since, f.cost,
+     f.findings";
 
 /// The state of a feed from its columns, which begin at `first`.
 pub(super) fn feed_state(row: &Row<'_>, first: usize, of: &str) -> Result<FeedState, StoreFault> {
-    let missing: String = row.get(first + 7)?;
+    let (missing, findings): (String, String) = (row.get(first + 7)?, row.get(first + 10)?);
     Ok(FeedState {
         baseline_at: time(row.get(first)?),
         read_at: time(row.get(first + 1)?),
@@ -69,6 +70,7 @@ pub(super) fn feed_state(row: &Row<'_>, first: usize, of: &str) -> Result<FeedSt
         missing: from_json("the list of missing records", of, &missing)?,
         held_since: time(row.get(first + 8)?),
         cost: small(row.get(first + 9)?),
+        findings: from_json("what reading it found", of, &findings)?,
     })
 }
 

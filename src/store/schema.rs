@@ -14,6 +14,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0003_looks.sql"),
         include_str!("../../migrations/0004_opt_out.sql"),
         include_str!("../../migrations/0005_drop_unread.sql"),
+        include_str!("../../migrations/0006_findings.sql"),
     ],
 };
 

@@ -5,7 +5,7 @@ async fn planned(text: &str, tokens: Option<u64>) -> String {
     let loaded = load_text(None, text, &Environment::default());
     let config = loaded.config.expect("a valid config");
     let now = model::wire::parse_timestamp("2026-11-21T12:00:00Z").expect("a timestamp");
-    let (month, credit) = lay_out(&config, None, tokens, now).await.expect("a plan");
+    let (month, credit) = lay_out(&config, &RuleSet::default(), None, tokens, now).await.expect("a plan");
     format!("{}\n{}", listing(&month).table(Some(80)), sentences(&month, &credit, &config.budget))
 }
 

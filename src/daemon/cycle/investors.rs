@@ -48,7 +48,7 @@ impl Cycle<'_> {
         }
         let mut answers = {
             let _planning = deps.ledger.planning.lock().await;
-            let basis = self.basis().await?;
+            let basis = self.basis(Endpoint::Investors).await?;
             let plan = plan::plan_investors(news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)), &basis);
             self.ask(plan)
         };

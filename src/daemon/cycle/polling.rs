@@ -1,6 +1,5 @@
 //! What a cycle asks, within the budget, and what it counts of the answers.
 
-use chrono::{NaiveTime, TimeDelta};
 use tokio::sync::mpsc;
 
 use super::{Cycle, CycleError, asking, stored};
@@ -8,16 +7,38 @@ use crate::schedule::Job;
 use engine::{
     ingest,
     pipeline::{Ingested, WholeAnswer, feed_news, whole_answer},
-    plan::{self, PlanBasis, PlannedPoll, PollPlan},
+    plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, PollPlan},
     self_monitor::{FeedNews, FeedResult},
 };
 use model::{
+    Watch, config,
     poll::{FailureKind, FetchedAnswer, PollFailure, PollOutcome},
-    supply::{Endpoint, FeedId, FeedState},
+    supply::{Endpoint, FeedId, FeedState, Timestamp},
 };
+use rules::RuleSet;
+use store::{Store, StoreError};
 
-/// Slots of one day that planning counts; more are many enough.
-const MOST_SLOTS: u32 = 1_000;
+/// What is known of what an endpoint may be asked for; nothing where there is no store yet. Where nobody listens to anything, and where
+/// others are served what was read, all is heard.
+pub async fn endpoint_feeds(
+    store: Option<&Store>,
+    (rules, mirror, watch): (&RuleSet, &config::MirrorSettings, &Watch),
+    endpoint: Endpoint,
+    now: Timestamp,
+) -> Result<EndpointFeeds, StoreError> {
+    let hears_all = rules.rules.is_empty() || mirror.listen.trim() != "off";
+    let is_heard = hears_all || endpoint.resource().is_none_or(|resource| rules.hears(resource));
+    let (mut whole, mut tokens) = (FeedState::default(), Vec::new());
+    match (store, endpoint.is_per_token()) {
+        (Some(store), true) => tokens = store.plan_tokens(endpoint, now).await?,
+        (Some(store), false) => whole = store.feed(FeedId::whole(endpoint)).await?,
+        (None, _) => {}
+    }
+    if endpoint.is_per_token() {
+        tokens = plan::watched(tokens, watch);
+    }
+    Ok(EndpointFeeds { endpoint, is_heard, whole, tokens })
+}
 
 impl Cycle<'_> {
     /// Asks a per-token endpoint what this tick is to ask.
@@ -28,12 +49,9 @@ impl Cycle<'_> {
         if let Some(answers) = self.at_hand.take() {
             return Ok(asking::at_hand(answers));
         }
-        let deps = self.deps;
-        let known = stored("read what planning needs", deps.store.plan_tokens(endpoint, self.now)).await?;
-        let tokens = plan::watched(known, &deps.setup().watch);
-        let _planning = deps.ledger.planning.lock().await;
-        let basis = self.basis().await?;
-        Ok(self.ask(plan::plan_tokens(endpoint, &tokens, &basis)))
+        let _planning = self.deps.ledger.planning.lock().await;
+        let plan = self.plan(endpoint).await?;
+        Ok(self.ask(plan))
     }
 
     /// Asks an endpoint that is asked once for everything; none where the budget does not allow it.
@@ -46,8 +64,7 @@ impl Cycle<'_> {
             Some(answers) => asking::at_hand(answers),
             None => {
                 let _planning = self.deps.ledger.planning.lock().await;
-                let basis = self.basis().await?;
-                let plan = plan::plan_whole(endpoint, &known, &basis);
+                let plan = self.plan(endpoint).await?;
                 self.ask(plan)
             }
         };
@@ -92,27 +109,31 @@ impl Cycle<'_> {
         asking::ask(&self.deps.api, plan.asks, claim, in_flight)
     }
 
-    /// What planning goes by now.
-    pub(super) async fn basis(&self) -> Result<PlanBasis<'_>, CycleError> {
-        let deps = self.deps;
-        let allowance = stored("read the quota", deps.ledger.allowance()).await?;
-        let setup = deps.setup();
-        let (mut backbone_today, mut ticks_today) = (0, 1);
-        let midnight = self.now.date_naive().and_time(NaiveTime::MIN).and_utc() + TimeDelta::days(1);
-        for (job, slots) in &setup.slots {
-            let Job::Poll(endpoint) = job else { continue };
-            let left = slots.count(self.now, midnight, MOST_SLOTS);
-            if endpoint.is_per_token() {
-                ticks_today += left;
-            } else {
-                let feed = stored("read the state of a feed", deps.store.feed(FeedId::whole(*endpoint))).await?;
-                backbone_today += u64::from(left) * u64::from(feed.cost.max(1));
-            }
+    /// What a slot of an endpoint is to ask, of all that the endpoints with a schedule may.
+    async fn plan(&self, endpoint: Endpoint) -> Result<PollPlan, CycleError> {
+        let (deps, setup) = (self.deps, self.deps.setup());
+        let mut endpoints = setup.endpoints();
+        if !endpoints.contains(&endpoint) {
+            endpoints.push(endpoint);
         }
+        let mut feeds = Vec::with_capacity(endpoints.len());
+        for of in endpoints {
+            let by = (&setup.active.rules, &setup.config.mirror, &setup.watch);
+            feeds.push(stored("read what planning needs", endpoint_feeds(Some(&deps.store), by, of, self.now)).await?);
+        }
+        Ok(plan::plan(endpoint, &feeds, &self.basis(endpoint).await?))
+    }
+
+    /// What planning goes by now.
+    pub(super) async fn basis(&self, endpoint: Endpoint) -> Result<PlanBasis<'_>, CycleError> {
+        let deps = self.deps;
+        let (allowance, spent_today) = stored("read the quota", deps.ledger.allowance()).await?;
+        let setup = deps.setup();
+        let slots = setup.slots.iter().find(|(job, _)| *job == Job::Poll(endpoint)).map(|(_, slots)| slots);
         Ok(PlanBasis {
             allowance,
-            backbone_today,
-            ticks_today,
+            spent_today,
+            next_slot: slots.and_then(|slots| slots.next(self.now)).unwrap_or(self.now),
             source: &deps.source,
             near: setup.config.budget.near.delta(),
             now: self.now,

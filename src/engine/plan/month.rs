@@ -1,15 +1,17 @@
 //! What a config will ask in a month and what it may spend on that, before anything is asked. Pure.
 //!
-//! The planner itself says what one tick of each endpoint would ask if nothing limited it; the schedule says how many ticks come;
-//! the allowance is then shared as [`super`] shares it from day to day: first reads, then the lists that tell what to ask, then
-//! the reads that merely look again, evenly over their ticks.
+//! The planner itself says what one tick of each endpoint would ask if nothing limited it; the schedule says how many ticks come. What
+//! the allowance lets through is found by playing the month through the planner ([`forecast`]).
 
-use chrono::TimeDelta;
+pub mod forecast;
+
 use serde::Serialize;
 
+use self::forecast::{Forecast, TokenLooks};
 use super::PollPlan;
-use crate::budget::{Allowance, PollReason};
+use crate::budget::{self, Allowance, PollReason};
 use crate::slot::Slots;
+use chrono::TimeDelta;
 use model::{CreditState, Endpoint, Timestamp, config};
 
 /// How far the plan looks ahead, days.
@@ -89,6 +91,14 @@ pub struct Month {
     pub first_reads: u64,
     /// Whether and how it lasts.
     pub verdict: Outlook,
+    /// Hours until a correction of a schedule is noticed, on average; null where no schedule is asked for.
+    pub noticed_hours_mean: Option<f64>,
+    /// The longest time between two looks at one schedule, hours: how late it is where nothing tells.
+    pub noticed_hours_worst: Option<f64>,
+    /// The tokens that are read most, with how often.
+    pub most_read: Vec<TokenLooks>,
+    /// Those that are read least.
+    pub least_read: Vec<TokenLooks>,
 }
 
 /// An endpoint's month.
@@ -132,87 +142,42 @@ pub fn month(
     wishes: &[Wish],
     tokens: u64,
     tokens_are_assumed: bool,
+    forecast: Forecast,
     credit: &CreditState,
     budget: &config::BudgetSettings,
     now: Timestamp,
 ) -> Month {
-    // A month like any other: whole, nothing of it spent yet.
-    let whole = CreditState { limit: credit.limit, ..CreditState::default() };
-    let whole = Allowance::at(&whole, budget, now);
-    let first_reads = wishes.iter().map(|wish| wish.first_reads).sum();
-    let share = MonthShare::of(wishes, whole.left, whole.reserve, first_reads);
-    let endpoints: Vec<MonthLine> = wishes.iter().map(|wish| line(wish, share.granted(wish))).collect();
-    let wanted = endpoints.iter().map(|line| line.wanted).sum::<u64>().saturating_add(first_reads);
-    let granted = endpoints.iter().map(|line| line.granted).sum::<u64>().saturating_add(share.first_reads);
+    let whole = Allowance::at(&forecast::whole_month(credit, now), budget, now);
+    let reserve = whole.left.map_or(0, |left| budget::reserve_of(left, budget));
+    let first_reads: u64 = wishes.iter().map(|wish| wish.first_reads).sum();
+    let wanted = wishes.iter().map(Wish::wanted).sum::<u64>().saturating_add(first_reads);
+    let is_in_full = whole.left.is_none_or(|left| wanted <= left - reserve);
+    let granted_to = |wish: &Wish| if is_in_full { wish.wanted() } else { forecast.granted(wish.endpoint).min(wish.wanted()) };
+    let endpoints: Vec<MonthLine> = wishes.iter().map(|wish| line(wish, granted_to(wish))).collect();
+    let lists = wishes.iter().filter(|wish| !wish.endpoint.is_per_token());
+    let first_granted = whole.left.map_or(first_reads, |left| first_reads.min(left));
     let verdict = match whole.left {
         None => Outlook::Unknown,
         Some(left) if first_reads > left => Outlook::FirstReadsTooDear,
-        Some(_) if share.lists_granted < share.lists_wanted => Outlook::ListsTooDear,
-        Some(_) if granted < wanted => Outlook::Stretched,
-        Some(_) => Outlook::InFull,
+        Some(_) if is_in_full => Outlook::InFull,
+        Some(_) if lists.clone().count() > 0 && lists.map(granted_to).sum::<u64>() == 0 => Outlook::ListsTooDear,
+        Some(_) => Outlook::Stretched,
     };
     Month {
+        granted: endpoints.iter().map(|line| line.granted).sum::<u64>().saturating_add(first_granted),
         endpoints,
         tokens,
         tokens_are_assumed,
         wanted,
-        granted,
         allowance: whole.left,
-        reserve: whole.reserve,
+        reserve,
         first_reads,
         verdict,
+        noticed_hours_mean: forecast.noticed_hours.map(|(mean, _)| mean),
+        noticed_hours_worst: forecast.noticed_hours.map(|(_, worst)| worst),
+        most_read: forecast.most_read,
+        least_read: forecast.least_read,
     }
-}
-
-/// How the credits of a month are shared.
-struct MonthShare {
-    first_reads: u64,
-    lists_wanted: u64,
-    lists_granted: u64,
-    /// Most credits of one tick that looks again; none where nothing limits it.
-    most_per_tick: Option<f64>,
-}
-
-impl MonthShare {
-    fn of(wishes: &[Wish], left: Option<u64>, reserve: u64, first_reads: u64) -> Self {
-        let lists_wanted = wishes.iter().filter(|wish| !wish.endpoint.is_per_token()).map(Wish::wanted).sum();
-        let Some(left) = left else {
-            return Self { first_reads, lists_wanted, lists_granted: lists_wanted, most_per_tick: None };
-        };
-        // First reads may use the reserve; what is ordinary may not.
-        let first_reads = first_reads.min(left);
-        let ordinary = left.saturating_sub(first_reads).saturating_sub(reserve);
-        let lists_granted = ordinary.min(lists_wanted);
-        Self { first_reads, lists_wanted, lists_granted, most_per_tick: Some(level(wishes, ordinary - lists_granted)) }
-    }
-
-    fn granted(&self, wish: &Wish) -> u64 {
-        let wanted = wish.wanted();
-        if !wish.endpoint.is_per_token() {
-            return part(wanted, self.lists_granted, self.lists_wanted);
-        }
-        self.most_per_tick.map_or(wanted, |most| whole(real(wish.ticks) * most.min(real(wish.cost))).min(wanted))
-    }
-}
-
-/// The level at which ticks that want less get all, and the others as much as each other.
-fn level(wishes: &[Wish], credits: u64) -> f64 {
-    let mut ticks: Vec<(u64, u64)> =
-        wishes.iter().filter(|wish| wish.endpoint.is_per_token()).map(|wish| (wish.cost, wish.ticks)).collect();
-    ticks.sort_unstable();
-    let mut credits = real(credits);
-    let mut open = real(ticks.iter().map(|(_, count)| count).sum());
-    let mut level = 0.0;
-    for (cost, count) in ticks {
-        let all = (real(cost) - level) * open;
-        if all > credits {
-            return level + credits / open;
-        }
-        credits -= all;
-        level = real(cost);
-        open -= real(count);
-    }
-    level
 }
 
 fn line(wish: &Wish, granted: u64) -> MonthLine {
@@ -271,11 +236,6 @@ fn part(of: u64, numerator: u64, denominator: u64) -> u64 {
 #[expect(clippy::cast_precision_loss, reason = "credits of a month are far below 2^53")]
 fn real(number: u64) -> f64 {
     number as f64
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "credits are never negative, and far below 2^53")]
-fn whole(number: f64) -> u64 {
-    number.floor() as u64
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
         next_event: None,
         // As if both parts had been read together.
         segments: feed.as_ref().and_then(|feed| Some(SegmentsRead { at: feed.read_at?, mark: feed.mark })),
+        next_size: None,
         feed,
     }
 }
@@ -40,12 +41,20 @@ fn basis<'a>(source: &'a config::SourceSettings, left: Option<u64>, today: Optio
     let now = time("2026-11-21");
     PlanBasis {
         allowance: Allowance { left, reserve: 10, today, reset_at: time("2026-12-01") },
-        backbone_today: 2,
-        ticks_today: 2,
+        spent_today: 0,
+        next_slot: time("2026-11-21T12:00:00Z"),
         source,
         near: TimeDelta::days(7),
         now,
     }
+}
+
+fn schedules(tokens: &[PlanToken]) -> EndpointFeeds {
+    EndpointFeeds { endpoint: Endpoint::UnlockEvents, is_heard: true, whole: FeedState::default(), tokens: tokens.to_vec() }
+}
+
+fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'_>) -> PollPlan {
+    plan(endpoint, &[EndpointFeeds { endpoint, ..schedules(tokens) }], basis)
 }
 
 fn order(plan: &PollPlan) -> Vec<(&str, PollReason)> {
@@ -95,15 +104,36 @@ fn pacing_defers_what_did_not_change_but_never_a_first_read() {
 }
 
 #[test]
-fn looking_again_leaves_the_lists_their_share_of_the_day() {
+fn looking_again_keeps_an_even_pace_over_the_day_and_takes_the_longest_unread_first() {
     let source = source();
     let tokens: Vec<_> = (0..9).map(|n| token(&format!("t{n}"), Some(read("2026-11-01", &format!("2026-11-1{n}"))))).collect();
-    let plan = plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, Some(500), Some(8)));
-    assert_eq!(
-        order(&plan),
-        [("t0", PollReason::Verify), ("t1", PollReason::Verify), ("t2", PollReason::Verify)],
-        "(8 - 2) over 2 ticks, longest unread first"
-    );
+    let plan = plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, Some(500), Some(6)));
+    let expected = [("t0", PollReason::Verify), ("t1", PollReason::Verify), ("t2", PollReason::Verify)];
+    assert_eq!(order(&plan), expected, "half of the day's six until the next slot, at noon");
+}
+
+#[test]
+fn what_another_endpoint_has_more_use_for_is_left_for_its_slot() {
+    let source = source();
+    let old: Vec<_> = (0..2).map(|n| token(&format!("o{n}"), Some(read("2026-11-01", "2026-10-10")))).collect();
+    let young: Vec<_> = (0..9).map(|n| token(&format!("y{n}"), Some(read("2026-11-01", "2026-11-19")))).collect();
+    let feeds = [schedules(&old), EndpointFeeds { endpoint: Endpoint::Allocations, ..schedules(&young) }];
+    let count = |endpoint, feeds: &[EndpointFeeds]| plan(endpoint, feeds, &basis(&source, Some(500), Some(6))).asks.len();
+    assert_eq!(count(Endpoint::Allocations, &feeds), 1, "two of three are the schedules'");
+    assert_eq!(count(Endpoint::UnlockEvents, &feeds), 2);
+    let unheard = EndpointFeeds { is_heard: false, ..feeds[1].clone() };
+    let idle = schedules(&[token("o", Some(read("2026-11-01", "2026-11-20T23:00:00Z")))]);
+    assert_eq!(count(Endpoint::Allocations, &[idle, unheard]), 2, "rarely is not never");
+}
+
+#[test]
+fn a_walk_that_is_dearer_than_the_day_is_asked_all_the_same() {
+    let source = source();
+    let mut dear = token("dear", Some(read("2026-11-01", "2026-10-10")));
+    dear.feed.as_mut().expect("a feed").cost = 40;
+    let mut basis = basis(&source, Some(500), Some(6));
+    basis.next_slot = time("2026-11-22");
+    assert_eq!(order(&plan_tokens(Endpoint::UnlockEvents, &[dear], &basis)), [("dear", PollReason::Verify)]);
 }
 
 #[test]

@@ -67,6 +67,8 @@ pub struct PlanToken {
     pub has_buyback: Option<bool>,
     /// Start of its next unlock event after now, if one is known.
     pub next_event: Option<Timestamp>,
+    /// What of its market cap that event's cliff is, percent; none where unknown.
+    pub next_size: Option<f64>,
     /// State of the feed that is planned.
     pub feed: Option<FeedState>,
     /// When linear segments were last read beside the cliffs of its schedule.
@@ -91,6 +93,7 @@ impl PlanToken {
             has_burn: None,
             has_buyback: None,
             next_event: None,
+            next_size: None,
             feed: None,
             segments: None,
         }

@@ -69,4 +69,45 @@ pub struct FeedState {
     pub held_since: Option<Timestamp>,
     /// Credits that the last complete read cost (one a page); zero before the first.
     pub cost: u32,
+    /// What reading it found since the baseline: what the next look is worth is learned from it.
+    pub findings: Findings,
+}
+
+/// Reads of a feed after its baseline, by what they found and what had told it before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Findings {
+    /// Found something, and the token list's mark had moved.
+    pub by_mark: u32,
+    /// Found something, and only `upcoming` had told.
+    pub by_upcoming: u32,
+    /// Found something that nothing had told.
+    pub untold: u32,
+    /// Found nothing, though the mark had moved.
+    pub idle_marks: u32,
+    /// Found nothing, though `upcoming` had told.
+    pub idle_upcoming: u32,
+}
+
+impl Findings {
+    /// Reads that found something.
+    #[must_use]
+    pub fn found(&self) -> u32 {
+        self.by_mark.saturating_add(self.by_upcoming).saturating_add(self.untold)
+    }
+
+    /// With one more read.
+    #[must_use]
+    pub fn with(mut self, has_found: bool, mark_moved: bool, upcoming_told: bool) -> Self {
+        let counted = match (has_found, mark_moved, upcoming_told) {
+            (true, true, _) => &mut self.by_mark,
+            (true, false, true) => &mut self.by_upcoming,
+            (true, false, false) => &mut self.untold,
+            (false, true, _) => &mut self.idle_marks,
+            (false, false, true) => &mut self.idle_upcoming,
+            (false, false, false) => return self,
+        };
+        *counted = counted.saturating_add(1);
+        self
+    }
 }

@@ -35,11 +35,11 @@ impl CommitWriter<'_> {
         self.to
             .prepare_cached(
                 "INSERT INTO feed (endpoint, token_no, baseline_at, read_at, tried_at, hash, mark, stale, failing_since, missing,
-                 held_since, cost, header) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+                 held_since, cost, header, findings) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
                  ON CONFLICT (token_no, endpoint) DO UPDATE SET baseline_at = excluded.baseline_at, read_at = excluded.read_at,
                  tried_at = excluded.tried_at, hash = excluded.hash, mark = excluded.mark, stale = excluded.stale,
                  failing_since = excluded.failing_since, missing = excluded.missing, held_since = excluded.held_since,
-                 cost = excluded.cost, header = coalesce(excluded.header, header)",
+                 cost = excluded.cost, header = coalesce(excluded.header, header), findings = excluded.findings",
             )?
             .execute(params![
                 endpoint.as_str(),
@@ -55,6 +55,7 @@ impl CommitWriter<'_> {
                 millis(state.held_since),
                 state.cost,
                 header,
+                json("what reading a feed found", &state.findings)?,
             ])?;
         Ok(())
     }

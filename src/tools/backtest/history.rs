@@ -141,7 +141,7 @@ impl History {
             simulation.token(item);
         }
         // Every day of every token is a poll of all days so far: nothing else takes as long, and mostly nobody hears of it.
-        let plays_emissions = simulation.rules().hears_emissions();
+        let plays_emissions = simulation.rules().hears(Resource::Emission);
         for input in self.inputs.iter().take_while(|input| input.at <= to) {
             if matches!(input.said, HistoryContent::SoFar(Endpoint::DailyEmission)) && !plays_emissions {
                 continue;
