@@ -247,6 +247,7 @@ impl Cycle<'_> {
             let ingest = self.ingest(&setup);
             let named: Vec<(TokenId, &wire::TokenItem)> =
                 items.iter().filter_map(|item| Some((TokenId::from(item.id.as_str()?), item))).collect();
+            let mut gaps = 0;
             for items in named.chunks(TICK_BATCH) {
                 let known = deps.known(items.iter().map(|(id, _)| id.clone()).collect(), Vec::new()).await?;
                 let mut work = Work::default();
@@ -257,13 +258,15 @@ impl Cycle<'_> {
                     if setup.watch.covers(id) && active.rules.index.is_moved(&known.token.item, item) {
                         moved.push(id.clone());
                     }
-                    ingest.token_row(&mut work, known, item, last.is_baseline);
+                    gaps += ingest.token_row(&mut work, known, item, last.is_baseline);
                 }
                 self.evaluate_and_commit(work).await?;
                 if !moved.is_empty() {
                     self.evaluate_as_known(moved).await?;
                 }
             }
+            last.commit.polls.iter_mut().for_each(|poll| poll.oddities_total += gaps);
+            deps.metrics.oddities(Endpoint::TokenList, gaps);
             last.commit.token_list_complete = true;
             last.commit.listed = named.into_iter().map(|(id, _)| id).collect();
         }

@@ -15,6 +15,7 @@ use axum::extract::Request;
 use axum::http::header;
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse as _;
+use chrono::NaiveDate;
 use tokio_util::io::ReaderStream;
 
 use body::Spaces;
@@ -72,6 +73,11 @@ pub enum Fault {
     Doubled,
     /// 200 with exactly this body.
     Body(String),
+    /// The right answer to a request for no other days than these: a plan that sees no farther.
+    Clipped {
+        first: NaiveDate,
+        last: NaiveDate,
+    },
     /// `data` with the text `from` replaced by `to`, wherever it stands.
     Replaced {
         /// JSON text as it stands in the answer.

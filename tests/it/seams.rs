@@ -162,6 +162,23 @@ async fn a_supply_that_changes_is_told_once_whichever_feed_tells_it_first() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_supply_that_the_list_leaves_out_for_a_while_is_compared_with_the_last_known_one() {
+    let rules = "[[rule]]\nalert = \"Supply\"\non = \"allocation.supply_changed\"\n".to_owned();
+    let app = TestApp::with(Setup { rules, ..Setup::default() }).await;
+    app.poll(Endpoint::TokenList).await;
+    let mut told = Vec::new();
+    for supply in [wire::Maybe::Null, wire::Maybe::Absent, 1e9.into(), wire::Maybe::Null, 3e9.into(), wire::Maybe::Null] {
+        app.edit(|edit| edit.put_item("alpha", |item| item.max_supply = supply));
+        let changes = app.poll(Endpoint::TokenList).await.changes;
+        told.extend(changes.into_iter().map(|change| change.summary));
+    }
+    assert_eq!(told, ["maximum supply changed from 1.00B to 3.00B (×3)"]);
+    let stats = app.app().store().poll_stats().await.expect("read");
+    let odd = stats.iter().find(|stat| stat.endpoint == Endpoint::TokenList).map(|stat| stat.oddities);
+    assert_eq!(odd, Some(4), "each gap is counted");
+}
+
 // ---- emission by day and by week ----
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

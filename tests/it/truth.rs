@@ -1,6 +1,9 @@
 //! The labelled corrections through the running app: what a daemon that was restarted between polls told, as people would tell it.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use chrono::TimeDelta;
 use cliffwatch::{
@@ -9,14 +12,14 @@ use cliffwatch::{
         change::{Change, ChangeKind},
         config::EndpointVersion,
         rows::ChangeFilter,
-        supply::{Endpoint, TokenId},
+        supply::{Endpoint, Timestamp, TokenId},
         wire::UnlockEvent,
     },
     service::{Edit, faults::Fault},
 };
 use serde_json::json;
 
-use crate::support::{self, Setup, TestApp, item};
+use crate::support::{self, Fill, Setup, TestApp, item, time};
 
 #[path = "../truth/mod.rs"]
 mod labels;
@@ -71,6 +74,13 @@ async fn cliffs_with_segments_beside_tell_what_both_in_one_version_tell() {
     println!("auto: {} of {} right, v3: {}", auto.right.len(), auto.all, whole.right.len());
     let as_well = whole.right.iter().filter(|correction| auto.right.contains(correction)).count();
     assert!(as_well * 100 >= whole.right.len() * 98, "{as_well} of {}\n{}", whole.right.len(), auto.faults.join("\n"));
+    for years in [1, 2] {
+        let clipped = play_clipped(TimeDelta::days(365 * years)).await;
+        let visible: Vec<_> = clipped.iter().filter(|(correction, ..)| auto.right.contains(correction)).collect();
+        let right = visible.iter().filter(|(.., faults)| faults.is_empty()).count();
+        println!("clipped at {years} years: {right} of {} visible right", visible.len());
+        assert!(visible.len() >= 10 && right * 100 >= visible.len() * 98, "{right} of {}: {visible:#?}", visible.len());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,22 +115,85 @@ async fn segments_that_cannot_be_read_stay_as_known_and_are_asked_for_again() {
     app.hook.take();
 }
 
+/// Plays each correction at its own time to a daemon whose server shows so much of a schedule before and after today. Gives those of
+/// which all that differs lies well within, with what is wrong in what was told.
+async fn play_clipped(reach: TimeDelta) -> Vec<((String, String), Vec<String>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
+    let labels = labels::labels(&folder);
+    let mut visible = Vec::new();
+    for (token, versions) in &schedules(&folder) {
+        for two in versions.windows(2) {
+            let [before, (at, events)] = two else { continue };
+            let (old, new) = (flat(&before.1), flat(events));
+            let well_within = |(day, _): &Flat| (time(day) - time(at)).abs() < reach - TimeDelta::days(10);
+            if !old.symmetric_difference(&new).all(well_within) {
+                continue;
+            }
+            let first = BTreeMap::from([(token.clone(), vec![before.clone()])]);
+            let mut app = TestApp::with(Setup { rules: NEVER.into(), fill: first_versions(&first), ..Setup::default() }).await;
+            // Two weeks show where the border is.
+            for days in -DAYS_BEFORE..0 {
+                assert_eq!(poll_clipped(&app, reach, time(at) + TimeDelta::days(days)).await, [], "{token} {at}");
+            }
+            app.edit(|edit| edit.put_events(token, events.clone()));
+            let mut told = Vec::new();
+            for poll in 0..POLLS {
+                app.restart().await;
+                told.extend(poll_clipped(&app, reach, time(at) + TimeDelta::hours(6 * poll)).await);
+            }
+            app.hook.take();
+            let label = labels.iter().find(|label| label.token == *token && label.at == *at).expect("a label");
+            visible.push(((token.clone(), at.clone()), labels::faults(label, &told)));
+        }
+    }
+    visible
+}
+
+/// Days of polls before a correction.
+const DAYS_BEFORE: i64 = 15;
+
+async fn poll_clipped(app: &TestApp, reach: TimeDelta, now: Timestamp) -> Vec<Change> {
+    app.clock.set(now);
+    app.faults.clear();
+    app.faults.set("/", Fault::Clipped { first: (now - reach).date_naive(), last: (now + reach).date_naive() });
+    poll(app).await
+}
+
+/// Date of a part, and its allocation, category, amount and end, as text.
+type Flat = (String, [String; 4]);
+
+fn flat(events: &[UnlockEvent]) -> BTreeSet<Flat> {
+    let mut parts = BTreeSet::new();
+    for event in events.iter().map(|event| serde_json::to_value(event).expect("an event")) {
+        for (unlocks, amount) in [("cliffUnlocks", "cliffAmount"), ("linearUnlocks", "linearAmount")] {
+            for part in event[unlocks]["allocationBreakdown"].as_array().into_iter().flatten() {
+                let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let of_part = ["allocationName", "standardAllocationName", amount, "endDate"].map(|field| text(&part[field]));
+                parts.insert((text(&event["unlockDate"]), of_part));
+            }
+        }
+    }
+    parts
+}
+
+const NEVER: &str = "[[rule]]\nalert = \"Never\"\non = \"unlock\"\nwhen = \"cliffValue < 0\"\n";
+
+fn first_versions(schedules: &BTreeMap<String, Versions>) -> Fill {
+    let first = schedules.clone();
+    Box::new(move |edit| {
+        for (token, versions) in &first {
+            edit.put_token(&item(token, token))?;
+            edit.put_events(token, versions[0].1.clone())?;
+        }
+        Ok(())
+    })
+}
+
 /// Plays all corrections to a daemon that reads schedules in a version, and is restarted between its polls.
 async fn play(version: EndpointVersion) -> Told {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
     let (labels, schedules) = (labels::labels(&folder), schedules(&folder));
-    let first = schedules.clone();
-    let setup = Setup {
-        rules: "[[rule]]\nalert = \"Never\"\non = \"unlock\"\nwhen = \"cliffValue < 0\"\n".into(),
-        fill: Box::new(move |edit| {
-            for (token, versions) in &first {
-                edit.put_token(&item(token, token))?;
-                edit.put_events(token, versions[0].1.clone())?;
-            }
-            Ok(())
-        }),
-        ..Setup::default()
-    };
+    let setup = Setup { rules: NEVER.into(), fill: first_versions(&schedules), ..Setup::default() };
     let mut app = TestApp::with(setup).await;
     app.restart_with(|config| config.source.unlock_events = version).await;
     poll(&app).await;
@@ -159,11 +232,6 @@ async fn play(version: EndpointVersion) -> Told {
             } else {
                 let said: Vec<&str> = told.iter().map(|change| change.summary.as_str()).collect();
                 outcome.faults.push(format!("{token} {at}: {}\n  told {said:?}\n  {missed:?}", label.sentence));
-            }
-        }
-        for token in app.app().store().plan_tokens(Endpoint::UnlockEvents, app.clock.now()).await.expect("read") {
-            if token.id.as_str() == "ethena" {
-                println!("{round} {token:?}");
             }
         }
         assert_eq!(drift(&app, &schedules, round).await, Vec::<String>::new());

@@ -97,13 +97,17 @@ impl Ingest<'_> {
         Ingested { failure: taken.failure, is_held: taken.is_held, oddities }
     }
 
-    /// A row of the token list: only the supply is a fact that changes are told of.
-    pub fn token_row<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, item: &wire::TokenItem, is_baseline: bool) {
+    /// A row of the token list: only the supply is a fact that changes are told of. What the row lacks of its facts stays as it was
+    /// known; gives how many these are.
+    pub fn token_row<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, item: &wire::TokenItem, is_baseline: bool) -> u32 {
+        let mut item = item.clone();
+        let gaps = keep_facts(&mut item, &known.token.item);
+        let item = &item;
         if known.token.item != *item {
             work.commit.tokens.push(item.clone());
         }
         if is_baseline || !self.watch.covers(&known.token.id) {
-            return;
+            return gaps;
         }
         let told = known.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::Allocations);
         let told = told.and_then(|(_, header)| header.get("maxSupply")).and_then(serde_json::Value::as_f64);
@@ -118,6 +122,7 @@ impl Ingest<'_> {
                 ..news(token, &known.alerts, Vec::new(), None)
             });
         }
+        gaps
     }
 
     /// The row that tells a token's next unlock: fresh valuations, and whether its schedule should be read again.
@@ -186,6 +191,21 @@ impl Ingest<'_> {
             ..news(token, &known.alerts, Vec::new(), None)
         }
     }
+}
+
+/// Fills a row of the token list with what was known. Market cap and other supplies are valuations: without one there is none.
+fn keep_facts(item: &mut wire::TokenItem, known: &wire::TokenItem) -> u32 {
+    fn keep<T: Clone>(field: &mut wire::Maybe<T>, known: &wire::Maybe<T>) -> u32 {
+        let is_gap = field.get().is_none() && known.get().is_some();
+        if is_gap {
+            field.clone_from(known);
+        }
+        u32::from(is_gap)
+    }
+    keep(&mut item.max_supply, &known.max_supply)
+        + keep(&mut item.last_updated_date, &known.last_updated_date)
+        + keep(&mut item.name, &known.name)
+        + keep(&mut item.symbol, &known.symbol)
 }
 
 fn news(token: Token, alerts: &[Alert], records: Vec<Tracked>, resource: Option<Resource>) -> TokenNews<'_> {

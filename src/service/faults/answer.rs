@@ -7,6 +7,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use chrono::NaiveDate;
 use serde_json::Value;
 use tokio::time::sleep;
 use tokio_util::io::ReaderStream;
@@ -28,6 +29,10 @@ impl Faults {
         }
         if let Fault::Slow(delay) = fault {
             sleep(delay).await;
+            return next.run(request).await;
+        }
+        if let Fault::Clipped { first, last } = fault {
+            clip(&mut request, first, last);
             return next.run(request).await;
         }
         // Altered answers are altered as text.
@@ -163,4 +168,17 @@ fn streamed(status: StatusCode, whole: &Bytes, paced: PacedBody) -> Response {
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
     response
+}
+
+/// Narrows the days that a request asks for.
+fn clip(request: &mut Request, first: NaiveDate, last: NaiveDate) {
+    let narrowed = request.uri().query().unwrap_or_default().split('&').map(|pair| match pair.split_once('=') {
+        Some(("start", day)) => format!("start={}", day.parse::<NaiveDate>().map_or(first, |day| day.max(first))),
+        Some(("end", day)) => format!("end={}", day.parse::<NaiveDate>().map_or(last, |day| day.min(last))),
+        _ => pair.to_owned(),
+    });
+    let query = narrowed.collect::<Vec<_>>().join("&");
+    if let Ok(uri) = format!("{}?{query}", request.uri().path()).parse() {
+        *request.uri_mut() = uri;
+    }
 }
