@@ -68,19 +68,22 @@ pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Tim
     let end = reported.and_then(|reported| reported.reset_at.copied());
     let used = reported.and_then(|reported| reported.used.copied()).and_then(|used| u64::try_from(used).ok());
     let same = |a: Timestamp, b: Timestamp| (a - b).abs() <= SAME_END;
-    let before = credit.earlier.last().cloned();
-    if credit.unconfirmed {
-        let Some(is_over) = is_over(before.as_ref(), end, used, credit.period_start, request.told_at) else { return true };
-        credit.unconfirmed = false;
-        if !is_over {
-            let boundary = credit.period_start;
-            resume(credit);
-            let rest = boundary.zip(request.told_at).map(|(boundary, told)| boundary - told);
-            let rest = rest.filter(|rest| *rest > TimeDelta::zero()).unwrap_or(ASK_AGAIN_AFTER);
-            credit.not_over_before = now.checked_add_signed(rest);
+    while credit.unconfirmed {
+        let before = credit.earlier.last();
+        let Some(is_over) = is_over(before, end, used, credit.period_start, request.told_at) else { return true };
+        if is_over {
+            confirm(credit);
+            break;
         }
-    } else if let (Some(end), Some(known)) = (end, credit.reset_at) {
-        if before.and_then(|before| before.reset_at).is_some_and(|before| same(end, before)) && end < known {
+        let boundary = credit.period_start;
+        resume(credit);
+        let rest = boundary.zip(request.told_at).map(|(boundary, told)| boundary - told);
+        let rest = rest.filter(|rest| *rest > TimeDelta::zero()).unwrap_or(ASK_AGAIN_AFTER);
+        credit.not_over_before = now.checked_add_signed(rest);
+    }
+    let before = credit.earlier.last().and_then(|before| before.reset_at);
+    if let (Some(end), Some(known)) = (end, credit.reset_at) {
+        if before.is_some_and(|before| same(end, before)) && end < known {
             return false; // it was on its way when the period ended
         }
         let is_lower = used.zip(credit.used).is_some_and(|(used, known)| used < known);
@@ -130,9 +133,11 @@ fn begin(credit: &mut CreditState, start: Option<Timestamp>, reset_at: Option<Ti
         credit.earlier.push(PastPeriod {
             start: credit.period_start,
             reset_at: credit.reset_at,
-            used: credit.used.map(|used| used + credit.uncounted),
+            used: credit.used,
             spent: credit.spent,
             doubtful: credit.doubtful,
+            uncounted: credit.uncounted,
+            unconfirmed: credit.unconfirmed,
         });
     }
     if credit.earlier.len() > MOST_EARLIER {
@@ -147,13 +152,23 @@ fn begin(credit: &mut CreditState, start: Option<Timestamp>, reset_at: Option<Ti
 
 /// Takes up the period before: what was spent since counts there. False where none is known.
 fn resume(credit: &mut CreditState) -> bool {
-    let Some(before) = credit.earlier.pop() else { return false };
+    let Some(before) = credit.earlier.pop() else {
+        credit.unconfirmed = false;
+        return false;
+    };
     (credit.period_start, credit.reset_at) = (before.start, before.reset_at);
     credit.used = credit.used.max(before.used);
     credit.spent += before.spent;
     credit.doubtful += before.doubtful;
-    credit.unconfirmed = false;
+    credit.uncounted += before.uncounted;
+    credit.unconfirmed = before.unconfirmed;
     true
+}
+
+/// The period that counts has begun, and with it those before it.
+fn confirm(credit: &mut CreditState) {
+    credit.unconfirmed = false;
+    credit.earlier.iter_mut().for_each(|before| before.unconfirmed = false);
 }
 
 /// Reservations of processes that are gone: what they may have spent is in doubt.

@@ -80,6 +80,9 @@ pub struct PastPeriod {
     pub used: Option<u64>,
     pub spent: u64,
     pub doubtful: u64,
+    pub uncounted: u64,
+    /// As [`CreditState::unconfirmed`].
+    pub unconfirmed: bool,
 }
 
 /// What a request cost, as far as can be known.

@@ -240,9 +240,10 @@ fn a_life(seed: u64) {
     let mut stage = Stage::set(World { tokens, events, limit, cap, ..world(seed) }, Some(cap));
     let mut jumped = None;
     for step in 0..10 {
+        let before = stage.credit();
         happens(&mut stage, &mut random, &mut jumped);
         let overspent = std::mem::take(&mut stage.source.world().overspent);
-        assert!(overspent.is_empty(), "seed {seed}, step {step}: {overspent:#?}");
+        assert!(overspent.is_empty(), "seed {seed}, step {step}: {overspent:#?}\nbefore it {before:#?}");
     }
     stage.source.world().faults.clear();
     let (now, end) = (stage.clock.now(), stage.source.world().period(stage.clock.now()).1);
