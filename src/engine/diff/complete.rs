@@ -18,7 +18,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use self::parts::{Gaps, Part, complete_breakdown, same_amount};
+use self::parts::{Gaps, Part, complete_breakdown, same_amount, without_linear};
 use super::tranche::TrancheForm;
 use model::{
     format,
@@ -98,13 +98,6 @@ fn is_whole(known: &[&UnlockEvent], after: &[UnlockEvent], may_speak_of_linear: 
                 None => has_content(event) && names(event).iter().all(|(_, name, amount)| !name.is_empty() && amount.is_some()),
             }
         })
-}
-
-fn without_linear(event: &UnlockEvent) -> Cow<'_, UnlockEvent> {
-    match event.linear_unlocks.get() {
-        None => Cow::Borrowed(event),
-        Some(_) => Cow::Owned(UnlockEvent { linear_unlocks: Maybe::Absent, ..event.clone() }),
-    }
 }
 
 fn has_parts(event: &UnlockEvent) -> (bool, bool) {

@@ -134,7 +134,7 @@ impl<'a> ScheduleAnswer<'a> {
             Some(at) => {
                 asked_before.within(&reach([sight, was.sight], at)).within(&reach([segments_sight, was.segments_sight], at))
             }
-            None => window_before.clone(),
+            None => window_before,
         };
         Self {
             events,

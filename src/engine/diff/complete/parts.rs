@@ -1,8 +1,10 @@
 //! The parts of an event: which row is which, and what stands in the place of what is missing.
 
+use std::borrow::Cow;
+
 use model::{
     format,
-    wire::{CliffAllocation, LinearAllocation, Maybe},
+    wire::{CliffAllocation, LinearAllocation, Maybe, UnlockEvent},
 };
 
 /// Sources round what they sum up: totals that differ by less, relatively, are equal.
@@ -251,4 +253,12 @@ fn name_the_nameless<P: Part>(
 
 fn sum<P: Part>(parts: &[P]) -> Option<f64> {
     if parts.is_empty() { None } else { parts.iter().map(Part::amount).sum() }
+}
+
+/// An event as versions show it that have cliffs alone.
+pub(super) fn without_linear(event: &UnlockEvent) -> Cow<'_, UnlockEvent> {
+    match event.linear_unlocks.get() {
+        None => Cow::Borrowed(event),
+        Some(_) => Cow::Owned(UnlockEvent { linear_unlocks: Maybe::Absent, ..event.clone() }),
+    }
 }
