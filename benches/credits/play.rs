@@ -13,8 +13,8 @@ use cliffwatch::model::{
     ContentHash, CreditState, Endpoint, FeedState, FetchedAnswer, PlanToken, PollOutcome, Timestamp, TokenId, config, wire,
 };
 
-use crate::score::{self, Score};
-use crate::world::{DAYS, World, days};
+use super::score::{self, Score};
+use super::world::{DAYS, World, days};
 
 /// Days that `upcoming` looks ahead, and rows of a page.
 const HORIZON: f64 = 90.0;
@@ -278,7 +278,7 @@ impl<'a> Player<'a> {
                 _ if feeds.endpoint == Endpoint::UnlockEvents => {
                     for number in &shown {
                         let last = self.reads[*number].last().copied().unwrap_or(f64::INFINITY);
-                        let differs = |of: &crate::world::Correction| of.is_shown && of.day > last && of.day <= day;
+                        let differs = |of: &super::world::Correction| of.is_shown && of.day > last && of.day <= day;
                         if world.tokens[*number].corrections.iter().any(differs)
                             && let Some(feed) = &mut feeds.tokens[*number].feed
                         {

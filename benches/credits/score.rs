@@ -1,6 +1,6 @@
 //! How late corrections were noticed.
 
-use crate::world::{DAYS, Token, World};
+use super::world::{DAYS, Token, World};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Score {
