@@ -206,7 +206,7 @@ fn lateness(month: &Month) -> String {
     let line = |looks: &[TokenLooks]| {
         looks.iter().map(|of| format!("{} {}", of.token.as_str(), of.looks)).collect::<Vec<_>>().join(", ")
     };
-    if !month.most_read.is_empty() {
+    if !month.most_read.is_empty() && !month.tokens_are_assumed {
         let _ = writeln!(text, "Schedules read most: {}.", line(&month.most_read));
         let _ = writeln!(text, "Schedules read least: {}.", line(&month.least_read));
     }
@@ -223,8 +223,9 @@ fn outlook(month: &Month) -> String {
         ),
         Outlook::InFull => text.push_str("It lasts: everything is asked at every tick.\n"),
         Outlook::Stretched => text.push_str(
-            "It lasts, since looks are left out: the table tells how often each schedule is looked at though nothing says\n\
-             that it changed. First reads, marked changes and events that are near come first, and are not left out.\n",
+            "It lasts, since looks are left out: credits go to the looks that are worth most, and the table tells how often each\n\
+             schedule is looked at though nothing says that it changed. First reads, events that are near and marked changes\n\
+             come first, and are not left out.\n",
         ),
         Outlook::ListsTooDear => text.push_str(
             "It lasts, but not even the lists, which tell what changed, are asked at every tick; nothing else is looked at\n\
@@ -235,17 +236,6 @@ fn outlook(month: &Month) -> String {
              month or later, and nothing is looked at twice until then. Watch fewer tokens in [watch], or put endpoints\n\
              \"off\" in [schedule].\n",
         ),
-    }
-    if month.verdict == Outlook::Stretched {
-        let fewer = month.tokens_in_full().filter(|tokens| *tokens < month.tokens);
-        let fewer = fewer.map(|tokens| format!("watch {} instead of {} tokens", thousands(tokens), thousands(month.tokens)));
-        let seldom = month.times_less_often();
-        let seldom = seldom
-            .map(|times| format!("ask for tokens {} times less often in [schedule]", trimmed((times * 10.0).ceil() / 10.0)));
-        let ways: Vec<String> = [fewer, seldom].into_iter().flatten().collect();
-        if !ways.is_empty() {
-            let _ = writeln!(text, "For every tick in full: {}.", ways.join(", or "));
-        }
     }
     text
 }

@@ -195,42 +195,8 @@ fn line(wish: &Wish, granted: u64) -> MonthLine {
     }
 }
 
-impl Month {
-    /// Tokens at which every tick could be asked in full, once all were read; none where the lists alone cost too much, or no limit
-    /// is known.
-    pub fn tokens_in_full(&self) -> Option<u64> {
-        let (lists, others) = self.by_kind();
-        let rest = self.allowance?.checked_sub(self.reserve)?.checked_sub(lists)?;
-        (others > 0 && self.tokens > 0).then(|| part(self.tokens, rest, others)).filter(|tokens| *tokens > 0)
-    }
-
-    /// How many times less often tokens would have to be looked at; none where that does not help.
-    pub fn times_less_often(&self) -> Option<f64> {
-        let (lists, others) = self.by_kind();
-        let rest = self.allowance?.checked_sub(self.reserve)?.checked_sub(lists)?;
-        (rest > 0 && others > rest).then(|| real(others) / real(rest))
-    }
-
-    /// Credits that all ticks of lists want, and those of tokens.
-    fn by_kind(&self) -> (u64, u64) {
-        let (tokens, lists): (Vec<&MonthLine>, Vec<&MonthLine>) =
-            self.endpoints.iter().partition(|line| line.endpoint.is_per_token());
-        let sum = |lines: Vec<&MonthLine>| lines.iter().map(|line| line.wanted).sum();
-        (sum(lists), sum(tokens))
-    }
-}
-
 fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
-}
-
-/// `of × numerator / denominator`, rounded down.
-fn part(of: u64, numerator: u64, denominator: u64) -> u64 {
-    if denominator == 0 {
-        return of;
-    }
-    let exact = u128::from(of) * u128::from(numerator) / u128::from(denominator);
-    u64::try_from(exact).unwrap_or(u64::MAX)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "credits of a month are far below 2^53")]

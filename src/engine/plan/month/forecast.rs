@@ -103,6 +103,11 @@ impl Play {
         if ask.why != PollReason::First {
             self.spent.push((endpoint, ask.cost));
         }
+        if endpoint == Endpoint::TokenList && ask.why == PollReason::First {
+            // The first list gives every token its mark.
+            let unmarked = self.feeds.iter_mut().flat_map(|feeds| &mut feeds.tokens);
+            unmarked.for_each(|token| token.last_updated = token.last_updated.or(Some(now)));
+        }
         let Some(feeds) = self.feeds.iter_mut().find(|feeds| feeds.endpoint == endpoint) else { return };
         let Some(id) = ask.request.token() else {
             feeds.whole = read(&feeds.whole, ask, now);
