@@ -14,6 +14,7 @@ mod play;
 #[allow(dead_code, reason = "the bench has more rivals")]
 #[path = "../../benches/credits/score.rs"]
 mod score;
+#[allow(dead_code, reason = "the bench plays random worlds too")]
 #[path = "../../benches/credits/world.rs"]
 mod world;
 

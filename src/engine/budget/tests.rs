@@ -24,8 +24,8 @@ fn what_is_left_is_spread_over_the_days_to_the_reset() {
     let credit = reported(100, 1000, "2026-12-01");
     let allowance = Allowance::at(&credit, &budget(None), time("2026-11-21T12:00:00Z"));
     assert_eq!(allowance.left, Some(900));
-    assert_eq!(allowance.reserve, 100);
-    assert_eq!(allowance.today, Some(80), "(900 - 100) over 10 days, today included");
+    assert_eq!(allowance.reserve, 32, "of 100, for 9.5 days of 30");
+    assert_eq!(allowance.today, Some(86), "(900 - 32) over 10 days, today included");
 }
 
 #[test]

@@ -16,7 +16,8 @@ fn budget(monthly_credits: Option<u64>) -> config::BudgetSettings {
 }
 
 fn source() -> config::SourceSettings {
-    toml::from_str::<config::Config>(DEFAULTS).expect("the defaults").source
+    let source = toml::from_str::<config::Config>(DEFAULTS).expect("the defaults").source;
+    config::SourceSettings { unlock_events: config::EndpointVersion::V(5), ..source } // no segments beside the cliffs
 }
 
 /// The month of endpoints that are asked every `hours`, with so many tokens that were read a day ago, or never.

@@ -101,7 +101,7 @@ proptest! {
 
     /// Read by the greatest worth, feeds are read in proportion to the root of their rates, and none starves.
     #[test]
-    fn reading_by_worth_follows_the_root_of_the_rates(rates in prop::collection::vec(0.001_f64..0.009, 5)) {
+    fn reading_by_worth_follows_the_root_of_the_rates(rates in prop::collection::vec(0.001_f64..0.009, 20)) {
         let mut read = vec![0_u32; rates.len()];
         let mut last = vec![0.0; rates.len()];
         for step in 1..5_000 {
