@@ -353,11 +353,11 @@ fn after_a_renewal_everything_goes_on_by_itself() {
 fn a_walk_dearer_than_planned_goes_on_in_the_next_slot() {
     let stage = Stage::set(World { tokens: 60, events: 100, ..world(5) }, None);
     stage.all_jobs();
-    assert_eq!(stage.schedule("t0"), (false, 12), "a page shows what it costs");
+    assert_eq!(stage.schedule("t0"), (false, 20), "a page shows what it costs");
     assert_eq!(stage.incidents(), [""; 0]);
     stage.pass(TimeDelta::hours(6));
     stage.all_jobs();
-    assert_eq!(stage.schedule("t0"), (true, 12));
+    assert_eq!(stage.schedule("t0"), (true, 20));
     assert_eq!(stage.incidents(), [""; 0]);
 }
 
