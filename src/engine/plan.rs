@@ -335,13 +335,14 @@ impl Grant<'_> {
     }
 }
 
-/// Credits of the day's share that an even pace has spent by the endpoint's next slot.
+/// Credits of the day's share that an even pace has spent by the endpoint's next slot; rounded up, so that a share of one is not left to
+/// the day's last slot.
 fn paced(share: u64, basis: &PlanBasis<'_>) -> u64 {
     let midnight = basis.now.date_naive().and_time(NaiveTime::MIN).and_utc();
     let day = (basis.allowance.reset_at - midnight).clamp(TimeDelta::seconds(1), TimeDelta::days(1));
     let gone = (basis.next_slot - midnight).clamp(TimeDelta::zero(), day);
     let part = |span: TimeDelta| u64::try_from(span.num_seconds()).unwrap_or(0);
-    share.saturating_mul(part(gone)) / part(day).max(1)
+    share.saturating_mul(part(gone)).div_ceil(part(day).max(1))
 }
 
 fn whole_request(endpoint: Endpoint, basis: &PlanBasis<'_>) -> PollRequest {

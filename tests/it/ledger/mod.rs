@@ -210,7 +210,8 @@ fn a_first_start_spends_no_more_than_the_cap() {
     stage.all_jobs();
     let world = stage.source.world();
     assert!(world.overspent.is_empty(), "{} charged, cap 100", world.charged_now());
-    assert!(world.charged_now() > 60, "and it spends what it may: {}", world.charged_now());
+    // What rules listen to is read first, schedules with their segments; the rest at an even pace.
+    assert!(world.charged_now() > 40, "and it spends what it may: {}", world.charged_now());
 }
 
 #[test]
