@@ -177,7 +177,7 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
     if month.first_reads > 0 {
         let _ = writeln!(
             text,
-            "First reads cost {} once, before anything else (one credit assumed for each, one more for linear segments).",
+            "First reads cost {} once, before anything else (one credit assumed for each, twice that with linear segments).",
             thousands(month.first_reads)
         );
     }
