@@ -58,10 +58,14 @@ impl Stage {
         runtime.shutdown_timeout(Duration::from_secs(10));
         // A process that is killed lets go of the database at once; the thread that stands for it here ends its transaction first.
         let opening = Opening { path: self.config.store.path.clone(), access: Access::Own, now: self.clock.now() };
-        while let Err(StoreError::InUse { .. }) = self.servers.block_on(Store::open(opening.clone())) {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        std::thread::sleep(Duration::from_millis(20));
+        self.servers.block_on(async {
+            loop {
+                match Store::open(opening.clone()).await {
+                    Err(StoreError::InUse { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
+                    opened => break opened.expect("opens").close().await.expect("closes"),
+                }
+            }
+        });
         self.start();
     }
 
