@@ -283,12 +283,8 @@ impl Cycle<'_> {
             (PollRequest::Upcoming { start, end }, Some(Payload::Upcoming(rows))) if rows.is_empty() => {
                 let (from, until) =
                     (start.and_time(NaiveTime::MIN).and_utc().max(self.now), end.and_time(NaiveTime::MIN).and_utc());
-                let ahead = deps.store.tokens_due(vec![(from, until)], Timestamp::default()).await;
-                stored("read what lies ahead", std::future::ready(ahead))
-                    .await?
-                    .into_iter()
-                    .filter(|id| setup.watch.covers(id))
-                    .count()
+                let ahead = deps.store.tokens_due(vec![(from, until)], Timestamp::default());
+                stored("read what lies ahead", ahead).await?.iter().filter(|id| setup.watch.covers(id)).count()
             }
             _ => 0,
         };

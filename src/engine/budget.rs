@@ -25,13 +25,13 @@ pub enum PollReason {
     Confirm,
     /// The last try failed.
     Retry,
-    /// An event is near, and something says that it changed or it was not read for a while. May use the reserve.
+    /// An event is near, and something told that it changed. May use the reserve.
     Near,
-    /// The source's mark of change moved, `upcoming` disagrees, or there is no mark to go by.
+    /// The source's mark of change moved, or `upcoming` disagrees.
     Changed,
     /// The regular walk of a list that tells what to ask.
     Backbone,
-    /// Nothing says that it changed; credits that would expire are spent on looking again, the longest unread first.
+    /// Nothing says that it changed; it is looked at again where that is worth most.
     Verify,
 }
 

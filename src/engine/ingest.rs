@@ -129,16 +129,7 @@ pub fn ingest(
     let mut diff = if is_baseline {
         baseline(&answer.payload, &records, now)
     } else {
-        // A record that could not be read may be any of those that seem to be missing, so this answer proves no absence.
-        // One with gaps proves little: a removal that is told by whole answers needs no more of them, and one that never is needs more.
-        let settings = match (completed.proves_no_absence, completed.oddities.is_empty()) {
-            (true, _) => Settings { removal_confirmations: u32::MAX, ..*settings },
-            (false, true) => *settings,
-            (false, false) => {
-                let removal_confirmations = settings.removal_confirmations.saturating_add(GAPPY_CONFIRMATIONS);
-                Settings { removal_confirmations, ..*settings }
-            }
-        };
+        let settings = completed.proof(settings);
         let known_before = completed.before(before);
         let mut diff = match &schedule {
             Some(schedule) => schedule.diff(&known_before, &known, &settings),
@@ -197,6 +188,18 @@ impl<'a> Completed<'a> {
     fn as_it_is(answer: &'a PollAnswer) -> Self {
         let payload = Cow::Borrowed(&answer.payload);
         Self { payload, oddities: Vec::new(), proves_no_absence: answer.dropped > 0, learned: Vec::new() }
+    }
+
+    /// What it takes to prove that a record is gone, by this answer. A record that could not be read may be any of those that seem to be
+    /// missing, so it proves no absence. One with gaps proves little: a removal that is told by whole answers needs no more of them, and
+    /// one that never is needs more.
+    fn proof(&self, settings: &Settings) -> Settings {
+        let removal_confirmations = match (self.proves_no_absence, self.oddities.is_empty()) {
+            (true, _) => u32::MAX,
+            (false, true) => settings.removal_confirmations,
+            (false, false) => settings.removal_confirmations.saturating_add(GAPPY_CONFIRMATIONS),
+        };
+        Settings { removal_confirmations, ..*settings }
     }
 
     fn of(answer: &'a PollAnswer, known: &[Tracked], shows_linear: Option<bool>) -> Self {

@@ -45,6 +45,14 @@ pub struct PlannedPoll {
     pub with_segments: bool,
 }
 
+impl PlannedPoll {
+    /// A request for one credit, of which nothing is known but that there is something to read.
+    #[must_use]
+    pub fn of(request: PollRequest) -> Self {
+        Self { request, known: None, why: PollReason::Changed, cost: 1, mark: None, with_segments: false }
+    }
+}
+
 /// What one tick asks, and what it leaves for later.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PollPlan {
@@ -70,7 +78,7 @@ impl PollPlan {
 pub struct PlanBasis<'a> {
     /// What may be spent.
     pub allowance: Allowance,
-    /// Credits spent today.
+    /// Credits of today's share that are spent, reserved or promised to plans that are being asked.
     pub spent_today: u64,
     /// The endpoint's next slot.
     pub next_slot: Timestamp,
@@ -135,24 +143,24 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
     let mut looks = looks(own, feeds, basis);
     plan.resting = u32::try_from(own.tokens.len().saturating_sub(looks.len())).unwrap_or(0);
     let waiting = looks.split_off(looks.partition_point(|look| look.why <= PollReason::Changed));
-    let mut grant = Grant { plan, allowance: basis.allowance, own, basis };
+    let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, basis };
     for mut look in looks {
         // Cliffs alone are better than nothing, but where something moved: half of that would be told as something else.
         if look.with_segments
             && matches!(look.why, PollReason::First | PollReason::Retry)
-            && grant.allowance.of(look.why).is_some_and(|most| most < look.cost)
+            && planner.allowance.of(look.why).is_some_and(|most| most < look.cost)
         {
             (look.with_segments, look.cost) = (false, look.cost / 2);
         }
-        let is_paid = grant.allowance.of(look.why).is_none_or(|most| look.cost <= most);
-        grant.decide(&look, is_paid);
+        let is_paid = planner.allowance.of(look.why).is_none_or(|most| look.cost <= most);
+        planner.decide(&look, is_paid);
     }
-    grant.share(waiting, feeds);
-    grant.plan
+    planner.share(waiting, feeds);
+    planner.plan
 }
 
 /// A feed that may be read, and what that is worth.
-struct Look<'a> {
+struct FeedLook<'a> {
     why: PollReason,
     token: Option<&'a PlanToken>,
     /// By what those are ordered that do not go by worth.
@@ -165,7 +173,7 @@ struct Look<'a> {
 }
 
 /// What may be read of an endpoint: first what is not to wait, then by worth.
-fn looks<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>) -> Vec<Look<'a>> {
+fn looks<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>) -> Vec<FeedLook<'a>> {
     if !of.endpoint.is_per_token() {
         return vec![whole_look(of, all, basis)];
     }
@@ -174,14 +182,14 @@ fn looks<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>
     // What goes on failing waits.
     let is_due = |token: &PlanToken| token.feed.as_ref().is_none_or(|feed| retry::is_due(feed, basis.now));
     let asked = of.tokens.iter().filter(|token| !is_absent(of.endpoint, token) && is_due(token));
-    let mut looks: Vec<Look<'_>> = asked
+    let mut looks: Vec<FeedLook<'_>> = asked
         .map(|token| {
             let with_segments = segments::are_needed(of.endpoint, token, basis);
             // The older version walks as many pages again.
             let cost = u64::from(token.feed.as_ref().map_or(1, |feed| feed.cost.max(1))) << u32::from(with_segments);
             let expected = beliefs.expect(of.endpoint, of.is_heard, token, basis.near, basis.now);
             let why = reason(token, of.is_heard, &expected, basis);
-            Look {
+            FeedLook {
                 why,
                 token: Some(token),
                 event: token.next_event,
@@ -220,7 +228,7 @@ fn list_ages(all: &[EndpointFeeds], now: Timestamp) -> ListAges {
 }
 
 /// What a list is worth that tells of all tokens: what it would tell of each of their feeds.
-fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>) -> Look<'a> {
+fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>) -> FeedLook<'a> {
     let cost = u64::from(of.whole.cost.max(1));
     let longest = LONGEST_WITHOUT_LIST * i32::try_from(cost).unwrap_or(MOST_TIMES_LONGEST).min(MOST_TIMES_LONGEST);
     let is_due = of.whole.read_at.is_none_or(|at| basis.now - at >= longest);
@@ -230,7 +238,7 @@ fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasi
         _ => PollReason::Backbone,
     };
     if is_due || of.endpoint == Endpoint::Investors {
-        return Look { why, token: None, event: None, worth: f64::INFINITY, cost, with_segments: false };
+        return FeedLook { why, token: None, event: None, worth: f64::INFINITY, cost, with_segments: false };
     }
     let ages = list_ages(all, basis.now);
     let mut worth = 0.0;
@@ -244,7 +252,7 @@ fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasi
             };
         }
     }
-    Look { why, token: None, event: None, worth: worth / real(cost), cost, with_segments: false }
+    FeedLook { why, token: None, event: None, worth: worth / real(cost), cost, with_segments: false }
 }
 
 fn reason(token: &PlanToken, is_heard: bool, expected: &Expected, basis: &PlanBasis<'_>) -> PollReason {
@@ -263,15 +271,15 @@ fn reason(token: &PlanToken, is_heard: bool, expected: &Expected, basis: &PlanBa
 }
 
 /// Deciding look by look, for as long as the allowance lasts.
-struct Grant<'a> {
+struct SlotPlanner<'a> {
     plan: PollPlan,
     allowance: Allowance,
     own: &'a EndpointFeeds,
     basis: &'a PlanBasis<'a>,
 }
 
-impl Grant<'_> {
-    fn decide(&mut self, look: &Look<'_>, is_paid: bool) {
+impl SlotPlanner<'_> {
+    fn decide(&mut self, look: &FeedLook<'_>, is_paid: bool) {
         if is_paid {
             self.allowance = self.allowance.after(look.cost);
             self.plan.asks.push(self.ask(look));
@@ -283,7 +291,7 @@ impl Grant<'_> {
         }
     }
 
-    fn ask(&self, look: &Look<'_>) -> PlannedPoll {
+    fn ask(&self, look: &FeedLook<'_>) -> PlannedPoll {
         let (endpoint, basis) = (self.own.endpoint, self.basis);
         let none = FeedState::default();
         let feed = look.token.map_or(&self.own.whole, |token| token.feed.as_ref().unwrap_or(&none));
@@ -304,7 +312,7 @@ impl Grant<'_> {
     }
 
     /// Gives what the pot holds to the looks that are worth most; what those of other endpoints would take stays for their slots.
-    fn share(&mut self, waiting: Vec<Look<'_>>, feeds: &[EndpointFeeds]) {
+    fn share(&mut self, waiting: Vec<FeedLook<'_>>, feeds: &[EndpointFeeds]) {
         let Some(today) = self.allowance.today else {
             return waiting.iter().for_each(|look| self.decide(look, true));
         };
@@ -364,8 +372,7 @@ pub fn plan_investors(ids: impl IntoIterator<Item = String>, basis: &PlanBasis<'
         let why = PollReason::Changed;
         if allowance.of(why).is_none_or(|most| most > 0) {
             allowance = allowance.after(1);
-            let request = PollRequest::Investor { id };
-            plan.asks.push(PlannedPoll { request, known: None, why, cost: 1, mark: None, with_segments: false });
+            plan.asks.push(PlannedPoll::of(PollRequest::Investor { id }));
         } else if let Some((_, count)) = plan.deferred.first_mut() {
             *count += 1;
         } else {

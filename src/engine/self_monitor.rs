@@ -10,7 +10,8 @@
 //! says something of the source as a whole becomes the alert `source`; a key that is refused and credits that are spent have alerts of
 //! their own, since each asks for something else to be done; bad answers are told of the endpoint where most of it is bad, else of the
 //! token. An alert remembers which feeds fail ([`Alert::members`]) and ends when each of them has answered since, or is no longer
-//! watched; that of the key or the credits when anything has. Feeds that join within [`FOLD_WITHIN`] do so in silence; feeds that join later are told as a reminder, at most once a day.
+//! watched; that of the key or the credits when anything has. Feeds that join within [`FOLD_WITHIN`] do so in silence; feeds that join
+//! later are told as a reminder, at most once a day.
 //! While the source as a whole is down, one more feed of an endpoint that fails already is no news at all: which of them are asked
 //! before the client gives up for a while is chance.
 //!

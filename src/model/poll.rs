@@ -94,6 +94,24 @@ pub struct SegmentsFetch {
 pub const LAST_WITH_SEGMENTS: u8 = 3;
 
 impl FetchedAnswer {
+    /// An answer of one page and one credit, as a source gives that has nothing more to say.
+    #[must_use]
+    pub fn of_page(request: PollRequest, outcome: PollOutcome, version: Option<u8>) -> Self {
+        Self {
+            request,
+            outcome,
+            credits: 1,
+            pages: 1,
+            requests: 1,
+            credit: None,
+            bytes: 0,
+            took: Duration::ZERO,
+            status: Some(200),
+            version,
+            segments: None,
+        }
+    }
+
     /// Whether the answer speaks of linear segments; None where it is not known which version answered. What a version does not show
     /// is never proven gone by its answers.
     #[must_use]
@@ -129,6 +147,14 @@ pub struct PollAnswer {
     /// Records, or lists of them, that could not be used and were left out. While there are any, nothing that is missing is
     /// proven gone.
     pub dropped: usize,
+}
+
+impl PollAnswer {
+    /// An answer in which nothing was odd.
+    #[must_use]
+    pub fn clean(payload: Payload, hash: ContentHash) -> Self {
+        Self { payload, hash, oddities: Vec::new(), oddities_total: 0, dropped: 0 }
+    }
 }
 
 /// What an answer holds. Records without a usable key have been dropped, with a parse warning.

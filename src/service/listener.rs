@@ -2,7 +2,6 @@
 //! none that sends its request a byte at a time, and an end when it is time to stop. axum's own serving has none of these, so that
 //! clients which open connections and send half a request would gather until no file descriptor is left, and hold the process.
 
-use model::BoxFuture;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -13,6 +12,7 @@ use std::time::Duration;
 
 use axum::{Router, extract::Request};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use model::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

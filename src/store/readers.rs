@@ -1,6 +1,5 @@
 //! Connections that read: a pool of them, and the turns by which asynchronous callers come to one.
 
-use model::BoxFuture;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::error::{StoreError, StoreFault};
 use super::writer::{AnyValue, contain};
+use model::BoxFuture;
 
 /// One read, with what comes of it.
 type Read = Box<dyn FnOnce(&Transaction<'_>) -> Result<AnyValue, StoreFault> + Send>;

@@ -3,7 +3,6 @@
 //! Every write is an immediate transaction on the one writer, so that no write ever waits for another of this process and none
 //! fails half way for a lock. A panic inside an operation undoes its transaction and is answered as an error; the thread lives on.
 
-use model::BoxFuture;
 use std::any::Any;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +13,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{StoreError, StoreFault};
+use model::BoxFuture;
 
 /// Operations that may wait for the writer; whoever comes later waits outside, holding its own values.
 const WRITER_QUEUE: usize = 64;

@@ -27,7 +27,6 @@ use chrono::TimeDelta;
 use clock::Turns;
 use cycle::Owned;
 pub use delivery::{DeliverySetup, Sent, UndeliveredNotice};
-use engine::budget::PollReason;
 use engine::diff;
 use engine::evaluate::Limits;
 use engine::group::MuteTimes;
@@ -292,32 +291,13 @@ impl<'a> Simulation<'a> {
 fn asked(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) -> (PlannedPoll, FetchedAnswer) {
     let request =
         PollRequest::Token { endpoint, token: token.clone(), start: chrono::NaiveDate::MIN, end: chrono::NaiveDate::MAX };
-    let ask = PlannedPoll {
-        request: request.clone(),
-        known: None,
-        why: PollReason::Changed,
-        cost: 1,
-        mark: Some(now),
-        with_segments: false,
-    };
+    let ask = PlannedPoll { mark: Some(now), ..PlannedPoll::of(request.clone()) };
     // A schedule that says in words that there is no segment here or there speaks of segments; any other leaves that open.
     let version = match &payload {
         Payload::UnlockEvents(events) if events.iter().any(|event| !event.linear_unlocks.is_absent()) => Some(3),
         _ => None,
     };
-    let answer = PollAnswer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
-    let fetched = FetchedAnswer {
-        request,
-        outcome: PollOutcome::Fresh(answer),
-        credits: 1,
-        pages: 1,
-        requests: 1,
-        credit: None,
-        bytes: 0,
-        took: std::time::Duration::ZERO,
-        status: Some(200),
-        version,
-        segments: None,
-    };
+    let answer = PollAnswer::clean(payload, ContentHash(0));
+    let fetched = FetchedAnswer::of_page(request, PollOutcome::Fresh(answer), version);
     (ask, fetched)
 }

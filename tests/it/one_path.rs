@@ -5,13 +5,12 @@
 //! restarted. The daemon is evaluated and dispatched on a grid of minutes, and at the instants at which the simulation sent something:
 //! what either of them would tell at another time shows as a difference.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use cliffwatch::{
     daemon::cycle::{ActiveRules, run_cycle_over},
     engine::{
-        budget::PollReason,
         pipeline::DispatchPolicy,
         plan::PlannedPoll,
         route::{RouteTree, Sections},
@@ -253,33 +252,13 @@ impl Polled {
 
 /// A request with what came of it.
 fn answered(request: PollRequest, outcome: PollOutcome) -> (PlannedPoll, FetchedAnswer) {
-    let ask = PlannedPoll {
-        request: request.clone(),
-        known: None,
-        why: PollReason::Changed,
-        cost: 1,
-        mark: None,
-        with_segments: false,
-    };
-    let (took, status) = (Duration::ZERO, Some(200));
-    let fetched = FetchedAnswer {
-        request,
-        outcome,
-        credits: 0,
-        pages: 1,
-        requests: 1,
-        credit: None,
-        bytes: 0,
-        took,
-        status,
-        version: Some(3),
-        segments: None,
-    };
+    let ask = PlannedPoll::of(request.clone());
+    let fetched = FetchedAnswer { credits: 0, ..FetchedAnswer::of_page(request, outcome, Some(3)) };
     (ask, fetched)
 }
 
 fn fresh(payload: Payload) -> PollOutcome {
-    PollOutcome::Fresh(PollAnswer { payload, hash: ContentHash(1), oddities: Vec::new(), oddities_total: 0, dropped: 0 })
+    PollOutcome::Fresh(PollAnswer::clean(payload, ContentHash(1)))
 }
 
 /// A message as both sides make it.

@@ -1,6 +1,5 @@
 //! Runs the app: what listens begins first, the schedule after it; then everything stops in reverse order.
 
-use model::BoxFuture;
 use std::{net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::net::TcpListener;
@@ -12,6 +11,7 @@ use crate::readiness::NotReady;
 use crate::reload::ReloadProblem;
 use crate::schedule::{RunJob, Scheduler};
 use crate::{live, systemd};
+use model::BoxFuture;
 
 /// How long runs in hand may take once we are to stop.
 const STOP_RUNS: Duration = Duration::from_secs(60);

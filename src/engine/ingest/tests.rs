@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::budget::PollReason;
 use model::{
     change::ChangeKind,
     poll::SegmentsFetch,
@@ -71,27 +70,11 @@ impl Feed {
         let (start, end) = self.asked;
         let request = PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: TokenId::from("arbitrum"), start, end };
         let payload = Payload::UnlockEvents(events.to_vec());
-        let answer = PollAnswer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
-        let ask = PlannedPoll {
-            request: request.clone(),
-            known: None,
-            why: PollReason::Changed,
-            cost: 1,
-            mark: None,
-            with_segments: false,
-        };
+        let answer = PollAnswer::clean(payload, ContentHash(0));
+        let ask = PlannedPoll::of(request.clone());
         let fetched = FetchedAnswer {
-            request,
-            outcome: PollOutcome::Fresh(answer),
-            credits: 1,
-            pages: 1,
-            requests: 1,
-            credit: None,
-            bytes: 0,
-            took: std::time::Duration::ZERO,
-            status: Some(200),
-            version,
             segments: self.with_segments.then_some(SegmentsFetch { is_read: true, credits: 1 }),
+            ..FetchedAnswer::of_page(request, PollOutcome::Fresh(answer), version)
         };
         let result = ingest(&self.snapshot, &ask, &fetched, &Settings::default(), now);
         self.snapshot.records.clone_from(&result.after);
@@ -463,28 +446,9 @@ fn burns_that_lie_behind_the_days_that_are_asked_for_are_no_reason_for_doubt() {
     snapshot.feeds = vec![(Endpoint::Burn, FeedState { baseline_at: Some(time("2026-01-11")), ..FeedState::default() })];
     let emptied = |start: &str| {
         let payload = Payload::Burns(serde_json::from_value(json!({"burns": []})).expect("burns"));
-        let answer = PollAnswer { payload, hash: ContentHash(0), oddities: Vec::new(), oddities_total: 0, dropped: 0 };
-        let ask = PlannedPoll {
-            request: request(start),
-            known: None,
-            why: PollReason::Changed,
-            cost: 1,
-            mark: None,
-            with_segments: false,
-        };
-        let fetched = FetchedAnswer {
-            request: request(start),
-            outcome: PollOutcome::Fresh(answer),
-            credits: 1,
-            pages: 1,
-            requests: 1,
-            credit: None,
-            bytes: 0,
-            took: std::time::Duration::ZERO,
-            status: Some(200),
-            version: None,
-            segments: None,
-        };
+        let answer = PollAnswer::clean(payload, ContentHash(0));
+        let ask = PlannedPoll::of(request(start));
+        let fetched = FetchedAnswer::of_page(request(start), PollOutcome::Fresh(answer), None);
         ingest(&snapshot, &ask, &fetched, &Settings::default(), time("2026-03-09")).failure.is_some()
     };
     assert!(emptied("2026-01-01"));

@@ -1,10 +1,9 @@
 //! Burns and buybacks whose facts come late, through ingest and evaluation.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use super::*;
 use crate::{
-    budget::PollReason,
     diff::Settings,
     evaluate::Limits,
     pipeline::{self, ActiveRules, Ingest, Work},
@@ -64,26 +63,18 @@ impl Daemon {
             start: at(1, 0).date_naive() - chrono::Days::new(365),
             end: at(31, 0).date_naive(),
         };
-        let fetched = FetchedAnswer {
-            request: request.clone(),
-            outcome: PollOutcome::Fresh(PollAnswer {
+        let fetched = FetchedAnswer::of_page(
+            request.clone(),
+            PollOutcome::Fresh(PollAnswer {
                 payload: Payload::Burns(data),
                 hash: ContentHash(1),
                 oddities: report.oddities,
                 oddities_total: report.total,
                 dropped: report.dropped,
             }),
-            credits: 1,
-            pages: 1,
-            requests: 1,
-            credit: None,
-            bytes: 1,
-            took: Duration::ZERO,
-            status: Some(200),
-            version: None,
-            segments: None,
-        };
-        let ask = PlannedPoll { request, known: None, why: PollReason::Verify, cost: 1, mark: None, with_segments: false };
+            None,
+        );
+        let ask = PlannedPoll::of(request);
         let mut work = Work::default();
         let ingest = Ingest { watch: &self.watch, settings: Settings::default(), now };
         let known = self.snapshot.clone();

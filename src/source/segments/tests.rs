@@ -1,7 +1,5 @@
 //! Two views of one random schedule, put together: what comes out is the schedule.
 
-use std::time::Duration;
-
 use chrono::{DateTime, NaiveDate, TimeDelta};
 use proptest::prelude::*;
 use serde_json::json;
@@ -34,24 +32,13 @@ fn schedules() -> impl Strategy<Value = Vec<UnlockEvent>> {
 
 fn fetched(version: u8, outcome: PollOutcome) -> FetchedAnswer {
     let (start, end) = (NaiveDate::MIN, NaiveDate::MAX);
-    FetchedAnswer {
-        request: PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: "aptos".into(), start, end },
-        outcome,
-        credits: 1,
-        pages: 1,
-        requests: 1,
-        credit: None,
-        bytes: 10,
-        took: Duration::ZERO,
-        status: Some(200),
-        version: Some(version),
-        segments: None,
-    }
+    let request = PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: "aptos".into(), start, end };
+    FetchedAnswer::of_page(request, outcome, Some(version))
 }
 
 fn fresh(version: u8, events: Vec<UnlockEvent>) -> FetchedAnswer {
     let (payload, hash) = (Payload::UnlockEvents(events), ContentHash(version.into()));
-    let answer = PollAnswer { payload, hash, oddities: Vec::new(), oddities_total: 0, dropped: 0 };
+    let answer = PollAnswer::clean(payload, hash);
     fetched(version, PollOutcome::Fresh(answer))
 }
 

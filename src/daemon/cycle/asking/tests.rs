@@ -9,28 +9,12 @@ fn answer(outcome: PollOutcome) -> (PlannedPoll, FetchedAnswer) {
     let request = PollRequest::TokenList;
     let ask =
         PlannedPoll { request: request.clone(), known: None, why: PollReason::First, cost: 1, mark: None, with_segments: false };
-    let (took, status, version) = (Duration::ZERO, Some(200), Some(5));
-    (
-        ask,
-        FetchedAnswer {
-            request,
-            outcome,
-            credits: 1,
-            pages: 1,
-            requests: 1,
-            credit: None,
-            bytes: 0,
-            took,
-            status,
-            version,
-            segments: None,
-        },
-    )
+    (ask, FetchedAnswer::of_page(request, outcome, Some(5)))
 }
 
 fn fresh() -> (PlannedPoll, FetchedAnswer) {
     let (payload, hash) = (Payload::Tokens(Vec::new()), ContentHash(0));
-    answer(PollOutcome::Fresh(PollAnswer { payload, hash, oddities: Vec::new(), oddities_total: 0, dropped: 0 }))
+    answer(PollOutcome::Fresh(PollAnswer::clean(payload, hash)))
 }
 
 /// Longer than any test may take: whoever waits for it is found out.

@@ -1,10 +1,7 @@
 //! Parts of events that an answer leaves out or garbles: what was known of them stays, and nothing is told.
 
-use std::time::Duration;
-
 use super::*;
 use crate::{
-    budget::PollReason,
     ingest::{IngestResult, ingest},
     plan::PlannedPoll,
 };
@@ -56,27 +53,8 @@ impl Polled {
             start: time("1970-01-01").date_naive(),
             end: time("2126-01-01").date_naive(),
         };
-        let ask = PlannedPoll {
-            request: request.clone(),
-            known: None,
-            why: PollReason::Verify,
-            cost: 1,
-            mark: None,
-            with_segments: false,
-        };
-        let fetched = FetchedAnswer {
-            request,
-            outcome: PollOutcome::Fresh(answer),
-            credits: 1,
-            pages: 1,
-            requests: 1,
-            credit: None,
-            bytes: 1,
-            took: Duration::ZERO,
-            status: Some(200),
-            version: None,
-            segments: None,
-        };
+        let ask = PlannedPoll::of(request.clone());
+        let fetched = FetchedAnswer::of_page(request, PollOutcome::Fresh(answer), None);
         self.polls += 1;
         let at = now() + chrono::TimeDelta::seconds(i64::try_from(self.polls).expect("few"));
         let taken: IngestResult = ingest(&self.snapshot, &ask, &fetched, &Settings::default(), at);
