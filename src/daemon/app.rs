@@ -23,6 +23,7 @@ use crate::schedule::Scheduler;
 pub(crate) use build::remember_good_rules;
 use dead_mans_switch::DeadMansSwitch;
 pub use drive::Drive;
+pub use maintenance::ClockWatch;
 use model::Clock;
 pub use run::asked_to_stop;
 pub(crate) use run::told_to_systemd;

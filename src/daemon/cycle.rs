@@ -19,7 +19,7 @@ use std::{
     },
 };
 
-use chrono::NaiveTime;
+use chrono::{NaiveTime, TimeDelta};
 
 use crate::{
     ledger::Ledger,
@@ -38,7 +38,7 @@ use engine::{
     self_monitor::{self, FeedNews},
 };
 use model::{
-    BoxFuture, config,
+    BoxFuture, Clock, config,
     poll::{FetchedAnswer, Payload, PollOutcome, PollRequest},
     rows::{Commit, CommitResult, TokenSnapshot},
     supply::{Endpoint, Resource, Timestamp, TokenId},
@@ -72,6 +72,8 @@ pub struct Deps {
     pub outbox: Arc<Outbox>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// What time it is, once the source has spoken.
+    pub clock: Clock,
     /// The next evaluation looks at everything ahead: rules or groups may have changed.
     pub reevaluate: AtomicBool,
     /// What the windows of every token hold, and when time alone will change that.
@@ -152,7 +154,7 @@ async fn run(
     at_hand: Option<Vec<(PlannedPoll, FetchedAnswer)>>,
 ) -> Result<CycleReport, CycleError> {
     let (report, limits) = (CycleReport::new(job, now), Limits::default());
-    let mut cycle = Cycle { deps, now, at_hand, report, seen: Vec::new(), limits };
+    let mut cycle = Cycle { deps, now, stepped: deps.clock.stepped(), at_hand, report, seen: Vec::new(), limits };
     match job {
         Job::Evaluate => cycle.evaluate_what_time_changed().await?,
         Job::Poll(Endpoint::TokenList) => cycle.token_list().await?,
@@ -168,6 +170,8 @@ async fn run(
 struct Cycle<'a> {
     deps: &'a Deps,
     now: Timestamp,
+    /// How far the clock had been set when `now` was read.
+    stepped: TimeDelta,
     /// Answers that are at hand, so that nobody is asked.
     at_hand: Option<Vec<(PlannedPoll, FetchedAnswer)>>,
     report: CycleReport,
@@ -183,12 +187,20 @@ impl Cycle<'_> {
         Ingest { watch: &setup.watch, settings: self.deps.settings(), now: self.now }
     }
 
+    /// Answers may have shown that this machine's clock is wrong: what is decided about them goes by the right time.
+    fn follow_clock(&mut self) {
+        let stepped = self.deps.clock.stepped();
+        self.now = self.now.checked_add_signed(stepped - self.stepped).unwrap_or(self.now);
+        self.stepped = stepped;
+    }
+
     /// Asks a per-token endpoint: the path that most of the program is about.
     async fn each_token(&mut self, endpoint: Endpoint) -> Result<(), CycleError> {
         let Some(resource) = endpoint.resource() else { return Ok(()) };
         let mut answers = self.ask_tokens(endpoint).await?;
         let mut batch = Vec::new();
         while gather(&mut answers, &mut batch).await {
+            self.follow_clock();
             // poll: what came, beside what was known
             let deps = self.deps;
             let _turn = deps.turn.lock().await;

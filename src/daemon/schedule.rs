@@ -2,7 +2,8 @@
 //!
 //! The ticker is `tokio-cron-scheduler`, used for single shots only: it would freeze a zone's offset when a job is made, and may fire
 //! up to a second early. So each slot is computed afresh by [`Slots`], the job waits for the rest of the second, and the next slot is
-//! armed when the run is over; a run that outlasts its interval skips the slots that it covers.
+//! armed when the run is over; a run that outlasts its interval skips the slots that it covers. And it goes by the wall clock, which may be
+//! set: a guard takes what it passes over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -16,6 +17,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use engine::slot::{SlotError, Slots};
 use model::{Clock, Endpoint, Timestamp, config};
+
+/// How often the guard looks for slots that the ticker passed over.
+const GUARD: Duration = Duration::from_secs(5);
+/// How early a single shot may come, and how late before the guard takes its slot.
+const SHOT_SLACK: TimeDelta = TimeDelta::seconds(2);
 
 /// What a schedule runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,9 +104,7 @@ struct Ticker {
 struct JobStates {
     /// When each is due; replaced by a reload.
     slots: BTreeMap<Job, Slots>,
-    /// Rises with each reload: a shot that was armed before it is void.
-    edition: u64,
-    /// The slot that each job waits for, so that a ticker that stands still can be told from one with nothing to do.
+    /// The slot that each job waits for: a shot for any other is void.
     armed: BTreeMap<Job, Timestamp>,
     /// JobStates that run, or are about to make up for a slot: they arm themselves once they have.
     busy: BTreeSet<Job>,
@@ -125,6 +129,7 @@ impl Scheduler {
             stop: CancellationToken::new(),
             jobs: Mutex::default(),
         });
+        inner.running.spawn(inner.clone().guard());
         let schedule = Self { inner };
         schedule.replace(jobs, last_runs).await;
         Ok(schedule)
@@ -138,7 +143,6 @@ impl Scheduler {
         {
             let mut known = self.inner.jobs();
             let before = std::mem::replace(&mut known.slots, jobs.iter().cloned().collect());
-            known.edition += 1;
             let armed = std::mem::take(&mut known.armed);
             let untaken = |job: &Job| armed.get(job).copied().filter(|slot| *slot <= now);
             for (job, slots) in jobs {
@@ -197,7 +201,7 @@ impl Ticker {
     /// Arms the next slot of a job that is on.
     fn arm(self: Arc<Self>, job: Job, after: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let (slot, edition) = {
+            let slot = {
                 let mut jobs = self.jobs();
                 jobs.busy.remove(&job);
                 let Some(slots) = jobs.slots.get(&job) else { return };
@@ -206,13 +210,13 @@ impl Ticker {
                     return;
                 };
                 jobs.armed.insert(job, slot);
-                (slot, jobs.edition)
+                slot
             };
             let wait = (slot - self.clock.now()).max(TimeDelta::zero()).to_std().unwrap_or_default();
             let this = self.clone();
             let shot = Shot::new_one_shot_async(wait, move |_, _| {
                 let this = this.clone();
-                Box::pin(async move { this.take(job, slot, edition) })
+                Box::pin(async move { this.take(job, slot) })
             });
             match shot {
                 Ok(shot) => {
@@ -225,6 +229,32 @@ impl Ticker {
                 }
             }
         })
+    }
+
+    /// Takes the slots that the ticker passed over, since the wall clock by which it goes was set back; and where our own time was, has each
+    /// job wait for the slot that now comes next.
+    async fn guard(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(GUARD) => {}
+                () = self.stop.cancelled() => return,
+            }
+            let now = self.clock.now();
+            let mut due = Vec::new();
+            {
+                let JobStates { slots, armed, .. } = &mut *self.jobs();
+                for (job, slot) in armed {
+                    let next = slots.get(job).and_then(|slots| slots.next(now));
+                    *slot = next.map_or(*slot, |next| next.min(*slot));
+                    if *slot <= now - SHOT_SLACK {
+                        due.push((*job, *slot));
+                    }
+                }
+            }
+            for (job, slot) in due {
+                self.clone().take(job, slot);
+            }
+        }
     }
 
     /// Runs a job for a slot that was missed, then arms the next one.
@@ -245,21 +275,24 @@ impl Ticker {
     }
 
     /// Runs the job for its slot in a task of its own, so that stopping can wait for it, then arms the next slot.
-    fn take(self: Arc<Self>, job: Job, slot: Timestamp, edition: u64) {
+    fn take(self: Arc<Self>, job: Job, slot: Timestamp) {
         if self.stop.is_cancelled() {
             return;
         }
         let this = self.clone();
         self.running.spawn(async move {
-            // Single shots count whole seconds and come early.
-            let rest = (slot - this.clock.now()).max(TimeDelta::zero()).to_std().unwrap_or_default();
+            let rest = (slot - this.clock.now()).max(TimeDelta::zero());
+            if rest > SHOT_SLACK {
+                return; // the wall clock was set: the guard takes it when its time has come
+            }
+            let rest = rest.to_std().unwrap_or_default();
             tokio::select! {
                 () = tokio::time::sleep(rest) => {}
                 () = this.stop.cancelled() => return,
             }
             {
                 let mut jobs = this.jobs();
-                if jobs.edition != edition {
+                if jobs.armed.get(&job) != Some(&slot) {
                     return;
                 }
                 jobs.armed.remove(&job);

@@ -39,8 +39,8 @@ use incident::{Incident, assign, narrow};
 use kind::IncidentKind;
 use model::{Alert, Endpoint, FeedId, PollFailure, Timestamp, Token, TokenId};
 pub use own::{
-    DAMAGED_SUBJECT, FULL_SUBJECT, RELOAD_SUBJECT, dead_letter, is_about_delivery, receiver_dead, receiver_subject, recovered,
-    reload_failed, store_damaged, store_full, template_failed,
+    CLOCK_SUBJECT, DAMAGED_SUBJECT, FULL_SUBJECT, RELOAD_SUBJECT, clock_differs, dead_letter, is_about_delivery, receiver_dead,
+    receiver_subject, recovered, reload_failed, store_damaged, store_full, template_failed,
 };
 use scope::scopes;
 pub use scope::{feed_of, is_about_source, is_source_down};

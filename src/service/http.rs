@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer};
+use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer, set_header::SetResponseHeaderLayer};
 
 use crate::gzip::accepts_gzip;
 use crate::key_gate::{AdmittedKey, hash_of};
@@ -23,7 +23,7 @@ use crate::response::{MetadataShape, ResponseParts, holds, mark};
 use crate::response_cache::{CacheKey, CachedAnswer};
 use crate::route::{ApiRoute, LEGACY_ROUTES, ROUTES};
 use crate::{ANSWER_TIMEOUT, Service, openapi};
-use model::Timestamp;
+use model::{Timestamp, http_date::format_http_date};
 
 /// Header that carries the key.
 pub const KEY_HEADER: &str = "x-api-key";
@@ -108,6 +108,10 @@ impl Service {
                 };
                 ([(header::ALLOW, "GET,HEAD")], refusal)
             })
+            .layer(SetResponseHeaderLayer::overriding(header::DATE, {
+                let clock = self.0.options.clock.clone();
+                move |_: &Response| HeaderValue::from_str(&format_http_date(clock.now())?).ok()
+            }))
             .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
                 Refusal::internal("the service failed on this request").into_response()
             }))

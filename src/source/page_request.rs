@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::{
     RequestBuilder, Response, StatusCode,
-    header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION},
+    header::{AGE, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 use tokio::time::sleep;
 
@@ -19,7 +19,7 @@ use super::{
     route::{BaseAddress, RequestTarget},
 };
 use model::poll::{FailureKind, PollFailure};
-use model::{config::SecretText, rows::Charge, supply::ContentHash, wire::Credit};
+use model::{config::SecretText, http_date::parse_http_date, rows::Charge, supply::ContentHash, wire::Credit};
 
 /// The one header that carries the key.
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
@@ -128,6 +128,7 @@ impl ClientInner {
                 return Err(self.broken(what, error));
             }
         };
+        self.hear_time(response.headers());
         let status = response.status();
         cost.status = Some(status.as_u16());
         if status != StatusCode::OK {
@@ -167,6 +168,16 @@ impl ClientInner {
                 }
                 Err(failed)
             }
+        }
+    }
+
+    /// What time it is by the source, for a machine whose own clock is wrong.
+    fn hear_time(&self, headers: &HeaderMap) {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        // What a cache has kept was true when it was made.
+        let is_kept = text(AGE).is_some_and(|age| age.trim().parse().is_ok_and(|seconds: u64| seconds > 0));
+        if let Some(date) = text(DATE).and_then(parse_http_date).filter(|_| !is_kept) {
+            self.clock.source_told(date);
         }
     }
 

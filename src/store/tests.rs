@@ -1,3 +1,4 @@
+mod clock;
 mod commit;
 mod counts;
 mod crashes;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
 
 mod binary;
+mod clock;
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -87,6 +87,7 @@ impl App {
                 ledger,
                 outbox,
                 metrics,
+                clock: clock.clone(),
                 reevaluate: AtomicBool::new(true),
                 totals: Mutex::default(),
                 turn: tokio::sync::Mutex::new(()),

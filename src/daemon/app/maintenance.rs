@@ -1,6 +1,7 @@
 //! Maintenance: what is done beside the schedule. Gauges are read, what is old is pruned, the database is checked once, and the
 //! watchdog is fed for as long as schedule and cycles go on.
 
+use std::sync::atomic::Ordering;
 use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
@@ -24,6 +25,15 @@ const SLOT_PATIENCE: TimeDelta = TimeDelta::seconds(60);
 /// How long a batch may take to be compared, evaluated and committed before it counts as hung.
 const TURN_PATIENCE: Duration = Duration::from_secs(10);
 
+/// What was last seen of the clock.
+#[derive(Debug, Default)]
+pub struct ClockWatch {
+    /// Whether it was last told that the clocks differ; none where nothing was said yet.
+    told: Option<bool>,
+    /// The time when nothing that had happened lay in the future.
+    mended_at: Option<Timestamp>,
+}
+
 impl App {
     /// Maintains the daemon until `ending`.
     pub(super) async fn maintain(self: Arc<Self>, schedule: Arc<Scheduler>, ending: CancellationToken) {
@@ -39,7 +49,9 @@ impl App {
         };
         let mut checking = Some(checking);
         let mut pruned_at: Option<Timestamp> = None;
+        let mut watch = ClockWatch::default();
         loop {
+            self.mind_clock(&mut watch).await;
             match self.refresh_gauges().await {
                 Ok(()) => {
                     if self.moves(&schedule).await {
@@ -54,7 +66,8 @@ impl App {
                 self.alerts.store_failed(&CycleError::Store { doing: "check the database", source }).await;
             }
             let now = self.clock.now();
-            if pruned_at.is_none_or(|at| now - at >= PRUNE) {
+            // Not by a time that nobody has borne out yet: what is forgotten is gone.
+            if self.clock.state().is_settled && pruned_at.is_none_or(|at| now < at || now - at >= PRUNE) {
                 pruned_at = Some(now);
                 self.prune(now).await;
             }
@@ -64,6 +77,34 @@ impl App {
             }
         }
         watchdog.abort();
+    }
+
+    /// Tells of a clock that is wrong, and mends what was written by one: once the time has been borne out, and whenever it goes back.
+    #[doc(hidden)]
+    pub async fn mind_clock(&self, watch: &mut ClockWatch) {
+        let (now, state) = (self.clock.now(), self.clock.state());
+        if !state.is_settled {
+            return;
+        }
+        if watch.told != Some(state.ahead.is_some()) {
+            watch.told = Some(state.ahead.is_some());
+            self.alerts.clock_is(state).await;
+        }
+        if watch.mended_at.is_none_or(|at| now < at) {
+            match self.deps.store.pull_back(now).await {
+                Ok(0) => {}
+                Ok(rows) => {
+                    tracing::warn!(rows, "times that lay in the future were pulled back to now: the clock had been ahead");
+                    self.deps.reevaluate.store(true, Ordering::SeqCst);
+                    self.deps.outbox.wake();
+                }
+                Err(error) => {
+                    tracing::error!(error = error_chain(&error), "cannot mend times that lie in the future");
+                    return;
+                }
+            }
+        }
+        watch.mended_at = Some(now);
     }
 
     async fn prune(&self, now: Timestamp) {

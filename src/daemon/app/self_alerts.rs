@@ -11,7 +11,8 @@ use crate::reload;
 use engine::{evaluate::EvaluationContext, self_monitor};
 use model::text::error_chain;
 use model::{
-    Alert, Batch, Clock, Commit, DeliveryId, DueDelivery, Notification, ReceiverName, RuleId, SOURCE_TROUBLE, Timestamp,
+    Alert, Batch, Clock, ClockState, Commit, DeliveryId, DueDelivery, Notification, ReceiverName, RuleId, SOURCE_TROUBLE,
+    Timestamp,
 };
 
 /// Writes and tells them.
@@ -30,19 +31,44 @@ impl SelfAlerts {
 
     /// The files have errors: told once, until [`Self::reload_worked`].
     pub(crate) async fn reload_failed(&self, problem: &reload::ReloadProblem) {
-        let subject = self_monitor::RELOAD_SUBJECT;
+        self.begin(self_monitor::RELOAD_SUBJECT, |episode, context| {
+            self_monitor::reload_failed(problem.count, &problem.brief, &problem.owners, episode, context)
+        })
+        .await;
+    }
+
+    /// The files are good: the end of what told that they were not.
+    pub(crate) async fn reload_worked(&self) {
+        self.end(self_monitor::RELOAD_SUBJECT).await;
+    }
+
+    /// How this machine's clock stands to the source's: told once, until they agree again.
+    pub(super) async fn clock_is(&self, state: ClockState) {
+        match state.ahead {
+            Some(ahead) => {
+                self.begin(self_monitor::CLOCK_SUBJECT, |episode, context| {
+                    self_monitor::clock_differs(ahead, state.is_by_source, episode, context)
+                })
+                .await;
+            }
+            None => self.end(self_monitor::CLOCK_SUBJECT).await,
+        }
+    }
+
+    /// Tells of what goes on about `subject`, unless that was told already; `make` is given the last episode of it.
+    async fn begin(&self, subject: &str, make: impl FnOnce(u32, &EvaluationContext<'_>) -> (Alert, Notification)) {
         if self.open(subject).await.is_some() {
             return;
         }
         let pair = (RuleId::from(SOURCE_TROUBLE), subject.to_owned());
         let episodes = self.deps.store.episodes(vec![pair]).await;
         let episode = episodes.ok().and_then(|found| found.first().copied()).unwrap_or_default();
-        self.tell(|context| self_monitor::reload_failed(problem.count, &problem.brief, &problem.owners, episode, context)).await;
+        self.tell(|context| make(episode, context)).await;
     }
 
-    /// The files are good: the end of what told that they were not.
-    pub(crate) async fn reload_worked(&self) {
-        if let Some(open) = self.open(self_monitor::RELOAD_SUBJECT).await {
+    /// Tells the end of what was told about `subject`.
+    async fn end(&self, subject: &str) {
+        if let Some(open) = self.open(subject).await {
             self.tell(|context| self_monitor::recovered(&open, context)).await;
         }
     }

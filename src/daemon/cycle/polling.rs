@@ -68,7 +68,9 @@ impl Cycle<'_> {
                 self.ask(plan)
             }
         };
-        Ok(answers.recv().await.map(|(ask, fetched)| (ask, fetched, known)))
+        let answer = answers.recv().await;
+        self.follow_clock();
+        Ok(answer.map(|(ask, fetched)| (ask, fetched, known)))
     }
 
     /// State and poll log of a feed that is asked once for everything. `expected`: rows that it must have, by what else is known.

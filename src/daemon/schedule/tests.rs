@@ -53,17 +53,29 @@ async fn a_run_that_outlasts_its_interval_never_overlaps_itself_and_no_slot_runs
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slot_that_came_and_was_not_taken_is_overdue() {
+async fn a_slot_that_the_ticker_passes_over_is_overdue_and_then_taken_once() {
     let slots = Slots::parse("0 0 * * * *", "UTC").expect("a pattern").expect("on");
     let clock = Clock::manual(time("2026-11-21T12:59:00Z"));
     let last = [("evaluate".to_owned(), time("2026-11-21T12:00:00Z"))];
-    let run: RunJob = Arc::new(|_, _| Box::pin(std::future::ready(())));
+    let (begun, mut runs) = tokio::sync::mpsc::unbounded_channel();
+    let run: RunJob = Arc::new(move |_, slot| {
+        begun.send(slot).ok();
+        Box::pin(std::future::ready(()))
+    });
     let schedule = Scheduler::start(vec![(Job::Evaluate, slots)], &last, clock.clone(), run).await.expect("starts");
+    let mut next = async || tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run");
     assert_eq!(schedule.overdue(TimeDelta::minutes(1)), None);
     // The clock goes on and the ticker does not: its timer waits for a minute of real time.
     clock.set(time("2026-11-21T13:01:01Z"));
     assert_eq!(schedule.overdue(TimeDelta::minutes(1)), Some((Job::Evaluate, time("2026-11-21T13:00:00Z"))));
+    assert_eq!(next().await, time("2026-11-21T13:00:00Z"));
+    // Set back while it waits for 14:00: the next slot is an early one again.
+    clock.set(time("2026-11-21T04:58:00Z"));
+    tokio::time::sleep(GUARD + Duration::from_secs(1)).await;
+    clock.set(time("2026-11-21T05:00:03Z"));
+    assert_eq!(next().await, time("2026-11-21T05:00:00Z"));
     assert!(schedule.stop(Duration::from_secs(5)).await);
+    assert!(runs.try_recv().is_err(), "each slot is taken once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,7 @@
 //! Incidents that are no feed's: a receiver, a dead letter, a reload, the database, a template. Each function makes one alert.
 
+use chrono::TimeDelta;
+
 use super::texts::{clip, instant, sentence, span_in_words};
 use super::writer::{IncidentText, IncidentWriter};
 use crate::evaluate::{EvaluationContext, NotificationDraft, Transitions, blank, plain_body};
@@ -16,6 +18,9 @@ pub const DAMAGED_SUBJECT: &str = "store/damaged";
 
 /// The subject of the alert about a full disk.
 pub const FULL_SUBJECT: &str = "store/full";
+
+/// The subject of the alert about a clock that is wrong.
+pub const CLOCK_SUBJECT: &str = "clock";
 
 /// `kind` of an alert about a receiver.
 pub(super) const RECEIVER: &str = "receiver";
@@ -153,6 +158,36 @@ pub fn store_full(error: &str, latest_episode: u32, context: &EvaluationContext<
     OwnIncident::firing(FULL_SUBJECT.to_owned(), latest_episode, text).raise(context)
 }
 
+/// The clock of this machine and that of the source differ. `ahead` is by how much ours is ahead, negative where it is behind;
+/// `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`CLOCK_SUBJECT`]).
+pub fn clock_differs(
+    ahead: TimeDelta,
+    is_by_source: bool,
+    latest_episode: u32,
+    context: &EvaluationContext<'_>,
+) -> (Alert, Notification) {
+    let side = if ahead > TimeDelta::zero() { "ahead of" } else { "behind" };
+    let (whose, advice) = match is_by_source {
+        true => (
+            "the source's",
+            "Alerts go by the source's time until then. Set the clock of this machine: `timedatectl status` says whether it is kept right.",
+        ),
+        false => (
+            "ours",
+            "This machine's clock has run on evenly while the source's was set: it is the source, or the mirror, whose clock is to be put right.",
+        ),
+    };
+    let text = IncidentText {
+        kind: "clock",
+        summary: format!("The clock of this machine is {} {side} the source's", span_in_words(ahead.abs())),
+        description: format!("The time that is gone by is {whose}: {}. {advice}", instant(context.now)),
+        count: 1,
+        since: context.now,
+        ..IncidentText::default()
+    };
+    OwnIncident::firing(CLOCK_SUBJECT.to_owned(), latest_episode, text).raise(context)
+}
+
 /// A template of a rule failed, and the built-in text stood in its place. Labelled with the rule's owner, so that routes can send
 /// it there; once a day for each rule.
 pub fn template_failed(
@@ -183,6 +218,7 @@ pub fn recovered(alert: &Alert, context: &EvaluationContext<'_>) -> (Alert, Noti
         RELOAD_SUBJECT => "The changed configuration was loaded".to_owned(),
         DAMAGED_SUBJECT => "The database is sound again".to_owned(),
         FULL_SUBJECT => "The database can be written again".to_owned(),
+        CLOCK_SUBJECT => "The clocks of this machine and of the source agree again".to_owned(),
         subject => match subject.strip_prefix("receiver/") {
             Some(receiver) => format!("Receiver {receiver} accepts deliveries again after {lasted}"),
             None => format!("{} is over after {lasted}", alert.name),

@@ -10,3 +10,12 @@ fn every_form_of_the_protocol_is_read() {
         assert_eq!(parse_http_date(text), None, "{text}");
     }
 }
+
+#[test]
+fn a_date_is_written_as_it_is_read_and_no_year_is_too_far() {
+    for text in ["Mon, 09 Mar 2026 00:01:30 GMT", "Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+        assert_eq!(format_http_date(parse_http_date(text).expect("a date")).as_deref(), Some(text));
+    }
+    assert_eq!(format_http_date(Timestamp::MAX_UTC), None);
+    assert_eq!(format_http_date(Timestamp::MIN_UTC), None);
+}

@@ -136,11 +136,13 @@ pub struct Setup {
     /// More TOML for the config; it begins inside `[route]`.
     pub config: String,
     pub fill: Fill,
+    /// The machine's clock, where it is not the one by which the source goes.
+    pub machine: Option<Clock>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { tokens: json!(["*"]), rules: RULES.to_owned(), config: String::new(), fill: Box::new(two_tokens) }
+        Self { tokens: json!(["*"]), rules: RULES.to_owned(), config: String::new(), fill: Box::new(two_tokens), machine: None }
     }
 }
 
@@ -233,7 +235,9 @@ pub async fn open_with(config: &config::Config, folder: &Path, clock: &Clock, qu
 }
 
 pub struct TestApp {
+    /// By which the source goes, and the app where no machine has a clock of its own.
     pub clock: Clock,
+    pub machine: Clock,
     pub service: Service,
     pub faults: Faults,
     pub hook: Hook,
@@ -300,8 +304,9 @@ receivers = ["ops"]
         let loaded = cliffwatch::daemon::config::load(Some(&path), &cliffwatch::daemon::config::Environment::default());
         let problems = cliffwatch::model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
         let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
-        let app = open(&config, folder.path(), &clock).await;
-        Self { clock, service, faults, hook, desk, folder, config, app: Some(app), ending }
+        let machine = setup.machine.unwrap_or_else(|| clock.clone());
+        let app = open(&config, folder.path(), &machine).await;
+        Self { clock, machine, service, faults, hook, desk, folder, config, app: Some(app), ending }
     }
 
     pub fn app(&self) -> &App {
@@ -311,7 +316,8 @@ receivers = ["ops"]
     /// As after a restart: the same database, nothing else kept.
     pub async fn restart(&mut self) {
         self.app.take().expect("open").close().await.expect("closes");
-        self.app = Some(open(&self.config, self.folder.path(), &self.clock).await);
+        self.machine = self.machine.restarted();
+        self.app = Some(open(&self.config, self.folder.path(), &self.machine).await);
     }
 
     /// As after a restart with another config.

@@ -1,0 +1,115 @@
+//! A machine whose wall clock is set at random, beside one whose clock is never touched: both are told the same things by the same source,
+//! and must tell the same.
+
+use chrono::TimeDelta;
+use cliffwatch::daemon::app::ClockWatch;
+use cliffwatch::model::{Clock, DeliveryState};
+
+use crate::support::{BEGIN, Setup, TestApp, burn, cliff, lines, time};
+
+/// Hours between two turns.
+const STEP: i64 = 6;
+
+fn machine() -> Setup {
+    Setup { machine: Some(Clock::simulated(time(BEGIN))), ..Setup::default() }
+}
+
+/// A turn as the daemon takes it: the clock is minded beside the cycles. What was told, and what of it was about the clock.
+async fn turn(app: &TestApp, watch: &mut ClockWatch) -> (Vec<String>, Vec<String>) {
+    app.tick().await;
+    app.app().mind_clock(watch).await;
+    app.deliver().await;
+    let mut told = lines(&app.hook.take());
+    told.sort();
+    told.into_iter().partition(|line| !line.contains("clock"))
+}
+
+/// What happens at the source in the hour of a world: nothing mostly.
+fn happens(app: &TestApp, hour: i64) {
+    match hour {
+        54 => app.edit(|edit| edit.add_burn("alpha", burn("2026-03-03T00:00:00Z", 9_000.0))),
+        150 => app.edit(|edit| {
+            let days = ["2026-03-20", "2026-04-25", "2026-05-20", "2026-06-20", "2026-07-20", "2026-08-20"];
+            let cliffs = days.iter().map(|day| cliff(&format!("{day}T12:00:00Z"), "Team", 2_000_000.0, "second"));
+            edit.put_events("alpha", cliffs.collect())
+        }),
+        204 => app.edit(|edit| edit.put_events("beta", vec![cliff("2026-06-15T00:00:00Z", "Seed", 5_000_000.0, "month")])),
+        _ => {}
+    }
+}
+
+async fn world(seed: u64, hours: i64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (right, mut wrong) = (TestApp::with(machine()).await, TestApp::with(machine()).await);
+    let (mut watch_right, mut watch_wrong) = (ClockWatch::default(), ClockWatch::default());
+    let (mut truth, mut offset) = (time(BEGIN), TimeDelta::zero());
+    for hour in (0..hours).step_by(usize::try_from(STEP).expect("positive")) {
+        for app in [&right, &wrong] {
+            happens(app, hour);
+        }
+        offset = match random.u8(0..8) {
+            0 => TimeDelta::hours(random.i64(-90_000..90_000)),
+            1 => TimeDelta::hours(-8),
+            2 => TimeDelta::minutes(random.i64(-400..400)),
+            3 | 4 => TimeDelta::zero(),
+            _ => offset,
+        };
+        wrong.machine.set(truth + offset);
+        if random.u8(0..6) == 0 {
+            wrong.restart().await;
+            watch_wrong = ClockWatch::default();
+        }
+        let (expected, none) = turn(&right, &mut watch_right).await;
+        assert_eq!(none, [""; 0], "seed {seed}, hour {hour}: the right clock is called wrong");
+        let (told, about_clock) = turn(&wrong, &mut watch_wrong).await;
+        assert_eq!(told, expected, "seed {seed}, hour {hour}, the wall clock off by {offset}");
+        let is_off = offset.abs() > TimeDelta::minutes(5);
+        let open = wrong.app().store().source_alerts().await.expect("read");
+        assert_eq!(
+            open.iter().any(|alert| alert.subject == "clock"),
+            is_off,
+            "seed {seed}, hour {hour}: {offset}, {about_clock:?}"
+        );
+        truth += TimeDelta::hours(STEP);
+        for app in [&right, &wrong] {
+            app.clock.set(truth);
+            app.machine.pass(TimeDelta::hours(STEP));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_the_wall_clock_shows_the_same_is_told_at_the_same_time() {
+    let lives: u64 = std::env::var("CLIFFWATCH_CLOCKS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
+    for seed in 0..lives {
+        world(seed, 24 * 10).await;
+    }
+}
+
+/// The source goes by the same wrong clock: nobody can know, and all the same nothing stands still once both are right again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_an_hour_in_2036_nothing_waits_for_2036() {
+    let setup = Setup { config: "group_by = [\"token\"]\ngroup_wait = \"1m\"\ngroup_interval = \"5m\"\n".into(), ..machine() };
+    let app = TestApp::with(setup).await;
+    let mut watch = ClockWatch::default();
+    let turned = async |at: &str, watch: &mut ClockWatch| {
+        app.at(at);
+        app.machine.set(time(at));
+        app.tick().await;
+        app.app().mind_clock(watch).await;
+        app.deliver().await;
+        app.machine.pass(TimeDelta::minutes(2));
+        app.clock.pass(TimeDelta::minutes(2));
+        app.deliver().await;
+        lines(&app.hook.take())
+    };
+    turned("2026-03-01T00:00:00Z", &mut watch).await;
+    turned("2036-03-01T00:00:00Z", &mut watch).await;
+    let back = turned("2026-03-01T06:00:00Z", &mut watch).await;
+    assert!(!back.iter().any(|line| line.contains("added") || line.contains("removed")), "{back:#?}");
+    app.edit(|edit| edit.add_burn("alpha", burn("2026-03-01T00:00:00Z", 9_000.0)));
+    let told = turned("2026-03-01T12:00:00Z", &mut watch).await;
+    assert!(told.iter().any(|line| line.contains("Burned")), "{told:#?}");
+    let due = app.app().store().gauges().await.expect("read").outbox;
+    assert!(due.iter().all(|receiver| receiver.of(DeliveryState::Due) + receiver.of(DeliveryState::Retrying) == 0), "{due:?}");
+}
