@@ -21,6 +21,7 @@ use super::outbox::OutboxCommand;
 use super::parse::parse_time;
 use super::plan::PlanArgs;
 use super::poll::PollArgs;
+use super::restore::RestoreArgs;
 use super::routes::RoutesCommand;
 use super::schema::SchemaArgs;
 use super::service::{ExportArgs, ImportArgs, KeysCommand, ServeArgs};
@@ -136,6 +137,8 @@ pub(super) enum Command {
     Keys(KeysCommand),
     /// Make an online copy of the database
     Backup(BackupArgs),
+    /// Put a backup in the place of the database
+    Restore(RestoreArgs),
     /// Print the JSON Schema of a file, for editors
     Schema(SchemaArgs),
     /// Print completions for a shell

@@ -36,6 +36,7 @@ mod parse;
 mod plan;
 mod poll;
 mod print;
+mod restore;
 mod routes;
 mod rule_check;
 mod run;
@@ -124,6 +125,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Status => wait(status::run(invocation)),
         Command::Outbox(outbox) => wait(outbox::run(&outbox, invocation)),
         Command::Backup(backup) => wait(backup::run(&backup, invocation)),
+        Command::Restore(restore) => restore::run(&restore, invocation),
     }
 }
 

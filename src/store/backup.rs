@@ -79,12 +79,7 @@ fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), StoreFault> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error).into()),
     }
-    // SQLite makes the file as it makes any; the copy is nobody's business but its owner's, so it is made first.
-    private_file(&copy.0).map_err(failed)?;
-    let name = copy.0.to_str().ok_or_else(|| refused("its name is not UTF-8"))?;
-    let source = open_read_only(from)?;
-    source.execute("VACUUM INTO ?1", [name])?;
-    drop(source);
+    copy_into(&open_read_only(from)?, &copy.0)?;
     check(&open_read_only(&copy.0)?, &copy.0)?;
     File::open(&copy.0).and_then(|file| file.sync_all()).map_err(failed)?;
     if overwrite {
@@ -100,18 +95,33 @@ fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), StoreFault> {
             Err(_) => fs::rename(&copy.0, to).map_err(failed)?,
         }
     }
-    let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+    sync_directory(to).map_err(failed)?;
     Ok(())
 }
 
-fn private_file(path: &Path) -> io::Result<()> {
+/// Copies a database as it is at this moment to a file that is not there yet.
+pub(super) fn copy_into(source: &Connection, to: &Path) -> Result<(), StoreFault> {
+    let name = to.to_str().ok_or_else(|| StoreError::BackupRefused { path: to.to_owned(), why: "its name is not UTF-8" })?;
+    // SQLite makes the file as it makes any; the copy is nobody's business but its owner's, so it is made first.
+    private_file(to).map_err(|source| StoreError::BackupFile { path: to.to_owned(), source })?;
+    source.execute("VACUUM INTO ?1", [name])?;
+    Ok(())
+}
+
+/// Has the names in the folder of `file` on the disk.
+pub(super) fn sync_directory(file: &Path) -> io::Result<()> {
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory).and_then(|directory| directory.sync_all())
+}
+
+/// Makes an empty file that nobody but its owner can read.
+pub(super) fn private_file(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     File::options().write(true).create_new(true).mode(0o600).open(path).map(drop)
 }
 
 /// Reads every page of a database; an error tells the first things that are wrong.
-fn check(connection: &Connection, path: &Path) -> Result<(), StoreFault> {
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreFault> {
     let mut statement = connection.prepare("PRAGMA quick_check(5)")?;
     let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     if found.iter().map(String::as_str).eq(["ok"]) {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::backup::private_file;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 /// The connection by which the daemon writes. One batch of a cycle stays in its page cache, all of which counts as our memory.
@@ -41,6 +42,10 @@ impl ConnectionTuning {
 
 /// A connection that writes; it makes the file where `create` says so.
 pub(super) fn open_writer(path: &Path, create: bool) -> rusqlite::Result<Connection> {
+    if create {
+        // Whatever the umask: SQLite gives what it makes beside the file the rights of the file. Where this fails, opening says why.
+        let _ = private_file(path);
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, if create { flags | OpenFlags::SQLITE_OPEN_CREATE } else { flags })
 }

@@ -72,7 +72,7 @@ pub enum StoreError {
         got: String,
     },
     #[error(
-        "cannot {doing}: the database {} is damaged ({detail}): stop the daemon, keep the damaged file, and put a copy made by `cliffwatch backup` in its place",
+        "cannot {doing}: the database {} is damaged ({detail}): stop the daemon, and put a copy made by `cliffwatch backup` in its place with `cliffwatch restore`; the damaged file is kept",
         path.display()
     )]
     Damaged {
@@ -105,6 +105,28 @@ pub enum StoreError {
         /// Where the copy was to go.
         path: PathBuf,
         source: std::io::Error,
+    },
+    #[error("{} cannot be restored: {why}", path.display())]
+    RestoreRefused {
+        /// The backup.
+        path: PathBuf,
+        why: &'static str,
+    },
+    #[error("cannot put a backup in the place of {}", path.display())]
+    RestoreFile {
+        /// What could not be read or written.
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error(
+        "a restore of {} was cut off: run `cliffwatch restore` again with the backup, or with {}, which is a whole copy of it",
+        path.display(), marker.display()
+    )]
+    RestoreUnfinished {
+        /// The database.
+        path: PathBuf,
+        /// What the restore left.
+        marker: PathBuf,
     },
     /// A fault of this program; the transaction was undone and the store goes on.
     #[error("cannot {doing}: a fault in this program ({message}); nothing of it was written")]

@@ -10,6 +10,9 @@ pub const VARIABLE: &str = "CLIFFWATCH_CRASH_AT";
 /// The points that exist.
 pub const POINTS: [&str; 5] = ["commit.before", "commit.inside", "commit.after", "attempt.before", "attempt.after"];
 
+/// Those on the way of a restore.
+pub const RESTORE_POINTS: [&str; 4] = ["restore.checked", "restore.marked", "restore.moving", "restore.moved"];
+
 /// Dies here, if this build has the points and the environment asks for it.
 #[inline]
 pub(crate) fn pass(point: &str) {
@@ -24,7 +27,7 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-    use super::{POINTS, VARIABLE};
+    use super::{POINTS, RESTORE_POINTS, VARIABLE};
 
     const UNREAD: u8 = 0;
     const OFF: u8 = 1;
@@ -72,9 +75,14 @@ mod armed {
             None => (text, Some(1)),
         };
         match pass {
-            Some(pass) if POINTS.contains(&point) => Some(CrashPlan { point: point.to_owned(), pass }),
+            Some(pass) if POINTS.contains(&point) || RESTORE_POINTS.contains(&point) => {
+                Some(CrashPlan { point: point.to_owned(), pass })
+            }
             _ => {
-                eprintln!("{VARIABLE} is ignored: expected one of {}, optionally with `:N`", POINTS.join(", "));
+                eprintln!(
+                    "{VARIABLE} is ignored: expected one of {}, optionally with `:N`",
+                    [&POINTS[..], &RESTORE_POINTS].concat().join(", ")
+                );
                 None
             }
         }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ pub(super) fn take_lock(path: &Path) -> Result<File, StoreError> {
         path: lock_path.clone(),
         source: Box::new(source),
     };
-    let mut file = File::options().read(true).write(true).create(true).truncate(false).open(&lock_path).map_err(failed)?;
+    let mut file =
+        File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(&lock_path).map_err(failed)?;
     let mut tries_left = LOCK_TRIES;
     loop {
         tries_left -= 1;

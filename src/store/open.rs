@@ -10,6 +10,7 @@ use super::connection::{DAEMON_WRITER, open_daemon_reader, open_read_only, open_
 use super::error::{StoreError, StoreFault};
 use super::lock::{resolve, take_lock};
 use super::readers::ReaderPool;
+use super::restore::refuse_unfinished;
 use super::schema::{self, FileState, MigrationFailed};
 use super::writer::transact;
 use super::{Access, Opening};
@@ -37,6 +38,7 @@ pub(super) struct Opened {
 pub(super) fn open(opening: &Opening) -> Result<Opened, StoreError> {
     let path = resolve(&opening.path)?;
     let is_owner = opening.access == Access::Own;
+    refuse_unfinished(&path)?;
     if !is_owner && !path.exists() {
         return Err(StoreError::Missing { path });
     }
@@ -69,7 +71,7 @@ fn opening_failed(error: rusqlite::Error, path: &Path) -> StoreError {
 }
 
 /// The version of the schema of a file, found without writing to it: zero for a file that is not there or empty.
-fn version_of(path: &Path) -> Result<i64, StoreError> {
+pub(super) fn version_of(path: &Path) -> Result<i64, StoreError> {
     let not_ours = |found: String| StoreError::NotOurs { path: path.to_owned(), found };
     let mut head = [0; 16];
     match File::open(path).and_then(|mut file| {

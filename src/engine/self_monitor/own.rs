@@ -136,7 +136,10 @@ pub fn store_damaged(error: &str, latest_episode: u32, context: &EvaluationConte
     let text = IncidentText {
         kind: "store_damaged",
         summary: "The database is damaged".to_owned(),
-        description: format!("{} Stop the daemon and put back a copy that `cliffwatch backup` made.", sentence(&clip(error))),
+        description: format!(
+            "{} Stop the daemon and put back a copy that `cliffwatch backup` made: `cliffwatch restore FILE`.",
+            sentence(&clip(error))
+        ),
         count: 1,
         since: context.now,
         ..IncidentText::default()
