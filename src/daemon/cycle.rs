@@ -21,6 +21,8 @@ use std::{
 
 use chrono::{NaiveTime, TimeDelta};
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{
     ledger::Ledger,
     live::{Live, LiveConfig},
@@ -78,6 +80,8 @@ pub struct Deps {
     pub reevaluate: AtomicBool,
     /// What the windows of every token hold, and when time alone will change that.
     pub totals: Mutex<AggregateCache>,
+    /// The daemon is asked to stop: nobody is asked for anything any more.
+    pub stopping: CancellationToken,
     /// One batch at a time is compared, evaluated and committed; asking goes on meanwhile.
     pub turn: tokio::sync::Mutex<()>,
 }
@@ -162,7 +166,10 @@ async fn run(
         Job::Poll(Endpoint::Investors) => cycle.investors().await?,
         Job::Poll(endpoint) => cycle.each_token(endpoint).await?,
     }
-    cycle.close(job, slot).await?;
+    // A slot that was cut off did not run.
+    if !deps.stopping.is_cancelled() {
+        cycle.close(job, slot).await?;
+    }
     Ok(cycle.report)
 }
 

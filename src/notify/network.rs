@@ -84,12 +84,15 @@ fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The IPv4 address within a mapped, compatible or translated (NAT64) one.
+/// The IPv4 address within a mapped, compatible, translated (SIIT, NAT64) or ISATAP one. Other ways to carry one are private as a whole.
 fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = v6.segments();
     let tail = || Ipv4Addr::from((u32::from(g) << 16) | u32::from(h));
     match [a, b, c, d, e, f] {
-        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => Some(tail()),
+        // Mapped, IPv4-translated (SIIT, RFC 2765), NAT64.
+        [0, 0, 0, 0, 0, 0xffff] | [0, 0, 0, 0, 0xffff, 0] | [0x64, 0xff9b, 0, 0, 0, 0] => Some(tail()),
+        // ISATAP, under any prefix (RFC 5214).
+        [_, _, _, _, 0 | 0x200, 0x5efe] => Some(tail()),
         // `::` and `::1` are addresses of their own.
         [0, 0, 0, 0, 0, 0] if g != 0 => Some(tail()),
         _ => None,

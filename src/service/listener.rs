@@ -2,6 +2,8 @@
 //! none that sends its request a byte at a time, and an end when it is time to stop. axum's own serving has none of these, so that
 //! clients which open connections and send half a request would gather until no file descriptor is left, and hold the process.
 
+mod places;
+
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -13,29 +15,29 @@ use std::time::Duration;
 use axum::{Router, extract::Request};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use model::BoxFuture;
+use places::Places;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::Service as _;
 
-/// Connections of the data service at once.
+/// Connections of the data service at once, from this machine and from elsewhere each.
 const MAX_CONNECTIONS: usize = 4096;
 /// Connections that may wait in the system's queue.
 const BACKLOG: u32 = 4096;
 /// File descriptors beside those of connections: databases, logs, our own requests.
 const OTHER_FILES: u64 = 256;
-/// Longest time from the end of one request to the whole head of the next.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest head of a request, bytes.
 const MAX_HEAD: usize = 32 * 1024;
 
 /// What the connections of one listener may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionLimits {
-    /// Connections at once; more wait in the system's queue.
+    /// Connections at once, from this machine and from elsewhere each; one more, and the one that has been idle for longest leaves.
     pub connections: usize,
+    /// Longest time from the end of one request to the whole head of the next.
+    pub head: Duration,
     /// Longest time in which neither a byte comes nor one goes: covers idle connections, half-sent requests, readers who stopped
     /// reading.
     pub max_silence: Duration,
@@ -46,7 +48,12 @@ pub(crate) struct ConnectionLimits {
 impl Default for ConnectionLimits {
     /// Those of the data service.
     fn default() -> Self {
-        Self { connections: MAX_CONNECTIONS, max_silence: Duration::from_secs(75), stop_grace: Duration::from_secs(5) }
+        Self {
+            connections: MAX_CONNECTIONS,
+            head: Duration::from_secs(60),
+            max_silence: Duration::from_secs(75),
+            stop_grace: Duration::from_secs(5),
+        }
     }
 }
 
@@ -67,7 +74,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 fn allow_connections() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
-    let wanted = u64::try_from(MAX_CONNECTIONS).unwrap_or(u64::MAX).saturating_add(OTHER_FILES);
+    let wanted = u64::try_from(MAX_CONNECTIONS * 2).unwrap_or(u64::MAX).saturating_add(OTHER_FILES);
     let possible = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
     if limit.current.is_some_and(|current| current < possible) {
         limit.current = Some(possible);
@@ -87,7 +94,8 @@ pub fn serve(
     serve_within(ConnectionLimits::default(), listener, router, Box::pin(stop))
 }
 
-/// As [`serve`], for few: at most so many connections at once, and so long for open requests once it is time to stop.
+/// As [`serve`], for few: at most so many connections at once, that are idle for half a minute at most, and so long for open requests
+/// once it is time to stop.
 pub fn serve_few(
     listener: TcpListener,
     router: Router,
@@ -95,7 +103,8 @@ pub fn serve_few(
     stop_grace: Duration,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> BoxFuture<'static, io::Result<()>> {
-    let limits = ConnectionLimits { connections, stop_grace, ..ConnectionLimits::default() };
+    let (head, max_silence) = (Duration::from_secs(15), Duration::from_secs(30));
+    let limits = ConnectionLimits { connections, head, max_silence, stop_grace };
     serve_within(limits, listener, router, Box::pin(stop))
 }
 
@@ -108,18 +117,23 @@ pub(crate) fn serve_within(
     mut stop: BoxFuture<'static, ()>,
 ) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move {
-        let mut listener =
-            CappedListener { listener, free: Arc::new(Semaphore::new(limits.connections)), max_silence: limits.max_silence };
+        let mut listener = CappedListener { listener, max_silence: limits.max_silence };
+        let places = Arc::new(Places::new(limits.connections));
         let mut http = hyper::server::conn::http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD);
+        http.timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(MAX_HEAD);
         let (stopping, ending, connections) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
         loop {
             let (connection, peer) = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = &mut stop => break,
             };
-            let router = router.clone();
+            let place = tokio::select! {
+                place = places.take(peer.ip()) => place,
+                () = &mut stop => break,
+            };
+            let (router, busy) = (router.clone(), place.clone());
             let answering = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+                busy.is_busy();
                 request.extensions_mut().insert(Peer(peer));
                 // A router is always ready.
                 router.clone().call(request.map(axum::body::Body::new) as Request)
@@ -130,6 +144,10 @@ pub(crate) fn serve_within(
                 let mut connection = std::pin::pin!(connection);
                 let ended = tokio::select! {
                     ended = connection.as_mut() => ended,
+                    () = place.left.cancelled() => {
+                        tracing::debug!(%peer, "an idle connection made room for another");
+                        return;
+                    }
                     () = stopping.cancelled() => {
                         connection.as_mut().graceful_shutdown();
                         tokio::select! {
@@ -152,18 +170,15 @@ pub(crate) fn serve_within(
     })
 }
 
-/// A listener with so many places.
+/// A listener whose connections end when they are silent.
 #[derive(Debug)]
 struct CappedListener {
     listener: TcpListener,
-    free: Arc<Semaphore>,
     max_silence: Duration,
 }
 
 impl CappedListener {
     async fn accept(&mut self) -> (CappedConnection, SocketAddr) {
-        // The semaphore is never closed; were it to be, connections would only be uncounted.
-        let place = Arc::clone(&self.free).acquire_owned().await.ok();
         // axum's own accept waits out errors such as too many open files.
         let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
         // Answers are written whole; waiting to fill a packet would only delay their ends.
@@ -172,7 +187,7 @@ impl CappedListener {
         }
         let now = Instant::now();
         let alarm = Box::pin(sleep_until(now + self.max_silence));
-        (CappedConnection { stream, alarm, heard_at: now, max_silence: self.max_silence, _place: place }, address)
+        (CappedConnection { stream, alarm, heard_at: now, max_silence: self.max_silence }, address)
     }
 }
 
@@ -184,7 +199,6 @@ struct CappedConnection {
     alarm: Pin<Box<Sleep>>,
     heard_at: Instant,
     max_silence: Duration,
-    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl CappedConnection {

@@ -686,6 +686,44 @@ async fn sigterm_finishes_the_tick_in_hand_and_leaves_with_0() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sigterm_during_a_slow_first_cycle_leaves_within_ten_seconds_and_loses_nothing() {
+    let room = Room::new(Time::System, AccessPolicy::Open).await;
+    let tokens: Vec<String> = (0..40).map(|number| format!("slow-{number}")).collect();
+    room.service
+        .edit(|edit| {
+            for token in &tokens {
+                edit.put_token(&item(token, "SLO"))?;
+                edit.put_events(token, vec![cliff(&wire(from_now(20)), "Team", 3_000_000.0, "second")])?;
+            }
+            Ok(())
+        })
+        .expect("filled");
+    room.faults.set("/v5/unlock/events", Fault::Slow(Duration::from_secs(4)));
+    let mut daemon = room.desk.start("run", &[]);
+    let asked = || room.faults.log().iter().any(|seen| seen.uri.starts_with("/v5/unlock/events"));
+    until("an unlock schedule is asked for", asked, || daemon.log());
+    let begun = Instant::now();
+    daemon.signal("TERM");
+    let status = wait(&mut daemon.child);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}\n{}", begun.elapsed(), daemon.log());
+    assert_eq!(status.code(), Some(0), "{status}\n{}", daemon.log());
+
+    room.faults.clear();
+    let daemon = room.desk.start("run", &[]);
+    let told = || lines(&room.hook.accepted().into_iter().map(|(_, body)| body).collect::<Vec<_>>());
+    let missing =
+        || tokens.iter().filter(|token| !told().iter().any(|line| line.contains(&format!("BigCliffAhead {token}:")))).count();
+    until("every token is told", || missing() == 0, || format!("{:#?}\n{}", told(), daemon.log()));
+    let told = told();
+    let doubled: Vec<_> = tokens
+        .iter()
+        .filter(|token| told.iter().filter(|line| line.contains(&format!("BigCliffAhead {token}:"))).count() > 1)
+        .collect();
+    assert!(doubled.is_empty(), "{doubled:?}");
+    assert_eq!(daemon.stop().code(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sigint_and_a_sigterm_at_the_very_start_end_it_in_good_order() {
     let room = Room::new(Time::System, AccessPolicy::Open).await;
     let mut daemon = room.desk.start("run", &[]);

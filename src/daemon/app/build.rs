@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
 
 use super::{App, AppError, DeadMansSwitch, Drive, SelfAlerts};
 use crate::dispatch::Dispatcher;
@@ -90,6 +91,7 @@ impl App {
                 clock: clock.clone(),
                 reevaluate: AtomicBool::new(true),
                 totals: Mutex::default(),
+                stopping: CancellationToken::new(),
                 turn: tokio::sync::Mutex::new(()),
             });
             Ok(Self {

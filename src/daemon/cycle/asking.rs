@@ -9,8 +9,9 @@ use std::{
 use tokio::{
     sync::mpsc,
     task::JoinSet,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::ledger::CreditClaim;
 use engine::plan::PlannedPoll;
@@ -23,26 +24,42 @@ const BATCH: usize = 32;
 const MOST_GATHERED: usize = 256;
 /// How long an answer waits for others to be committed with, since a commit costs one about what it costs many.
 const GATHERING: Duration = Duration::from_millis(20);
+/// How long requests under way may still be answered once the daemon is to stop.
+const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// Asks `in_flight` things at a time, in their order, and hands the answers over as they come.
+/// Asks `in_flight` things at a time, in their order, and hands the answers over as they come, until `stopping`.
 pub(super) fn ask(
     api: &Client,
     asks: Vec<PlannedPoll>,
     claim: CreditClaim,
     in_flight: usize,
+    stopping: CancellationToken,
 ) -> mpsc::Receiver<(PlannedPoll, FetchedAnswer)> {
     let (answered, answers) = mpsc::channel(BATCH * 2);
-    let worker = AskWorker { api: api.clone(), asks: Arc::new(Mutex::new(asks.into_iter())), claim: Arc::new(claim), answered };
+    let worker = AskWorker {
+        stopping: stopping.clone(),
+        api: api.clone(),
+        asks: Arc::new(Mutex::new(asks.into_iter())),
+        claim: Arc::new(claim),
+        answered,
+    };
     tokio::spawn(async move {
         let mut workers = JoinSet::new();
         for _ in 0..in_flight {
             workers.spawn(worker.clone().run());
         }
-        while let Some(ended) = workers.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!(%error, "a request ended without an answer");
-                workers.spawn(worker.clone().run());
+        let all_asked = async {
+            while let Some(ended) = workers.join_next().await {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a request ended without an answer");
+                    workers.spawn(worker.clone().run());
+                }
             }
+        };
+        // What is cut off is asked again after the next start.
+        tokio::select! {
+            () = all_asked => {}
+            () = async { stopping.cancelled().await; sleep(STOP_GRACE).await } => {}
         }
     });
     answers
@@ -65,13 +82,14 @@ struct AskWorker {
     asks: Arc<Mutex<vec::IntoIter<PlannedPoll>>>,
     claim: Arc<CreditClaim>,
     answered: mpsc::Sender<(PlannedPoll, FetchedAnswer)>,
+    stopping: CancellationToken,
 }
 
 impl AskWorker {
     async fn run(self) {
         loop {
             let next = self.asks.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(ask) = next else { break };
+            let Some(ask) = next.filter(|_| !self.stopping.is_cancelled()) else { break };
             // A walk may have grown since it was last paid for.
             let most = u32::try_from(ask.cost.saturating_mul(2).saturating_add(8)).ok();
             let fetched = match ask.with_segments {

@@ -108,7 +108,7 @@ impl Cycle<'_> {
         let claim = self.deps.ledger.claim(plan.cost());
         self.report.deferred.extend(plan.deferred);
         let in_flight = usize::try_from(self.deps.source.concurrency.max(1)).unwrap_or(1);
-        asking::ask(&self.deps.api, plan.asks, claim, in_flight)
+        asking::ask(&self.deps.api, plan.asks, claim, in_flight, self.deps.stopping.clone())
     }
 
     /// What a slot of an endpoint is to ask, of all that the endpoints with a schedule may.

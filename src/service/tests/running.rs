@@ -65,7 +65,12 @@ async fn a_half_sent_request_does_not_hold_a_stop() {
 async fn a_silent_connection_ends_and_makes_room_for_the_next() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let limits = ConnectionLimits { connections: 1, max_silence: Duration::from_millis(200), stop_grace: Duration::ZERO };
+    let limits = ConnectionLimits {
+        connections: 1,
+        max_silence: Duration::from_millis(200),
+        stop_grace: Duration::ZERO,
+        ..ConnectionLimits::default()
+    };
     let router = small(options()).router();
     tokio::spawn(serve_within(limits, listener, router, Box::pin(std::future::pending())));
     let mut silent = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -80,4 +85,34 @@ async fn a_silent_connection_ends_and_makes_room_for_the_next() {
     // Closed, with or without a last word.
     let ended = tokio::time::timeout(Duration::from_secs(10), silent.read_to_end(&mut rest)).await;
     assert!(ended.is_ok(), "the silent connection is closed");
+}
+
+/// Whoever is silent, and whoever sends a byte now and then, makes room for whoever asks something.
+#[tokio::test]
+async fn a_crowd_that_asks_nothing_holds_up_nobody() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let limits = ConnectionLimits { connections: 16, ..ConnectionLimits::default() };
+    let router = small(options()).router();
+    tokio::spawn(serve_within(limits, listener, router, Box::pin(std::future::pending())));
+    let mut crowd = tokio::task::JoinSet::new();
+    for one in 0..64 {
+        crowd.spawn(async move {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let mut slowly = b"GET /v5/burn/alpha HTTP/1.1\r\nx-much: ".iter().copied().chain(std::iter::repeat(b'x'));
+            while one % 2 == 0 || stream.write_all(&[slowly.next().unwrap()]).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let mut next = tokio::net::TcpStream::connect(address).await.unwrap();
+        next.write_all(b"GET /-/healthy HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        let read = tokio::time::timeout(Duration::from_secs(20), next.read_to_string(&mut answer)).await;
+        assert!(read.is_ok() && answer.starts_with("HTTP/1.1 200"), "{read:?} {answer}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    }
 }
