@@ -33,9 +33,14 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
         Some(name) => Some(find(name, false, &store).await?),
         None => None,
     };
-    let filter =
-        AlertFilter { states: args.state.clone(), rule: args.rule.as_deref().map(RuleId::from), token, limit: args.limit };
-    let alerts = store.alerts(filter).await?;
+    let filter = AlertFilter {
+        states: args.state.clone(),
+        rule: args.rule.as_deref().map(RuleId::from),
+        token,
+        limit: args.limit.saturating_add(1),
+    };
+    let mut alerts = store.alerts(filter).await?;
+    super::print::keep_first(&mut alerts, args.limit, "alerts");
     let standings = store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
     let alerts = AlertView::all(&alerts, &standings);
     let state = |alert: &AlertView| match alert.reason {

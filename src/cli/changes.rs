@@ -41,9 +41,10 @@ pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::
         resource: args.resource,
         since: args.since.and_then(|since| invocation.clock.now().checked_sub_signed(since.delta())),
         until: None,
-        limit: args.limit,
+        limit: args.limit.saturating_add(1),
     };
-    let changes = store.changes(filter).await?;
+    let mut changes = store.changes(filter).await?;
+    super::print::keep_first(&mut changes, args.limit, "changes");
     let listing = Listing::of(&changes)
         .words("Seen", "at", |row| Cell::time(Some(row.at)))
         .words("Token", "token", |row| Cell::both(row.symbol.as_deref().unwrap_or(row.token.as_str()), row.token.as_str()))

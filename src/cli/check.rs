@@ -6,6 +6,7 @@ use super::{Exit, Invocation, OutputFormat, UsageError, print, rule_check, shown
 use daemon::config::{self as loading, Environment};
 use model::{Diagnostic, Severity, config::Config, diagnostic};
 use notify::{ReceiverProblem, Receivers};
+use store::{Store, StoreError};
 
 /// Check config and rules: every problem at once.
 #[derive(Debug, Args)]
@@ -31,6 +32,12 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
         diagnostics.extend(checked.diagnostics);
         diagnostics.extend(advice);
         diagnostics.extend(receivers(config, &loaded));
+        diagnostics.extend(database(config, &loaded));
+        // Whatever else may come later: with a key that is named and not there, nothing can be asked.
+        let key = config.source.api_key_file.as_deref().map(loading::missing_file);
+        for diagnostic in diagnostics.iter_mut().filter(|diagnostic| Some(&diagnostic.message) == key.as_ref()) {
+            diagnostic.severity = Severity::Error;
+        }
         sources.extend(checked.sources);
     }
     match invocation.format {
@@ -72,6 +79,15 @@ fn receivers(config: &Config, loaded: &loading::Loaded) -> Vec<Diagnostic> {
         }
     });
     diagnostics.collect()
+}
+
+/// A database that the daemon would not open. One that is not there yet is made; one that this user may not read may well be open to the
+/// daemon's.
+fn database(config: &Config, loaded: &loading::Loaded) -> Option<Diagnostic> {
+    let error = Store::look_at(&config.store.path).err()?;
+    let file = loaded.path.clone().unwrap_or_else(|| "environment".into());
+    matches!(error, StoreError::Newer { .. } | StoreError::NotOurs { .. } | StoreError::RestoreUnfinished { .. })
+        .then(|| Diagnostic::error(file, None, error.to_string()))
 }
 
 fn count_of(rules: u32, files: usize) -> String {

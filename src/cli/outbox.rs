@@ -157,9 +157,13 @@ pub(super) async fn run(command: &OutboxCommand, invocation: &Invocation) -> any
     exit
 }
 
+fn deliveries(count: usize) -> String {
+    if count == 1 { "1 delivery".to_owned() } else { format!("{count} deliveries") }
+}
+
 /// Tells how many of the deliveries that were named are now in their new state; fails where some are not.
 fn print_done(asked: usize, done: usize, state: &str, why: &str) -> anyhow::Result<Exit> {
-    anstream::eprintln!("{done} of {asked} deliveries {state}");
+    anstream::eprintln!("{done} of {} {state}", deliveries(asked));
     if done == asked {
         return Ok(Exit::Done);
     }
@@ -183,9 +187,10 @@ async fn list_deliveries(list: &DeliveryListArgs, store: &Store, invocation: &In
     let filter = OutboxFilter {
         receiver: list.receiver.as_deref().map(ReceiverName::from),
         states: list.state.clone(),
-        limit: list.limit,
+        limit: list.limit.saturating_add(1),
     };
-    let deliveries = store.outbox(filter).await?;
+    let mut deliveries = store.outbox(filter).await?;
+    print::keep_first(&mut deliveries, list.limit, "deliveries");
     let listing = Listing::of(&deliveries)
         .numbers("Id", "id", |row| Cell::text(row.id))
         .words("Queued", "createdAt", |row| Cell::time(Some(row.created_at)))

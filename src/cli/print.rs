@@ -163,6 +163,15 @@ pub(super) fn out(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Keeps the first rows of a list that was asked for one more, and says that there are others.
+pub(super) fn keep_first<T>(rows: &mut Vec<T>, limit: u32, noun: &str) {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if rows.len() > limit {
+        rows.truncate(limit);
+        anstream::eprintln!("there are more than {limit} {noun}: --limit shows more");
+    }
+}
+
 /// A value as JSON with a line break. Control and direction characters of the source are escaped, so that a terminal can show it.
 pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<String> {
     page_of_json(&serde_json::to_value(value)?)

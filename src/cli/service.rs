@@ -127,7 +127,12 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     run::drive(async {
         let data = match serve.mirror {
             true => Service::mirror(&db, MirrorScope::unknown(), keys.as_deref(), options)?,
-            false => Service::open(&db, options)?,
+            false => {
+                if !db.exists() {
+                    anyhow::bail!("there is no database {}: `cliffwatch import PATH --db {}` makes it", shown(&db), shown(&db));
+                }
+                Service::open(&db, options)?
+            }
         };
         if data.token_count()? == 0 {
             let filled = if serve.mirror {

@@ -78,6 +78,9 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
     let now = invocation.clock.now();
     let usage = |error: model::silence::SilenceError| anyhow::Error::from(UsageError(error.to_string()));
     let matchers = read_matchers(add.matchers.iter().map(String::as_str)).map_err(usage)?;
+    if add.author.trim().is_empty() {
+        return Err(UsageError("say who makes it with --author NAME".to_owned()).into());
+    }
     let begin = add.from.unwrap_or(now);
     let ends_at = match (add.until, add.span) {
         (Some(until), _) => until,

@@ -48,10 +48,7 @@ pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow:
         .filter_map(|row| UnlockView::of(row, now))
         .filter(|view| args.min_value.is_none_or(|least| view.cliff_value.is_some_and(|value| value >= least)))
         .collect();
-    if views.len() > args.limit as usize {
-        views.truncate(args.limit as usize);
-        anstream::eprintln!("more than {} unlocks: --limit shows more", args.limit);
-    }
+    super::print::keep_first(&mut views, args.limit, "unlocks");
     let nothing = nothing(views.is_empty(), &store).await?;
     print(&views, nothing, invocation)
 }

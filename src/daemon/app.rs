@@ -44,8 +44,13 @@ pub enum AppError {
     Store { doing: &'static str, source: StoreError },
     #[error("cannot make the client of the API")]
     Client(#[from] ClientError),
-    #[error("cannot listen on {address}")]
-    Listen { address: String, source: std::io::Error },
+    #[error("cannot listen on {address}: name another address in `{key}`, or stop what listens there")]
+    Listen {
+        /// Of the config: `[http] listen`.
+        key: &'static str,
+        address: String,
+        source: std::io::Error,
+    },
     #[error("cannot start the schedule: {0}")]
     Schedule(String),
     #[error("cannot open the mirror")]

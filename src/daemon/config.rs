@@ -13,6 +13,9 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use figment::Figment;
@@ -170,7 +173,7 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
                     let inexact = resolve_paths(&mut config, &base_dir);
                     diagnostics.extend(inexact.into_iter().map(|problem| place_problem(file, &tree, problem)));
                     if !has_errors(&diagnostics) {
-                        diagnostics.extend(missing_files(file, &tree, &config));
+                        diagnostics.extend(named_files(file, &tree, &config));
                         diagnostics.extend(bad_files(file, &tree, &config));
                     }
                     if !has_errors(&diagnostics) {
@@ -329,8 +332,8 @@ fn bad_files(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic>
         .collect()
 }
 
-/// Files that are named but not there: a warning, since they are read at use and may come later.
-fn missing_files(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic> {
+/// Files that are named but not there: a warning, since they are read at use and may come later. And secrets that others may read.
+fn named_files(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic> {
     let (source, http) = (&config.source, &config.http);
     let mut named = vec![
         ("source.api_key_file".to_owned(), source.api_key_file.as_deref()),
@@ -346,15 +349,26 @@ fn missing_files(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnos
         let all = first.into_iter().chain(of_format).chain(last);
         named.extend(all.map(|(key, path)| (format!("receiver[{index}].{key}"), path)));
     }
-    named
-        .into_iter()
-        .filter_map(|(key, path)| Some((key, path?)))
-        .filter(|(_, path)| matches!(path.try_exists(), Ok(false)))
-        .map(|(key, path)| {
-            let message = format!("the file {} is not there", path.display());
-            let help = Some("it is read at each use: put it there before it is needed, or correct its path".to_owned());
-            let problem = place_problem(file, tree, ConfigProblem { path: key, message, help, is_of_keys: false });
-            Diagnostic { severity: Severity::Warning, ..problem }
-        })
-        .collect()
+    let warning = |(key, path): (String, Option<&Path>)| {
+        let (path, is_secret) = (path?, !key.ends_with("tls_ca_file"));
+        let (message, help) = match fs::metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                (missing_file(path), "it is read at each use: put it there before it is needed, or correct its path".to_owned())
+            }
+            Ok(found) if is_secret && found.is_file() && found.permissions().mode() & 0o007 != 0 => (
+                format!("the file {} holds a secret, and every user of this machine may read it", path.display()),
+                format!("`chmod o= {}`", path.display()),
+            ),
+            _ => return None,
+        };
+        let problem = place_problem(file, tree, ConfigProblem { path: key, message, help: Some(help), is_of_keys: false });
+        Some(Diagnostic { severity: Severity::Warning, ..problem })
+    };
+    named.into_iter().filter_map(warning).collect()
+}
+
+/// What is said of a file that is named and not there.
+#[must_use]
+pub fn missing_file(path: &Path) -> String {
+    format!("the file {} is not there", path.display())
 }

@@ -62,7 +62,8 @@ impl ClientInner {
             let limit = if error.is_connect() { self.source.connect_timeout } else { self.source.timeout };
             (FailureKind::Timeout, format!("{what} was not answered in time (at most {limit})"))
         } else if error.is_connect() {
-            (FailureKind::Unreachable, format!("{what}: no connection"))
+            let place = error.url().and_then(|url| Some(format!(" to {}:{}", url.host_str()?, url.port_or_known_default()?)));
+            (FailureKind::Unreachable, format!("{what}: no connection{}", place.unwrap_or_default()))
         } else {
             (FailureKind::Unreachable, format!("{what}: the connection broke"))
         };

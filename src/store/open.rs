@@ -70,6 +70,13 @@ fn opening_failed(error: rusqlite::Error, path: &Path) -> StoreError {
     StoreFault::from(error).during(OPENING, path)
 }
 
+/// Whether the database at `path` could be opened by this program, as far as can be told without touching it.
+pub(super) fn look_at(path: &Path) -> Result<(), StoreError> {
+    let path = resolve(path)?;
+    refuse_unfinished(&path)?;
+    version_of(&path).map(drop)
+}
+
 /// The version of the schema of a file, found without writing to it: zero for a file that is not there or empty.
 pub(super) fn version_of(path: &Path) -> Result<i64, StoreError> {
     let not_ours = |found: String| StoreError::NotOurs { path: path.to_owned(), found };

@@ -12,7 +12,7 @@ use super::backup::{check, copy_into, sync_directory};
 use super::connection::{beside, open_read_only};
 use super::error::{StoreError, StoreFault};
 use super::lock::{resolve, take_lock};
-use super::open::version_of;
+use super::open::{look_at, version_of};
 use super::{Opening, Store, failpoint};
 
 /// The files of a database beside its own: what they hold belongs to that database alone.
@@ -28,6 +28,13 @@ pub struct Restored {
 }
 
 impl Store {
+    /// Whether the database at `path` could be opened by this program, as far as can be told without touching it: one that is not there
+    /// yet could. Blocks.
+    /// Fails as opening it would.
+    pub fn look_at(path: &Path) -> Result<(), StoreError> {
+        look_at(path)
+    }
+
     /// Puts the backup at `from` in the place of the database of `opening`, whose files are moved aside. It may be an older one: the
     /// next start brings it up to date. Blocks; run it where that harms nobody.
     /// Fails, with the database as it was, where a daemon runs on it, or the backup is damaged, of a newer program, or no database.

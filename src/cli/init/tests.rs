@@ -1,13 +1,21 @@
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
 use daemon::config::{Environment, load};
 use model::diagnostic;
+
+/// A secret as it should lie on a disk.
+fn private(path: &Path) {
+    fs::write(path, "k").unwrap();
+    fs::set_permissions(path, PermissionsExt::from_mode(0o600)).unwrap();
+}
 
 #[test]
 fn what_it_writes_passes_the_check() {
     let directory = tempfile::tempdir().unwrap();
     let written = write_all(directory.path()).unwrap();
     assert_eq!(written.len(), 7);
-    fs::write(directory.path().join("api-key"), "k").unwrap();
+    private(&directory.path().join("api-key"));
     let loaded = load(Some(&directory.path().join("cliffwatch.toml")), &Environment::default());
     assert_eq!(diagnostic::render(&loaded.diagnostics, &loaded.sources, false), "");
     assert!(loaded.config.is_some());
@@ -27,7 +35,7 @@ fn every_example_in_it_is_right_too() {
         })
         .collect();
     for name in ["api-key", "ops-url", "ops-secret", "desk-password", "http-token"] {
-        fs::write(directory.path().join(name), "x").unwrap();
+        private(&directory.path().join(name));
     }
     fs::write(&path, &text).unwrap();
     let loaded = load(Some(&path), &Environment::default());

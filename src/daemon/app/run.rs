@@ -11,7 +11,7 @@ use crate::readiness::NotReady;
 use crate::reload::ReloadProblem;
 use crate::schedule::{RunJob, Scheduler};
 use crate::{live, systemd};
-use model::BoxFuture;
+use model::{BoxFuture, format::count};
 
 // Together they stay below ten seconds, whatever hangs.
 /// How long runs in hand may take once we are to stop.
@@ -46,7 +46,7 @@ impl App {
             tasks.spawn(app.clone().maintain(schedule.clone(), ending.clone()));
             app.readiness.set_ready();
             let rules = app.deps.active().rules.rules.len();
-            systemd::ready(&format!("watching; {rules} rules at work"));
+            systemd::ready(&format!("watching; {} at work", count(rules, "rule")));
             started(address);
 
             let reloads = app.clone();
@@ -124,7 +124,7 @@ impl App {
         if config.listen.trim() == "off" {
             return Ok(None);
         }
-        let failed = |source| AppError::Listen { address: config.listen.clone(), source };
+        let failed = |source| AppError::Listen { key: "[http] listen", address: config.listen.clone(), source };
         let listener = TcpListener::bind(config.listen.trim()).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let bearer = config.bearer();
@@ -171,7 +171,7 @@ impl App {
         if address == "off" {
             return Ok(());
         }
-        let failed = |source| AppError::Listen { address: address.to_owned(), source };
+        let failed = |source| AppError::Listen { key: "[mirror] listen", address: address.to_owned(), source };
         let socket = address.parse().map_err(|_| {
             AppError::Config(format!("mirror.listen = {address:?} is no address: write it like \"127.0.0.1:9798\""))
         })?;

@@ -229,7 +229,10 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
             "an inhibition of everything",
             "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n[route]\nreceivers = [\"ops\"]\n[[inhibit_rules]]\nsource_matchers = [\"severity==critical\"]\nequal = [\"token\"]\n",
         ),
-        ("a route to nobody", "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n"),
+        (
+            "a route to nobody",
+            "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n[route]\ngroup_by = [\"token\"]\n",
+        ),
         (
             "a network",
             "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\nallow_networks = [\"10.0.0.0/33\"]\n[route]\nreceivers = [\"ops\"]\n",

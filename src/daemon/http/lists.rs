@@ -2,7 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 
 use super::query::{ListParameters, list_query, span, words};
 use super::{HttpDeps, HttpError};
@@ -12,6 +14,9 @@ use model::{
     TokenId,
 };
 use store::StoreError;
+
+/// Whether there is more than what an answer holds.
+const HAS_MORE: HeaderName = HeaderName::from_static("cliffwatch-has-more");
 
 pub(super) async fn changes(State(deps): State<HttpDeps>, parameters: ListParameters) -> Result<Response, HttpError> {
     let query = list_query(parameters)?;
@@ -23,22 +28,30 @@ pub(super) async fn changes(State(deps): State<HttpDeps>, parameters: ListParame
         resource: words("resource", query.resource.as_deref(), Resource::parse)?.into_iter().next(),
         since: span("since", query.since.as_deref())?.and_then(|span| now.checked_sub_signed(span)),
         until: None,
-        limit: query.limit(),
+        limit: query.limit() + 1,
     };
-    Ok(Json(deps.store.changes(filter).await?).into_response())
+    Ok(first(deps.store.changes(filter).await?, query.limit()))
 }
 
-pub(super) async fn alerts(State(deps): State<HttpDeps>, parameters: ListParameters) -> Result<Json<Vec<AlertView>>, HttpError> {
+pub(super) async fn alerts(State(deps): State<HttpDeps>, parameters: ListParameters) -> Result<Response, HttpError> {
     let query = list_query(parameters)?;
     query.only(&["state", "rule", "token"])?;
     let filter = AlertFilter {
         states: words("state", query.state.as_deref(), AlertState::parse)?,
         rule: query.rule.as_deref().map(RuleId::from),
         token: query.token.as_deref().map(TokenId::from),
-        limit: query.limit(),
+        limit: query.limit() + 1,
     };
     let alerts = deps.store.alerts(filter).await?;
-    Ok(Json(alert_views(&deps, &alerts).await?))
+    Ok(first(alert_views(&deps, &alerts).await?, query.limit()))
+}
+
+/// The first rows of a list that was asked for one more; a header says that there are others.
+pub(super) fn first<T: Serialize>(mut rows: Vec<T>, limit: u32) -> Response {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    ([(HAS_MORE, HeaderValue::from_static(if has_more { "true" } else { "false" }))], Json(rows)).into_response()
 }
 
 pub(super) async fn alert_views(deps: &HttpDeps, alerts: &[Alert]) -> Result<Vec<AlertView>, StoreError> {
@@ -52,7 +65,7 @@ pub(super) async fn outbox(State(deps): State<HttpDeps>, parameters: ListParamet
     let filter = OutboxFilter {
         receiver: query.receiver.as_deref().map(ReceiverName::from),
         states: words("state", query.state.as_deref(), DeliveryState::parse)?,
-        limit: query.limit(),
+        limit: query.limit() + 1,
     };
-    Ok(Json(deps.store.outbox(filter).await?).into_response())
+    Ok(first(deps.store.outbox(filter).await?, query.limit()))
 }

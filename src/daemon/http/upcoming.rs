@@ -1,12 +1,12 @@
 //! Unlocks ahead: as JSON, and as a calendar to subscribe to. Both take the same filters.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::lists::first;
 use super::query::{ListParameters, ListQuery, MAX_ROWS, list_query, span, words};
 use super::{HttpDeps, HttpError};
 use crate::cycle::ActiveRules;
@@ -22,11 +22,12 @@ const CALENDAR_SPAN: TimeDelta = TimeDelta::days(365);
 
 const FILTERS: &[&str] = &["token", "group", "rule", "within", "min_value"];
 
-pub(super) async fn list(State(deps): State<HttpDeps>, parameters: ListParameters) -> Result<Json<Vec<UnlockView>>, HttpError> {
+pub(super) async fn list(State(deps): State<HttpDeps>, parameters: ListParameters) -> Result<Response, HttpError> {
     let query = list_query(parameters)?;
     let now = deps.clock.now();
-    let rows = select(&deps, &query, None, query.limit(), now).await?;
-    Ok(Json(rows.iter().filter_map(|row| UnlockView::of(row, now)).collect()))
+    let rows = select(&deps, &query, None, query.limit() + 1, now).await?;
+    let views: Vec<UnlockView> = rows.iter().filter_map(|row| UnlockView::of(row, now)).collect();
+    Ok(first(views, query.limit()))
 }
 
 pub(super) async fn calendar(

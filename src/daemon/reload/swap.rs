@@ -10,7 +10,7 @@ use super::{ReadFiles, ReloadProblem, WATCH, fingerprint, read};
 use crate::app::{App, remember_good_rules, told_to_systemd};
 use crate::live::LiveConfig;
 use crate::outbox::ReceiverSender;
-use model::{BoxFuture, text::error_chain};
+use model::{BoxFuture, format::count, text::error_chain};
 
 impl App {
     /// Reads config and rule files again and puts them to work, all or nothing.
@@ -63,11 +63,10 @@ impl App {
         self.readiness.rules_loaded(now, rules);
         self.deps.metrics.set_reload(true);
         self.alerts.reload_worked().await;
-        let mut text = match tests {
-            0 => format!("{rules} rules at work"),
-            1 => format!("{rules} rules at work, 1 test passed"),
-            tests => format!("{rules} rules at work, {tests} tests passed"),
-        };
+        let mut text = format!("{} at work", count(rules, "rule"));
+        if tests > 0 {
+            text.push_str(&format!(", {} passed", count(tests, "test")));
+        }
         if !waits.is_empty() {
             text.push_str(&format!("; changed, but only a restart puts it to work: {}", waits.join(", ")));
         }

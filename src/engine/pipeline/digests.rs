@@ -92,11 +92,11 @@ pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &Diges
     let DigestRows { upcoming, changes, statuses, silences, firing, incidents, dead } = *rows;
     let summary = |alert: &Alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone());
     let mut trouble: Vec<String> = incidents.iter().map(summary).collect();
-    trouble.extend(
-        dead.iter().filter(|(_, dead)| *dead > 0).map(|(receiver, dead)| {
-            format!("{dead} deliveries to {receiver} were given up: `cliffwatch outbox list --state dead`")
-        }),
-    );
+    trouble.extend(dead.iter().filter(|(_, dead)| *dead > 0).map(|(receiver, dead)| {
+        let were =
+            if *dead == 1 { format!("1 delivery to {receiver} was") } else { format!("{dead} deliveries to {receiver} were") };
+        format!("{were} given up: `cliffwatch outbox list --state dead`")
+    }));
     let firing = u32::try_from(firing).unwrap_or(u32::MAX);
     let (ahead, trouble) = (plan.schedule.ahead, trouble.as_slice());
     Digest::of(&DigestMaterial { since, at: slot, ahead, upcoming, changes, statuses, silences, firing, trouble })

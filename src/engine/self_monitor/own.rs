@@ -51,7 +51,10 @@ pub fn receiver_dead(
     let text = IncidentText {
         kind: RECEIVER,
         receiver: Some(receiver),
-        summary: format!("Receiver {receiver} accepts nothing for {lasted}: {waiting} deliveries wait"),
+        summary: format!(
+            "Receiver {receiver} accepts nothing for {lasted}: {}",
+            if waiting == 1 { "1 delivery waits".to_owned() } else { format!("{waiting} deliveries wait") }
+        ),
         description: format!(
             "{} Its deliveries are tried again by themselves; `cliffwatch outbox list` shows them.",
             sentence(&clip(reason))

@@ -65,10 +65,10 @@ impl ConfigCheck<'_> {
         }
         let has_root =
             root.get("route").and_then(|route| route.node.get("receivers")).is_some_and(|entry| !entry.node.list().is_empty());
-        if !names.is_empty() && !has_root {
-            let place = root.get("route").or_else(|| root.get("receiver")).map_or(&root.place, |entry| &entry.key_place);
-            self.warning(place, "[route] names no `receivers`: alerts that no route takes are told to nobody").help =
-                Some(format!("add `[route]` with `receivers = [{:?}]`", names.first().map_or("ops", String::as_str)));
+        // Without any [route], everything goes to every receiver.
+        if let Some(route) = root.get("route").filter(|_| !names.is_empty() && !has_root) {
+            self.warning(&route.key_place, "[route] names no `receivers`: alerts that no route takes are told to nobody").help =
+                Some(format!("add `receivers = [{:?}]`", names.first().map_or("ops", String::as_str)));
         }
     }
 }
