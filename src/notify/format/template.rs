@@ -11,7 +11,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Va
 use serde_json::json;
 
 use super::{FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, TextOfKey, WebhookRequest};
-use crate::card::{Brief, ShareStyle};
+use crate::card::{Brief, ShareStyle, color};
 use crate::message;
 use model::{DueDelivery, ReceiverName, Resource, SourceBody, Timestamp, TokenBody, config, format};
 
@@ -228,7 +228,7 @@ fn context(brief: &Brief<'_>) -> Result<serde_json::Value, serde_json::Error> {
         object.insert("title".into(), brief.title(ShareStyle::Long, MAX_TITLE_CHARS).into());
         object.insert("text".into(), text(brief).into());
         object.insert("note".into(), brief.note().into());
-        object.insert("color".into(), format!("#{:06x}", brief.tone().color()).into());
+        object.insert("color".into(), format!("#{:06x}", color(brief.tone())).into());
         object.insert("id".into(), brief.delivery.webhook_id.clone().into());
     }
     Ok(value)
