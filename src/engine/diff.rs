@@ -219,7 +219,7 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
     // Exact equality first: it also covers zero.
     #[expect(clippy::float_cmp, reason = "the tolerance follows")]
     let equal = a == b;
-    equal || (a - b).abs() <= tolerance * a.abs().max(b.abs())
+    equal || ((a - b).is_finite() && (a - b).abs() <= tolerance * a.abs().max(b.abs()))
 }
 
 /// As [`close`], where both are known; two unknown amounts are equal.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::support::{RULES, Setup, TestApp, cliff, item, lines, time};
 
 /// What must hold, and where it is tested.
-const PROMISES: [(&str, &str, &[&str]); 8] = [
+const PROMISES: [(&str, &str, &[&str]); 14] = [
     ("rules that vanish for a moment end nothing", "tests/it/trust.rs", &["rules_that_vanish_are_held_and_shown"]),
     ("a mixed group is told as the strongest thing in it", "tests/it/trust.rs", &["a_group_that_fires_and_resolves_is_firing"]),
     (
@@ -31,6 +31,32 @@ const PROMISES: [(&str, &str, &[&str]); 8] = [
     ("a mass removal is released with the reason", "tests/it/trust.rs", &["a_mass_removal_is_released_by_time_or_by_hand"]),
     ("what moved stays due until it was evaluated", "tests/it/trust.rs", &["what_the_token_list_moved_stays_due"]),
     ("a receiver that was removed ends its alerts", "tests/it/trust.rs", &["a_receiver_that_was_removed_ends_its_alerts"]),
+    (
+        "a receiver that is back raises nothing, and a retry by hand begins anew",
+        "src/daemon/outbox/tests.rs",
+        &[
+            "a_receiver_that_was_gone_and_works_again_raises_nothing_more",
+            "the_span_until_a_dead_letter_counts_from_the_retry_by_hand",
+            "what_is_critical_is_sent_though_the_hour_is_full",
+        ],
+    ),
+    ("what waits starves nothing", "src/store/tests/outbox.rs", &["what_waits_for_long_starves_nothing_that_is_grave_or_new"]),
+    ("the memory of a rendering is bounded", "src/rules/tests/templates.rs", &["the_memory_of_a_rendering_is_bounded"]),
+    (
+        "a rule on a group hears of each field that it reads",
+        "src/rules/tests/conditions.rs",
+        &["a_rule_on_a_group_that_reads_a_field_of_its_members_is_asked_when_that_moves"],
+    ),
+    (
+        "a lead time is told for each date",
+        "src/engine/evaluate/tests.rs",
+        &["a_lead_time_is_told_again_for_a_record_that_moved_out_and_back"],
+    ),
+    (
+        "an event that is not there is not explained as told",
+        "src/engine/explain/tests.rs",
+        &["a_day_that_has_no_event_says_so_with_the_nearest_whatever_once_stood_there"],
+    ),
 ];
 
 #[test]

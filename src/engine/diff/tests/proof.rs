@@ -158,6 +158,15 @@ fn a_mass_removal_is_held_for_a_day_and_four_answers_or_until_it_is_accepted() {
 }
 
 #[test]
+fn a_sum_without_end_equals_no_other() {
+    for (a, b, is_equal) in
+        [(f64::INFINITY, 1.0, false), (f64::INFINITY, f64::INFINITY, true), (f64::INFINITY, f64::NEG_INFINITY, false)]
+    {
+        assert_eq!((close(a, b, 1e-9), close(b, a, 1e-9)), (is_equal, is_equal), "{a} {b}");
+    }
+}
+
+#[test]
 fn two_of_three_coming_events_are_most_of_them() {
     let before = monthly("2026-01-16", 6, &[("Team", 10.0)]);
     // Three have passed; of the three that come, two vanish, or one does.
