@@ -185,13 +185,17 @@ pub fn ingest(
 /// Why answers that were held `since` are no longer, for people.
 fn released(since: Timestamp, diff: &Diff, missing: &[(RecordKey, u32)], now: Timestamp) -> String {
     let answers = missing.iter().map(|(_, count)| count.saturating_add(1)).max().unwrap_or_default();
+    let is_gone =
+        |key: &RecordKey| diff.removed.contains(key) || diff.put.iter().any(|put| put.key == *key && put.is_new_version);
+    if !missing.iter().any(|(key, _)| is_gone(key)) {
+        return "the records that were missing came back".to_owned();
+    }
     match Hold::of(Some(since), now) {
         Hold::Accepted => "what was missing counts as gone, since it was accepted by `cliffwatch accept`".to_owned(),
-        Hold::Lasted if !diff.removed.is_empty() => {
+        Hold::Lasted | Hold::Begun => {
             let hours = (now - since).num_hours();
             format!("what was missing counts as gone: {answers} complete answers over {hours} h left it out")
         }
-        _ => "the records that were missing came back".to_owned(),
     }
 }
 

@@ -2,13 +2,13 @@
 //!
 //! Statements that keep what they print are refused. What `set` keeps is measured, texts are not multiplied, and filters that make texts
 //! longer share a budget; so is made of the text that an operator writes one that the engine renders within bounds ([`guarded`]).
+//!
+//! The sender of bodies of the operator's own compiles this file too: it leans on no rule, and its templates are no safer.
 
 use std::ops::Range;
 
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
-
-use crate::finding::Finding;
 
 /// Longest text that a value which is kept may hold, bytes.
 const MAX_TEXT: usize = 16 << 10;
@@ -28,11 +28,61 @@ const MAX_OPERATORS: usize = 64;
 /// Statements that there are.
 const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
 
+/// The insides of `{{ … }}` and `{% … %}`, comments left out, quotes and their escapes respected as the engine does.
+pub(super) fn tags_of(source: &str) -> Vec<Range<usize>> {
+    let find = |from: usize, what: &str| source.get(from..).and_then(|text| text.find(what)).map(|offset| from + offset);
+    let mut tags = Vec::new();
+    let mut at = 0;
+    while let Some((start, open)) =
+        ["{{", "{%", "{#"].into_iter().filter_map(|open| find(at, open).map(|start| (start, open))).min()
+    {
+        if open == "{#" {
+            at = find(start + 2, "#}").map_or(source.len(), |end| end + 2);
+            continue;
+        }
+        let close = if open == "{{" { "}}" } else { "%}" };
+        let begin = start + 2;
+        let mut end = source.len();
+        let mut quote = None;
+        let mut is_escaped = false;
+        for (offset, c) in source.get(begin..).unwrap_or_default().char_indices() {
+            match quote {
+                Some(_) if is_escaped => is_escaped = false,
+                Some(_) if c == '\\' => is_escaped = true,
+                Some(open) if c == open => quote = None,
+                Some(_) => {}
+                None if matches!(c, '"' | '\'') => quote = Some(c),
+                None if source.get(begin + offset..).is_some_and(|rest| rest.starts_with(close)) => {
+                    end = begin + offset;
+                    break;
+                }
+                None => {}
+            }
+        }
+        tags.push(begin..end);
+        at = end.max(begin);
+        if end < source.len() {
+            at = end + 2;
+        }
+    }
+    tags
+}
+
 /// What of a template cannot be held within bounds.
-pub(super) fn unbounded(source: &str, tags: &[Range<usize>]) -> Option<Finding> {
+#[derive(Debug)]
+pub(super) struct Unbounded {
+    /// The tag.
+    pub(super) at: Range<usize>,
+    pub(super) message: String,
+    /// What to write in its place.
+    pub(super) help: &'static str,
+}
+
+/// The first tag of a template that cannot be held within bounds.
+pub(super) fn unbounded(source: &str, tags: &[Range<usize>]) -> Option<Unbounded> {
     tags.iter().find_map(|tag| {
         let text = source.get(tag.clone())?;
-        let refuse = |message: String, help: &str| Some(Finding::error(tag.clone(), message).help(help));
+        let refuse = |message: String, help| Some(Unbounded { at: tag.clone(), message, help });
         let operators = plain_chars(text).filter(|(_, c)| matches!(c, '~' | '+' | '*')).count();
         if operators > MAX_OPERATORS {
             return refuse(format!("this tag has {operators} operators; at most {MAX_OPERATORS} are allowed"), "shorten it");

@@ -11,11 +11,11 @@ use crate::on::On;
 use crate::vocabulary::{KnownName, SHARE, Vocabulary, unknown_name};
 use model::closest;
 
-use super::bounds::{guarded, unbounded};
+use super::bounds::{Unbounded, guarded, tags_of, unbounded};
 use super::context::{ContextTree, window_of};
 use super::engine::{TemplateEngine, describe};
 use super::sample::SampleScope;
-use super::tags::{filters_in, find_word, tags_of};
+use super::tags::{filters_in, find_word};
 use super::{Template, filters};
 
 /// Longest template, bytes.
@@ -40,8 +40,8 @@ impl Template {
             Ok(tags) => tags,
             Err(finding) => return (template, vec![finding]),
         };
-        if let Some(finding) = unbounded(source, &tags) {
-            return (template, vec![finding]);
+        if let Some(Unbounded { at, message, help }) = unbounded(source, &tags) {
+            return (template, vec![Finding::error(at, message).help(help)]);
         }
         template.guarded = guarded(source, &tags).into();
         let mut findings = Vec::new();
