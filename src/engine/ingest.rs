@@ -157,8 +157,10 @@ pub fn ingest(
     state.hash = Some(answer.hash);
     state.baseline_at.get_or_insert(now);
     state.missing = diff.missing.clone();
-    state.held_since = diff.held.then(|| state.held_since.unwrap_or(now));
-    let released = known_held.filter(|_| !diff.held).map(|since| released(since, &diff, &known_missing, now));
+    // Once believed it stays so until all of it is proven: it is not held anew for what waits.
+    let is_waiting = diff.held || (Hold::of(known_held, now) != Hold::Begun && !diff.missing.is_empty());
+    state.held_since = is_waiting.then(|| state.held_since.unwrap_or(now));
+    let released = known_held.filter(|_| !is_waiting).map(|since| released(since, &diff, &known_missing, now));
     let after = diff::apply(&records, &diff);
     let waiting = Waiting::read(header_before, now);
     let late = if is_baseline { Vec::new() } else { waiting.late(&records, &diff.put) };
@@ -176,7 +178,7 @@ pub fn ingest(
         after,
         named: names(&answer.payload),
         failure: None,
-        is_held: diff.held,
+        is_held: is_waiting,
         released,
         oddities,
     }

@@ -456,7 +456,7 @@ async fn what_is_critical_is_sent_though_the_hour_is_full() {
     let fakes = Fakes::capped(&[("ops", Manner::Answers(Outcome::Accepted))], 2);
     let outbox = Outbox::idle(deps(&memory, &fakes, after(0)));
     // The store gives what is critical first; here it comes last.
-    memory.0.lock().expect("a lock").rows[4].next = after(-1);
+    memory.0.lock().expect("a lock").rows[4].next = after(-9_000_000);
     outbox.deliver_due(after(0)).await;
     assert_eq!(fakes.got("ops").len(), 3, "{:?}", fakes.got("ops"));
     memory.0.lock().expect("a lock").queue(&many("ops", 6)[5]);
@@ -464,7 +464,7 @@ async fn what_is_critical_is_sent_though_the_hour_is_full() {
         let mut state = memory.0.lock().expect("a lock");
         let last = state.rows.last_mut().expect("a row");
         last.delivery.bundle.tone = model::Tone::Critical;
-        last.next = after(-1);
+        last.next = after(-9_000_000);
     }
     outbox.deliver_due(after(1)).await;
     assert!(fakes.got("ops").contains(&6), "{:?}", fakes.got("ops"));

@@ -424,12 +424,13 @@ fn an_alert_ends_with_its_rule() {
         |world| world.rules[0].on = On::Change(Resource::Unlock, None),
         |world| world.tokens[0].is_watched = false,
     ];
-    for way in ways {
+    for (at, way) in ways.into_iter().enumerate() {
+        let why = if at < 4 { "resolved rule gone → ops" } else { "resolved not watched any more → ops" };
         let mut world = World::new(vec![ahead("Big", &["7d"])]);
         world.unlock("a", "2026-03-31", 5e6);
         world.tick("2026-03-25");
         way(&mut world);
-        assert_eq!(world.tick("2026-03-26"), ["resolved rule gone → ops"]);
+        assert_eq!(world.tick("2026-03-26"), [why]);
         assert_eq!(world.tick("2026-03-27"), NOTHING);
     }
 }
