@@ -46,8 +46,8 @@ async fn what_waits_for_long_starves_nothing_that_is_grave_or_new() {
     tell("grave", "critical").await;
     let database = rusqlite::Connection::open(store.path()).expect("opens");
     let many = "WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 60000)
-        INSERT INTO telling (notice, receiver, alert, kind, is_end, labels, state, since)
-        SELECT 'no_x' || n, 'ops', 'al_x' || n, 'alert.firing', 0, '{}', state, 0 FROM many, (SELECT ?1 AS state)";
+        INSERT INTO telling (notice, receiver, alert, kind, is_end, labels, state, since, holder)
+        SELECT 'no_x' || n, 'ops', 'al_x' || n, 'alert.firing', 0, '{}', state, 0, nullif(state, 'waiting') FROM many, (SELECT ?1 AS state)";
     for state in ["waiting", "silenced"] {
         let many = many.replace("no_x", &format!("no_{state}"));
         database.execute_batch("PRAGMA foreign_keys = OFF").expect("set");
