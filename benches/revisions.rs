@@ -18,7 +18,7 @@ use cliffwatch::model;
 mod truth;
 
 use cliffwatch::{
-    engine::diff::{Settings, UnlockPoll, apply, baseline_unlocks, diff_unlocks},
+    engine::diff::{Hold, Settings, UnlockPoll, apply, baseline_unlocks, diff_unlocks},
     model::{
         change::Change,
         supply::{Timestamp, TokenId, Tracked},
@@ -41,7 +41,7 @@ fn main() -> anyhow::Result<()> {
     let mut files: Vec<PathBuf> = fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
     files.sort();
-    let settings = Settings::default();
+    let settings = Settings { hold: Hold::Lasted, ..Settings::default() };
     let labels = if folder.join("truth.toml").exists() { truth::labels(&folder) } else { Vec::new() };
     let (mut right, mut labelled, only_faults) = (0, 0, std::env::args().any(|arg| arg == "--faults"));
     println!("{:<22} {:<10} {:>7} {:>5} {:>4}  told", "token", "at", "differ", "polls", "told");

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use super::accept::AcceptArgs;
 use super::ack::AckArgs;
 use super::alerts::AlertsArgs;
 use super::backtest::BacktestArgs;
@@ -125,6 +126,8 @@ pub(super) enum Command {
     Silence(SilenceCommand),
     /// Say that an alert is known: no reminders until its date, amount or level changes
     Ack(AckArgs),
+    /// Believe an answer that is held because most of a token's coming records are missing from it
+    Accept(AcceptArgs),
     /// Show digests, and who wants them
     #[command(subcommand)]
     Digest(DigestCommand),

@@ -85,7 +85,8 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     let watch = watch_of(&WatchSettings { tokens, groups: config.watch.groups.clone() }).map_err(UsageError)?;
 
     let until = args.to.unwrap_or(now);
-    let diff = diff::Settings { tolerance: config.store.tolerance, removal_confirmations: config.store.removal_confirmations };
+    let (tolerance, removal_confirmations) = (config.store.tolerance, config.store.removal_confirmations);
+    let diff = diff::Settings { tolerance, removal_confirmations, ..diff::Settings::default() };
     let mut pace = Pace { diff, look_every: args.look_every.delta(), ..Pace::default() };
     let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
     let mut delivery = DeliverySetup::of(policy);
@@ -93,7 +94,7 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
         Some(path) => History::read(path, args.from, until)?,
         None => {
             // What was recorded was proven when it was recorded.
-            pace.diff.removal_confirmations = 1;
+            (pace.diff.removal_confirmations, pace.diff.hold) = (1, diff::Hold::Accepted);
             pace.poll_every = Some(TimeDelta::minutes(1));
             let from = args.from.unwrap_or(now - TimeDelta::days(DEFAULT_DAYS));
             wait(recorded(&config, invocation, &watch, from, until, &mut delivery))?

@@ -201,6 +201,9 @@ impl ExplainReader {
                 let mut cases = explain::record_cases(&snapshot, resource, target, &own, self.now);
                 cases.truncate(MAX_CASES);
                 if cases.is_empty() {
+                    if let Some(absent) = explain::absent_record(rule, &snapshot, resource, target, &own) {
+                        return Ok(vec![absent]);
+                    }
                     cases.push(explain::missing_record_case(&snapshot, resource, target, &own));
                 }
                 cases

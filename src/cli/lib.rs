@@ -14,6 +14,7 @@
 //! let exit: std::process::ExitCode = cliffwatch_cli::main();
 //! ```
 
+mod accept;
 mod ack;
 mod alerts;
 mod args;
@@ -108,6 +109,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Routes(routes) => routes::run(&routes, invocation),
         Command::Silence(silence) => wait(silence::run(&silence, invocation)),
         Command::Ack(ack) => wait(ack::run(&ack, invocation)),
+        Command::Accept(accept) => wait(accept::run(&accept, invocation)),
         Command::Digest(digest) => wait(digest::run(&digest, invocation)),
         Command::Run => run::run(invocation),
         Command::Demo(demo) => demo::run(&demo, invocation),

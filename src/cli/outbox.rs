@@ -226,19 +226,9 @@ async fn show(id: DeliveryId, store: &Store, invocation: &Invocation) -> anyhow:
     let Some(detail) = store.outbox_one(id).await? else {
         return Err(UsageError(format!("there is no delivery {id}: `cliffwatch outbox list` shows which there are")).into());
     };
-    let page = if invocation.format == OutputFormat::Table { text(&detail) } else { print::json(&json(&detail))? };
+    let page = if invocation.format == OutputFormat::Table { text(&detail) } else { print::json(&detail.json())? };
     print::out(&page)?;
     Ok(Exit::Done)
-}
-
-fn json(detail: &OutboxDetail) -> serde_json::Value {
-    let mut value = serde_json::to_value(&detail.row).unwrap_or_default();
-    if let Some(object) = value.as_object_mut() {
-        object.insert("attemptLog".to_owned(), serde_json::to_value(&detail.attempts).unwrap_or_default());
-        let bodies: Vec<_> = detail.notifications.iter().map(|notice| &notice.body).collect();
-        object.insert("messages".to_owned(), serde_json::to_value(bodies).unwrap_or_default());
-    }
-    value
 }
 
 fn text(detail: &OutboxDetail) -> String {
@@ -259,7 +249,10 @@ fn text(detail: &OutboxDetail) -> String {
         let more = if row.truncated_alerts > 0 { format!(", {} more counted", row.truncated_alerts) } else { String::new() };
         let _ = writeln!(page, "shape     {} of {} told{more}", row.shape.as_str(), row.alerts.len());
     }
-    for alert in &row.alerts {
+    for (index, alert) in row.alerts.iter().chain(&detail.counted).enumerate() {
+        if index == row.alerts.len() {
+            page.push_str("\nonly counted:\n");
+        }
         let _ =
             writeln!(page, "\n{} {} {}", alert.kind, harmless(&alert.rule), harmless(alert.token.as_deref().unwrap_or_default()));
         let _ = writeln!(page, "  {}", harmless(&alert.summary));

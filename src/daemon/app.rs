@@ -60,6 +60,14 @@ pub enum AppError {
     Cycle(#[from] CycleError),
 }
 
+/// The files that config and rules came from.
+#[derive(Debug)]
+pub(crate) struct FilesAtWork {
+    /// As they were last read.
+    pub fingerprint: u128,
+    pub good: reload::GoodFiles,
+}
+
 /// Everything, built and connected.
 pub struct App {
     pub(crate) deps: Arc<cycle::Deps>,
@@ -72,8 +80,8 @@ pub struct App {
     pub(crate) reach: OnceLock<service::MirrorScope>,
     /// Where the config is read from again; none where it came from no file.
     pub(crate) origin: Option<Origin>,
-    /// One reload at a time; with the fingerprint of the files as they were last read.
-    pub(crate) files: tokio::sync::Mutex<u128>,
+    /// One reload at a time.
+    pub(crate) files: tokio::sync::Mutex<FilesAtWork>,
     switch: Option<DeadMansSwitch>,
 }
 
@@ -88,7 +96,7 @@ impl App {
     #[must_use]
     pub fn reading_again(mut self, origin: Origin) -> Self {
         let live = self.deps.setup();
-        *self.files.get_mut() = reload::fingerprint(&live.config, Some(&origin), &self.base_dir);
+        self.files.get_mut().fingerprint = reload::fingerprint(&live.config, Some(&origin), &self.base_dir);
         self.origin = Some(origin);
         self
     }

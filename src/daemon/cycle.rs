@@ -106,7 +106,8 @@ impl Deps {
     fn settings(&self) -> diff::Settings {
         let setup = self.setup();
         let store = &setup.config.store;
-        diff::Settings { tolerance: store.tolerance, removal_confirmations: store.removal_confirmations }
+        let (tolerance, removal_confirmations) = (store.tolerance, store.removal_confirmations);
+        diff::Settings { tolerance, removal_confirmations, ..diff::Settings::default() }
     }
 
     /// Tokens by their slugs, as the database knows them.
@@ -269,20 +270,22 @@ impl Cycle<'_> {
             let mut gaps = 0;
             for items in named.chunks(TICK_BATCH) {
                 let known = deps.known(items.iter().map(|(id, _)| id.clone()).collect(), Vec::new()).await?;
+                // A market cap or a supply that a rule reads can turn it, though no schedule changed.
+                let is_moved = |(id, item): &&(TokenId, &wire::TokenItem)| {
+                    let is_another = |known: &TokenSnapshot| active.rules.index.is_moved(&known.token.item, item);
+                    setup.watch.covers(id) && known.get(id).is_some_and(is_another)
+                };
+                let moved: Vec<TokenId> = items.iter().filter(is_moved).map(|(id, _)| id.clone()).collect();
+                let moved = if moved.is_empty() { HashMap::new() } else { deps.known(moved, TIMED.to_vec()).await? };
                 let mut work = Work::default();
-                let mut moved = Vec::new();
                 for (id, item) in items {
                     let Some(known) = known.get(id) else { continue };
-                    // A market cap or a supply that a rule reads can turn it, though no schedule changed.
-                    if setup.watch.covers(id) && active.rules.index.is_moved(&known.token.item, item) {
-                        moved.push(id.clone());
-                    }
                     gaps += ingest.token_row(&mut work, known, item, last.is_baseline);
+                    if let Some(known) = moved.get(id) {
+                        ingest.moved_row(&mut work, known, item);
+                    }
                 }
                 self.evaluate_and_commit(work).await?;
-                if !moved.is_empty() {
-                    self.evaluate_as_known(moved).await?;
-                }
             }
             last.commit.polls.iter_mut().for_each(|poll| poll.oddities_total += gaps);
             deps.metrics.oddities(Endpoint::TokenList, gaps);

@@ -74,6 +74,7 @@ pub fn router(deps: HttpDeps) -> Router {
         .route("/api/changes", get(lists::changes))
         .route("/api/alerts", get(lists::alerts))
         .route("/api/outbox", get(lists::outbox))
+        .route("/api/outbox/{id}", get(lists::delivery))
         .route("/api/silences", get(silences::list).post(silences::add))
         .route("/api/silences/{id}", delete(silences::expire))
         .route("/api/acks", get(silences::acks).post(silences::acknowledge))

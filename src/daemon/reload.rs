@@ -9,6 +9,7 @@
 mod fingerprint;
 mod problem;
 mod swap;
+mod vanished;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use model::{Diagnostic, SourceText, Timestamp};
 pub use problem::ReloadProblem;
 use rules::{self, RuleSet};
 use tools::ruletest::{self, TestSetup};
+use vanished::{SETTLING, vanished};
 
 /// How often the files are looked at. A few small files are read; nothing is parsed.
 pub const WATCH: Duration = Duration::from_secs(2);
@@ -62,14 +64,34 @@ pub fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Dia
     ReadFiles { config: config.clone(), waits: Vec::new(), set: loaded.set, diagnostics, texts, tests: 0, problem }
 }
 
-/// Reads and compiles the rule files.
-pub fn read_files(config: &Config, base_dir: &Path, now: Timestamp) -> ReadFiles {
-    let files = rules::read_files(&config.rules.paths, base_dir);
+/// The rule files whose rules are at work.
+#[derive(Clone, Debug, Default)]
+pub struct GoodFiles {
+    /// `[rules] paths` that named them.
+    pub paths: Vec<String>,
+    pub texts: Vec<SourceText>,
+    /// Since when some of them are gone.
+    pub gone_since: Option<Timestamp>,
+    /// When that is to be looked at again.
+    pub look_again_at: Option<Timestamp>,
+}
+
+/// Reads and compiles the rule files, beside those at work: what has vanished of these is an error while that may be passing.
+pub fn read_files(config: &Config, good: &mut GoodFiles, base_dir: &Path, now: Timestamp) -> ReadFiles {
+    let mut files = rules::read_files(&config.rules.paths, base_dir);
+    let since = good.gone_since.filter(|since| *since <= now).unwrap_or(now);
+    let gone = match good.paths == config.rules.paths {
+        true => vanished(&good.texts, &files.files, since, now),
+        false => Vec::new(),
+    };
+    good.gone_since = (!gone.is_empty()).then_some(since);
+    good.look_again_at = good.gone_since.map(|since| since + SETTLING).filter(|at| *at > now);
+    files.diagnostics.extend(gone);
     compile(config, files.files, files.diagnostics, now)
 }
 
 /// Reads the config again, where it came from a file, then as [`read_files`], and runs the tests beside the rules where those are right.
-pub fn read(at_work: &Config, origin: Option<&Origin>, base_dir: &Path, now: Timestamp) -> ReadFiles {
+pub fn read(at_work: &Config, good: &mut GoodFiles, origin: Option<&Origin>, base_dir: &Path, now: Timestamp) -> ReadFiles {
     let (config, waits) = match origin.map(|origin| loading::load(Some(&origin.path), &origin.environment)) {
         None => (at_work.clone(), Vec::new()),
         Some(loading::Loaded { config: Some(new), .. }) => beside(at_work, new),
@@ -87,7 +109,7 @@ pub fn read(at_work: &Config, origin: Option<&Origin>, base_dir: &Path, now: Tim
             };
         }
     };
-    let mut read = read_files(&config, base_dir, now);
+    let mut read = read_files(&config, good, base_dir, now);
     read.waits = waits;
     if read.problem.is_some() {
         return read;

@@ -56,7 +56,7 @@ mod unlock;
 
 use std::collections::{HashMap, HashSet};
 
-use chrono::NaiveDate;
+use chrono::{NaiveDate, TimeDelta};
 
 pub use complete::{CompletedAnswer, complete};
 pub use records::{
@@ -81,11 +81,42 @@ pub struct Settings {
     pub tolerance: f64,
     /// Complete answers that must leave a record out before it is gone; at least one.
     pub removal_confirmations: u32,
+    /// What holds an answer that leaves out most of what was known.
+    pub hold: Hold,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tolerance: 1e-9, removal_confirmations: 2 }
+        Self { tolerance: 1e-9, removal_confirmations: 2, hold: Hold::default() }
+    }
+}
+
+/// Whether an answer that leaves out most of what was known is believed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// Not yet: it came first less than [`HELD_FOR`] ago.
+    #[default]
+    Begun,
+    /// Once [`HELD_ANSWERS`] complete answers say so.
+    Lasted,
+    /// At once: somebody accepted it, or it was proven before.
+    Accepted,
+}
+
+/// How long an answer that leaves out most of what was known is held at least.
+pub const HELD_FOR: TimeDelta = TimeDelta::hours(24);
+
+/// Complete answers that must have left a record out before one that is held is believed by itself.
+pub const HELD_ANSWERS: u32 = 4;
+
+impl Hold {
+    /// That of a feed whose answers are held `since`; the beginning of time stands for an answer that somebody accepted.
+    pub fn of(since: Option<Timestamp>, now: Timestamp) -> Self {
+        match since {
+            Some(since) if since == Timestamp::UNIX_EPOCH => Self::Accepted,
+            Some(since) if now - since >= HELD_FOR => Self::Lasted,
+            _ => Self::Begun,
+        }
     }
 }
 
@@ -188,7 +219,7 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
     // Exact equality first: it also covers zero.
     #[expect(clippy::float_cmp, reason = "the tolerance follows")]
     let equal = a == b;
-    equal || (a - b).abs() <= tolerance * a.abs().max(b.abs())
+    equal || ((a - b).is_finite() && (a - b).abs() <= tolerance * a.abs().max(b.abs()))
 }
 
 /// As [`close`], where both are known; two unknown amounts are equal.
@@ -251,11 +282,15 @@ impl KeyAllocator {
 struct Absence<'a> {
     counts: HashMap<&'a RecordKey, u32>,
     needed: u32,
+    hold: Hold,
 }
 
 impl<'a> Absence<'a> {
     fn new(missing: &'a [(RecordKey, u32)], settings: &Settings) -> Self {
-        Self { counts: missing.iter().map(|(key, count)| (key, *count)).collect(), needed: settings.removal_confirmations.max(1) }
+        let Settings { removal_confirmations, hold, .. } = *settings;
+        // What proves nothing at all is no proof of what somebody accepted either.
+        let needed = if hold == Hold::Accepted && removal_confirmations < u32::MAX { 1 } else { removal_confirmations.max(1) };
+        Self { counts: missing.iter().map(|(key, count)| (key, *count)).collect(), needed, hold }
     }
 
     /// Absences of a record, this one included.
@@ -266,6 +301,12 @@ impl<'a> Absence<'a> {
     /// A record with its count, as [`Diff::missing`] holds it.
     fn counted(&self, key: &RecordKey) -> (RecordKey, u32) {
         (key.clone(), self.count(key))
+    }
+
+    /// Whether an answer that leaves out most of what was known, this record among it, is not believed yet.
+    fn is_doubted(&self, key: &RecordKey) -> bool {
+        let count = self.count(key);
+        count < self.needed || self.hold == Hold::Begun || (self.hold == Hold::Lasted && count < HELD_ANSWERS)
     }
 
     fn is_proven(&self, key: &RecordKey) -> bool {

@@ -185,7 +185,8 @@ fn end_the_unaccounted<R: RuleEval>(
                 *terms.id == alert.rule && alert.resource.is_some_and(|of| terms.on == On::Record(of))
             });
             let why = match alert.due {
-                _ if !is_ruled || !facts.is_watched => Resolution::RuleGone,
+                _ if !facts.is_watched => Resolution::Unwatched,
+                _ if !is_ruled => Resolution::RuleGone,
                 // What was over before its record went has not been called off.
                 Some(due) if due.has_passed(lifecycle.now) => Resolution::Passed,
                 _ => Resolution::Removed,

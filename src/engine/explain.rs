@@ -34,8 +34,8 @@ use rules::{Lead, On, Rule, Scope};
 
 pub use answer::{nothing, of_incident, unheard};
 pub use case::{
-    CaseOrNothing, ExplainCase, ExplainTarget, MAX_CASES, change_case, change_cases, group_cases, incident_case, incidents,
-    missing_record_case, record_cases, token_case,
+    CaseOrNothing, ExplainCase, ExplainTarget, MAX_CASES, absent_record, change_case, change_cases, group_cases, incident_case,
+    incidents, missing_record_case, record_cases, token_case,
 };
 pub use overview::{ExplainLine, Overview};
 pub use status::StatusEvidence;

@@ -7,11 +7,16 @@
 //! 2. [`decide`] finds the groups whose time has come and makes [`Message`]s of them. A group is told `group_wait` after its first
 //!    message came, and not before `group_interval` has passed since it was last told; a muted route waits until it is heard again.
 //! 3. What no route groups is told at once, each alert by itself, unless too many come at once: then they are put together by rule.
-//! 4. Above the messages that a receiver gets in an hour, everything becomes one summary.
+//! 4. Above the messages that a receiver gets in an hour, everything becomes one summary. What is critical waits for no hour: while that
+//!    is full, it is put together with other critical alerts.
+//!
+//! Messages, and the alerts in each, come in the order of their [`Precedence`]: what is only counted is the least, and nothing critical
+//! ever is.
 //!
 //! The promise: every message that comes in is in exactly one place afterwards, and each place is recorded. Of one alert, a receiver
 //! is told things in the order in which they were decided; where several wait, the latest is told and stands for the others.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::TimeDelta;
@@ -19,8 +24,8 @@ use chrono::TimeDelta;
 use crate::route::{GroupBy, Grouping, Inhibitor, RouteTree};
 use crate::self_monitor::is_about_delivery;
 use model::{
-    AlertId, Batch, BatchKind, FiringAlert, HOUR, Labels, NotificationId, NotificationKind, PendingNotification, ReceiverName,
-    ReceiverUsage, Silence, SilenceState, Suppression, Suppressor, Timestamp, format,
+    AlertId, Batch, BatchKind, FiringAlert, HOUR, Labels, NotificationId, NotificationKind, PendingNotification, Precedence,
+    ReceiverName, ReceiverUsage, Silence, SilenceState, Suppression, Suppressor, Timestamp, Tone, format,
 };
 
 /// Alerts that one message tells; the others are counted.
@@ -100,6 +105,15 @@ impl Group<'_> {
 
     fn first(&self) -> Option<Timestamp> {
         self.rows.iter().map(|row| row.since).min()
+    }
+
+    /// The precedence of the first that is to be told of it.
+    fn precedence(&self) -> Precedence {
+        self.rows.iter().map(|row| row.precedence).min_by(Precedence::order).unwrap_or_default()
+    }
+
+    fn is_critical(&self) -> bool {
+        self.precedence().tone == Tone::Critical
     }
 
     fn rule(&self) -> &str {
@@ -309,8 +323,12 @@ pub fn decide<'a>(
         }
     }
     for (receiver, mut indices) in due {
-        // The longest waiting first: where the hour is full, the newest are those that are summed up.
-        indices.sort_by_key(|index| groups.get(*index).and_then(|group| Some((group.first()?, group.rows.first()?.no))));
+        // The most urgent first, then the longest waiting: where the hour is full, the others are those that are summed up.
+        indices.sort_by_cached_key(|index| groups.get(*index).and_then(|group| Some((group.first()?, group.rows.first()?.no))));
+        indices.sort_by(|a, b| match (groups.get(*a), groups.get(*b)) {
+            (Some(a), Some(b)) => a.precedence().order(&b.precedence()),
+            _ => Ordering::Equal,
+        });
         one_receiver(&indices, groups, &usage(receiver), now, &mut decision);
     }
     decision
@@ -352,42 +370,62 @@ fn one_receiver<'a>(indices: &[usize], groups: &[Group<'a>], usage: &Usage, now:
     }
 
     let room = usize::try_from(usage.max_per_hour.max(1).saturating_sub(usage.lately.last_hour)).unwrap_or(usize::MAX);
+    // Folds came first, by rule.
+    let is_critical = |plan: &PlannedMessage| plan.groups.iter().filter_map(group).any(Group::is_critical);
+    planned.sort_by_key(|plan| !is_critical(plan));
     let above = if planned.len() > room { planned.split_off(room) } else { Vec::new() };
     for plan in planned {
-        decision.flushed.extend(&plan.groups);
-        decision.messages.extend(message(&plan, groups, None));
+        decision.tell(&plan, groups, None);
     }
-    if above.is_empty() {
-        return;
+    let above: Vec<usize> = above.into_iter().flat_map(|plan| plan.groups).collect();
+    if !above.is_empty() {
+        above_the_hour(above, groups, usage, now, decision);
     }
-    let next_summary = usage.lately.summed_at.and_then(|at| at.checked_add_signed(HOUR)).filter(|at| *at > now);
-    if next_summary.is_some() {
-        sooner(&mut decision.next_at, next_summary);
-        sooner(&mut decision.next_at, usage.lately.oldest.and_then(|at| at.checked_add_signed(HOUR)).filter(|at| *at > now));
-        return;
-    }
-    // Parts of one group that were already begun above are left with it: a group is told whole.
-    let mut rest: Vec<usize> = above.into_iter().flat_map(|plan| plan.groups).collect();
-    let mut seen: HashSet<usize> = decision.flushed.iter().copied().collect();
-    rest.retain(|index| seen.insert(*index));
-    if rest.is_empty() {
-        return;
-    }
-    let count: usize = rest.iter().filter_map(group).map(|group| group.rows.len()).sum();
-    let note = format!(
-        "{} above the limit of {} an hour, in one message",
-        format::count(count, "alert"),
-        format::count(usize::try_from(usage.max_per_hour).unwrap_or(usize::MAX), "message")
-    );
-    decision.flushed.extend(&rest);
-    decision.messages.extend(message(
-        &PlannedMessage { shape: BatchKind::Summary, groups: rest, chunk: None },
-        groups,
-        Some(note),
-    ));
 }
 
-/// Puts alerts together that no route groups: by rule, the rules with the longest waiting alerts first.
+/// What a receiver's hour has no room for: everything in one summary an hour, and what is critical before that.
+fn above_the_hour<'a>(above: Vec<usize>, groups: &[Group<'a>], usage: &Usage, now: Timestamp, decision: &mut Decision<'a>) {
+    let limit = format::count(usize::try_from(usage.max_per_hour).unwrap_or(usize::MAX), "message");
+    let alerts = |of: &[usize]| of.iter().filter_map(|index| groups.get(*index)).map(|group| group.rows.len()).sum::<usize>();
+    let later = |at: Option<Timestamp>, span: TimeDelta| at.and_then(|at| at.checked_add_signed(span)).filter(|at| *at > now);
+    let next_summary = later(usage.lately.summed_at, HOUR);
+    let Some(next_summary) = next_summary else {
+        let note = format!("{} above the limit of {limit} an hour, in one message", format::count(alerts(&above), "alert"));
+        return decision.tell(&PlannedMessage { shape: BatchKind::Summary, groups: above, chunk: None }, groups, Some(note));
+    };
+    let (critical, mut waiting): (Vec<usize>, Vec<usize>) =
+        above.into_iter().partition(|index| groups.get(*index).is_some_and(Group::is_critical));
+    let next_fold = later(usage.lately.folded_at, FOLD_INTERVAL);
+    sooner(&mut decision.next_at, next_fold.filter(|_| !critical.is_empty()));
+    if next_fold.is_none() {
+        decision.tell(&PlannedMessage { shape: BatchKind::Fold, groups: critical, chunk: None }, groups, None);
+    } else {
+        waiting.extend(critical);
+    }
+    let room_at = later(usage.lately.oldest, HOUR).map_or(next_summary, |at| at.min(next_summary));
+    sooner(&mut decision.next_at, Some(next_summary));
+    sooner(&mut decision.next_at, Some(room_at));
+    let receiver = waiting.first().and_then(|index| groups.get(*index)).map(|group| &group.receiver);
+    let last = decision.messages.last_mut().filter(|message| Some(&message.receiver) == receiver);
+    if let Some(last) = last {
+        let count = alerts(&waiting);
+        let wait = if count == 1 { "waits" } else { "wait" };
+        let until = format::instant(room_at);
+        let note = format!("{} {wait} until {until}: the limit of {limit} an hour is reached", format::count(count, "alert"));
+        last.bundle.note = Some(last.bundle.note.take().map_or(note.clone(), |before| format!("{before}. {note}")));
+    }
+}
+
+impl<'a> Decision<'a> {
+    /// Tells a message that was decided on.
+    fn tell(&mut self, plan: &PlannedMessage, groups: &[Group<'a>], note: Option<String>) {
+        self.flushed.extend(&plan.groups);
+        self.messages.extend(messages(plan, groups, note.as_deref()));
+    }
+}
+
+/// Puts alerts together that no route groups: by rule, the rules with the most urgent alerts first. What is critical is named, however
+/// many messages that takes.
 fn fold(singles: &[usize], groups: &[Group<'_>]) -> Vec<PlannedMessage> {
     let mut rules: Vec<(&str, Vec<usize>)> = Vec::new();
     for index in singles {
@@ -397,13 +435,17 @@ fn fold(singles: &[usize], groups: &[Group<'_>]) -> Vec<PlannedMessage> {
             None => rules.push((rule, vec![*index])),
         }
     }
-    let others: Vec<usize> = rules.split_off(rules.len().min(MAX_FOLDS)).into_iter().flat_map(|(_, indices)| indices).collect();
+    let named: HashSet<&str> = rules.iter().take(MAX_FOLDS).map(|(name, _)| *name).collect();
+    rules.truncate(MAX_FOLDS);
+    let is_other = |index: &usize| groups.get(*index).is_some_and(|group| !named.contains(group.rule()));
+    let others: Vec<usize> = singles.iter().copied().filter(is_other).collect();
     let mut planned = Vec::new();
     let of_rules: Vec<Vec<usize>> =
         rules.into_iter().map(|(_, indices)| indices).chain((!others.is_empty()).then_some(others)).collect();
     let most = (MAX_BATCHES / of_rules.len().max(1)).clamp(1, MAX_CHUNKS);
     for indices in of_rules {
-        let chunks = indices.len().div_ceil(MAX_ALERTS).min(most);
+        let critical = indices.iter().filter_map(|index| groups.get(*index)).filter(|group| group.is_critical()).count();
+        let chunks = indices.len().div_ceil(MAX_ALERTS).min(most.max(critical.div_ceil(MAX_ALERTS)));
         for chunk in 0..chunks {
             let part = indices.iter().copied().skip(chunk * MAX_ALERTS);
             // The last takes all that is left, and counts what it has no room for.
@@ -415,24 +457,18 @@ fn fold(singles: &[usize], groups: &[Group<'_>]) -> Vec<PlannedMessage> {
     planned
 }
 
-fn message<'a>(plan: &PlannedMessage, groups: &[Group<'a>], note: Option<String>) -> Option<Message<'a>> {
+/// The messages that tell what was planned: one, unless more are critical than one has room for.
+fn messages<'a>(plan: &PlannedMessage, groups: &[Group<'a>], note: Option<&str>) -> Vec<Message<'a>> {
     let members: Vec<&Group<'a>> = plan.groups.iter().filter_map(|index| groups.get(*index)).collect();
-    let receiver = members.first()?.receiver.clone();
+    let Some(first) = members.first() else { return Vec::new() };
     let mut rows: Vec<&'a PendingNotification> = members.iter().flat_map(|group| group.rows.iter().copied()).collect();
     rows.sort_by_key(|row| row.no);
     let last: HashMap<&AlertId, i64> = rows.iter().map(|row| (&row.alert, row.no)).collect();
-    let (mut told, merged): (Vec<&PendingNotification>, Vec<&PendingNotification>) =
+    let (mut told, mut merged): (Vec<&PendingNotification>, Vec<&PendingNotification>) =
         rows.into_iter().partition(|row| last.get(&row.alert) == Some(&row.no));
-    let counted = if told.len() > MAX_ALERTS { told.split_off(MAX_ALERTS) } else { Vec::new() };
-    let mut bundle = Batch {
-        shape: plan.shape,
-        truncated: u32::try_from(counted.len()).unwrap_or(u32::MAX),
-        note: note.or_else(|| {
-            let (chunk, chunks) = plan.chunk?;
-            Some(format!("Many alerts came at once: message {chunk} of {chunks}"))
-        }),
-        ..Batch::default()
-    };
+    told.sort_by(|a, b| a.precedence.order(&b.precedence));
+    let critical = told.partition_point(|row| row.precedence.tone == Tone::Critical);
+    let mut bundle = Batch { shape: plan.shape, ..Batch::default() };
     if let (BatchKind::Group, [group]) = (plan.shape, members.as_slice()) {
         bundle.group_key = Some(group.key.clone());
         bundle.group_labels = group.labels.clone();
@@ -440,7 +476,32 @@ fn message<'a>(plan: &PlannedMessage, groups: &[Group<'a>], note: Option<String>
     if members.iter().all(|group| group.rows.iter().all(|row| row.kind == NotificationKind::Digest)) {
         bundle.shape = BatchKind::Digest;
     }
-    Some(Message { receiver, told, counted, merged, bundle })
+    let parts = critical.div_ceil(MAX_ALERTS).max(1);
+    let mut messages = Vec::with_capacity(parts);
+    for part in 1..=parts {
+        let rest = told.split_off(told.len().min(MAX_ALERTS));
+        let here = std::mem::replace(&mut told, rest);
+        let counted = if part == parts { std::mem::take(&mut told) } else { Vec::new() };
+        let own: HashSet<&AlertId> = here.iter().chain(&counted).map(|row| &row.alert).collect();
+        let (own_merged, others) = merged.into_iter().partition(|row| own.contains(&row.alert));
+        merged = others;
+        let chunk = plan.chunk.or((parts > 1).then_some((part, parts)));
+        let part_of = chunk.map(|(part, parts)| format!("Many alerts came at once: message {part} of {parts}"));
+        let notes: Vec<String> = note.map(str::to_owned).into_iter().chain(part_of).collect();
+        messages.push(Message {
+            receiver: first.receiver.clone(),
+            bundle: Batch {
+                truncated: u32::try_from(counted.len()).unwrap_or(u32::MAX),
+                note: (!notes.is_empty()).then(|| notes.join(". ")),
+                tone: here.first().map(|row| row.precedence.tone).unwrap_or_default(),
+                ..bundle.clone()
+            },
+            told: here,
+            counted,
+            merged: own_merged,
+        });
+    }
+    messages
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

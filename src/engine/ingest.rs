@@ -15,7 +15,7 @@ use std::{
 use self::schedule::ScheduleAnswer;
 
 use crate::{
-    diff::{self, DateWindow, Diff, Settings},
+    diff::{self, DateWindow, Diff, Hold, Settings},
     late::{LateArrival, Waiting},
     plan::{PlannedPoll, worth},
 };
@@ -52,6 +52,8 @@ pub struct IngestResult {
     pub failure: Option<PollFailure>,
     /// Most of the token's coming records vanished at once: the answer is held.
     pub is_held: bool,
+    /// Answers were held until this one; why they no longer are, for people.
+    pub released: Option<String>,
     /// What the answer lacked, where something was known that stands in its place; and how many rows came twice or out of order.
     pub oddities: Oddities,
 }
@@ -92,6 +94,7 @@ pub fn ingest(
         named: None,
         failure,
         is_held: false,
+        released: None,
         oddities: Oddities::default(),
     };
     let answer = match &fetched.outcome {
@@ -130,6 +133,8 @@ pub fn ingest(
         baseline(&answer.payload, &records, now)
     } else {
         let settings = completed.proof(settings);
+        let hold = if settings.hold == Hold::Accepted { settings.hold } else { Hold::of(known.held_since, now) };
+        let settings = Settings { hold, ..settings };
         let known_before = completed.before(before);
         let mut diff = match &schedule {
             Some(schedule) => schedule.diff(&known_before, &known, &settings),
@@ -147,11 +152,15 @@ pub fn ingest(
     let added = if is_baseline { Vec::new() } else { arrivals(&records, &diff) };
     let has_found = !diff.changes.is_empty() || !added.is_empty() || !diff.missing.is_empty() || diff.held;
     let findings = findings(&known, ask, has_found);
+    let (known_held, known_missing) = (known.held_since, known.missing.clone());
     let mut state = FeedState { findings, ..read(known, ask, fetched, now) };
     state.hash = Some(answer.hash);
     state.baseline_at.get_or_insert(now);
     state.missing = diff.missing.clone();
-    state.held_since = diff.held.then(|| state.held_since.unwrap_or(now));
+    // Once believed it stays so until all of it is proven: it is not held anew for what waits.
+    let is_waiting = diff.held || (Hold::of(known_held, now) != Hold::Begun && !diff.missing.is_empty());
+    state.held_since = is_waiting.then(|| state.held_since.unwrap_or(now));
+    let released = known_held.filter(|_| !is_waiting).map(|since| released(since, &diff, &known_missing, now));
     let after = diff::apply(&records, &diff);
     let waiting = Waiting::read(header_before, now);
     let late = if is_baseline { Vec::new() } else { waiting.late(&records, &diff.put) };
@@ -169,8 +178,26 @@ pub fn ingest(
         after,
         named: names(&answer.payload),
         failure: None,
-        is_held: diff.held,
+        is_held: is_waiting,
+        released,
         oddities,
+    }
+}
+
+/// Why answers that were held `since` are no longer, for people.
+fn released(since: Timestamp, diff: &Diff, missing: &[(RecordKey, u32)], now: Timestamp) -> String {
+    let answers = missing.iter().map(|(_, count)| count.saturating_add(1)).max().unwrap_or_default();
+    let is_gone =
+        |key: &RecordKey| diff.removed.contains(key) || diff.put.iter().any(|put| put.key == *key && put.is_new_version);
+    if !missing.iter().any(|(key, _)| is_gone(key)) {
+        return "the records that were missing came back".to_owned();
+    }
+    match Hold::of(Some(since), now) {
+        Hold::Accepted => "what was missing counts as gone, since it was accepted by `cliffwatch accept`".to_owned(),
+        Hold::Lasted | Hold::Begun => {
+            let hours = (now - since).num_hours();
+            format!("what was missing counts as gone: {answers} complete answers over {hours} h left it out")
+        }
     }
 }
 

@@ -160,7 +160,7 @@ pub fn is_feed_watched(watch: &Watch, feed: &FeedId) -> bool {
 
 /// Tokens that incidents speak of: their names are to be known when a cycle is closed.
 pub fn tokens_of_incidents(news: &[FeedNews], open: &[Alert]) -> Vec<TokenId> {
-    let troubled = news.iter().filter(|news| !matches!(news.result, FeedResult::Fine));
+    let troubled = news.iter().filter(|news| !matches!(news.result, FeedResult::Fine | FeedResult::Released(_)));
     let mut ids: Vec<TokenId> = troubled.filter_map(|news| news.feed.token.clone()).collect();
     ids.extend(open.iter().flat_map(|alert| &alert.members).filter_map(|member| self_monitor::feed_of(member)?.token));
     ids.sort();

@@ -39,8 +39,8 @@ use incident::{Incident, assign, narrow};
 use kind::IncidentKind;
 use model::{Alert, Endpoint, FeedId, PollFailure, Timestamp, Token, TokenId};
 pub use own::{
-    CLOCK_SUBJECT, DAMAGED_SUBJECT, FULL_SUBJECT, RELOAD_SUBJECT, clock_differs, dead_letter, is_about_delivery, receiver_dead,
-    receiver_subject, recovered, reload_failed, store_damaged, store_full, template_failed,
+    CLOCK_SUBJECT, DAMAGED_SUBJECT, FULL_SUBJECT, RECEIVER_PREFIX, RELOAD_SUBJECT, clock_differs, dead_letter, is_about_delivery,
+    receiver_dead, receiver_removed, receiver_subject, recovered, reload_failed, store_damaged, store_full, template_failed,
 };
 use scope::scopes;
 pub use scope::{feed_of, is_about_source, is_source_down};
@@ -62,6 +62,8 @@ pub struct FeedNews {
 pub enum FeedResult {
     /// It gave a complete, valid answer that was ingested.
     Fine,
+    /// The same, where answers were held until then; why they no longer are, for people.
+    Released(String),
     /// It gave none, or was not asked ([`FailureKind::Suspended`](model::poll::FailureKind::Suspended),
     /// [`FailureKind::QuotaExhausted`](model::poll::FailureKind::QuotaExhausted)).
     Failed(PollFailure),
@@ -106,7 +108,7 @@ impl<'a> FeedsByResult<'a> {
         let mut feeds = Self::default();
         for FeedNews { feed, result } in news {
             let (kind, message) = match result {
-                FeedResult::Fine => {
+                FeedResult::Fine | FeedResult::Released(_) => {
                     feeds.fine.insert(feed);
                     continue;
                 }

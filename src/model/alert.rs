@@ -4,6 +4,7 @@
 //! reminder, its end, or an event that happened once. The ids are derived from what they stand for, so that writing the same
 //! evaluation twice leaves one row. The transitions are in `engine::evaluate`.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::text::fingerprint;
 use crate::{
     AlertId, Change, Interval, NotificationId, Precision, ReceiverName, RecordKey, Resource, RuleId, Timestamp, TokenId,
+    span_of_days,
 };
 
 /// Labels of an alert, by name.
@@ -44,6 +46,8 @@ words! {
         Removed = "removed",
         /// The rule was deleted, disabled, or no longer covers the token.
         RuleGone = "rule gone",
+        /// The config no longer watches the token.
+        Unwatched = "not watched any more",
     }
 }
 
@@ -208,6 +212,64 @@ pub struct AlertBody {
 
 fn status_or_firing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<AlertStatus, D::Error> {
     Ok(AlertStatus::parse(&String::deserialize(deserializer)?).unwrap_or(AlertStatus::Firing))
+}
+
+words! {
+    /// How grave it is, for colours, priorities and the order of what is told; the gravest is the greatest.
+    #[derive(Default, PartialOrd, Ord)]
+    Tone {
+        /// It is over.
+        Good = "good",
+        /// To know.
+        #[default]
+        Info = "info",
+        /// To look at.
+        Warning = "warning",
+        /// To act on.
+        Critical = "critical",
+    }
+}
+
+/// How soon it is to be told: the gravest first, of those the most valuable, of those the nearest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Precedence {
+    pub tone: Tone,
+    /// What its record is worth, USD.
+    pub value: Option<f64>,
+    /// The record's time.
+    pub due: Option<Timestamp>,
+}
+
+impl Precedence {
+    /// The order in which things are told: what comes first is less.
+    pub fn order(&self, other: &Self) -> Ordering {
+        let value = |of: &Self| of.value.unwrap_or(f64::NEG_INFINITY);
+        let due = |of: &Self| of.due.unwrap_or(Timestamp::MAX_UTC);
+        let graver = other.tone.cmp(&self.tone);
+        graver.then_with(|| value(other).total_cmp(&value(self))).then_with(|| due(self).cmp(&due(other)))
+    }
+}
+
+impl AlertBody {
+    pub fn tone(&self) -> Tone {
+        if self.status == AlertStatus::Resolved {
+            return Tone::Good;
+        }
+        match self.labels.get("severity").map(|severity| severity.to_ascii_lowercase()).as_deref() {
+            Some("critical" | "page" | "error") => Tone::Critical,
+            Some("warning") => Tone::Warning,
+            _ => Tone::Info,
+        }
+    }
+
+    /// How soon it is to be told, as of `at`, when it was decided.
+    pub fn precedence(&self, at: Timestamp) -> Precedence {
+        const VALUES: [&str; 4] = ["/cliffUnlocks/cliffValue", "/unlockValue", "/value", "/linearUnlocks/linearValue"];
+        let record = self.record.as_ref();
+        let value = VALUES.iter().find_map(|place| record?.pointer(place)?.as_f64());
+        let due = self.days_until.and_then(|days| at.checked_add_signed(span_of_days(days)?));
+        Precedence { tone: self.tone(), value, due }
+    }
 }
 
 /// Most points of [`AlertBody::series`].

@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 
 use crate::{
     Ack, Alert, AlertId, Batch, Labels, Notification, NotificationId, NotificationKind, NotificationRole, NotificationState,
-    ReceiverName, Silence, SilenceFact, Timestamp,
+    Precedence, ReceiverName, Silence, SilenceFact, Timestamp,
 };
 
 /// The time over which messages are counted for the storm cap of a receiver.
@@ -33,6 +33,8 @@ pub struct PendingNotification {
     pub is_end: bool,
     /// The alert's labels.
     pub labels: Labels,
+    /// How soon it is to be told, beside others that wait.
+    pub precedence: Precedence,
     /// Since when it waits, or is suppressed.
     pub since: Timestamp,
     /// Whether its alert fires now.

@@ -14,10 +14,11 @@ mod schedule;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::text;
+use super::{message, text};
 use changes::change_rows;
 use facts::{facts, shares};
 use headline::{headline, says_more, summary, title, token_symbol};
+pub use model::Tone;
 use model::{AlertBody, AlertStatus, DueDelivery, Notification, NotificationKind, Timestamp, format};
 use origin::origin;
 use schedule::schedule;
@@ -43,7 +44,7 @@ pub struct Brief<'a> {
 }
 
 impl<'a> Brief<'a> {
-    /// What is told, in the order in which it was decided.
+    /// What is told, the most urgent first.
     pub fn notifications(&self) -> &'a [Notification] {
         &self.delivery.notifications
     }
@@ -74,7 +75,12 @@ impl<'a> Brief<'a> {
         if told_before > 0 {
             parts.push(format!("{} told before, still firing", format::count(told_before, "alert")));
         }
-        if parts.is_empty() { String::new() } else { format!("{}: see `cliffwatch alerts`", parts.join("; ")) }
+        if parts.is_empty() {
+            return String::new();
+        }
+        let where_to =
+            if left_out > 0 { message::whole(self.delivery, self.external_url) } else { "`cliffwatch alerts`".to_owned() };
+        format!("{}: see {where_to}", parts.join("; "))
     }
 
     /// The first `max` alerts as cards.
@@ -84,8 +90,8 @@ impl<'a> Brief<'a> {
 
     /// What is told, in one line of at most `max_chars` characters: token, size, share, when, and how far away that is.
     pub fn title(&self, share: ShareStyle, max_chars: usize) -> String {
-        let Some(first) = self.notifications().first() else { return String::new() };
-        title(first, self.count(), share, self.now, max_chars)
+        let Some(strongest) = message::strongest(self.notifications()) else { return String::new() };
+        title(strongest, self.count(), share, self.now, max_chars)
     }
 
     /// What one of its alerts tells, in one line, as [`title`](Self::title).
@@ -105,7 +111,7 @@ impl<'a> Brief<'a> {
 
     /// The gravest tone of its alerts.
     pub fn tone(&self) -> Tone {
-        self.notifications().iter().map(|notice| tone(&notice.body)).max().unwrap_or_default()
+        self.notifications().iter().map(|notice| notice.body.tone()).max().unwrap_or_default()
     }
 }
 
@@ -118,29 +124,13 @@ pub enum ShareStyle {
     Long,
 }
 
-/// How grave it is, for colours and priorities; the gravest is the greatest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tone {
-    Good,
-    /// To know.
-    #[default]
-    Info,
-    /// To look at.
-    Warning,
-    /// To act on.
-    Critical,
-}
-
-impl Tone {
-    /// The colour that stands for it, as `0xRRGGBB`: readable as white on it, and on white.
-    pub fn color(self) -> u32 {
-        match self {
-            Tone::Good => 0x06_76_47,
-            Tone::Info => 0x17_5c_d3,
-            Tone::Warning => 0xb5_47_08,
-            Tone::Critical => 0xb4_23_18,
-        }
+/// The colour that stands for a tone, as `0xRRGGBB`: readable as white on it, and on white.
+pub fn color(tone: Tone) -> u32 {
+    match tone {
+        Tone::Good => 0x06_76_47,
+        Tone::Info => 0x17_5c_d3,
+        Tone::Warning => 0xb5_47_08,
+        Tone::Critical => 0xb4_23_18,
     }
 }
 
@@ -234,17 +224,6 @@ fn is_resolved(body: &AlertBody) -> bool {
     body.status == AlertStatus::Resolved
 }
 
-fn tone(body: &AlertBody) -> Tone {
-    if is_resolved(body) {
-        return Tone::Good;
-    }
-    match body.labels.get("severity").map(|severity| severity.to_ascii_lowercase()).as_deref() {
-        Some("critical" | "page" | "error") => Tone::Critical,
-        Some("warning") => Tone::Warning,
-        _ => Tone::Info,
-    }
-}
-
 /// What a message shows of one notice.
 fn card(notice: &Notification, now: Timestamp) -> Card {
     let body = &notice.body;
@@ -274,7 +253,7 @@ fn card(notice: &Notification, now: Timestamp) -> Card {
     let summary = summary(body);
     Card {
         badge,
-        tone: tone(body),
+        tone: body.tone(),
         token: match &body.token {
             Some(token) if token.name.is_empty() || token.name == token.symbol => token_symbol(body),
             Some(token) => format!("{} · {}", text::line(&token.name, 80), token_symbol(body)),

@@ -1,13 +1,15 @@
 //! From notifications to the body of a webhook. Pure: the same notifications make the same bytes, on every attempt and after a
 //! restart.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::card::web_address;
 use model::{
     AlertBody, AlertStatus, Batch, DeliveryId, DueDelivery, Labels, Notification, NotificationKind, ReceiverName, RuleId,
-    SourceBody, Timestamp, alert_id, notification_id,
+    SourceBody, Timestamp, alert_id, format, notification_id,
 };
 
 /// Most alerts in one message; the rest is counted in `truncatedAlerts`.
@@ -18,7 +20,7 @@ pub const MAX_BODY_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WebhookBody<'a> {
-    /// What kind of message: that of the first notice.
+    /// What kind of message: that of the strongest thing in it.
     #[serde(rename = "type")]
     kind: NotificationKind,
     /// When the first notice was decided.
@@ -34,7 +36,7 @@ struct WebhookData<'a> {
     status: AlertStatus,
     truncated_alerts: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<&'a str>,
+    note: Option<String>,
     #[serde(rename = "externalURL")]
     external_url: Option<&'a str>,
     alerts: Vec<&'a AlertBody>,
@@ -44,17 +46,17 @@ struct WebhookData<'a> {
 /// Fails where a notice cannot be written as JSON.
 pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let notifications = &delivery.notifications;
-    let Some(first) = notifications.first() else { return Ok(None) };
+    let (Some(first), Some(strongest)) = (notifications.first(), strongest(notifications)) else { return Ok(None) };
     let write = |alerts: Vec<&AlertBody>| {
         serde_json::to_vec(&WebhookBody {
-            kind: first.kind,
+            kind: strongest.kind,
             timestamp: first.at,
             data: WebhookData {
                 receiver: delivery.receiver.as_str(),
                 group_key: group_key(delivery),
                 status: status(notifications),
                 truncated_alerts: notifications.len() - alerts.len() + delivery.bundle.truncated as usize,
-                note: delivery.bundle.note.as_deref(),
+                note: note(delivery, alerts.len(), external_url),
                 external_url,
                 alerts,
             },
@@ -78,6 +80,34 @@ pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Resul
         }
         count = count.div_ceil(2);
     }
+}
+
+/// The notice that stands for a message: of the gravest, what begins before what happened, was told before, or is over.
+pub(super) fn strongest(notifications: &[Notification]) -> Option<&Notification> {
+    let rank = |notice: &Notification| match notice.kind {
+        NotificationKind::Firing => 0,
+        NotificationKind::Event => 1,
+        NotificationKind::Reminder => 2,
+        _ => 3,
+    };
+    let key = |notice: &Notification| (Reverse(notice.body.tone()), rank(notice));
+    notifications.iter().min_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.body.precedence(a.at).order(&b.body.precedence(b.at))))
+}
+
+/// The note of a message that shows so many of its alerts, with where the others can be read.
+fn note(delivery: &DueDelivery, shown: usize, external_url: Option<&str>) -> Option<String> {
+    let left_out = delivery.notifications.len() + delivery.bundle.truncated as usize - shown;
+    let rest = (left_out > 0)
+        .then(|| format!("{} not shown here: see {}", format::count(left_out, "more alert"), whole(delivery, external_url)));
+    let notes: Vec<String> = delivery.bundle.note.iter().cloned().chain(rest).collect();
+    (!notes.is_empty()).then(|| notes.join(". "))
+}
+
+/// Where everything that a delivery stands for can be read: by a link, where our pages have an address, and by a command.
+pub(super) fn whole(delivery: &DueDelivery, external_url: Option<&str>) -> String {
+    let link =
+        external_url.and_then(web_address).map(|url| format!("{}/api/outbox/{} or ", url.trim_end_matches('/'), delivery.id));
+    format!("{}`cliffwatch outbox show {}`", link.unwrap_or_default(), delivery.id)
 }
 
 /// `firing` while anything in it fires.

@@ -4,6 +4,7 @@
 //! error there; at run time a missing field is none and reads "unknown". Work, recursion and output are bounded. Text of the source
 //! stays plain text here: it is escaped where it is delivered.
 
+mod bounds;
 mod check;
 mod context;
 mod engine;
@@ -29,13 +30,15 @@ const MAX_LABEL: usize = 512;
 pub struct Template {
     engine: Arc<TemplateEngine>,
     source: Arc<str>,
+    /// The same within bounds, as it is rendered.
+    guarded: Arc<str>,
     /// Windows that it asks for: known at load, so that they are worked out before it is rendered.
     pub windows: Vec<Window>,
 }
 
 impl Template {
     pub fn annotation(&self, context: &Value) -> Result<String, String> {
-        self.engine.render(&self.source, context.clone()).map_err(|error| describe(&error))
+        self.engine.render(&self.guarded, context.clone()).map_err(|error| describe(&error))
     }
 
     /// Renders a label: one line.

@@ -77,6 +77,11 @@ impl Store {
         self.read("read when jobs ran", job_slots).await
     }
 
+    /// Has what is held of a token believed with its next answer; answers how many feeds that concerns.
+    pub async fn accept_held(&self, token: TokenId) -> Result<usize, StoreError> {
+        self.write("accept what is held", move |to| accept_held(to, &token)).await
+    }
+
     /// The texts of the last rule files without errors, as [`keep_good_rules`](Self::keep_good_rules) was given them.
     pub async fn good_rules(&self) -> Result<Option<String>, StoreError> {
         self.read("read the last good rules", good_rules).await
@@ -275,6 +280,11 @@ pub(super) fn job_slots(from: &Transaction<'_>) -> Result<Vec<(String, Timestamp
     all(&mut *from.prepare_cached("SELECT name, slot FROM job ORDER BY name")?, [], |row| {
         Ok((row.get(0)?, row.get::<_, Millis>(1)?.0))
     })
+}
+
+fn accept_held(to: &Transaction<'_>, token: &TokenId) -> Result<usize, StoreFault> {
+    let sql = "UPDATE feed SET held_since = 0 WHERE held_since IS NOT NULL AND token_no = (SELECT no FROM token WHERE id = ?1)";
+    Ok(to.prepare_cached(sql)?.execute([token.as_str()])?)
 }
 
 fn good_rules(from: &Transaction<'_>) -> Result<Option<String>, StoreFault> {

@@ -10,7 +10,7 @@ use super::error::StoreFault;
 use super::{Store, StoreError, failpoint};
 use model::{
     AlertBody, AlertId, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId,
-    NotificationKind, ReceiverName, Timestamp,
+    NotificationKind, NotificationRole, ReceiverName, Timestamp,
 };
 
 impl Store {
@@ -19,7 +19,7 @@ impl Store {
         self.read("read who waits for deliveries", pending_receivers).await
     }
 
-    /// Deliveries to `receiver` whose next attempt is due, the longest waiting first. One waits while an earlier one of the same
+    /// Deliveries to `receiver` whose next attempt is due, what is critical first, then the longest waiting. One waits while an earlier one of the same
     /// alert does, so that an end never overtakes its beginning. They stay due: whoever sends holds for itself what is under way.
     pub async fn due(&self, receiver: ReceiverName, now: Timestamp, limit: u32) -> Result<Vec<DueDelivery>, StoreError> {
         self.read("read what is due", move |from| due(from, &receiver, now, limit)).await
@@ -53,10 +53,14 @@ const NOT_HELD_BACK: &str = "NOT EXISTS (
      JOIN delivery_notice e ON e.notice = m.id AND e.receiver = d.receiver JOIN delivery w ON w.no = e.delivery_no
      WHERE d.delivery_no = v.no AND w.no < v.no AND w.state IN ('due', 'retrying'))";
 
-pub(super) fn due_sql() -> String {
+/// A delivery that holds something critical.
+const CRITICAL: &str = "v.bundle ->> '$.tone' = 'critical'";
+
+pub(super) fn due_sql(is_critical: bool) -> String {
+    let which = if is_critical { CRITICAL.to_owned() } else { format!("({CRITICAL}) IS NOT TRUE") };
     format!(
         "SELECT v.no, v.webhook_id, v.attempts, v.tries, v.created_at, v.due_at, v.bundle FROM delivery v
-         WHERE v.receiver = ?1 AND v.state IN ('due', 'retrying') AND v.next_attempt_at <= ?2 AND {NOT_HELD_BACK}
+         WHERE v.receiver = ?1 AND v.state IN ('due', 'retrying') AND v.next_attempt_at <= ?2 AND {which} AND {NOT_HELD_BACK}
          ORDER BY v.next_attempt_at, v.no LIMIT ?3"
     )
 }
@@ -69,8 +73,7 @@ pub(super) fn next_due_sql() -> String {
 }
 
 fn due(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp, limit: u32) -> Result<Vec<DueDelivery>, StoreFault> {
-    let mut statement = from.prepare_cached(&due_sql())?;
-    let mut deliveries = all(&mut statement, params![receiver.as_str(), Millis(now), limit], |row| {
+    let read = |row: &Row<'_>| {
         let bundle: Option<String> = row.get(6)?;
         let bundle = bundle.map(|text| from_json("the bundle of a delivery to", receiver.as_str(), &text)).transpose()?;
         Ok(DueDelivery {
@@ -84,19 +87,29 @@ fn due(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp, limit: u
             notifications: Vec::new(),
             bundle: bundle.unwrap_or_default(),
         })
-    })?;
+    };
+    let mut deliveries = Vec::new();
+    for is_critical in [true, false] {
+        let left = i64::from(limit) - i64::try_from(deliveries.len()).unwrap_or(i64::MAX);
+        let mut statement = from.prepare_cached(&due_sql(is_critical))?;
+        deliveries.extend(all(&mut statement, params![receiver.as_str(), Millis(now), left.max(0)], read)?);
+    }
     for delivery in &mut deliveries {
-        delivery.notifications = notifications(from, delivery.id)?;
+        delivery.notifications = notifications(from, delivery.id, NotificationRole::Notified)?;
     }
     Ok(deliveries)
 }
 
-pub(super) fn notifications(from: &Transaction<'_>, delivery: DeliveryId) -> Result<Vec<Notification>, StoreFault> {
+pub(super) fn notifications(
+    from: &Transaction<'_>,
+    delivery: DeliveryId,
+    role: NotificationRole,
+) -> Result<Vec<Notification>, StoreFault> {
     let mut statement = from.prepare_cached(
         "SELECT n.id, n.alert, n.kind, n.at, n.receivers, n.body FROM delivery_notice d JOIN notice n ON n.id = d.notice
-         WHERE d.delivery_no = ?1 AND d.role = 'told' ORDER BY d.ordinal",
+         WHERE d.delivery_no = ?1 AND d.role = ?2 ORDER BY d.ordinal",
     )?;
-    all(&mut statement, [delivery.0], notification)
+    all(&mut statement, params![delivery.0, role.as_str()], notification)
 }
 
 pub(super) fn notification(row: &Row<'_>) -> Result<Notification, StoreFault> {

@@ -15,11 +15,11 @@ use super::{Store, StoreError};
 use model::{
     Ack, AlertBody, AlertId, AlertStatus, BURST_WINDOW, Batch, BatchKind, CommitResult, DeliveryState, Dispatch, DispatchResult,
     FiringAlert, GroupUpdate, HOUR, Labels, NewDelivery, Notification, NotificationId, NotificationKind, PendingLookup,
-    PendingNotification, PendingState, ReceiverName, ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, SilenceFact, Suppression,
-    Suppressor, Timestamp,
+    PendingNotification, PendingState, Precedence, ReceiverName, ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, SilenceFact,
+    Suppression, Suppressor, Timestamp, Tone,
 };
 
-/// Notifications that one pass decides about, the longest waiting first; the others follow when these are gone.
+/// Notifications that one pass decides about; the others follow when these are gone.
 const MAX_WAITING: usize = 50_000;
 
 /// Groups that are told again in one pass.
@@ -68,9 +68,10 @@ pub(super) fn wait(
     receiver: &ReceiverName,
     at: Timestamp,
 ) -> Result<(), StoreFault> {
+    let Precedence { tone, value, due } = notice.body.precedence(notice.at);
     to.prepare_cached(
-        "INSERT INTO telling (notice, receiver, alert, kind, is_end, labels, state, since)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'waiting', ?7) ON CONFLICT DO NOTHING",
+        "INSERT INTO telling (notice, receiver, alert, kind, is_end, labels, state, since, tone, value, due_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'waiting', ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
     )?
     .execute(params![
         notice.id.as_str(),
@@ -80,6 +81,9 @@ pub(super) fn wait(
         notice.body.status == AlertStatus::Resolved,
         json("the labels of a notice", &notice.body.labels)?,
         Millis(at),
+        tone as i64,
+        value,
+        millis(due),
     ])?;
     Ok(())
 }
@@ -97,7 +101,7 @@ fn pending<T>(
     }
     let silences = silences(from, Some(now))?;
     let lookup = StoreLookup { from, now, fault: RefCell::new(None) };
-    let is_cut = waiting.len() >= MAX_WAITING;
+    let is_cut = waiting.len() >= MAX_WAITING / 2;
     let state = PendingState { waiting: &waiting, is_cut, suppressed: &suppressed, silences: &silences, lookup: &lookup };
     let found = look(&state);
     // What was decided by less than everything is not decided at all.
@@ -181,10 +185,29 @@ fn told(to: &Transaction<'_>, group: &GroupUpdate, now: Timestamp) -> Result<(),
 }
 
 const PENDING_COLUMNS: &str = "t.no, t.notice, t.alert, t.receiver, t.kind, t.is_end, t.labels, t.since, \
-     EXISTS (SELECT 1 FROM alert a WHERE a.id = t.alert AND a.state = 'firing')";
+     EXISTS (SELECT 1 FROM alert a WHERE a.id = t.alert AND a.state = 'firing'), t.tone, t.value, t.due_at";
+
+/// Columns of [`PENDING_COLUMNS`].
+const PENDING_COLUMN_COUNT: usize = 12;
+
+/// The rows of `telling t` that `which` names; of more than [`MAX_WAITING`], all rows of the alerts that are the gravest and of those that
+/// are the newest: what waits for long holds up nothing that is urgent or new.
+fn few_enough(from: &Transaction<'_>, which: &str) -> Result<String, StoreFault> {
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM telling t WHERE {which} LIMIT {MAX_WAITING} + 1)");
+    let count: i64 = from.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
+    if usize::try_from(count).unwrap_or(usize::MAX) <= MAX_WAITING {
+        return Ok(which.to_owned());
+    }
+    let half = MAX_WAITING / 2;
+    Ok(format!(
+        "{which} AND t.alert IN (SELECT alert FROM (SELECT t.alert FROM telling t WHERE {which} ORDER BY t.tone DESC, t.no LIMIT {half})
+         UNION SELECT alert FROM (SELECT t.alert FROM telling t WHERE {which} ORDER BY t.no DESC LIMIT {half}))"
+    ))
+}
 
 fn waiting(from: &Transaction<'_>) -> Result<Vec<PendingNotification>, StoreFault> {
-    let sql = format!("SELECT {PENDING_COLUMNS} FROM telling t WHERE t.state = 'waiting' ORDER BY t.no LIMIT {MAX_WAITING}");
+    let which = few_enough(from, "t.state = 'waiting'")?;
+    let sql = format!("SELECT {PENDING_COLUMNS} FROM telling t WHERE {which} ORDER BY t.no");
     let mut rows = all(&mut *from.prepare_cached(&sql)?, [], pending_row)?;
     for row in rows.iter_mut().filter(|row| row.is_end) {
         row.was_told = was_told(from, row)?;
@@ -206,7 +229,9 @@ fn acknowledged(from: &Transaction<'_>, rows: &mut [PendingNotification]) -> Res
 fn pending_row(row: &Row<'_>) -> Result<PendingNotification, StoreFault> {
     let notice: String = row.get(1)?;
     let (kind, labels): (String, String) = (row.get(4)?, row.get(6)?);
+    let tone = usize::try_from(row.get::<_, i64>(9)?).ok().and_then(|tone| Tone::ALL.get(tone).copied()).unwrap_or_default();
     Ok(PendingNotification {
+        precedence: Precedence { tone, value: row.get(10)?, due: time(row.get(11)?) },
         no: row.get(0)?,
         alert: AlertId::from(row.get::<_, String>(2)?),
         receiver: ReceiverName::from(row.get::<_, String>(3)?),
@@ -226,17 +251,18 @@ fn pending_row(row: &Row<'_>) -> Result<PendingNotification, StoreFault> {
 
 /// What is suppressed and not settled. Left alone, SQLite would rather read all alerts.
 fn suppressed(from: &Transaction<'_>) -> Result<Vec<PendingNotification>, StoreFault> {
+    let which = few_enough(from, "t.state <> 'waiting' AND t.settled = 0")?;
     let sql = format!(
         "SELECT {PENDING_COLUMNS}, t.state, t.holder,
          EXISTS (SELECT 1 FROM telling u WHERE u.alert = t.alert AND u.receiver = t.receiver AND u.no > t.no)
          OR EXISTS (SELECT 1 FROM notice m JOIN notice n ON n.alert = m.alert JOIN delivery_notice d ON d.notice = n.id
                     WHERE m.id = t.notice AND d.receiver = t.receiver AND n.at > m.at)
-         FROM telling t INDEXED BY telling_held WHERE t.state <> 'waiting' AND t.settled = 0 ORDER BY t.no LIMIT {MAX_WAITING}"
+         FROM telling t INDEXED BY telling_held WHERE {which} ORDER BY t.no"
     );
     let mut rows = all(&mut *from.prepare_cached(&sql)?, [], |row| {
         let pending = pending_row(row)?;
-        let suppression = suppression(row, 9, pending.alert.as_str())?;
-        Ok(PendingNotification { suppression: Some(suppression), is_superseded: row.get(11)?, ..pending })
+        let suppression = suppression(row, PENDING_COLUMN_COUNT, pending.alert.as_str())?;
+        Ok(PendingNotification { suppression: Some(suppression), is_superseded: row.get(PENDING_COLUMN_COUNT + 2)?, ..pending })
     })?;
     acknowledged(from, &mut rows)?;
     Ok(rows)

@@ -21,5 +21,6 @@ mod readme;
 mod replay;
 mod seams;
 mod support;
+mod trust;
 mod truth;
 mod wholes;

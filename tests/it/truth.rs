@@ -51,7 +51,7 @@ fn schedules(folder: &Path) -> BTreeMap<String, Versions> {
 }
 
 /// Polls of each version: enough for a removal that was held to be told.
-const POLLS: i64 = 5;
+const POLLS: i64 = 7;
 
 /// What a daemon told of each correction, as people would tell it or not.
 #[derive(Default)]

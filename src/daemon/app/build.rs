@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, AppError, DeadMansSwitch, Drive, SelfAlerts};
+use super::{App, AppError, DeadMansSwitch, Drive, FilesAtWork, SelfAlerts};
+use crate::cycle;
 use crate::dispatch::Dispatcher;
 use crate::ledger::Ledger;
 use crate::live::LiveConfig;
 use crate::metrics::Metrics;
 use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
 use crate::readiness::Readiness;
-use crate::{cycle, reload};
+use crate::reload::{self, GoodFiles};
 use model::{BoxFuture, Clock, SourceText, Timestamp, config::Config, text::error_chain};
 use rules::RuleSet;
 use source::{Client, Tuning};
@@ -52,7 +53,7 @@ impl App {
             let delivery = config.delivery.clone();
             let switch = DeadMansSwitch::of(&config.http)?;
 
-            let StartRules { config, rules, problem, fingerprint } = StartRules::read(config, base_dir, &store, now).await?;
+            let StartRules { config, rules, problem, files } = StartRules::read(config, base_dir, &store, now).await?;
             let (readiness, metrics) = (Readiness::starting(now), Arc::new(Metrics::default()));
             metrics.set_reload(problem.is_none());
             match problem {
@@ -94,7 +95,7 @@ impl App {
                 stopping: CancellationToken::new(),
                 turn: tokio::sync::Mutex::new(()),
             });
-            Ok(Self {
+            let app = Self {
                 alerts: SelfAlerts::new(deps.clone(), clock.clone(), readiness.clone()),
                 deps,
                 readiness,
@@ -103,9 +104,11 @@ impl App {
                 schedule: OnceLock::new(),
                 reach: OnceLock::new(),
                 origin: None,
-                files: tokio::sync::Mutex::new(fingerprint),
+                files: tokio::sync::Mutex::new(files),
                 switch,
-            })
+            };
+            app.alerts.receivers_removed().await;
+            Ok(app)
         })
     }
 }
@@ -116,46 +119,54 @@ struct StartRules {
     rules: RuleSet,
     /// What is wrong with the files, where the rules are those of the last good ones.
     problem: Option<String>,
-    fingerprint: u128,
+    files: FilesAtWork,
 }
 
 impl StartRules {
     /// The rules of the files; where those have errors, the rules of the last good files, with the problem.
     async fn read(config: Config, base_dir: &Path, store: &Store, now: Timestamp) -> Result<Self, AppError> {
+        let remembered =
+            store.good_rules().await.map_err(|source| AppError::Store { doing: "read the last good rules", source })?;
+        let mut good = remembered.map(|json| good_files(&json, &config)).unwrap_or_default();
         let base_dir = base_dir.to_owned();
         let reading = tokio::task::spawn_blocking(move || {
             // Before they are read: what changes meanwhile is read again.
             let fingerprint = reload::fingerprint(&config, None, &base_dir);
-            let read = reload::read_files(&config, &base_dir, now);
-            (config, fingerprint, read)
+            let read = reload::read_files(&config, &mut good, &base_dir, now);
+            (config, FilesAtWork { fingerprint, good }, read)
         });
-        let (config, fingerprint, read) =
+        let (config, mut files, read) =
             reading.await.map_err(|error| AppError::Rules(format!("the files could not be read: {error}")))?;
         let Some(problem) = read.problem else {
             for diagnostic in &read.diagnostics {
                 tracing::warn!(file = %diagnostic.file.display(), "{}", diagnostic.message);
             }
-            remember_good_rules(store, &read.texts).await;
-            return Ok(Self { config, rules: read.set, problem: None, fingerprint });
+            files.good = GoodFiles { paths: config.rules.paths.clone(), texts: read.texts, ..GoodFiles::default() };
+            remember_good_rules(store, &files.good).await;
+            return Ok(Self { config, rules: read.set, problem: None, files });
         };
         let problem = problem.full;
-        let remembered =
-            store.good_rules().await.map_err(|source| AppError::Store { doing: "read the last good rules", source })?;
-        let texts = remembered.and_then(|json| serde_json::from_str::<Vec<(PathBuf, String)>>(&json).ok());
-        let Some(texts) = texts else { return Err(AppError::Rules(problem)) };
-        let texts = texts.into_iter().map(|(file, text)| SourceText { file, text }).collect();
-        let before = reload::compile(&config, texts, Vec::new(), now);
-        if before.problem.is_some() {
+        let before = reload::compile(&config, files.good.texts.clone(), Vec::new(), now);
+        if files.good.texts.is_empty() || before.problem.is_some() {
             return Err(AppError::Rules(problem));
         }
-        Ok(Self { config, rules: before.set, problem: Some(problem), fingerprint })
+        Ok(Self { config, rules: before.set, problem: Some(problem), files })
     }
 }
 
+/// The rule files that were good when they were last read, with the patterns that named them; an older version kept no patterns.
+fn good_files(json: &str, config: &Config) -> GoodFiles {
+    type Texts = Vec<(PathBuf, String)>;
+    let kept = serde_json::from_str::<(Vec<String>, Texts)>(json);
+    let (paths, texts) = kept.unwrap_or_else(|_| (config.rules.paths.clone(), serde_json::from_str(json).unwrap_or_default()));
+    let texts = texts.into_iter().map(|(file, text)| SourceText { file, text }).collect();
+    GoodFiles { paths, texts, ..GoodFiles::default() }
+}
+
 /// Keeps the texts of rules that are good, for a start at which the files are not.
-pub(crate) async fn remember_good_rules(store: &Store, texts: &[SourceText]) {
-    let pairs: Vec<(&PathBuf, &str)> = texts.iter().map(|source| (&source.file, source.text.as_str())).collect();
-    let json = serde_json::to_string(&pairs).unwrap_or_default();
+pub(crate) async fn remember_good_rules(store: &Store, good: &GoodFiles) {
+    let pairs: Vec<(&PathBuf, &str)> = good.texts.iter().map(|source| (&source.file, source.text.as_str())).collect();
+    let json = serde_json::to_string(&(&good.paths, pairs)).unwrap_or_default();
     if let Err(error) = store.keep_good_rules(json).await {
         tracing::warn!(error = error_chain(&error), "cannot remember the good rules for the next start");
     }

@@ -73,6 +73,22 @@ impl SelfAlerts {
         }
     }
 
+    /// Ends what told of receivers that the config no longer has.
+    pub(crate) async fn receivers_removed(&self) {
+        let open = match self.deps.store.source_alerts().await {
+            Ok(open) => open,
+            Err(error) => return tracing::error!(error = error_chain(&error), "cannot read which receivers are in trouble"),
+        };
+        let known: Vec<String> = self.deps.setup().config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
+        let is_removed = |alert: &&Alert| {
+            let receiver = alert.subject.strip_prefix(self_monitor::RECEIVER_PREFIX);
+            receiver.is_some_and(|receiver| known.iter().all(|name| name != receiver))
+        };
+        for alert in open.iter().filter(is_removed) {
+            self.tell(|context| self_monitor::receiver_removed(alert, context)).await;
+        }
+    }
+
     async fn open(&self, subject: &str) -> Option<Alert> {
         let open = self.deps.store.source_alerts().await.ok()?;
         open.into_iter().find(|alert| alert.subject == subject)

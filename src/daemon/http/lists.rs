@@ -1,8 +1,8 @@
 //! The lists as JSON: changes, alerts, deliveries. Each refuses parameters that it does not know.
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue};
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
@@ -10,8 +10,8 @@ use super::query::{ListParameters, list_query, span, words};
 use super::{HttpDeps, HttpError};
 use crate::ui::view::AlertView;
 use model::{
-    Alert, AlertFilter, AlertState, ChangeFilter, ChangeKind, DeliveryState, OutboxFilter, ReceiverName, Resource, RuleId,
-    TokenId,
+    Alert, AlertFilter, AlertState, ChangeFilter, ChangeKind, DeliveryId, DeliveryState, OutboxFilter, ReceiverName, Resource,
+    RuleId, TokenId,
 };
 use store::StoreError;
 
@@ -68,4 +68,13 @@ pub(super) async fn outbox(State(deps): State<HttpDeps>, parameters: ListParamet
         limit: query.limit() + 1,
     };
     Ok(first(deps.store.outbox(filter).await?, query.limit()))
+}
+
+/// One delivery with everything that it stands for: also what its message only counts.
+pub(super) async fn delivery(State(deps): State<HttpDeps>, Path(id): Path<i64>) -> Result<Response, HttpError> {
+    let detail = deps.store.outbox_one(DeliveryId(id)).await?;
+    Ok(detail.map_or_else(
+        || (StatusCode::NOT_FOUND, "there is no such delivery\n").into_response(),
+        |detail| Json(detail.json()).into_response(),
+    ))
 }

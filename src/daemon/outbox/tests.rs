@@ -423,6 +423,54 @@ async fn a_receiver_that_is_gone_is_given_up_and_told() {
 }
 
 #[tokio::test]
+async fn a_receiver_that_was_gone_and_works_again_raises_nothing_more() {
+    let memory = Memory::with(&[]);
+    let script = Arc::new(Lock::new(VecDeque::from(vec![Outcome::Gone, Outcome::Gone])));
+    let fakes = Fakes::new(&[("ops", Manner::Then(script)), ("fallback", Manner::Answers(Outcome::Accepted))]);
+    let outbox = Outbox::idle(deps(&memory, &fakes, after(0)));
+    for (minute, notice) in many("ops", 4).iter().enumerate() {
+        memory.0.lock().expect("a lock").queue(notice);
+        outbox.deliver_due(after(60 * i64::try_from(minute).expect("few"))).await;
+    }
+    let gone = "firing the receiver is gone (410): said";
+    assert_eq!(memory.announced(), [gone, "firing down: said, 0 waiting", gone, "resolved back"]);
+}
+
+#[tokio::test]
+async fn the_span_until_a_dead_letter_counts_from_the_retry_by_hand() {
+    let memory = Memory::with(&[to(&["ops"], unlock())]);
+    {
+        let mut state = memory.0.lock().expect("a lock");
+        let delivery = &mut state.rows[0].delivery;
+        (delivery.created_at, delivery.due_at, delivery.tries) = (after(-864_000), after(0), 99);
+    }
+    let fakes = Fakes::new(&[("ops", Manner::Answers(Outcome::LATER)), ("fallback", Manner::Answers(Outcome::Accepted))]);
+    Outbox::idle(deps(&memory, &fakes, after(0))).deliver_due(after(0)).await;
+    assert_eq!(memory.announced(), ["firing no success in 100 attempts over 0 s: said"]);
+}
+
+#[tokio::test]
+async fn what_is_critical_is_sent_though_the_hour_is_full() {
+    let memory = Memory::with(&many("ops", 5));
+    memory.0.lock().expect("a lock").rows[4].delivery.bundle.tone = model::Tone::Critical;
+    let fakes = Fakes::capped(&[("ops", Manner::Answers(Outcome::Accepted))], 2);
+    let outbox = Outbox::idle(deps(&memory, &fakes, after(0)));
+    // The store gives what is critical first; here it comes last.
+    memory.0.lock().expect("a lock").rows[4].next = after(-9_000_000);
+    outbox.deliver_due(after(0)).await;
+    assert_eq!(fakes.got("ops").len(), 3, "{:?}", fakes.got("ops"));
+    memory.0.lock().expect("a lock").queue(&many("ops", 6)[5]);
+    {
+        let mut state = memory.0.lock().expect("a lock");
+        let last = state.rows.last_mut().expect("a row");
+        last.delivery.bundle.tone = model::Tone::Critical;
+        last.next = after(-9_000_000);
+    }
+    outbox.deliver_due(after(1)).await;
+    assert!(fakes.got("ops").contains(&6), "{:?}", fakes.got("ops"));
+}
+
+#[tokio::test]
 async fn the_silence_of_a_receiver_is_told_once_and_so_is_its_return() {
     let memory = Memory::with(&[to(&["ops"], unlock())]);
     let script = Arc::new(Lock::new(VecDeque::from(vec![Outcome::LATER; 5])));

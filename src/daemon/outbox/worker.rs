@@ -15,7 +15,7 @@ use super::orphans::dead_letter_orphans;
 use super::ports::{DeliveryStoreError, ReceiverIncident, incident_subject};
 use super::shared::Shared;
 use super::{BATCH, DeliveryReport, MAX_SLEEP, MIN_SLEEP, STORE_PAUSE};
-use model::{Attempt, AttemptRecord, Clock, DeliveryId, DueDelivery, ReceiverName, Timestamp};
+use model::{Attempt, AttemptRecord, Clock, DeliveryId, DueDelivery, ReceiverName, Timestamp, Tone};
 use notify::Outcome;
 use record::{Recording, recorded};
 
@@ -188,7 +188,7 @@ impl Worker {
     /// Reads what is due, unless what was read is fresh enough or there is no room for it.
     async fn read(&mut self, now: Timestamp, tried: &HashSet<DeliveryId>) -> Result<(), DeliveryStoreError> {
         let is_fresh = self.read_at.is_some_and(|at| at.elapsed() < MAX_QUEUE_AGE);
-        if is_fresh || self.room(now) == 0 {
+        if is_fresh || self.room(now, true) == 0 {
             return Ok(());
         }
         // Those under way, those that are yet to be recorded and those tried in this turn are still due as far as the store knows.
@@ -201,10 +201,11 @@ impl Worker {
         Ok(())
     }
 
-    fn room(&mut self, now: Timestamp) -> usize {
+    /// How many attempts may begin now; what is critical waits for no hour.
+    fn room(&mut self, now: Timestamp, is_critical: bool) -> usize {
         let setup = self.shared.sending();
         let concurrency = setup.delivery.concurrency;
-        let max_per_hour = setup.sender.max_per_hour(&self.receiver);
+        let max_per_hour = if is_critical { u32::MAX } else { setup.sender.max_per_hour(&self.receiver) };
         let most_unrecorded = (concurrency.max(1) as usize).saturating_mul(2);
         let unrecorded = self.tasks.len() + self.awaiting_record().count();
         let room = self.health.room(now, self.tasks.len(), concurrency, max_per_hour);
@@ -214,13 +215,14 @@ impl Worker {
     /// Starts what there is room for. Of two deliveries that tell of the same alert the store gives the later one only once the
     /// earlier has come to its end, so none of them can overtake another here.
     fn start(&mut self, now: Timestamp) {
-        if self.queue.is_empty() {
-            return;
-        }
-        let room = self.room(now).min(self.queue.len());
-        let starting: Vec<DueDelivery> = self.queue.drain(..room).collect();
-        for delivery in starting {
-            self.prepare(Arc::new(delivery), now);
+        while let Some(first) = self.queue.front() {
+            let is_critical = first.bundle.tone == Tone::Critical;
+            if self.room(now, is_critical) == 0 {
+                return;
+            }
+            if let Some(delivery) = self.queue.pop_front() {
+                self.prepare(Arc::new(delivery), now);
+            }
         }
     }
 

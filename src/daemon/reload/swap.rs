@@ -6,8 +6,8 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::{ReadFiles, ReloadProblem, WATCH, fingerprint, read};
-use crate::app::{App, remember_good_rules, told_to_systemd};
+use super::{GoodFiles, ReadFiles, ReloadProblem, WATCH, fingerprint, read};
+use crate::app::{App, FilesAtWork, remember_good_rules, told_to_systemd};
 use crate::live::LiveConfig;
 use crate::outbox::ReceiverSender;
 use model::{BoxFuture, format::count, text::error_chain};
@@ -22,18 +22,19 @@ impl App {
         })
     }
 
-    async fn reload_from(&self, files: &mut u128) -> Result<String, ReloadProblem> {
+    async fn reload_from(&self, files: &mut FilesAtWork) -> Result<String, ReloadProblem> {
         let now = self.clock.now();
         let at_work = self.deps.setup();
-        let (origin, base_dir) = (self.origin.clone(), self.base_dir.clone());
+        let (origin, base_dir, mut good) = (self.origin.clone(), self.base_dir.clone(), files.good.clone());
         let reading = tokio::task::spawn_blocking(move || {
             // Before they are read: what changes meanwhile is read again.
             let fingerprint = fingerprint(&at_work.config, origin.as_ref(), &base_dir);
-            (fingerprint, read(&at_work.config, origin.as_ref(), &base_dir, now))
+            let read = read(&at_work.config, &mut good, origin.as_ref(), &base_dir, now);
+            (FilesAtWork { fingerprint, good }, read)
         });
         let ReadFiles { config, waits, set, texts, tests, problem, .. } = match reading.await {
-            Ok((fingerprint, read)) => {
-                *files = fingerprint;
+            Ok((as_read, read)) => {
+                *files = as_read;
                 read
             }
             Err(error) => {
@@ -58,8 +59,10 @@ impl App {
                 return Err(problem);
             }
         };
-        remember_good_rules(&self.deps.store, &texts).await;
+        files.good = GoodFiles { paths: live.config.rules.paths.clone(), texts, ..GoodFiles::default() };
+        remember_good_rules(&self.deps.store, &files.good).await;
         self.swap(live).await;
+        self.alerts.receivers_removed().await;
         self.readiness.rules_loaded(now, rules);
         self.deps.metrics.set_reload(true);
         self.alerts.reload_worked().await;
@@ -113,7 +116,8 @@ impl App {
             let Ok(current) = reading.await else { continue };
             let is_settled = last.replace(current) == Some(current);
             let mut files = self.files.lock().await;
-            if is_settled && *files != current {
+            let is_due = files.good.look_again_at.is_some_and(|at| at <= self.clock.now());
+            if is_settled && (files.fingerprint != current || is_due) {
                 tracing::info!("config or rule files changed");
                 let _ = told_to_systemd(self.reload_from(&mut files)).await;
             }

@@ -14,7 +14,7 @@ fn folder(rules: &str, test: &str) -> (tempfile::TempDir, Config) {
 
 fn read_of(rules: &str, test: &str) -> ReadFiles {
     let (folder, config) = folder(rules, test);
-    let mut read = read(&config, None, folder.path(), Timestamp::default());
+    let mut read = read(&config, &mut GoodFiles::default(), None, folder.path(), Timestamp::default());
     if let Some(problem) = &mut read.problem {
         problem.brief = problem.brief.replace(&format!("{}/", folder.path().display()), "");
     }
@@ -86,12 +86,12 @@ fn a_config_with_a_mistake_leaves_the_one_at_work_and_names_the_line() {
     std::fs::write(&path, "[watch]\ntokens = [\"aptos\"]\n").expect("written");
     let print = || fingerprint(&at_work, Some(&origin), folder.path());
     let first = print();
-    let good = super::read(&at_work, Some(&origin), folder.path(), Timestamp::default());
+    let good = super::read(&at_work, &mut GoodFiles::default(), Some(&origin), folder.path(), Timestamp::default());
     assert_eq!((good.problem, good.config.watch.tokens), (None, vec!["aptos".to_owned()]));
 
     std::fs::write(&path, "[watch]\ntokns = [\"aptos\"]\n").expect("written");
     assert_ne!(print(), first, "a save of the config is seen");
-    let bad = super::read(&at_work, Some(&origin), folder.path(), Timestamp::default());
+    let bad = super::read(&at_work, &mut GoodFiles::default(), Some(&origin), folder.path(), Timestamp::default());
     let problem = bad.problem.expect("a problem");
     assert!(
         problem.brief.ends_with("cliffwatch.toml:2:1: unknown key `tokns` in [watch] (did you mean `tokens`?)"),

@@ -231,7 +231,7 @@ fn diff_rows<T: Clone>(
     let known = &pairing.known;
 
     let vanished = pairing.vanished();
-    let doubted = vanished.iter().any(|o| absence.count(known[*o].0) <= absence.needed);
+    let doubted = vanished.iter().any(|o| absence.is_doubted(known[*o].0));
     if vanished.len() >= HOLD_AT_LEAST && vanished.len() * 2 > known.len() && doubted {
         diff.missing = vanished.iter().map(|o| absence.counted(known[*o].0)).collect();
         diff.held = true;

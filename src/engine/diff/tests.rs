@@ -108,6 +108,8 @@ fn diff(before: &[Tracked], after: &[UnlockEvent]) -> Diff {
 fn settle(mut snapshot: Vec<Tracked>, after: &[UnlockEvent], settings: &Settings) -> (Vec<Tracked>, Vec<Change>) {
     let mut missing = Vec::new();
     let mut told = Vec::new();
+    // What is held is held for as long as it takes.
+    let settings = &Settings { hold: Hold::Lasted, ..*settings };
     for _ in 0..8 {
         let diff = diff_unlocks(&UnlockPoll::of(&token(), settings, now()), &snapshot, &missing, after);
         snapshot = apply(&snapshot, &diff);

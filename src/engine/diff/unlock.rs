@@ -279,14 +279,12 @@ impl VanishedEvents {
         Self { all, doubtful, deserted, parts, uncovered, crossed }
     }
 
-    /// Whether most of what is to come vanished, and was not yet confirmed once more than a removal needs.
+    /// Whether most of what is to come vanished, and is not believed yet.
     fn must_be_held(&self, known: &[(&RecordKey, &UnlockEvent)], absence: &Absence<'_>, now: Timestamp) -> bool {
         let is_coming = |row: usize| known[row].1.interval().is_none_or(|interval| !interval.has_passed(now));
         let coming = (0..known.len()).filter(|row| is_coming(*row) && !self.uncovered[*row]).count();
         let gone: Vec<usize> = self.doubtful.iter().copied().filter(|row| is_coming(*row)).collect();
-        gone.len() >= HOLD_AT_LEAST
-            && gone.len() * 2 > coming
-            && gone.iter().any(|row| absence.count(known[*row].0) <= absence.needed)
+        gone.len() >= HOLD_AT_LEAST && gone.len() * 2 > coming && gone.iter().any(|row| absence.is_doubted(known[*row].0))
     }
 
     /// Removes what is proven gone, and counts the absence of what is not or has to wait.

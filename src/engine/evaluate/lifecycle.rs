@@ -91,7 +91,9 @@ impl<'a> AlertLifecycle<'a> {
         if let Some(lead) = scope.lead.filter(|lead| !is_told(&alert.leads, lead)) {
             alert.leads = terms.leads(alert.due, now);
             let due = alert.due.map(|interval| iso(interval.start)).unwrap_or_default();
-            let transition = format!("lead {}@{due}", lead.text);
+            // What comes back to a date for which this was told is told again.
+            let moved = if before.due == alert.due { String::new() } else { format!(" since {}", iso(before.updated_at)) };
+            let transition = format!("lead {}@{due}{moved}", lead.text);
             let reason = format!("lead {}", lead.text);
             self.render(rule, subject, &mut alert);
             return self.notify(&terms, subject, alert, false, NotificationKind::Reminder, transition, &reason);

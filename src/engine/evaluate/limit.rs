@@ -40,7 +40,7 @@ impl Limits {
         let all = std::mem::take(&mut transitions.notifications);
         let (mut counted, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_counted);
         let subject = |queued: &QueuedNotification| alert_of(queued).map(|alert| alert.subject.as_str());
-        counted.sort_by(|a, b| a.urgency.cmp(&b.urgency).then_with(|| subject(a).cmp(&subject(b))));
+        counted.sort_by(|a, b| a.order(b).then_with(|| subject(a).cmp(&subject(b))));
         let count = self.rules.entry(terms.id.clone()).or_default();
         (count.name, count.limit) = (terms.name.to_owned(), limit);
         let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(count.told);

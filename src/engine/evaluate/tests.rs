@@ -336,6 +336,21 @@ fn a_record_moved_later_is_told_again_when_its_lead_times_come_again() {
 }
 
 #[test]
+fn a_lead_time_is_told_again_for_a_record_that_moved_out_and_back() {
+    let mut world = World::new(vec![ahead("Big", &["30d", "7d"])]);
+    world.unlock("a", "2026-03-31", 5e6);
+    assert_eq!(world.tick("2026-03-01"), ["firing lead 30d → ops"]);
+    assert_eq!(world.tick("2026-03-24"), ["reminder lead 7d → ops"]);
+    for day in ["2026-03-25", "2026-03-27"] {
+        world.unlock("a", "2026-04-20", 5e6);
+        assert_eq!(world.tick(&format!("{day}T06:00:00Z")), NOTHING);
+        world.unlock("a", "2026-03-31", 5e6);
+        assert_eq!(world.tick(&format!("{day}T12:00:00Z")), ["reminder lead 7d → ops"], "each time");
+    }
+    assert_eq!(world.tick("2026-03-28"), NOTHING);
+}
+
+#[test]
 fn a_record_moved_out_of_the_window_ends_and_comes_back_as_a_new_episode() {
     let mut world = World::new(vec![ahead("Big", &["7d"])]);
     world.unlock("a", "2026-03-31", 5e6);
@@ -409,12 +424,13 @@ fn an_alert_ends_with_its_rule() {
         |world| world.rules[0].on = On::Change(Resource::Unlock, None),
         |world| world.tokens[0].is_watched = false,
     ];
-    for way in ways {
+    for (at, way) in ways.into_iter().enumerate() {
+        let why = if at < 4 { "resolved rule gone → ops" } else { "resolved not watched any more → ops" };
         let mut world = World::new(vec![ahead("Big", &["7d"])]);
         world.unlock("a", "2026-03-31", 5e6);
         world.tick("2026-03-25");
         way(&mut world);
-        assert_eq!(world.tick("2026-03-26"), ["resolved rule gone → ops"]);
+        assert_eq!(world.tick("2026-03-26"), [why]);
         assert_eq!(world.tick("2026-03-27"), NOTHING);
     }
 }

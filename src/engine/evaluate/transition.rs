@@ -24,7 +24,7 @@ pub struct Transitions {
 pub struct Evaluation {
     /// Alerts that are new or moved on, whole.
     pub alerts: Vec<Alert>,
-    /// What is to be told, the nearest date first.
+    /// What is to be told, the gravest first, then the nearest date.
     pub notifications: Vec<Notification>,
     /// Rules that held for something, with the time.
     pub rule_matches: Vec<(RuleId, Timestamp)>,
@@ -53,7 +53,14 @@ pub(super) struct QueuedNotification {
     pub(super) urgency: Urgency,
 }
 
-/// What is told first, and kept where `limit` leaves some out: the nearest date, then the greatest amount.
+impl QueuedNotification {
+    /// What is told first, and kept where `limit` leaves some out: the gravest, then the most urgent.
+    pub(super) fn order(&self, other: &Self) -> Ordering {
+        other.body.tone().cmp(&self.body.tone()).then_with(|| self.urgency.cmp(&other.urgency))
+    }
+}
+
+/// How urgent it is: the nearest date, then the greatest amount.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Urgency {
     /// Between now and the record's time; the greatest for what has none.
@@ -128,7 +135,7 @@ impl Transitions {
         let mut queued = self.notifications;
         queued.sort_by(|a, b| {
             let key = |queued: &QueuedNotification| alerts.get(queued.alert).map(|of| (&of.alert.rule, &of.alert.subject));
-            a.urgency.cmp(&b.urgency).then_with(|| key(a).cmp(&key(b)))
+            a.order(b).then_with(|| key(a).cmp(&key(b)))
         });
         let notifications = queued
             .into_iter()

@@ -50,7 +50,8 @@ pub fn tokens(facts: &[TokenTotals<'_>], context: &EvaluationContext<'_>, limits
         };
         let open = facts.alerts.iter().filter(|alert| is_whole(alert, TOKEN));
         let open: HashMap<&RuleId, &Alert> = open.map(|alert| (&alert.rule, alert)).collect();
-        wholes.all_rules(subject, &name, open, |rule| facts.is_watched && rule.lets_in(facts.token));
+        let gone = if facts.is_watched { Resolution::RuleGone } else { Resolution::Unwatched };
+        wholes.all_rules(subject, &name, open, |rule| facts.is_watched && rule.lets_in(facts.token), gone);
     }
     wholes.finish(limits)
 }
@@ -80,7 +81,7 @@ pub fn portfolios(
     }
     for alert in open.iter().filter(|alert| is_whole(alert, PORTFOLIO)) {
         if !evaluated.contains(&(&alert.rule, alert.subject.clone())) {
-            wholes.end_without_rule(alert, WholeSubject::default());
+            wholes.end_without_rule(alert, WholeSubject::default(), Resolution::RuleGone);
         }
     }
     wholes.finish(limits)
@@ -169,6 +170,7 @@ impl<'a> WholeEvaluation<'a> {
         name: &str,
         mut open: HashMap<&RuleId, &Alert>,
         lets_in: impl Fn(&Rule) -> bool,
+        gone: Resolution,
     ) {
         for rule in self.rules.clone().into_iter().filter(|rule| lets_in(rule)) {
             self.one_rule(rule, subject, name, open.remove(&rule.id));
@@ -176,7 +178,7 @@ impl<'a> WholeEvaluation<'a> {
         let mut left: Vec<_> = open.into_values().collect();
         left.sort_by(|a, b| a.rule.cmp(&b.rule));
         for alert in left {
-            self.end_without_rule(alert, subject);
+            self.end_without_rule(alert, subject, gone);
         }
     }
 
@@ -186,7 +188,7 @@ impl<'a> WholeEvaluation<'a> {
         let scope = subject.scope(now);
         if !rule.covers(&scope) {
             if let Some(before) = before {
-                self.end_without_rule(before, subject);
+                self.end_without_rule(before, subject, Resolution::RuleGone);
             }
             return;
         }
@@ -211,8 +213,8 @@ impl<'a> WholeEvaluation<'a> {
         }
     }
 
-    fn end_without_rule(&mut self, alert: &Alert, subject: WholeSubject<'_>) {
-        self.lifecycle.end(alert.clone(), Resolution::RuleGone, subject, None::<&Rule>);
+    fn end_without_rule(&mut self, alert: &Alert, subject: WholeSubject<'_>, why: Resolution) {
+        self.lifecycle.end(alert.clone(), why, subject, None::<&Rule>);
     }
 
     fn finish(mut self, limits: &mut Limits) -> Transitions {

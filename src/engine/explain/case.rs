@@ -6,7 +6,7 @@ use super::{Explanation, answer::nothing};
 use crate::evaluate::record_of;
 use model::{
     Alert, AlertState, Change, ChangeRow, Endpoint, FeedState, Record, Resource, Timestamp, Token, TokenId, TokenSnapshot,
-    Tracked,
+    Tracked, format, wire,
 };
 use rules::aggregate::{AggregateCache, Totals};
 use rules::{On, Pool, Rule, SourceFacts};
@@ -140,6 +140,34 @@ pub fn record_cases<'a>(
         ..ExplainCase::default()
     };
     target.records(snapshot, resource, now).into_iter().map(case).collect()
+}
+
+/// Records that are named where there is none of the day that was asked for.
+const MAX_NEAREST: usize = 3;
+
+/// A rule on records, where nothing is of the day that a target means, nor ever had the key that it names: what is near. An alert about
+/// what stood there once says nothing of that day.
+pub fn absent_record(
+    rule: &Rule,
+    snapshot: &TokenSnapshot,
+    resource: Resource,
+    target: &ExplainTarget,
+    alerts: &[&Alert],
+) -> Option<Explanation> {
+    let had_key = |key: &str| alerts.iter().any(|alert| alert.key.as_ref().is_some_and(|own| own.as_str() == key));
+    let (what, at) = match (&target.alert, &target.key, target.day) {
+        (None, Some(key), _) if !had_key(key) => (key.clone(), wire::parse_timestamp(key)),
+        (None, None, Some(day)) => (format::day(day), Some(day)),
+        _ => return None,
+    };
+    let mut near: Vec<Timestamp> = snapshot.records_of(resource).filter_map(|of| Some(of.record.interval()?.start)).collect();
+    near.sort_by_key(|start| (at.map(|at| (*start - at).abs()), Reverse(*start)));
+    near.truncate(MAX_NEAREST);
+    near.sort_unstable();
+    let near: Vec<String> = near.into_iter().map(format::day).collect();
+    let (id, symbol) = (&snapshot.token.id, format::name(snapshot.token.symbol()));
+    let nearest = if near.is_empty() { String::new() } else { format!("; the nearest are on {}", near.join(", ")) };
+    Some(nothing(rule, &symbol, &format!("there is no {resource} of {id} for {what}{nearest}")))
 }
 
 /// A rule on records, where the record that a target means is not there: what is known is its alerts.

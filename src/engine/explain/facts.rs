@@ -3,7 +3,7 @@
 use super::totals::summed;
 use super::words::{ago, one_line};
 use super::{ExplainCase, Explainer};
-use model::{Resource, format};
+use model::{Resource, Timestamp, format};
 use rules::aggregate::has_none;
 
 impl Explainer<'_> {
@@ -36,7 +36,7 @@ impl Explainer<'_> {
         if let Some(since) = feed.failing_since {
             self.note(format!("the source fails since {}: what is known may be old", format::instant(since)));
         }
-        if let Some(since) = feed.held_since {
+        if let Some(since) = feed.held_since.filter(|since| *since > Timestamp::UNIX_EPOCH) {
             self.note(format!("an answer is held since {}: most of what lay ahead was missing from it", format::instant(since)));
         }
         if let Some((_, times)) = record.as_ref().and_then(|record| feed.missing.iter().find(|(key, _)| *key == record.key)) {

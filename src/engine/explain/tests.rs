@@ -3,7 +3,8 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use super::*;
 use model::{
     Alert, AlertId, AlertState, DeliveryId, DeliveryState, Endpoint, FeedState, Labels, NotificationId, NotificationKind,
-    NotificationRole, NotificationState, OutboxRow, Record, Resolution, SourceText, Token, TokenId, Tracked, config, wire,
+    NotificationRole, NotificationState, OutboxRow, Record, Resolution, SourceText, Token, TokenId, TokenSnapshot, Tracked,
+    config, wire,
 };
 use rules::{self, RuleSet, Surroundings, aggregate::Totals};
 
@@ -388,6 +389,30 @@ fn a_rule_on_a_group_shows_what_its_windows_hold_and_who_is_not_known() {
     assert!(text.contains("never read, so the sum is missing: y"), "{text}");
     assert!(text.contains("= 3,000,000"), "the clause shows the sum it read: {text}");
     assert!(!answer.fired && answer.so.starts_with("not fired, because") && answer.so.contains("missing"), "{}", answer.so);
+}
+
+#[test]
+fn a_day_that_has_no_event_says_so_with_the_nearest_whatever_once_stood_there() {
+    let set = set(RULE);
+    let on = |date: &str, key: &str| {
+        let mut event = event();
+        event["unlockDate"] = format!("{date}T00:00:00Z").into();
+        Tracked { key: key.into(), ..record(event) }
+    };
+    let mut snapshot = TokenSnapshot::of(Token::unknown(TokenId::from("arbitrum")));
+    snapshot.records = vec![on("2026-01-16", "a"), on("2026-03-16", "b"), on("2026-04-16", "c"), on("2026-05-16", "d")];
+    // An event that moved from the 1st of April keeps its alert.
+    let told = Alert { key: Some("b".into()), ..alert(AlertState::Firing) };
+    let ask = |target: &ExplainTarget| absent_record(&set.rules[0], &snapshot, Resource::Unlock, target, &[&told]);
+    let of_day = ExplainTarget { day: Some(at("2026-04-01T00:00:00Z")), ..ExplainTarget::default() };
+    let absent = ask(&of_day).expect("nothing is there");
+    assert!(!absent.fired);
+    let expected = "there is no unlock of arbitrum for 1 Apr 2026; the nearest are on 16 Mar 2026, 16 Apr 2026, 16 May 2026";
+    assert!(absent.so.contains(expected), "{}", absent.so);
+    let of_key =
+        |key: &str| ExplainTarget { key: Some(key.to_owned()), resource: Some(Resource::Unlock), ..ExplainTarget::default() };
+    assert!(ask(&of_key("2026-04-20T00:00:00Z")).is_some_and(|absent| absent.so.contains("16 Apr 2026")));
+    assert_eq!(ask(&of_key("b")), None, "what is removed is told by its alerts");
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn row(no: i64, alert: &str, token: &str, since: i64) -> PendingNotification {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
+        precedence: Precedence::default(),
         since: time(since),
         is_firing: true,
         suppression: None,
@@ -191,6 +192,51 @@ fn above_the_messages_of_an_hour_there_is_one_summary() {
         told_with(&routes, &waiting, None, &full, 3_600).0,
         ["summary: a0 a1 a2 a3 a4 +1 ~0".replace("a0 a1 a2 a3 a4 +1", "6 alerts +0")]
     );
+}
+
+fn critical(no: i64, alert: &str, token: &str, since: i64) -> PendingNotification {
+    PendingNotification {
+        precedence: Precedence { tone: Tone::Critical, value: None, due: None },
+        ..row(no, alert, token, since)
+    }
+}
+
+#[test]
+fn what_is_critical_is_named_and_waits_for_no_hour() {
+    // In one group, and beyond what one message has room for.
+    let mut waiting: Vec<_> = (0..300).map(|no| row(no, &format!("a{no}"), "arb", 0)).collect();
+    waiting.extend((300..450).map(|no| critical(no, &format!("c{no}"), "arb", 0)));
+    assert_eq!(told(&routes(BY_TOKEN), &waiting, None, 30).0, ["group: 100 alerts +0 ~0", "group: 100 alerts +250 ~0"]);
+    assert_eq!(
+        told(&routes(ALONE), &waiting[298..301], None, 0).0,
+        ["single: c300 +0 ~0", "single: a298 +0 ~0", "single: a299 +0 ~0"]
+    );
+    // Put together by rule, more than a rule gets messages.
+    let waiting: Vec<_> = (0..1_050).map(|no| critical(no, &format!("c{no}"), "arb", 0)).collect();
+    let messages = told(&routes(ALONE), &waiting, None, 3).0;
+    assert_eq!((messages.len(), messages.last().map(String::as_str)), (11, Some("fold: 50 alerts +0 ~0")));
+    // While the hour is full.
+    let full = ReceiverUsage { last_hour: 5, oldest: Some(time(-100)), summed_at: Some(time(-60)), ..NOTHING_LATELY };
+    let routes = routes(&format!("{BY_TOKEN}group_wait = \"0s\"\n"));
+    let waiting = [row(1, "a", "arb", 0), critical(2, "c", "apt", 0), critical(3, "d", "sui", 0)];
+    let (messages, next_at) = told_with(&routes, &waiting, None, &used(5, full), 0);
+    assert_eq!((messages, next_at), (vec!["fold: c d +0 ~0".into()], Some(time(3_500))));
+    let soon = ReceiverUsage { folded_at: Some(time(-10)), ..full };
+    assert_eq!(told_with(&routes, &waiting, None, &used(5, soon), 0), (NOTHING.into(), Some(time(50))), "a message a minute");
+}
+
+#[test]
+fn the_last_message_before_a_pause_says_how_many_wait() {
+    let routes = routes(&format!("{BY_TOKEN}group_wait = \"0s\"\n"));
+    let waiting: Vec<_> = (0..4).map(|no| row(no, &format!("a{no}"), &format!("t{no}"), 0)).collect();
+    let situation = Situation { routes: &routes, waiting: &waiting, held: &[], silences: &[], firing: &[], now: time(0) };
+    let sorted = sort(&situation);
+    let usage =
+        used(5, ReceiverUsage { last_hour: 3, oldest: Some(time(-3_000)), summed_at: Some(time(-600)), ..NOTHING_LATELY });
+    let decision = decide(&sorted.groups, &|_| None, &|_| usage, &mut until(&routes, time(0)), time(0));
+    let notes: Vec<_> = decision.messages.iter().map(|message| message.bundle.note.as_deref()).collect();
+    let note = "2 alerts wait until 8 Mar 2026, 20:10 UTC: the limit of 5 messages an hour is reached";
+    assert_eq!(notes, [None, Some(note)]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sight::{Look, Sight};
 use crate::{
-    diff::{self, DateWindow, Diff, Settings, UnlockPoll},
+    diff::{self, DateWindow, Diff, Hold, Settings, UnlockPoll},
     plan::PlannedPoll,
 };
 use model::{
@@ -166,7 +166,7 @@ impl<'a> ScheduleAnswer<'a> {
         }
         let proven = before.records.iter().map(|tracked| (tracked.key.clone(), u32::MAX - 1)).collect();
         let known = FeedState { missing: proven, ..known.clone() };
-        let settings = Settings { removal_confirmations: 1, ..*settings };
+        let settings = Settings { removal_confirmations: 1, hold: Hold::Accepted, ..*settings };
         let mut diff = self.compare(before, &known, &settings);
         diff.changes.clear();
         diff.missing.clear();

@@ -11,7 +11,8 @@ use chrono::TimeDelta;
 use crate::group::{self, Decision, Group, Message, MuteTimes, Prospect, Situation, Sorted, Usage, sooner};
 use crate::route::RouteTree;
 use model::{
-    AlertId, Dispatch, GroupUpdate, NewDelivery, PendingNotification, PendingState, ReceiverName, Suppressor, Timestamp,
+    AlertId, Dispatch, GroupUpdate, NewDelivery, NotificationKind, PendingNotification, PendingState, ReceiverName, Suppressor,
+    Timestamp,
 };
 
 /// A receiver that is gone from the config gets nothing, but what is addressed to it becomes visible dead letters.
@@ -55,7 +56,7 @@ fn weigh<T>(
     then: impl FnOnce(&Weighed<'_>) -> T,
 ) -> T {
     let firing = if routes.inhibit_rules().is_empty() { Default::default() } else { state.lookup.firing() };
-    let can_be_told = |row: &&PendingNotification| row.is_firing && !row.is_superseded && !is_settled(row);
+    let can_be_told = |row: &&PendingNotification| !row.is_superseded && !is_settled(row);
     let held: Vec<&PendingNotification> = state.suppressed.iter().filter(can_be_told).collect();
     let (waiting, silences) = (state.waiting, state.silences);
     let sorted = group::sort(&Situation { routes, waiting, held: &held, silences, firing: &firing, now });
@@ -77,14 +78,16 @@ fn weigh<T>(
     then(&Weighed { sorted: &sorted, decision, told_at: &told_at, usage: &usage })
 }
 
-/// Whether what is suppressed stays so for good: ends, what is acknowledged, and alerts that are over or happened once.
+/// Whether what is suppressed stays so for good: ends, what is acknowledged, alerts that are over, and what happened once, unless another
+/// alert spoke for it: that may end, and somebody is to hear of it then.
 fn is_settled(row: &PendingNotification) -> bool {
     let by = row.suppression.as_ref().map(|suppression| suppression.by);
     is_settled_by(row, by)
 }
 
 fn is_settled_by(row: &PendingNotification, by: Option<Suppressor>) -> bool {
-    row.is_end || by == Some(Suppressor::Ack) || !row.is_firing
+    let waits = row.is_firing || (row.kind == NotificationKind::Event && by == Some(Suppressor::Alert));
+    row.is_end || by == Some(Suppressor::Ack) || !waits
 }
 
 fn conclude(weighed: &Weighed<'_>, state: &PendingState<'_>, now: Timestamp) -> Dispatch {

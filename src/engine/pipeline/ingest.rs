@@ -43,6 +43,8 @@ pub struct Ingested {
     pub failure: Option<PollFailure>,
     /// Most of what was known is missing from it: it is held until that is confirmed.
     pub is_held: bool,
+    /// Answers were held until this one; why they no longer are, for people.
+    pub released: Option<String>,
     /// What was odd in it, and harmless.
     pub oddities: u32,
 }
@@ -94,7 +96,7 @@ impl Ingest<'_> {
             });
         }
         work.commit.feeds.push(taken.update);
-        Ingested { failure: taken.failure, is_held: taken.is_held, oddities }
+        Ingested { failure: taken.failure, is_held: taken.is_held, released: taken.released, oddities }
     }
 
     /// A row of the token list: only the supply is a fact that changes are told of. What the row lacks of its facts stays as it was
@@ -123,6 +125,21 @@ impl Ingest<'_> {
             });
         }
         gaps
+    }
+
+    /// A row of the token list that moved something that rules read: they look at the token as the row has it, in one with what the row
+    /// tells. `known` has what time changes.
+    pub fn moved_row<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, item: &wire::TokenItem) {
+        let mut news = self.as_known(known);
+        let token = news.token.to_mut();
+        token.item = item.clone();
+        keep_facts(&mut token.item, &known.token.item);
+        if let Some(at) = work.tokens.iter().position(|told| told.token.id == known.token.id) {
+            let told = work.tokens.remove(at);
+            news.polled_at.splice(0..0, told.polled_at);
+            news.changes = told.changes;
+        }
+        work.tokens.push(news);
     }
 
     /// The row that tells a token's next unlock: fresh valuations, and whether its schedule should be read again.
@@ -277,15 +294,17 @@ pub fn whole_answer(
     let feed = FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: None };
     let oddities = entry.oddities_total;
     let commit = Commit { polls: vec![entry], feeds: vec![feed], ..Commit::default() };
-    WholeAnswer { commit, ingested: Ingested { failure, is_held: false, oddities }, is_baseline }
+    WholeAnswer { commit, ingested: Ingested { failure, oddities, ..Ingested::default() }, is_baseline }
 }
 
 /// What incidents of the source go by: how a feed fared.
 pub fn feed_news(feed: FeedId, ingested: &Ingested) -> FeedNews {
-    let held = "more than half of what lies ahead is missing from a complete answer; nothing is taken out until it is confirmed";
+    let held = "more than half of what lies ahead is missing from a complete answer; nothing is taken out before at least four answers \
+                over 24 hours say so, or `cliffwatch accept` with the token does";
     let result = match ingested {
         Ingested { failure: Some(failure), .. } => FeedResult::Failed(failure.clone()),
         Ingested { is_held: true, .. } => FeedResult::Held(held.to_owned()),
+        Ingested { released: Some(why), .. } => FeedResult::Released(why.clone()),
         _ => FeedResult::Fine,
     };
     FeedNews { feed, result }

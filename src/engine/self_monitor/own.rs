@@ -66,9 +66,12 @@ pub fn receiver_dead(
     OwnIncident { dead: Some(receiver), ..OwnIncident::firing(receiver_subject(receiver), latest_episode, text) }.raise(context)
 }
 
+/// What the subject of an alert about a dead receiver begins with.
+pub const RECEIVER_PREFIX: &str = "receiver/";
+
 /// The subject of the alert about a dead receiver.
 pub fn receiver_subject(receiver: &ReceiverName) -> String {
-    format!("receiver/{receiver}")
+    format!("{RECEIVER_PREFIX}{receiver}")
 }
 
 /// A delivery was given up. None where all that it told was itself about a receiver or a dead letter: that would make a loop.
@@ -225,13 +228,31 @@ pub fn recovered(alert: &Alert, context: &EvaluationContext<'_>) -> (Alert, Noti
         DAMAGED_SUBJECT => "The database is sound again".to_owned(),
         FULL_SUBJECT => "The database can be written again".to_owned(),
         CLOCK_SUBJECT => "The clocks of this machine and of the source agree again".to_owned(),
-        subject => match subject.strip_prefix("receiver/") {
+        subject => match subject.strip_prefix(RECEIVER_PREFIX) {
             Some(receiver) => format!("Receiver {receiver} accepts deliveries again after {lasted}"),
             None => format!("{} is over after {lasted}", alert.name),
         },
     };
     let description = format!("It lasted from {} to {}.", instant(since), instant(context.now));
-    let (alert, telling) = writer(context).over(alert.clone(), Resolution::Cleared, summary, description);
+    over(alert, Resolution::Cleared, summary, description, context)
+}
+
+/// The end of an incident of a receiver that the config no longer has: nobody will ever accept anything in its name.
+pub fn receiver_removed(alert: &Alert, context: &EvaluationContext<'_>) -> (Alert, Notification) {
+    let receiver = alert.subject.trim_start_matches(RECEIVER_PREFIX);
+    let summary = format!("Receiver {receiver} is no longer in the config");
+    let description = "What was still to be delivered to it is in the list of dead letters.".to_owned();
+    over(alert, Resolution::Unwatched, summary, description, context)
+}
+
+fn over(
+    alert: &Alert,
+    why: Resolution,
+    summary: String,
+    description: String,
+    context: &EvaluationContext<'_>,
+) -> (Alert, Notification) {
+    let (alert, telling) = writer(context).over(alert.clone(), why, summary, description);
     let NotificationDraft { kind, transition, receivers, body, .. } = telling;
     let id = notification_id(&alert.id, &transition);
     let notification = Notification { id, alert: alert.id.clone(), kind, at: context.now, receivers, body };

@@ -358,9 +358,9 @@ fn an_alert_ends_when_its_feeds_are_no_longer_watched() {
     news.extend(failed(FailureKind::NotFound, &["burn/a"]));
     assert_eq!(world.cycle(0, &news), ["firing source/burn/a (not_found)"]);
     world.unwatched.push(feed("burn/a"));
-    assert_eq!(world.cycle(5, &fine(&["burn/b"])), ["resolved source/burn/a (no longer watched)"]);
+    assert_eq!(world.cycle(5, &fine(&["burn/b"])), ["resolved source/burn/a (not watched any more)"]);
     let alert = world.alerts.values().next().expect("an alert");
-    assert_eq!(alert.resolution, Some(Resolution::RuleGone));
+    assert_eq!(alert.resolution, Some(Resolution::Unwatched));
     assert_eq!(alert.annotations["summary"], "No longer watched: burn of a");
 }
 

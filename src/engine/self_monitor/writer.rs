@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::incident::Incident;
 use super::kind::IncidentKind;
 use super::texts::{feeds_in_words, instant, sentence, span_in_words};
-use super::{CycleNews, FOLD_WITHIN};
+use super::{CycleNews, FOLD_WITHIN, FeedResult};
 use crate::evaluate::{NotificationDraft, RuleEval, Transitions, plain_body, token_body};
 use crate::route::RouteTree;
 use model::{
@@ -113,8 +113,20 @@ impl<R: RuleEval> IncidentWriter<'_, R> {
         let feeds: BTreeSet<String> = before.members.iter().cloned().collect();
         let (lasted, from) = (span_in_words(self.now.signed_duration_since(since)), instant(since));
         let kind = incident.kind_before().map_or("failing", IncidentKind::as_str);
-        let (resolution, summary, description) = match end {
-            IncidentEnd::Answered | IncidentEnd::Merged => (
+        let released = cycle.news.iter().find_map(|news| match &news.result {
+            FeedResult::Released(why) if before.members.contains(&news.feed.to_string()) => Some(why),
+            _ => None,
+        });
+        let (resolution, summary, description) = match (end, released) {
+            (IncidentEnd::Answered, Some(why)) => (
+                Resolution::Cleared,
+                format!("{}, held for {lasted}: {why}", feeds_in_words(&feeds, None)),
+                format!(
+                    "Answers were held from {from} to {}. What changed is told with the answer that came now.",
+                    instant(self.now)
+                ),
+            ),
+            (IncidentEnd::Answered | IncidentEnd::Merged, _) => (
                 Resolution::Cleared,
                 format!("The source answers again after {lasted} ({kind}): {}", feeds_in_words(&feeds, None)),
                 format!(
@@ -124,13 +136,13 @@ impl<R: RuleEval> IncidentWriter<'_, R> {
                     instant(self.now)
                 ),
             ),
-            IncidentEnd::Narrowed => (
+            (IncidentEnd::Narrowed, _) => (
                 Resolution::Cleared,
                 format!("The source answers again after {lasted} ({kind}), except for {}", feeds_in_words(&feeds, None)),
                 format!("It failed from {from} on. What still fails is told by itself. Nothing known was lost meanwhile."),
             ),
-            IncidentEnd::Unwatched => (
-                Resolution::RuleGone,
+            (IncidentEnd::Unwatched, _) => (
+                Resolution::Unwatched,
                 format!("No longer watched: {}", feeds_in_words(&feeds, None)),
                 format!("It failed since {from} ({kind}), and is no longer asked for."),
             ),
@@ -139,7 +151,7 @@ impl<R: RuleEval> IncidentWriter<'_, R> {
         let (alert, mut telling) = self.over(incident.alert, resolution, summary, description);
         telling.body.token = token.map(token_body);
         if end == IncidentEnd::Unwatched {
-            telling.body.reason = "no longer watched".to_owned();
+            telling.body.reason = Resolution::Unwatched.as_str().to_owned();
         }
         transitions.add(alert, false, (end != IncidentEnd::Merged && !telling.receivers.is_empty()).then_some(telling));
     }

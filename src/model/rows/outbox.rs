@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alert, DeliveryId, Labels, Notification, NotificationId, NotificationKind, ReceiverName, Timestamp};
+use crate::{Alert, DeliveryId, Labels, Notification, NotificationId, NotificationKind, ReceiverName, Timestamp, Tone};
 
 /// An alert in the outbox, ready to be sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct DueDelivery {
     pub created_at: Timestamp,
     /// When it was first due; a retry by hand begins anew.
     pub due_at: Timestamp,
-    /// What it holds, in the order in which it was decided. One notification, unless several were grouped.
+    /// What it holds, the most urgent first. One notification, unless several were grouped.
     pub notifications: Vec<Notification>,
     /// What it stands for beside its notifications.
     pub bundle: Batch,
@@ -32,6 +32,8 @@ pub struct DueDelivery {
 pub struct Batch {
     /// How it came to be.
     pub shape: BatchKind,
+    /// The gravest in it: what is critical is sent before everything else.
+    pub tone: Tone,
     /// The group, such as `{}/{severity="critical"}:{token="arbitrum"}`: the same for all its messages. None where the alert is told
     /// by itself.
     pub group_key: Option<String>,
@@ -169,4 +171,17 @@ pub struct OutboxDetail {
     /// Its tries, the first first.
     pub attempts: Vec<Attempt>,
     pub notifications: Vec<Notification>,
+    /// What it only counts.
+    pub counted: Vec<OutboxAlert>,
+}
+
+impl OutboxDetail {
+    /// As JSON: the row, `attemptLog`, `messages` with all facts, and `counted`.
+    pub fn json(&self) -> serde_json::Value {
+        let mut value = serde_json::json!(self.row);
+        value["attemptLog"] = serde_json::json!(self.attempts);
+        value["messages"] = self.notifications.iter().map(|notice| serde_json::json!(notice.body)).collect();
+        value["counted"] = serde_json::json!(self.counted);
+        value
+    }
 }

@@ -92,6 +92,11 @@ fn body<'a>(brief: &Brief<'a>) -> AlertmanagerBody<'a> {
         false => brief.delivery.bundle.group_labels.clone(),
         true => common_labels.iter().filter(|(name, _)| matches!(name.as_str(), "alertname" | "token")).map(own).collect(),
     };
+    let mut common_annotations = common(alerts.iter().map(|alert| &alert.annotations));
+    let rest = brief.rest(included.len());
+    if !rest.is_empty() {
+        common_annotations.insert("rest".into(), rest);
+    }
     AlertmanagerBody {
         version: "4",
         group_key: message::group_key(brief.delivery),
@@ -99,7 +104,7 @@ fn body<'a>(brief: &Brief<'a>) -> AlertmanagerBody<'a> {
         status: message::status(brief.notifications()),
         receiver: brief.delivery.receiver.as_str(),
         group_labels,
-        common_annotations: common(alerts.iter().map(|alert| &alert.annotations)),
+        common_annotations,
         common_labels,
         external_url,
         alerts,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::fit::{fit, utf16};
 use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest, put_off};
-use crate::card::{Brief, ShareStyle};
+use crate::card::{Brief, ShareStyle, color};
 use crate::retry::Outcome;
 use model::config;
 
@@ -97,7 +97,7 @@ fn body(brief: &Brief<'_>) -> Value {
         footer = if footer.is_empty() { rest } else { format!("{footer} · {rest}") };
     }
     let mut embed = json!({
-        "color": brief.tone().color(),
+        "color": color(brief.tone()),
         "description": description,
         "fields": fields,
         "footer": {"text": footer.chars().take(MAX_FOOTER_CHARS).collect::<String>()},

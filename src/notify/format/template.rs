@@ -4,6 +4,10 @@
 //! is lost to a template. In a JSON template every `{{ value }}` is written as JSON, quotes and all, so that no text from outside
 //! breaks out of its place; the result must be JSON. Work and output are bounded.
 
+/// What a rendering may take of memory: the file that templates of rules go by.
+#[path = "../../rules/template/bounds.rs"]
+mod bounds;
+
 use std::{collections::BTreeMap, io::Read, sync::Arc};
 
 use minijinja::value::{Enumerator, Object, Serde};
@@ -11,8 +15,9 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Va
 use serde_json::json;
 
 use super::{FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, TextOfKey, WebhookRequest};
-use crate::card::{Brief, ShareStyle};
+use crate::card::{Brief, ShareStyle, color};
 use crate::message;
+use bounds::Unbounded;
 use model::{DueDelivery, ReceiverName, Resource, SourceBody, Timestamp, TokenBody, config, format};
 
 /// Longest template, bytes.
@@ -174,6 +179,10 @@ impl BodyTemplate {
     }
 
     fn render(&self, brief: &Brief<'_>) -> Result<Vec<u8>, TemplateError> {
+        if let Some(Unbounded { at, message, help }) = bounds::unbounded(&self.source, &bounds::tags_of(&self.source)) {
+            let line = self.source.get(..at.start).map(|before| before.lines().count().max(1));
+            return Err(TemplateError::Wrong { message: format!("{message} ({help})"), line });
+        }
         let wrong = |error: Error| TemplateError::Wrong {
             message: match error.detail() {
                 Some(detail) => format!("{}: {detail}", error.kind()),
@@ -196,8 +205,10 @@ impl BodyTemplate {
         {
             environment.add_filter(name, move |value: Value| number(&value, show));
         }
+        bounds::bound(&mut environment);
         let context = context(brief).map_err(|error| TemplateError::NotJson(error.to_string()))?;
-        let text = environment.render_named_str(NAME, &self.source, with_words(context)).map_err(wrong)?;
+        let source = bounds::guarded(&self.source, &bounds::tags_of(&self.source));
+        let text = environment.render_named_str(NAME, &source, with_words(context)).map_err(wrong)?;
         if text.len() > MAX_BODY_BYTES {
             return Err(TemplateError::Wrong { message: format!("it makes more than {MAX_BODY_BYTES} bytes"), line: None });
         }
@@ -228,7 +239,7 @@ fn context(brief: &Brief<'_>) -> Result<serde_json::Value, serde_json::Error> {
         object.insert("title".into(), brief.title(ShareStyle::Long, MAX_TITLE_CHARS).into());
         object.insert("text".into(), text(brief).into());
         object.insert("note".into(), brief.note().into());
-        object.insert("color".into(), format!("#{:06x}", brief.tone().color()).into());
+        object.insert("color".into(), format!("#{:06x}", color(brief.tone())).into());
         object.insert("id".into(), brief.delivery.webhook_id.clone().into());
     }
     Ok(value)

@@ -49,6 +49,7 @@ async fn sent(format: &str, delivery: &DueDelivery) -> Vec<Seen> {
 /// One delivery of each sort that every service must tell well.
 fn cases() -> Vec<(&'static str, DueDelivery)> {
     let bundle = Batch {
+        tone: Default::default(),
         shape: BatchKind::Group,
         group_key: Some("{}:{severity=\"warning\"}".into()),
         group_labels: [("severity".to_owned(), "warning".to_owned())].into(),

@@ -26,7 +26,7 @@ fn the_subject_tells_token_size_share_and_when() {
         "[CRITICAL] APT: $13.26M (1.11%) · 37.06M of Core Contributors, Investors (0.37% of supply) moved from 12 Apr 2026 to 12 May 2026 (+30 days)"
     );
     let several = compose_at(&[unlock(), moved()], time("2026-03-09T13:00:05Z")).expect("a mail");
-    assert!(several.subject.starts_with("2 alerts: ARB: $33.15M"), "{}", several.subject);
+    assert!(several.subject.starts_with("[CRITICAL] 2 alerts: APT: $13.26M"), "the gravest of them: {}", several.subject);
     assert_eq!(compose_at(&[], time("2026-03-09T13:00:05Z")), None);
 }
 

@@ -11,10 +11,11 @@ use crate::on::On;
 use crate::vocabulary::{KnownName, SHARE, Vocabulary, unknown_name};
 use model::closest;
 
+use super::bounds::{Unbounded, guarded, tags_of, unbounded};
 use super::context::{ContextTree, window_of};
 use super::engine::{TemplateEngine, describe};
 use super::sample::SampleScope;
-use super::tags::{filters_in, find_word, tags_of};
+use super::tags::{filters_in, find_word};
 use super::{Template, filters};
 
 /// Longest template, bytes.
@@ -30,7 +31,8 @@ impl Template {
     /// Checks `source` for a rule that listens to `on`. An annotation may use the rule's labels, whose names are given; a label may
     /// not. A template with errors is still returned; the caller drops the rule.
     pub fn check(engine: &Arc<TemplateEngine>, source: &str, on: On, labels: Option<&[String]>) -> (Self, Vec<Finding>) {
-        let mut template = Self { engine: Arc::clone(engine), source: source.into(), windows: Vec::new() };
+        let mut template =
+            Self { engine: Arc::clone(engine), source: source.into(), guarded: source.into(), windows: Vec::new() };
         if source.len() <= MAX_TEMPLATE && !["{{", "{%", "{#"].iter().any(|open| source.contains(open)) {
             return (template, Vec::new());
         }
@@ -38,6 +40,10 @@ impl Template {
             Ok(tags) => tags,
             Err(finding) => return (template, vec![finding]),
         };
+        if let Some(Unbounded { at, message, help }) = unbounded(source, &tags) {
+            return (template, vec![Finding::error(at, message).help(help)]);
+        }
+        template.guarded = guarded(source, &tags).into();
         let mut findings = Vec::new();
         if on.has_windows() {
             for tag in &tags {
@@ -143,11 +149,13 @@ impl Template {
                 let labels = names.iter().filter(|_| is_full).map(|name| (name.clone(), "sample".to_owned())).collect();
                 tree.put_labels(names, &labels);
             }
-            let Err(error) = self.engine.render(&self.source, tree.into_value()) else { continue };
+            let Err(error) = self.engine.render(&self.guarded, tree.into_value()) else { continue };
+            // Where the text was changed its places are not those of the file.
+            let source = if self.guarded == self.source { &*self.source } else { "" };
             if is_full {
-                return Some(finding_of(&self.source, &error, "this template fails"));
+                return Some(finding_of(source, &error, "this template fails"));
             }
-            let mut finding = finding_of(&self.source, &error, "this template fails where fields are missing");
+            let mut finding = finding_of(source, &error, "this template fails where fields are missing");
             finding.is_error = false;
             return Some(
                 finding.help("give a default, `{{ cliffValue | default(0) }}`, or ask first, `{% if cliffValue is not none %}`"),
@@ -201,7 +209,10 @@ fn bounded_tags(source: &str) -> Result<Vec<Range<usize>>, Finding> {
 
 fn finding_of(source: &str, error: &Error, what: &str) -> Finding {
     // The engine counts one byte for a character that it does not know: a place holds whole characters.
-    let place = error.range().map(|bytes| source.floor_char_boundary(bytes.start)..source.ceil_char_boundary(bytes.end));
+    let place = error
+        .range()
+        .filter(|_| !source.is_empty())
+        .map(|bytes| source.floor_char_boundary(bytes.start)..source.ceil_char_boundary(bytes.end));
     let finding = Finding::error(place, format!("{what}: {}", describe(error)));
     match error.kind() {
         ErrorKind::SyntaxError => finding.help("values stand in `{{ … }}`, statements in `{% … %}`"),

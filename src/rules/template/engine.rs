@@ -6,7 +6,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Va
 
 use model::text::{error_chain, is_hostile, replaced};
 
-use super::filters;
+use super::{bounds, filters};
 
 /// Longest text that one annotation may become, bytes.
 const MAX_OUTPUT: usize = 16 << 10;
@@ -36,6 +36,7 @@ impl TemplateEngine {
             out.write_str(&filters::plain(value)).map_err(Error::from)
         });
         filters::add(&mut environment);
+        bounds::bound(&mut environment);
         Arc::new(Self { environment })
     }
 

@@ -2,45 +2,7 @@
 
 use std::ops::Range;
 
-/// The insides of `{{ … }}` and `{% … %}`, comments left out, quotes and their escapes respected as the engine does.
-pub(super) fn tags_of(source: &str) -> Vec<Range<usize>> {
-    let find = |from: usize, what: &str| source.get(from..).and_then(|text| text.find(what)).map(|offset| from + offset);
-    let mut tags = Vec::new();
-    let mut at = 0;
-    while let Some((start, open)) =
-        ["{{", "{%", "{#"].into_iter().filter_map(|open| find(at, open).map(|start| (start, open))).min()
-    {
-        if open == "{#" {
-            at = find(start + 2, "#}").map_or(source.len(), |end| end + 2);
-            continue;
-        }
-        let close = if open == "{{" { "}}" } else { "%}" };
-        let begin = start + 2;
-        let mut end = source.len();
-        let mut quote = None;
-        let mut is_escaped = false;
-        for (offset, c) in source.get(begin..).unwrap_or_default().char_indices() {
-            match quote {
-                Some(_) if is_escaped => is_escaped = false,
-                Some(_) if c == '\\' => is_escaped = true,
-                Some(open) if c == open => quote = None,
-                Some(_) => {}
-                None if matches!(c, '"' | '\'') => quote = Some(c),
-                None if source.get(begin + offset..).is_some_and(|rest| rest.starts_with(close)) => {
-                    end = begin + offset;
-                    break;
-                }
-                None => {}
-            }
-        }
-        tags.push(begin..end);
-        at = end.max(begin);
-        if end < source.len() {
-            at = end + 2;
-        }
-    }
-    tags
-}
+use super::bounds::tags_of;
 
 /// Where filters are named: words after `|` inside tags, texts in quotes left out.
 pub(super) fn filters_in(source: &str) -> Vec<Range<usize>> {

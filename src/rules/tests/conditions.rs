@@ -3,6 +3,16 @@
 use super::*;
 
 #[test]
+fn a_rule_on_a_group_that_reads_a_field_of_its_members_is_asked_when_that_moves() {
+    let item = |supply: f64| wire::TokenItem { circulating_supply: supply.into(), ..wire::TokenItem::default() };
+    for when in ["tokens.exists(t, t.circulatingSupply > 5.0)", "tokens.filter(t, t.circulatingSupply > 5.0).size() > 0"] {
+        let loaded = load_text(&format!("[[rule]]\nalert = \"A\"\non = \"portfolio\"\nwhen = \'\'\'{when}\'\'\'\n"));
+        assert!(loaded.is_usable(), "{when}: {:#?}", loaded.diagnostics);
+        assert!(loaded.set.index.is_moved(&item(1.0), &item(10.0)), "{when}");
+    }
+}
+
+#[test]
 fn conditions_read_the_record_the_token_and_the_clock() {
     for when in [
         "cliffValue >= 5000000 || valueToMarketCap >= 2",

@@ -115,6 +115,56 @@ fn built_in_summaries_read_well() {
 }
 
 #[test]
+fn the_memory_of_a_rendering_is_bounded() {
+    let template =
+        |text: &str| format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\n[rule.annotations]\nsummary = \'\'\'{text}\'\'\'\n");
+    let doubled = |times: usize| format!("{{% set a = 'x' %}}{}ok", "{% set a = a ~ a %}".repeat(times));
+    let long = "x".repeat(600);
+    for (text, message) in [
+        (format!("{{{{ range(100000)|join('{long}') }}}}"), "at most 1000 numbers"),
+        (format!("{{{{ range(900)|join('{long}')|length }}}}"), "the filters make more than"),
+        (doubled(26), "what `set` keeps is too large"),
+        (format!("{{% set a = ['x'] %}}{}ok", "{% set a = [a, a] %}".repeat(26)), "what `set` keeps is too large"),
+        (
+            "{% set ns = namespace(a='xx') %}{% for i in range(26) %}{% set ns.a = ns.a + ns.a %}{% endfor %}ok".into(),
+            "what `set` keeps is too large",
+        ),
+        ("{{ ('x' ~ tokenName) * 90000000 }}".into(), "texts and lists are not multiplied"),
+        ("{{ (90000000 * tokenName)|length }}".into(), "this template fails"),
+        ("{% macro m(a) %}{{ a }}{% endmacro %}".into(), "`macro` is not supported here"),
+        ("{% set a %}x{% endset %}".into(), "`set` without `=` is not supported here"),
+        ("{% for x in ['a' ~ tokenName] %}x{% endfor %}".into(), "a loop goes over a list as it stands"),
+        ("{{ '%90000000s'|format(tokenName) }}".into(), "there is no filter `format`"),
+        (format!("{{{{ {} }}}}", vec!["tokenName"; 70].join("~")), "at most 64 are allowed"),
+    ] {
+        let loaded = load_text(&template(&text));
+        let told: Vec<&str> = loaded.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
+        assert!(told.iter().any(|told| told.contains(message)), "{}: {told:#?}", &text[..text.len().min(90)]);
+        assert!(loaded.diagnostics.iter().all(|problem| problem.severity == Severity::Error), "{told:#?}");
+    }
+    for (text, rendered) in [
+        ("{% set ns = namespace(sum=0) %}{% for i in range(3) %}{% set ns.sum = ns.sum + i * 2 %}{% endfor %}{{ ns.sum }}", "6"),
+        ("{%- set a = 2 * 3 -%} {{ a ** 2 * 2 / 4 - 1 * 2 }}", "16"),
+        ("{{ ['a', 'b']|join(', ') }} {{ 'abc'|join('-') }} {{ 'banana'|replace('an', '*') }}", "a, b a-b-c b**a"),
+        (
+            "{{ [{'n': 1}, {'n': 2}]|join('/', attribute='n') }} {{ '2 * 3' }} {{ range(1, 4)|join }} {{ range(5, 0, -2)|join }}",
+            "1/2 2 * 3 123 531",
+        ),
+    ] {
+        let rule = rule(&template(text));
+        let (token, record) = (arb(), record(Resource::Unlock, "{}"));
+        assert_eq!(rule.render(&scope(&token, &record), None).annotations["summary"].trim(), rendered, "{text}");
+    }
+    // What the source says does not reach it at run time either.
+    let rule = rule(&template("{{ tokenName|replace('a', tokenName) }}"));
+    let hostile = format!("{{\"tokenName\":\"{}\"}}", "a".repeat(100_000));
+    let (token, record) = (arb(), record(Resource::Unlock, &hostile));
+    let rendered = rule.render(&scope(&token, &record), None);
+    assert!(rendered.error.is_some_and(|error| error.contains("the filters make more than")), "the built-in text stands in");
+    assert!(rendered.annotations["summary"].starts_with("ARB: "), "{:?}", rendered.annotations);
+}
+
+#[test]
 fn deep_templates_and_files_are_refused_politely() {
     let engine = TemplateEngine::new();
     for text in [

@@ -7,8 +7,8 @@ use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, wor
 use crate::error::StoreFault;
 use crate::{Store, StoreError};
 use model::{
-    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, Notification, OutboxAlert, OutboxDetail,
-    OutboxFilter, OutboxRow, ReceiverName, Timestamp, cut_summary,
+    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, Notification, NotificationRole, OutboxAlert,
+    OutboxDetail, OutboxFilter, OutboxRow, ReceiverName, Timestamp, cut_summary,
 };
 
 impl Store {
@@ -53,7 +53,7 @@ fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow
     let rows = all(&mut from.prepare(&sql)?, values, outbox_row)?;
     rows.into_iter()
         .map(|mut row| {
-            row.alerts = notifications(from, row.id)?.iter().map(outbox_alert).collect();
+            row.alerts = notifications(from, row.id, NotificationRole::Notified)?.iter().map(outbox_alert).collect();
             Ok(row)
         })
         .collect()
@@ -68,7 +68,7 @@ fn deliveries_of(from: &Transaction<'_>, alerts: &[AlertId]) -> Result<Vec<Outbo
     let rows = all(&mut *from.prepare_cached(&sql)?, [list(alerts.iter().map(AlertId::as_str))], outbox_row)?;
     rows.into_iter()
         .map(|mut row| {
-            row.alerts = notifications(from, row.id)?.iter().map(outbox_alert).collect();
+            row.alerts = notifications(from, row.id, NotificationRole::Notified)?.iter().map(outbox_alert).collect();
             Ok(row)
         })
         .collect()
@@ -108,7 +108,8 @@ fn outbox_alert(notification: &Notification) -> OutboxAlert {
 fn outbox_one(from: &Transaction<'_>, id: DeliveryId) -> Result<Option<OutboxDetail>, StoreFault> {
     let row = one(&mut *from.prepare_cached(&format!("SELECT {ROW_COLUMNS} WHERE no = ?1"))?, [id.0], outbox_row)?;
     let Some(mut row) = row else { return Ok(None) };
-    let notifications = notifications(from, id)?;
+    let only_counted = notifications(from, id, NotificationRole::Counted)?.iter().map(outbox_alert).collect();
+    let notifications = notifications(from, id, NotificationRole::Notified)?;
     row.alerts = notifications.iter().map(outbox_alert).collect();
     let mut statement =
         from.prepare_cached("SELECT at, took_ms, outcome, status, answer FROM attempt WHERE delivery_no = ?1 ORDER BY no")?;
@@ -121,7 +122,7 @@ fn outbox_one(from: &Transaction<'_>, id: DeliveryId) -> Result<Option<OutboxDet
             answer: row.get(4)?,
         })
     })?;
-    Ok(Some(OutboxDetail { row, attempts, notifications }))
+    Ok(Some(OutboxDetail { row, attempts, notifications, counted: only_counted }))
 }
 
 /// Makes deliveries due again, with the schedule of retries begun anew; what was delivered stays so.

@@ -34,6 +34,41 @@ async fn the_longest_waiting_is_due_first_and_the_future_is_not_due() {
 }
 
 #[tokio::test]
+async fn what_waits_for_long_starves_nothing_that_is_grave_or_new() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    store.await_dispatch();
+    let tell = async |subject: &str, severity: &str| {
+        let mut notice = notification(&firing(subject, Some("arbitrum")), "firing", &["ops"]);
+        notice.body.labels.insert("severity".into(), severity.into());
+        store.commit(at(Commit { notifications: vec![notice], ..Commit::default() })).await.expect("committed");
+    };
+    tell("grave", "critical").await;
+    let database = rusqlite::Connection::open(store.path()).expect("opens");
+    let many = "WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 60000)
+        INSERT INTO telling (notice, receiver, alert, kind, is_end, labels, state, since, holder)
+        SELECT 'no_x' || n, 'ops', 'al_x' || n, 'alert.firing', 0, '{}', state, 0, nullif(state, 'waiting') FROM many, (SELECT ?1 AS state)";
+    for state in ["waiting", "silenced"] {
+        let many = many.replace("no_x", &format!("no_{state}"));
+        database.execute_batch("PRAGMA foreign_keys = OFF").expect("set");
+        database.execute(&many, [state]).expect("written");
+    }
+    tell("new", "info").await;
+    let found = store.pending(
+        |state| {
+            let tones: Vec<Tone> = state.waiting.iter().map(|row| row.precedence.tone).collect();
+            let last = state.waiting.last().map(|row| row.notice.clone());
+            (state.waiting.len(), tones.first().copied(), last, state.is_cut, state.suppressed.len())
+        },
+        now(),
+    );
+    let (count, first, last, is_cut, suppressed) = found.await.expect("read").expect("something waits");
+    assert!((25_000..=50_000).contains(&count) && is_cut && suppressed <= 50_000, "{count} {suppressed}");
+    assert_eq!(first, Some(Tone::Critical));
+    assert_eq!(last, Some(notification(&firing("new", Some("arbitrum")), "firing", &["ops"]).id));
+}
+
+#[tokio::test]
 async fn the_end_of_an_alert_never_overtakes_its_beginning() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;

@@ -95,7 +95,7 @@ async fn the_reads_of_a_cycle_go_by_an_index() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let connection = Connection::open(store.path()).expect("opens");
-    let due = [outbox::due_sql(), outbox::next_due_sql()];
+    let due = [outbox::due_sql(true), outbox::due_sql(false), outbox::next_due_sql()];
     for sql in [cycle::IN_WINDOW, cycle::TO_RECHECK, &due[0], &due[1]] {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect(sql);
         let values = vec![1_i64; statement.parameter_count()];

@@ -198,6 +198,7 @@ impl MemoryStore {
                 kind: notice.kind,
                 is_end: notice.body.status == AlertStatus::Resolved,
                 labels: notice.body.labels.clone(),
+                precedence: notice.body.precedence(notice.at),
                 since: at,
                 is_firing: false,
                 suppression: None,

@@ -45,7 +45,7 @@ impl Worker {
         self.health.note(outcome, now, setup.delivery.max_retry_after.delta());
         self.answer.clone_from(&attempt.answer);
         let tries = delivery.tries.saturating_add(1);
-        let next = retry::decide(outcome, tries, delivery.created_at, now, fastrand::f64(), &setup.delivery);
+        let next = retry::decide(outcome, tries, delivery.due_at, now, fastrand::f64(), &setup.delivery);
         let mut record = next.record_of(delivery.id, attempt);
         let answer = &record.attempt.answer;
         match &next {
@@ -71,7 +71,7 @@ impl Worker {
                 add_announcement(&mut record, deps.announce.receiver_back(&self.receiver, &alert, now));
             }
         }
-        self.is_gone |= *outcome == Outcome::Gone;
+        self.is_gone = *outcome == Outcome::Gone || (self.is_gone && *outcome != Outcome::Accepted);
         self.is_back |= *outcome == Outcome::Accepted && was_down;
         record
     }

@@ -370,7 +370,7 @@ fn renames(told: &[Change]) -> BTreeMap<String, String> {
 /// What is told by a version of the endpoint that shows linear segments, until nothing awaits proof.
 fn told_of(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
     let (mut snapshot, mut missing, mut told) = (known(before), Vec::new(), Vec::new());
-    let (token, settings) = (token(), Settings::default());
+    let (token, settings) = (token(), Settings { hold: Hold::Lasted, ..Settings::default() });
     let poll = UnlockPoll { shows_linear: Some(true), ..UnlockPoll::of(&token, &settings, now()) };
     for _ in 0..8 {
         let diff = diff_unlocks(&poll, &snapshot, &missing, after);

@@ -133,21 +133,37 @@ fn an_allocation_gone_from_shared_and_own_events_is_told_once() {
 }
 
 #[test]
-fn a_mass_removal_is_held_until_confirmed_once_more() {
+fn a_mass_removal_is_held_for_a_day_and_four_answers_or_until_it_is_accepted() {
     let before = monthly("2026-01-16", 24, &[("Team", 10.0)]);
     let snapshot = known(&before);
     let after = before[..6].to_vec();
+    let seen = |hold: Hold, missing: &[(RecordKey, u32)]| {
+        diff_unlocks(&UnlockPoll::of(&token(), &Settings { hold, ..Settings::default() }, now()), &snapshot, missing, &after)
+    };
     let mut missing = Vec::new();
-    for poll in 0..2 {
-        let seen = diff_unlocks(&UnlockPoll::of(&token(), &Settings::default(), now()), &snapshot, &missing, &after);
+    for (poll, hold) in [Hold::Begun, Hold::Lasted, Hold::Lasted, Hold::Begun, Hold::Begun].into_iter().enumerate() {
+        let seen = seen(hold, &missing);
         assert!(seen.held, "poll {poll}");
         assert!(seen.changes.is_empty() && seen.put.is_empty() && seen.removed.is_empty());
         missing = seen.missing;
     }
-    let seen = diff_unlocks(&UnlockPoll::of(&token(), &Settings::default(), now()), &snapshot, &missing, &after);
-    assert!(!seen.held);
-    let change = only(seen.changes, ChangeKind::Removed);
-    assert_eq!((change.count, seen.removed.len()), (18, 18));
+    for (hold, missing) in [(Hold::Lasted, missing), (Hold::Accepted, Vec::new())] {
+        let seen = seen(hold, &missing);
+        assert!(!seen.held, "{hold:?}");
+        let change = only(seen.changes, ChangeKind::Removed);
+        assert_eq!((change.count, seen.removed.len()), (18, 18));
+    }
+    assert_eq!(Hold::of(Some(now() - HELD_FOR), now()), Hold::Lasted);
+    assert_eq!(Hold::of(Some(now() - HELD_FOR + TimeDelta::seconds(1)), now()), Hold::Begun);
+}
+
+#[test]
+fn a_sum_without_end_equals_no_other() {
+    for (a, b, is_equal) in
+        [(f64::INFINITY, 1.0, false), (f64::INFINITY, f64::INFINITY, true), (f64::INFINITY, f64::NEG_INFINITY, false)]
+    {
+        assert_eq!((close(a, b, 1e-9), close(b, a, 1e-9)), (is_equal, is_equal), "{a} {b}");
+    }
 }
 
 #[test]

@@ -57,6 +57,27 @@ fn markup_of_a_name_stays_text_in_html() {
 }
 
 #[test]
+fn the_memory_of_a_body_is_bounded() {
+    let doubled = format!("{{% set a = 'x' %}}{}\"ok\"", "{% set a = a ~ a %}".repeat(26));
+    for (source, message) in [
+        (doubled.as_str(), "what `set` keeps is too large"),
+        ("{{ range(100000)|join(title) }}", "at most 1000 numbers"),
+        ("{% macro m() %}x{% endmacro %}\"ok\"", "`macro` is not supported here"),
+    ] {
+        let refused = BodyTemplate::new(source, None).expect_err("it is refused");
+        assert!(refused.to_string().contains(message), "{refused}");
+    }
+    let mut long = unlock();
+    long.body.annotations.insert("summary".into(), "a".repeat(100_000));
+    let (_, error) = render(
+        "{{ alerts[0].annotations.summary|replace('a', alerts[0].annotations.summary) }}",
+        None,
+        &due(1, "ops", vec![long]),
+    );
+    assert!(error.is_some_and(|error| error.contains("the filters make more than")));
+}
+
+#[test]
 fn a_bad_template_is_refused_at_load_with_its_line() {
     let error = |source: &str, content_type| BodyTemplate::new(source, content_type).expect_err(source).to_string();
     let unclosed = error("{\n  \"a\": {{ title \n}", None);

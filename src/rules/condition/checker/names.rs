@@ -165,6 +165,9 @@ impl Checker<'_> {
             };
             return self.refuse(span, format!("`{variable}` has no field `{path}`"), help);
         };
+        if is_member {
+            self.depends_on(field.name);
+        }
         Some(match field.read {
             ItemReader::Number(unit, read) => Checked::Number(NumberExpr::Field(GetNumber::Item(slot, field.name, read), unit)),
             ItemReader::Time(read) => Checked::Time(TimeExpr::Field(GetTime::Item(slot, field.name, read))),
