@@ -12,6 +12,8 @@ use model::{
     wire::UnlockEvent,
 };
 
+mod rows;
+
 fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a timestamp")
 }
