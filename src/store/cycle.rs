@@ -72,6 +72,11 @@ impl Store {
         self.read("read investors", investors).await
     }
 
+    /// Slugs of investors with a round that came after `since` and still waits for facts.
+    pub async fn awaited_investors(&self, since: Timestamp) -> Result<Vec<String>, StoreError> {
+        self.read("read whose rounds wait for facts", move |from| awaited_investors(from, since)).await
+    }
+
     /// The last slot for which each scheduled job ran.
     pub async fn job_slots(&self) -> Result<Vec<(String, Timestamp)>, StoreError> {
         self.read("read when jobs ran", job_slots).await
@@ -269,6 +274,13 @@ pub(super) fn investors(from: &Transaction<'_>) -> Result<Vec<InvestorItem>, Sto
     all(&mut *from.prepare_cached("SELECT id, item FROM investor ORDER BY id")?, [], |row| {
         from_json("the list item of the investor", &row.get::<_, String>(0)?, &row.get::<_, String>(1)?)
     })
+}
+
+fn awaited_investors(from: &Transaction<'_>, since: Timestamp) -> Result<Vec<String>, StoreFault> {
+    let sql = "SELECT DISTINCT r.body ->> 'investorId' FROM feed f JOIN json_each(f.header, '$.cliffwatchWaiting') w
+               JOIN record r ON r.scope_no = f.token_no AND r.resource = 'funding' AND r.key = w.key
+               WHERE f.endpoint = 'investors' AND unixepoch(w.value) >= ?1 AND r.body ->> 'investorId' IS NOT NULL ORDER BY 1";
+    all(&mut *from.prepare_cached(sql)?, [since.timestamp()], |row| Ok(row.get(0)?))
 }
 
 pub(super) fn job_slots(from: &Transaction<'_>) -> Result<Vec<(String, Timestamp)>, StoreFault> {

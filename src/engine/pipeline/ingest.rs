@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use crate::late::Waiting;
 use crate::plan::PlannedPoll;
 use crate::self_monitor::{FeedNews, FeedResult};
 use crate::upcoming::{self, Reconciled};
 use crate::{diff, ingest};
 use model::{
     Alert, Commit, Endpoint, FailureKind, FeedId, FeedState, FeedUpdate, FetchedAnswer, PollFailure, PollOutcome, Record,
-    Resource, Timestamp, Token, TokenSnapshot, Tracked, Watch, wire,
+    RecordKey, Resource, Timestamp, Token, TokenSnapshot, Tracked, Watch, wire,
 };
 
 use super::{TIMED, TokenNews, polled_at};
@@ -160,21 +161,28 @@ impl Ingest<'_> {
         let mut diff = diff::diff_funding(&token.id, &before, &[], page.rounds, &self.settings, &diff::DateWindow::ALL);
         // Absence is no proof here: one investor's page speaks for itself alone.
         diff.removed.clear();
-        diff.changes.retain(|change| change.new.as_ref().is_none_or(page.is_news));
+        let header = known.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::Investors).map(|(_, header)| header);
+        let waiting = Waiting::read(header, self.now);
+        let is_awaited = |key: &Option<RecordKey>| key.as_ref().is_some_and(|key| waiting.has(key));
+        diff.changes.retain(|change| is_awaited(&change.key) || change.new.as_ref().is_none_or(page.is_news));
         let is_new = |put: &&model::rows::Put| before.iter().all(|tracked| tracked.key != put.key) && (page.is_news)(&put.record);
-        let added =
+        let added: Vec<Tracked> =
             diff.put.iter().filter(is_new).map(|put| Tracked { key: put.key.clone(), record: put.record.clone() }).collect();
         let rounds: Vec<Tracked> = known.records_of(Resource::Funding).cloned().collect();
         let records = diff::apply(&rounds, &diff);
+        let late = waiting.late(&before, &diff.put);
+        let mut header = serde_json::Value::Object(serde_json::Map::new());
+        waiting.next(&added, &records, self.now).write(&mut header);
         work.commit.changes.extend(diff.changes.iter().cloned());
         let id = FeedId::of(Endpoint::Investors, &token.id);
         let mut state = known.feed(Endpoint::Investors).cloned().unwrap_or_default();
         state.baseline_at.get_or_insert(self.now);
         (state.read_at, state.tried_at) = (Some(self.now), Some(self.now));
-        work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: None });
+        work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: Some(header) });
         work.tokens.push(TokenNews {
             changes: diff.changes,
             added,
+            late,
             polled_at: vec![(Resource::Funding, self.now)],
             ..news(token, &known.alerts, records, Some(Resource::Funding))
         });

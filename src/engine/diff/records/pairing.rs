@@ -1,9 +1,6 @@
 //! Which row before is which row after.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap},
-};
+use std::collections::{BTreeMap, HashMap};
 
 use super::{
     facts::RecordFacts,
