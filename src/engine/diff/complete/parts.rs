@@ -20,6 +20,7 @@ pub(super) trait Part: Clone {
     fn name(&self) -> Option<&str>;
     fn set_name(&mut self, name: &str);
     fn amount(&self) -> Option<f64>;
+    fn set_amount(&mut self, amount: f64);
     /// Takes what is missing from what was known.
     fn fill(&mut self, known: &Self);
     /// The facts of the schedule that this row lacks and the other has, for people.
@@ -40,6 +41,9 @@ impl Part for CliffAllocation {
     }
     fn amount(&self) -> Option<f64> {
         self.cliff_amount.copied()
+    }
+    fn set_amount(&mut self, amount: f64) {
+        self.cliff_amount = amount.into();
     }
     fn fill(&mut self, known: &Self) {
         let mut known = known.clone();
@@ -70,6 +74,9 @@ impl Part for LinearAllocation {
     }
     fn amount(&self) -> Option<f64> {
         self.linear_amount.copied()
+    }
+    fn set_amount(&mut self, amount: f64) {
+        self.linear_amount = amount.into();
     }
     fn fill(&mut self, known: &Self) {
         let mut known = known.clone();
@@ -251,7 +258,7 @@ fn name_the_nameless<P: Part>(
     count
 }
 
-fn sum<P: Part>(parts: &[P]) -> Option<f64> {
+pub(super) fn sum<P: Part>(parts: &[P]) -> Option<f64> {
     if parts.is_empty() { None } else { parts.iter().map(Part::amount).sum() }
 }
 

@@ -409,3 +409,86 @@ fn a_real_correction_has_no_gap() {
         }
     }
 }
+
+/// What is told of an answer given three times, where its nulls mean that something is there no more.
+#[track_caller]
+fn believed(known: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+    let mut polled = Polled::of(known);
+    (0..3).for_each(|_| polled.poll(after));
+    assert_same_facts(&polled.snapshot.records, after);
+    polled.told
+}
+
+#[test]
+fn a_null_is_believed_where_its_amount_stands_elsewhere_in_the_answer() {
+    // Into the next event, which had some of it before.
+    let mut merged = schedule();
+    merged[1].cliff_unlocks = Maybe::Null;
+    merged[1].linear_unlocks = segment("Ops", "2026-02-16", "2027-02-16", 3.0).linear_unlocks;
+    let mut known = merged.clone();
+    known[1].cliff_unlocks = schedule()[1].cliff_unlocks.clone();
+    merged[2] = event("2026-03-16", &[("Team", 20.0), ("Investors", 10.0)]);
+    let told = believed(&known, &merged);
+    assert!(
+        told.iter().all(|change| matches!(change.kind, ChangeKind::Merged | ChangeKind::Restructured)) && told.len() == 1,
+        "{told:?}"
+    );
+    // A cliff that became more of a segment of its recipient, of that event and of another one.
+    for (to, whole) in [(3, 19.0), (6, 110.0)] {
+        let mut known = schedule();
+        cliff_parts(&mut known[3]).clear();
+        cliff_parts(&mut known[3]).push(cliff("Farm", 10.0));
+        cliffs(&mut known[3]).cliff_amount = 10.0.into();
+        let mut linear = known.clone();
+        linear[3].cliff_unlocks = Maybe::Null;
+        linear_parts(&mut linear[to]).iter_mut().filter(|part| part.allocation_name.as_str() == Some("Farm")).for_each(|part| {
+            part.linear_amount = whole.into();
+        });
+        let told = believed(&known, &linear);
+        assert!(told.iter().all(|change| change.kind == ChangeKind::Restructured) && told.len() == 1, "{told:?}");
+        // And back.
+        let told = believed(&linear, &known);
+        assert!(told.iter().all(|change| change.kind == ChangeKind::Restructured) && told.len() == 1, "{told:?}");
+    }
+    // Segments that became a cliff that was there.
+    let mut cliffs_alone = schedule();
+    cliffs_alone[3].linear_unlocks = Maybe::Null;
+    cliffs_alone[3].cliff_unlocks =
+        event("2026-04-16", &[("Team", 10.0), ("Investors", 5.0), ("Ops", 7.0), ("Farm", 9.0)]).cliff_unlocks;
+    assert!(believed(&schedule(), &cliffs_alone).iter().all(|change| change.kind == ChangeKind::Restructured));
+    // Given to others.
+    let mut given = schedule();
+    given[3].linear_unlocks = Maybe::Null;
+    given[4] = event("2026-05-16", &[("Team", 26.0), ("Investors", 5.0)]);
+    assert!(believed(&schedule(), &given).iter().all(|change| change.kind == ChangeKind::Reallocated));
+}
+
+#[test]
+fn a_null_beside_something_new_is_no_removal() {
+    // Something else comes at the same time, whose amount is not that of what is missing.
+    let mut partial = schedule();
+    partial[3].cliff_unlocks = Maybe::Null;
+    linear_parts(&mut partial[3]).push(linear("Airdrop", "2026-04-16", "2026-12-16", 1.5));
+    let mut polled = Polled::of(&schedule());
+    (0..4).for_each(|_| polled.poll(&partial));
+    let kinds: Vec<ChangeKind> = polled.told.iter().map(|change| change.kind).collect();
+    assert!(kinds == [ChangeKind::Added] || kinds == [ChangeKind::Resized], "{:?}", polled.summaries());
+    let mut whole = partial.clone();
+    whole[3].cliff_unlocks = schedule()[3].cliff_unlocks.clone();
+    assert_same_facts(&polled.snapshot.records, &whole);
+    // One of two parts went elsewhere: the other one stays.
+    let mut partial = schedule();
+    partial[3].cliff_unlocks = Maybe::Null;
+    partial[4] = event("2026-05-16", &[("Team", 20.0), ("Investors", 5.0)]);
+    let mut polled = Polled::of(&schedule());
+    (0..4).for_each(|_| polled.poll(&partial));
+    partial[3].cliff_unlocks = event("2026-04-16", &[("Investors", 5.0)]).cliff_unlocks;
+    assert_same_facts(&polled.snapshot.records, &partial);
+    // So little that it could be rounding of all the others is still not elsewhere.
+    let mut dust = schedule();
+    dust.push(event("2026-12-01", &[("Team", 1e-7)]));
+    dust[3].linear_unlocks = schedule()[3].linear_unlocks.clone();
+    let mut partial = dust.clone();
+    partial.last_mut().expect("an event").cliff_unlocks = Maybe::Null;
+    holds(&dust, &partial);
+}
