@@ -9,6 +9,7 @@
 mod asking;
 mod investors;
 mod polling;
+mod renamed;
 mod report;
 
 use std::{
@@ -20,6 +21,7 @@ use std::{
 };
 
 use chrono::NaiveTime;
+use tokio::sync::mpsc;
 
 use crate::{
     ledger::Ledger,
@@ -187,8 +189,24 @@ impl Cycle<'_> {
     async fn each_token(&mut self, endpoint: Endpoint) -> Result<(), CycleError> {
         let Some(resource) = endpoint.resource() else { return Ok(()) };
         let mut answers = self.ask_tokens(endpoint).await?;
-        let mut batch = Vec::new();
-        while gather(&mut answers, &mut batch).await {
+        loop {
+            let moved = self.ingest_tokens(&mut answers, endpoint, resource).await?;
+            if moved.is_empty() {
+                return Ok(());
+            }
+            answers = self.ask_again(endpoint, moved).await?;
+        }
+    }
+
+    /// Ingests answers as they come, and gives what is to be asked once more, with segments, before anything is told of it.
+    async fn ingest_tokens(
+        &mut self,
+        answers: &mut mpsc::Receiver<(PlannedPoll, FetchedAnswer)>,
+        endpoint: Endpoint,
+        resource: Resource,
+    ) -> Result<Vec<PlannedPoll>, CycleError> {
+        let (mut batch, mut moved) = (Vec::new(), Vec::new());
+        while gather(answers, &mut batch).await {
             // poll: what came, beside what was known
             let deps = self.deps;
             let _turn = deps.turn.lock().await;
@@ -201,6 +219,7 @@ impl Cycle<'_> {
             for (ask, fetched) in &batch {
                 let Some(known) = fetched.request.token().and_then(|id| known.get(id)) else { continue };
                 let ingested = ingest.answer(&mut work, known, ask, fetched);
+                moved.extend(ingested.lacks_segments.then(|| ask.with_segments()));
                 self.note(fetched, &ingested);
             }
 
@@ -208,7 +227,7 @@ impl Cycle<'_> {
             self.evaluate_and_commit(work).await?;
             batch.clear();
         }
-        Ok(())
+        Ok(moved)
     }
 
     /// What was known of the tokens that answers are about. An answer that is unchanged, or none, is compared with nothing: of its token
@@ -247,6 +266,10 @@ impl Cycle<'_> {
             let ingest = self.ingest(&setup);
             let named: Vec<(TokenId, &wire::TokenItem)> =
                 items.iter().filter_map(|item| Some((TokenId::from(item.id.as_str()?), item))).collect();
+            let renamed = if last.is_baseline { Vec::new() } else { self.renamed_tokens(&named).await? };
+            for (old, item) in &renamed {
+                self.go_on_under_another_slug(old, item).await?;
+            }
             let mut gaps = 0;
             for items in named.chunks(TICK_BATCH) {
                 let known = deps.known(items.iter().map(|(id, _)| id.clone()).collect(), Vec::new()).await?;
@@ -254,6 +277,9 @@ impl Cycle<'_> {
                 let mut moved = Vec::new();
                 for (id, item) in items {
                     let Some(known) = known.get(id) else { continue };
+                    if pipeline::is_renamed(known) {
+                        ingest.relisted(&mut work, known);
+                    }
                     // A market cap or a supply that a rule reads can turn it, though no schedule changed.
                     if setup.watch.covers(id) && active.rules.index.is_moved(&known.token.item, item) {
                         moved.push(id.clone());

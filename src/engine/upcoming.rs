@@ -50,7 +50,7 @@ pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f
             return Reconciled { put: vec![Put { key, record, is_new_version: true }], is_stale: false };
         };
         // Where nothing says what moved, it waits until more is known.
-        let completed = diff::complete(std::slice::from_ref(of), std::slice::from_ref(&event), None, false);
+        let completed = diff::complete(std::slice::from_ref(of), std::slice::from_ref(&event), &diff::AnswerView::default());
         let Some(event) = completed.events.first().cloned() else { return Reconciled::default() };
         let was = of.record.unlock().and_then(wire::UnlockEvent::cliff_amount);
         let is_new_version = same.is_none() || !is_close(event.cliff_amount(), was, tolerance);

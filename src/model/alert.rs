@@ -44,6 +44,8 @@ words! {
         Removed = "removed",
         /// The rule was deleted, disabled, or no longer covers the token.
         RuleGone = "rule gone",
+        /// The source lists its token under another slug, under which it goes on.
+        Renamed = "renamed",
     }
 }
 

@@ -104,13 +104,16 @@ pub(super) const IN_WINDOW: &str = "SELECT DISTINCT token_no FROM record
 pub(super) const TO_RECHECK: &str = "SELECT DISTINCT token_no FROM alert INDEXED BY alert_recheck
      WHERE state IN ('pending', 'firing') AND recheck_at IS NOT NULL AND recheck_at <= ?1 AND token_no IS NOT NULL";
 
+/// Tokens that may be asked about: not those that the list names under another slug.
 fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Result<Vec<PlanToken>, StoreFault> {
     let sql = format!(
         "SELECT t.id, t.listed, t.last_updated, t.has_burn, t.has_buyback,
          (SELECT min(r.starts_at) FROM record r WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2),
          (SELECT CAST(json_extract(r.body, '$.cliffUnlocks.valueToMarketCap') AS REAL) FROM record r
           WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2 ORDER BY r.starts_at LIMIT 1),
-         f.header ->> '$.segmentsRead', f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1 ORDER BY t.id"
+         f.header ->> '$.segmentsRead', f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1
+         WHERE t.unlisted_at IS NULL OR NOT EXISTS
+         (SELECT 1 FROM feed m WHERE m.token_no = t.no AND m.header ->> '$.cliffwatchRenamedTo' IS NOT NULL) ORDER BY t.id"
     );
     all(&mut *from.prepare_cached(&sql)?, params![endpoint.as_str(), Millis(now)], |row| {
         let id: String = row.get(0)?;

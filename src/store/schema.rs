@@ -15,6 +15,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0004_opt_out.sql"),
         include_str!("../../migrations/0005_drop_unread.sql"),
         include_str!("../../migrations/0006_findings.sql"),
+        include_str!("../../migrations/0007_renamed.sql"),
     ],
 };
 

@@ -97,7 +97,7 @@ impl Cycle<'_> {
             _ => None,
         };
         let entry = ingest::poll_entry(fetched, failure.as_ref(), self.now);
-        self.note(fetched, &Ingested { failure, is_held: false, oddities: entry.oddities_total });
+        self.note(fetched, &Ingested { failure, oddities: entry.oddities_total, ..Ingested::default() });
         let mut work = Work { commit: Commit { polls: vec![entry], ..Commit::default() }, tokens: Vec::new() };
         let mut rounds: HashMap<TokenId, Vec<wire::FundingRound>> = HashMap::new();
         let known;

@@ -11,6 +11,7 @@
 //! the answer has elsewhere, at another date, in the other form or with another recipient, has changed.
 
 mod kept;
+mod learned;
 mod parts;
 
 use std::{
@@ -21,7 +22,8 @@ use std::{
 
 use self::{
     kept::{KeptAmounts, given_up},
-    parts::{Gaps, Part, complete_breakdown, same_amount, sum, without_linear},
+    learned::{has_content, learned},
+    parts::{Gaps, Part, complete_breakdown, is_written_anew, same_amount, sum, without_linear},
 };
 use super::tranche::TrancheForm;
 use model::{
@@ -45,16 +47,22 @@ pub struct CompletedAnswer<'a> {
     pub learned: Vec<Tracked>,
 }
 
+/// Of what an answer speaks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AnswerView<'a> {
+    /// Whether of linear segments; None where that is not known.
+    pub shows_linear: Option<bool>,
+    /// Rows of it could not be read, so that what it lacks may be among those.
+    pub has_lost_rows: bool,
+    /// Instants at which it surely has no cliffs, whatever their rows leave out.
+    pub without_cliffs: &'a [Timestamp],
+}
+
 /// Completes an answer about a token's schedule with what was known of it. `before` is the snapshot (records of other resources in it
-/// are ignored). `shows_linear` says whether the answer speaks of linear segments, where that is known, `has_lost_rows` that rows of the
-/// answer could not be read, so that what it lacks may be among those.
+/// are ignored).
 #[must_use]
-pub fn complete<'a>(
-    before: &[Tracked],
-    after: &'a [UnlockEvent],
-    shows_linear: Option<bool>,
-    has_lost_rows: bool,
-) -> CompletedAnswer<'a> {
+pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &AnswerView<'_>) -> CompletedAnswer<'a> {
+    let AnswerView { shows_linear, has_lost_rows, without_cliffs } = *view;
     let (keys, known): (Vec<&RecordKey>, Vec<&UnlockEvent>) = before
         .iter()
         .filter_map(|tracked| match &tracked.record {
@@ -75,6 +83,7 @@ pub fn complete<'a>(
         arrived: RefCell::new(arrived(&known, after)),
         known,
         has_lost_rows,
+        without_cliffs,
         oddities: Vec::new(),
         proves_no_absence: false,
         learned: Vec::new(),
@@ -144,6 +153,7 @@ type Arrived = HashMap<Allocation, Vec<Option<f64>>>;
 
 struct Completion<'k> {
     known: Vec<&'k UnlockEvent>,
+    without_cliffs: &'k [Timestamp],
     speaks_of_linear: bool,
     kept: KeptAmounts,
     given_up: HashSet<String>,
@@ -321,6 +331,9 @@ impl<'k> Completion<'k> {
 
     /// Fills the gaps of an event with what was known of it.
     fn complete_event(&mut self, event: &mut UnlockEvent, known: &UnlockEvent) {
+        // A row that has other recipients in the other form was written anew, and null says that there is nothing.
+        let has_other_linear = is_written_anew(linears(event), linears(known));
+        let has_other_cliffs = is_written_anew(cliffs(event), cliffs(known));
         let given = (event.cliff_unlocks.clone(), event.linear_unlocks.clone());
         event.fill_gaps(known);
         (event.cliff_unlocks, event.linear_unlocks) = given;
@@ -329,6 +342,7 @@ impl<'k> Completion<'k> {
             let parts = was.allocation_breakdown.items();
             match &mut event.cliff_unlocks {
                 Maybe::Value(cliffs) => self.complete_cliffs(cliffs, was, known),
+                _ if has_other_linear || known.unlock_date.get().is_some_and(|date| self.without_cliffs.contains(date)) => {}
                 gap => {
                     if let Some(left) = self.not_elsewhere(TrancheForm::Cliff, parts, known.cliff_amount()) {
                         *gap = was.clone().into();
@@ -345,6 +359,7 @@ impl<'k> Completion<'k> {
             let parts = was.allocation_breakdown.items();
             match &mut event.linear_unlocks {
                 Maybe::Value(linears) => self.complete_linears(linears, was, known),
+                _ if has_other_cliffs => {}
                 gap => {
                     if let Some(left) = self.not_elsewhere(TrancheForm::Linear, parts, was.linear_amount.copied()) {
                         *gap = was.clone().into();
@@ -509,10 +524,8 @@ fn hold_parts<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P], unseen: &HashSet<S
 
 /// The parts of an event that its forms have, by allocation.
 fn names(event: &UnlockEvent) -> Vec<(TrancheForm, &str, Option<f64>)> {
-    let cliffs = event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
-    let linears = event.linear_unlocks.get().map_or(&[][..], |linears| linears.allocation_breakdown.items());
-    let cliffs = cliffs.iter().map(|part| (TrancheForm::Cliff, part.name().unwrap_or_default(), part.amount()));
-    let linears = linears.iter().map(|part| (TrancheForm::Linear, part.name().unwrap_or_default(), part.amount()));
+    let cliffs = cliffs(event).iter().map(|part| (TrancheForm::Cliff, part.name().unwrap_or_default(), part.amount()));
+    let linears = linears(event).iter().map(|part| (TrancheForm::Linear, part.name().unwrap_or_default(), part.amount()));
     cliffs.chain(linears).collect()
 }
 
@@ -538,6 +551,14 @@ fn shared_names(a: &UnlockEvent, b: &UnlockEvent) -> usize {
     names(a).into_iter().filter(|(form, name, _)| known.contains(&(*form, *name))).count()
 }
 
+fn cliffs(event: &UnlockEvent) -> &[CliffAllocation] {
+    event.cliff_unlocks.get().map_or(&[], |cliffs| cliffs.allocation_breakdown.items())
+}
+
+fn linears(event: &UnlockEvent) -> &[LinearAllocation] {
+    event.linear_unlocks.get().map_or(&[], |linears| linears.allocation_breakdown.items())
+}
+
 /// Whether an event has the parts of another: the same allocations, and no amount that differs. Without any, the total decides.
 fn agrees(event: &UnlockEvent, known: &UnlockEvent) -> bool {
     let sorted = |event| {
@@ -551,40 +572,6 @@ fn agrees(event: &UnlockEvent, known: &UnlockEvent) -> bool {
     }
     a.len() == b.len()
         && a.iter().zip(&b).all(|(a, b)| (a.0, a.1) == (b.0, b.1) && (a.2.is_none() || b.2.is_none() || same_amount(a.2, b.2)))
-}
-
-/// A known event with the parts that an answer tells of it, where nothing but the same total was known of them.
-fn learned(known: &UnlockEvent, event: &UnlockEvent) -> Option<UnlockEvent> {
-    let mut learned = known.clone();
-    if !has_content(known) {
-        (learned.cliff_unlocks, learned.linear_unlocks) = (event.cliff_unlocks.clone(), event.linear_unlocks.clone());
-        return has_content(event).then_some(learned);
-    }
-    if let (Some(was), Some(is)) = (learned.cliff_unlocks.get_mut(), event.cliff_unlocks.get())
-        && was.allocation_breakdown.items().is_empty()
-        && !is.allocation_breakdown.items().is_empty()
-        && same_amount(known.cliff_amount(), is.allocation_breakdown.items().iter().map(|part| part.cliff_amount.copied()).sum())
-    {
-        was.allocation_breakdown = is.allocation_breakdown.clone();
-    }
-    if let (Some(was), Some(is)) = (learned.linear_unlocks.get_mut(), event.linear_unlocks.get())
-        && was.allocation_breakdown.items().is_empty()
-        && !is.allocation_breakdown.items().is_empty()
-        && same_amount(
-            was.linear_amount.copied(),
-            is.allocation_breakdown.items().iter().map(|part| part.linear_amount.copied()).sum(),
-        )
-    {
-        was.allocation_breakdown = is.allocation_breakdown.clone();
-    }
-    (learned != *known).then_some(learned)
-}
-
-/// Whether anything but a date is known of an event.
-fn has_content(event: &UnlockEvent) -> bool {
-    !names(event).is_empty()
-        || event.cliff_amount().is_some()
-        || event.linear_unlocks.get().is_some_and(|linears| linears.linear_amount.get().is_some())
 }
 
 fn is_to_be_determined(event: &UnlockEvent) -> bool {

@@ -44,6 +44,8 @@ pub struct Ingested {
     pub failure: Option<PollFailure>,
     /// Most of what was known is missing from it: it is held until that is confirmed.
     pub is_held: bool,
+    /// It is to be asked for once more, with the linear segments beside it.
+    pub lacks_segments: bool,
     /// What was odd in it, and harmless.
     pub oddities: u32,
 }
@@ -95,7 +97,7 @@ impl Ingest<'_> {
             });
         }
         work.commit.feeds.push(taken.update);
-        Ingested { failure: taken.failure, is_held: taken.is_held, oddities }
+        Ingested { failure: taken.failure, is_held: taken.is_held, lacks_segments: taken.lacks_segments, oddities }
     }
 
     /// A row of the token list: only the supply is a fact that changes are told of. What the row lacks of its facts stays as it was
@@ -285,7 +287,7 @@ pub fn whole_answer(
     let feed = FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: None };
     let oddities = entry.oddities_total;
     let commit = Commit { polls: vec![entry], feeds: vec![feed], ..Commit::default() };
-    WholeAnswer { commit, ingested: Ingested { failure, is_held: false, oddities }, is_baseline }
+    WholeAnswer { commit, ingested: Ingested { failure, oddities, ..Ingested::default() }, is_baseline }
 }
 
 /// What incidents of the source go by: how a feed fared.

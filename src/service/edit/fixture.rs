@@ -26,6 +26,11 @@ impl Edit<'_> {
         Ok(self.draft.put_token(token, &item, EDITED)?)
     }
 
+    /// Takes all tokens and records out.
+    pub fn clear(&mut self) -> Result<(), EditError> {
+        Ok(self.draft.clear()?)
+    }
+
     /// Writes an investor of the list, as it stands there.
     pub fn put_investor(&mut self, item: &InvestorItem) -> Result<(), EditError> {
         let id = item.investor_id.as_str().ok_or(EditError::NoId)?;

@@ -105,6 +105,12 @@ impl Part for LinearAllocation {
     }
 }
 
+/// Whether a list has other recipients in the place of known ones, or of none.
+pub(super) fn is_written_anew<P: Part>(parts: &[P], known: &[P]) -> bool {
+    let lacks = |all: &[P], part: &P| all.iter().all(|other| other.name() != part.name());
+    parts.iter().any(|part| lacks(known, part)) && (known.is_empty() || known.iter().any(|part| lacks(parts, part)))
+}
+
 /// What is said around a list of parts.
 pub(super) struct Gaps<'a, P> {
     /// The total that the answer tells.
