@@ -145,6 +145,12 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], missing: &[(Recor
         });
         change
     }));
+    // What went beyond the last day that is seen looks as if it were gone.
+    if let Some(last) = window.last.and_then(|last| last.and_hms_opt(0, 0, 0)) {
+        for change in diff.changes.iter_mut().filter(|change| change.kind == ChangeKind::Removed) {
+            change.summary.push_str(&format!(", or moved beyond {}, where nothing is seen", format::day(last.and_utc())));
+        }
+    }
     // A record without tranches that is proven gone belongs to no series; it is a change by itself.
     let without_tranches = vanished.doubtful.iter().filter(|row| vanished.parts[**row] == 0 && !unproven.contains(row));
     diff.changes.extend(without_tranches.map(|row| removed_event(token, known[*row])));

@@ -165,10 +165,10 @@ impl Sight {
         }
         // An event that grows old is no jump: by as much as time passed it would have come into view by itself.
         let aged = seconds(now - before);
-        Self {
-            back: self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back, behind)),
-            ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead, ahead_of)),
-        }
+        let back = self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back, behind));
+        // A plan that is cut behind is cut ahead.
+        let ahead_of = if is_seldom && back.is_cut { i64::MAX } else { ahead_of };
+        Self { back, ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead, ahead_of)) }
     }
 
     /// The days of which an answer at `at` speaks for sure.

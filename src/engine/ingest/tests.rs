@@ -360,6 +360,38 @@ fn a_series_that_shifts_at_a_border_is_told_as_shifted_alone() {
     }
 }
 
+#[test]
+fn segments_that_slid_into_view_during_a_long_pause_are_no_news() {
+    let month = |k: u32| segment(&(time("2022-01-16") + Months::new(k)).to_rfc3339(), "2032-01-16", 10.0);
+    let all: Vec<UnlockEvent> = (0..120).map(month).collect();
+    for pause in [30, 90, 150, 300] {
+        let mut feed = Feed::new();
+        feed.with_segments = true;
+        for poll in 0..6 {
+            let now = time("2024-03-09") + Days::new(poll * pause);
+            let result = feed.poll(&clipped(&all, 365, 365, now), Some(5), now);
+            assert_eq!(said(&result.changes), [""; 0], "every {pause} days, on {now}");
+            assert!(!result.is_held && result.update.state.missing.is_empty(), "every {pause} days, on {now}");
+        }
+    }
+}
+
+#[test]
+fn a_tranche_that_left_a_clipped_view_is_not_said_to_be_gone_for_sure() {
+    let all = monthly("2022-01-16", 120);
+    let mut moved = all.clone();
+    moved[60].unlock_date = time("2029-03-03").into();
+    let begin = time("2026-03-09");
+    let mut feed = Feed::new();
+    let mut told = Vec::new();
+    for day in 0..80 {
+        let now = begin + Days::new(day);
+        told.extend(feed.poll(&clipped(if day < 60 { &all } else { &moved }, 730, 730, now), Some(3), now).changes);
+    }
+    assert_eq!(kinds(&told), [ChangeKind::Removed], "{:?}", said(&told));
+    assert!(told[0].summary.contains(", or moved beyond "), "{}", told[0].summary);
+}
+
 // Real schedules behind a window that slides.
 
 static BUNDLED: std::sync::LazyLock<Vec<(String, Vec<UnlockEvent>)>> = std::sync::LazyLock::new(bundled);
