@@ -50,7 +50,7 @@ fn a_token_is_the_same_where_words_and_figures_agree_and_nobody_else_is_meant() 
     let at_home = |id: &str, symbol: &str| item(id, json!({"symbol": symbol, "websiteUrl": "https://alpha.example"}));
     assert_eq!(pairs(&[at_home("alpha", "ALP")], &[at_home("omega", "OMG")]).len(), 1);
     // Two of one name: it may be either.
-    assert_eq!(pairs(&[old.clone()], &[item("one", json!({})), item("two", json!({}))]), []);
+    assert_eq!(pairs(std::slice::from_ref(&old), &[item("one", json!({})), item("two", json!({}))]), []);
     assert_eq!(pairs(&[old.clone(), item("beta", json!({}))], &[item("one", json!({}))]), []);
     assert_eq!(pairs(&[old], &[item("one", json!({})), item("two", json!({"maxSupply": 3.0}))]), []);
 }
