@@ -228,6 +228,7 @@ impl<'a> Player<'a> {
             took: Duration::ZERO,
             status: Some(200),
             version: None,
+            without_cliffs: Vec::new(),
             segments: ask.with_segments.then_some(SegmentsFetch { is_read: true, credits: pages }),
         };
         match ask.request.token() {

@@ -9,6 +9,7 @@
 mod asking;
 mod investors;
 mod polling;
+mod renamed;
 mod report;
 
 use std::{
@@ -20,7 +21,7 @@ use std::{
 };
 
 use chrono::{NaiveTime, TimeDelta};
-
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -206,8 +207,24 @@ impl Cycle<'_> {
     async fn each_token(&mut self, endpoint: Endpoint) -> Result<(), CycleError> {
         let Some(resource) = endpoint.resource() else { return Ok(()) };
         let mut answers = self.ask_tokens(endpoint).await?;
-        let mut batch = Vec::new();
-        while gather(&mut answers, &mut batch).await {
+        loop {
+            let moved = self.ingest_tokens(&mut answers, endpoint, resource).await?;
+            if moved.is_empty() {
+                return Ok(());
+            }
+            answers = self.ask_again(endpoint, moved).await?;
+        }
+    }
+
+    /// Ingests answers as they come, and gives what is to be asked once more, with segments, before anything is told of it.
+    async fn ingest_tokens(
+        &mut self,
+        answers: &mut mpsc::Receiver<(PlannedPoll, FetchedAnswer)>,
+        endpoint: Endpoint,
+        resource: Resource,
+    ) -> Result<Vec<PlannedPoll>, CycleError> {
+        let (mut batch, mut moved) = (Vec::new(), Vec::new());
+        while gather(answers, &mut batch).await {
             self.follow_clock();
             // poll: what came, beside what was known
             let deps = self.deps;
@@ -221,6 +238,7 @@ impl Cycle<'_> {
             for (ask, fetched) in &batch {
                 let Some(known) = fetched.request.token().and_then(|id| known.get(id)) else { continue };
                 let ingested = ingest.answer(&mut work, known, ask, fetched);
+                moved.extend(ingested.lacks_segments.then(|| ask.with_segments()));
                 self.note(fetched, &ingested);
             }
 
@@ -228,7 +246,7 @@ impl Cycle<'_> {
             self.evaluate_and_commit(work).await?;
             batch.clear();
         }
-        Ok(())
+        Ok(moved)
     }
 
     /// What was known of the tokens that answers are about. An answer that is unchanged, or none, is compared with nothing: of its token
@@ -267,6 +285,10 @@ impl Cycle<'_> {
             let ingest = self.ingest(&setup);
             let named: Vec<(TokenId, &wire::TokenItem)> =
                 items.iter().filter_map(|item| Some((TokenId::from(item.id.as_str()?), item))).collect();
+            let renamed = if last.is_baseline { Vec::new() } else { self.renamed_tokens(&named).await? };
+            for (old, item) in &renamed {
+                self.go_on_under_another_slug(old, item).await?;
+            }
             let mut gaps = 0;
             for items in named.chunks(TICK_BATCH) {
                 let known = deps.known(items.iter().map(|(id, _)| id.clone()).collect(), Vec::new()).await?;
@@ -280,6 +302,9 @@ impl Cycle<'_> {
                 let mut work = Work::default();
                 for (id, item) in items {
                     let Some(known) = known.get(id) else { continue };
+                    if pipeline::is_renamed(known) {
+                        ingest.relisted(&mut work, known);
+                    }
                     gaps += ingest.token_row(&mut work, known, item, last.is_baseline);
                     if let Some(known) = moved.get(id) {
                         ingest.moved_row(&mut work, known, item);

@@ -58,7 +58,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{NaiveDate, TimeDelta};
 
-pub use complete::{CompletedAnswer, complete};
+pub use complete::{AnswerView, CompletedAnswer, complete};
 pub use records::{
     baseline_allocations, baseline_burns, baseline_buybacks, baseline_emissions, baseline_funding, diff_allocations, diff_burns,
     diff_buybacks, diff_emissions, diff_funding, max_supply_change,

@@ -50,7 +50,7 @@ pub use whole::{TokenTotals, portfolios, tokens};
 use crate::{late::LateArrival, route::RouteTree};
 use body::iso;
 use lifecycle::AlertLifecycle;
-use model::{Alert, Change, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
+use model::{Alert, Change, ChangeKind, Fact, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
 use records::{DatedRecord, OpenAlert, open_alerts};
 use rules::{On, RuleSet};
 use subject::RecordSubject;
@@ -82,6 +82,13 @@ impl TokenFacts<'_> {
     /// When the source last gave a complete answer about `resource`.
     fn polled_at(&self, resource: Resource) -> Option<Timestamp> {
         self.polled_at.iter().find(|(of, _)| *of == resource).map(|(_, at)| *at)
+    }
+
+    /// Whether its token goes on under another slug.
+    fn has_another_slug(&self) -> bool {
+        let own = Fact::Text(self.token.id.to_string());
+        !self.is_watched
+            && self.changes.iter().any(|change| change.kind == ChangeKind::Renamed && change.from.as_ref() == Some(&own))
     }
 
     /// Whether a rule on this could hear of these facts: records that are states, arrivals, changes.
@@ -185,6 +192,7 @@ fn end_the_unaccounted<R: RuleEval>(
                 *terms.id == alert.rule && alert.resource.is_some_and(|of| terms.on == On::Record(of))
             });
             let why = match alert.due {
+                _ if facts.has_another_slug() => Resolution::Renamed,
                 _ if !facts.is_watched => Resolution::Unwatched,
                 _ if !is_ruled => Resolution::RuleGone,
                 // What was over before its record went has not been called off.

@@ -15,7 +15,7 @@ use std::{
 use self::schedule::ScheduleAnswer;
 
 use crate::{
-    diff::{self, DateWindow, Diff, Hold, Settings},
+    diff::{self, AnswerView, DateWindow, Diff, Hold, Settings},
     late::{LateArrival, Waiting},
     plan::{PlannedPoll, worth},
 };
@@ -23,7 +23,7 @@ use model::{
     change::{Change, ChangeKind},
     poll::{FailureKind, FetchedAnswer, Payload, PollAnswer, PollFailure, PollOutcome, PollRequest},
     rows::{FeedUpdate, PollEntry, PollEntryOutcome, Put, TokenSnapshot},
-    supply::{Endpoint, FeedState, Findings, RecordKey, Resource, Timestamp, Tracked},
+    supply::{Endpoint, FeedId, FeedState, Findings, RecordKey, Resource, Timestamp, Tracked},
     wire,
 };
 
@@ -54,6 +54,8 @@ pub struct IngestResult {
     pub is_held: bool,
     /// Answers were held until this one; why they no longer are, for people.
     pub released: Option<String>,
+    /// The schedule moved, and its linear segments are to be read beside it before anything is told of that.
+    pub lacks_segments: bool,
     /// What the answer lacked, where something was known that stands in its place; and how many rows came twice or out of order.
     pub oddities: Oddities,
 }
@@ -77,7 +79,6 @@ pub fn ingest(
     now: Timestamp,
 ) -> IngestResult {
     let id = fetched.request.feed();
-    let known = before.feed(id.endpoint).cloned().unwrap_or_default();
     let resource = id.endpoint.resource();
     // Mostly nothing else was read.
     let records: Cow<'_, [Tracked]> = if before.records.iter().all(|tracked| Some(tracked.record.resource()) == resource) {
@@ -85,102 +86,170 @@ pub fn ingest(
     } else {
         before.records.iter().filter(|tracked| Some(tracked.record.resource()) == resource).cloned().collect()
     };
-    let unapplied = |state: FeedState, failure: Option<PollFailure>| IngestResult {
-        update: FeedUpdate { id: id.clone(), state, put: Vec::new(), removed: Vec::new(), header: None },
-        changes: Vec::new(),
-        added: Vec::new(),
-        late: Vec::new(),
-        after: records.to_vec(),
-        named: None,
-        failure,
-        is_held: false,
-        released: None,
-        oddities: Oddities::default(),
-    };
-    let answer = match &fetched.outcome {
-        PollOutcome::Failed(failure) => return unapplied(failed(known, fetched, failure.kind, now), Some(failure.clone())),
-        PollOutcome::Unchanged => {
-            let findings = findings(&known, ask, false);
-            return unapplied(FeedState { findings, ..read(known, ask, fetched, now) }, None);
+    let known = before.feed(id.endpoint).cloned().unwrap_or_default();
+    let ingestion = Ingestion { before, known, records, id, ask, fetched, now };
+    match &fetched.outcome {
+        PollOutcome::Failed(failure) => ingestion.refused(failure.clone()),
+        PollOutcome::Unchanged => ingestion.unchanged(),
+        PollOutcome::Fresh(answer) => ingestion.fresh(answer, settings),
+    }
+}
+
+/// An answer beside what was known of its feed.
+struct Ingestion<'a> {
+    before: &'a TokenSnapshot,
+    known: FeedState,
+    /// Those of the feed's resource.
+    records: Cow<'a, [Tracked]>,
+    id: FeedId,
+    ask: &'a PlannedPoll,
+    fetched: &'a FetchedAnswer,
+    now: Timestamp,
+}
+
+impl Ingestion<'_> {
+    /// Nothing of the answer is taken but what it says of the feed itself.
+    fn unapplied(&self, state: FeedState, failure: Option<PollFailure>) -> IngestResult {
+        IngestResult {
+            update: FeedUpdate { id: self.id.clone(), state, put: Vec::new(), removed: Vec::new(), header: None },
+            changes: Vec::new(),
+            added: Vec::new(),
+            late: Vec::new(),
+            after: self.records.to_vec(),
+            named: None,
+            failure,
+            is_held: false,
+            released: None,
+            lacks_segments: false,
+            oddities: Oddities::default(),
         }
-        PollOutcome::Fresh(answer) => answer,
-    };
-    let window = window(&fetched.request);
-    let header_before = before.headers.iter().find(|(endpoint, _)| *endpoint == id.endpoint).map(|(_, header)| header);
-    let is_baseline = known.baseline_at.is_none();
-    let mut completed =
-        if is_baseline { Completed::as_it_is(answer) } else { Completed::of(answer, &records, fetched.shows_linear()) };
-    let schedule = match &*completed.payload {
-        Payload::UnlockEvents(events) => Some(ScheduleAnswer::of(before, &known, (ask, fetched), events, window, now)),
-        _ => None,
-    };
-    if let Some(schedule) = schedule.as_ref().filter(|_| !is_baseline) {
-        completed.learned.extend(schedule.revealed(&records));
     }
-    let expects_rows = match &schedule {
-        Some(schedule) => schedule.expects_any_of(&records),
-        None => records.iter().any(|tracked| inner(&window).contains(tracked.record.interval().map(|at| at.start))),
-    };
-    if rows(&answer.payload) == 0 && expects_rows {
-        let failure = PollFailure {
-            kind: FailureKind::Emptied,
-            message: format!("{id}: the answer is complete but empty, where there were {} records; they are kept", records.len()),
-            retry_at: None,
+
+    fn refused(&self, failure: PollFailure) -> IngestResult {
+        self.unapplied(failed(self.known.clone(), self.fetched, failure.kind, self.now), Some(failure))
+    }
+
+    fn unchanged(&self) -> IngestResult {
+        let findings = findings(&self.known, self.ask, false);
+        self.unapplied(FeedState { findings, ..read(self.known.clone(), self.ask, self.fetched, self.now) }, None)
+    }
+
+    fn emptied(&self) -> IngestResult {
+        let (id, count) = (&self.id, self.records.len());
+        let message = format!("{id}: the answer is complete but empty, where there were {count} records; they are kept");
+        self.refused(PollFailure { kind: FailureKind::Emptied, message, retry_at: None })
+    }
+
+    /// Cliffs moved, and their segments were not read: half of a correction would be told as something else, so that the answer waits
+    /// for both.
+    fn waits_for_segments(&self) -> IngestResult {
+        let state = FeedState { tried_at: Some(self.now), failing_since: None, stale: true, hash: None, ..self.known.clone() };
+        IngestResult { lacks_segments: true, ..self.unapplied(state, None) }
+    }
+
+    fn is_baseline(&self) -> bool {
+        self.known.baseline_at.is_none()
+    }
+
+    fn fresh(&self, answer: &PollAnswer, settings: &Settings) -> IngestResult {
+        let Self { before, known, records, ask, fetched, now, .. } = self;
+        let window = window(&fetched.request);
+        let mut completed = match self.is_baseline() {
+            true => Completed::as_it_is(answer),
+            false => Completed::of(answer, records, fetched),
         };
-        return unapplied(failed(known, fetched, failure.kind, now), Some(failure));
+        let schedule = match &*completed.payload {
+            Payload::UnlockEvents(events) => Some(ScheduleAnswer::of(before, known, (ask, fetched), events, window, *now)),
+            _ => None,
+        };
+        if let Some(schedule) = schedule.as_ref().filter(|_| !self.is_baseline()) {
+            completed.learned.extend(schedule.revealed(records));
+        }
+        let expects_rows = match &schedule {
+            Some(schedule) => schedule.expects_any_of(records),
+            None => records.iter().any(|tracked| inner(&window).contains(tracked.record.interval().map(|at| at.start))),
+        };
+        if rows(&answer.payload) == 0 && expects_rows {
+            return self.emptied();
+        }
+        let diff = self.diff(answer, &completed, schedule.as_ref(), settings, &window);
+        if ask.may_add_segments && fetched.segments.is_none() && !diff.changes.is_empty() {
+            return self.waits_for_segments();
+        }
+        let counted = usize::try_from(diff.odd.duplicates.saturating_add(diff.odd.reordered)).unwrap_or(usize::MAX);
+        let oddities = Oddities { total: completed.oddities.len().saturating_add(counted), named: completed.oddities.clone() };
+        let header = schedule.as_ref().map_or_else(|| header(&answer.payload), ScheduleAnswer::header);
+        IngestResult { oddities, ..self.applied(answer, diff, header) }
     }
-    let mut diff = if is_baseline {
-        baseline(&answer.payload, &records, now)
-    } else {
+
+    /// What a complete answer changes; nothing where it is the first.
+    fn diff(
+        &self,
+        answer: &PollAnswer,
+        completed: &Completed<'_>,
+        schedule: Option<&ScheduleAnswer<'_>>,
+        settings: &Settings,
+        window: &DateWindow,
+    ) -> Diff {
+        let Self { before, known, .. } = self;
+        if self.is_baseline() {
+            return baseline(&answer.payload, &self.records, self.now);
+        }
         let settings = completed.proof(settings);
-        let hold = if settings.hold == Hold::Accepted { settings.hold } else { Hold::of(known.held_since, now) };
+        let hold = if settings.hold == Hold::Accepted { settings.hold } else { Hold::of(known.held_since, self.now) };
         let settings = Settings { hold, ..settings };
-        let known_before = completed.before(before);
-        let mut diff = match &schedule {
-            Some(schedule) => schedule.diff(&known_before, &known, &settings),
-            None => compare(before, &known, &answer.payload, header_before, &settings, &window),
+        let mut diff = match schedule {
+            Some(schedule) => schedule.diff(&completed.before(before), known, &settings),
+            None => compare(before, known, &answer.payload, self.header_before(), &settings, window),
         };
         completed.write_learned(&mut diff);
+        if completed.proves_no_absence {
+            diff.missing.clone_from(&known.missing);
+        }
         diff
-    };
-    if completed.proves_no_absence && !is_baseline {
-        diff.missing.clone_from(&known.missing);
     }
-    let counted = usize::try_from(diff.odd.duplicates.saturating_add(diff.odd.reordered)).unwrap_or(usize::MAX);
-    let oddities = Oddities { total: completed.oddities.len().saturating_add(counted), named: completed.oddities.clone() };
 
-    let added = if is_baseline { Vec::new() } else { arrivals(&records, &diff) };
-    let has_found = !diff.changes.is_empty() || !added.is_empty() || !diff.missing.is_empty() || diff.held;
-    let findings = findings(&known, ask, has_found);
-    let (known_held, known_missing) = (known.held_since, known.missing.clone());
-    let mut state = FeedState { findings, ..read(known, ask, fetched, now) };
-    state.hash = Some(answer.hash);
-    state.baseline_at.get_or_insert(now);
-    state.missing = diff.missing.clone();
-    // Once believed it stays so until all of it is proven: it is not held anew for what waits.
-    let is_waiting = diff.held || (Hold::of(known_held, now) != Hold::Begun && !diff.missing.is_empty());
-    state.held_since = is_waiting.then(|| state.held_since.unwrap_or(now));
-    let released = known_held.filter(|_| !is_waiting).map(|since| released(since, &diff, &known_missing, now));
-    let after = diff::apply(&records, &diff);
-    let waiting = Waiting::read(header_before, now);
-    let late = if is_baseline { Vec::new() } else { waiting.late(&records, &diff.put) };
-    let header = schedule.as_ref().map_or_else(|| header(&answer.payload), ScheduleAnswer::header);
-    let header = header.filter(|_| !diff.held).map(|mut header| {
-        keep_known(&mut header, header_before);
-        waiting.next(&added, &after, now).write(&mut header);
-        header
-    });
-    IngestResult {
-        update: FeedUpdate { id, state, put: diff.put, removed: diff.removed, header },
-        changes: diff.changes,
-        added,
-        late,
-        after,
-        named: names(&answer.payload),
-        failure: None,
-        is_held: is_waiting,
-        released,
-        oddities,
+    fn header_before(&self) -> Option<&serde_json::Value> {
+        self.before.headers.iter().find(|(endpoint, _)| *endpoint == self.id.endpoint).map(|(_, header)| header)
+    }
+
+    /// What an answer leaves behind: state, records and what is kept beside them.
+    fn applied(&self, answer: &PollAnswer, diff: Diff, header: Option<serde_json::Value>) -> IngestResult {
+        let Self { known, records, ask, fetched, now, .. } = self;
+        let added = if self.is_baseline() { Vec::new() } else { arrivals(records, &diff) };
+        let has_found = !diff.changes.is_empty() || !added.is_empty() || !diff.missing.is_empty() || diff.held;
+        // Once believed it stays so until all of it is proven: it is not held anew for what waits.
+        let is_waiting = diff.held || (Hold::of(known.held_since, *now) != Hold::Begun && !diff.missing.is_empty());
+        let released = known.held_since.filter(|_| !is_waiting).map(|since| released(since, &diff, &known.missing, *now));
+        let state = FeedState {
+            findings: findings(known, ask, has_found),
+            hash: Some(answer.hash),
+            baseline_at: known.baseline_at.or(Some(*now)),
+            missing: diff.missing.clone(),
+            held_since: is_waiting.then(|| known.held_since.unwrap_or(*now)),
+            ..read(known.clone(), ask, fetched, *now)
+        };
+        let after = diff::apply(records, &diff);
+        let waiting = Waiting::read(self.header_before(), *now);
+        let late = if self.is_baseline() { Vec::new() } else { waiting.late(records, &diff.put) };
+        let header = header.filter(|_| !diff.held).map(|mut header| {
+            keep_known(&mut header, self.header_before());
+            waiting.next(&added, &after, *now).write(&mut header);
+            header
+        });
+        IngestResult {
+            update: FeedUpdate { id: self.id.clone(), state, put: diff.put, removed: diff.removed, header },
+            changes: diff.changes,
+            added,
+            late,
+            after,
+            named: names(&answer.payload),
+            failure: None,
+            is_held: is_waiting,
+            released,
+            lacks_segments: false,
+            oddities: Oddities::default(),
+        }
     }
 }
 
@@ -229,9 +298,14 @@ impl<'a> Completed<'a> {
         Settings { removal_confirmations, ..*settings }
     }
 
-    fn of(answer: &'a PollAnswer, known: &[Tracked], shows_linear: Option<bool>) -> Self {
+    fn of(answer: &'a PollAnswer, known: &[Tracked], fetched: &FetchedAnswer) -> Self {
         let Payload::UnlockEvents(events) = &answer.payload else { return Self::as_it_is(answer) };
-        let completed = diff::complete(known, events, shows_linear, answer.dropped > 0);
+        let view = AnswerView {
+            shows_linear: fetched.shows_linear(),
+            has_lost_rows: answer.dropped > 0,
+            without_cliffs: &fetched.without_cliffs,
+        };
+        let completed = diff::complete(known, events, &view);
         let payload = match completed.events {
             Cow::Borrowed(_) => Cow::Borrowed(&answer.payload),
             Cow::Owned(events) => Cow::Owned(Payload::UnlockEvents(events)),

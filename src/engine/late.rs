@@ -1,4 +1,4 @@
-//! Burns and buybacks that wait for facts: an amount, a value or a price that comes a poll later.
+//! Burns, buybacks and rounds that wait for facts: an amount, a value or a price that comes a poll later.
 //!
 //! A rule that needs such a fact cannot be judged when the record comes, and the record is new only once. So records that lack facts are
 //! remembered with the time at which they were first seen; when a fact comes, a rule that could not be told before is judged then. The
@@ -24,7 +24,7 @@ const REMEMBERED_FOR: TimeDelta = TimeDelta::days(30);
 /// Records that are remembered for one feed; of more, the latest.
 const MOST_REMEMBERED: usize = 500;
 
-/// A burn or a buyback of which more is known than when it came.
+/// A burn, a buyback or a round of which more is known than when it came.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LateArrival {
     /// As it is now.
@@ -49,6 +49,12 @@ impl Waiting {
             (now.signed_duration_since(at) <= REMEMBERED_FOR).then(|| (key.as_str().into(), at))
         });
         Self(waiting.collect())
+    }
+
+    /// Whether a record waits.
+    #[must_use]
+    pub fn has(&self, key: &RecordKey) -> bool {
+        self.0.contains_key(key)
     }
 
     /// Records that waited and of which more is known now. `known` are the records before.
@@ -96,12 +102,16 @@ impl Waiting {
     }
 }
 
-/// Whether a burn or a buyback lacks a number that a rule may ask for.
+/// Whether a burn, a buyback or a round lacks a fact that a rule may ask for.
 fn lacks_facts(record: &Record) -> bool {
     match record {
         Record::Burn(burn) => [&burn.amount, &burn.value, &burn.price_per_token].iter().any(|fact| fact.get().is_none()),
         Record::Buyback(buyback) => {
             [&buyback.token_amount, &buyback.value, &buyback.spent_amount].iter().any(|fact| fact.get().is_none())
+        }
+        Record::Funding(round) => {
+            let numbers = [&round.total_amount_raised, &round.valuation, &round.price_per_token];
+            round.is_lead_investor.get().is_none() || numbers.iter().any(|fact| fact.get().is_none())
         }
         _ => false,
     }

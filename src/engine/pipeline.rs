@@ -15,6 +15,7 @@
 mod digests;
 mod dispatch;
 mod ingest;
+mod renamed;
 mod repeats;
 mod totals;
 
@@ -37,6 +38,7 @@ use rules::{RuleSet, aggregate::ComputedTotals};
 pub use digests::{DigestReads, DigestRows, DigestTurn, digest, digest_turn};
 pub use dispatch::{HourLimits, dispatch, prospects};
 pub use ingest::{Ingest, Ingested, RoundsPage, WholeAnswer, Work, feed_news, whole_answer};
+pub use renamed::{RESOURCES, Renaming, is_renamed, is_unread, renamed_tokens};
 pub use repeats::{about, repeats};
 pub use totals::{compute_totals, flow_entries, groups, keep_totals, moved_feeds, reaches};
 

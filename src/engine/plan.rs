@@ -43,13 +43,29 @@ pub struct PlannedPoll {
     pub mark: Option<Timestamp>,
     /// Linear segments are asked for beside it, at half of its cost: the version that is read does not show them.
     pub with_segments: bool,
+    /// They may be asked for beside it, where what it shows moved without them.
+    pub may_add_segments: bool,
 }
 
 impl PlannedPoll {
     /// A request for one credit, of which nothing is known but that there is something to read.
     #[must_use]
     pub fn of(request: PollRequest) -> Self {
-        Self { request, known: None, why: PollReason::Changed, cost: 1, mark: None, with_segments: false }
+        Self {
+            request,
+            known: None,
+            why: PollReason::Changed,
+            cost: 1,
+            mark: None,
+            with_segments: false,
+            may_add_segments: false,
+        }
+    }
+
+    /// The same with segments beside it, to be told as a whole.
+    #[must_use]
+    pub fn with_segments(&self) -> Self {
+        Self { known: None, cost: self.cost.saturating_mul(2), with_segments: true, ..self.clone() }
     }
 }
 
@@ -308,6 +324,7 @@ impl SlotPlanner<'_> {
             cost: look.cost,
             mark: look.token.and_then(|token| token.last_updated),
             with_segments: look.with_segments,
+            may_add_segments: endpoint == Endpoint::UnlockEvents && basis.source.unlock_events == config::EndpointVersion::Auto,
         }
     }
 
@@ -362,6 +379,17 @@ fn whole_request(endpoint: Endpoint, basis: &PlanBasis<'_>) -> PollRequest {
         Endpoint::Investors => PollRequest::Investors,
         _ => PollRequest::TokenList,
     }
+}
+
+/// Asks once more, as far as the allowance lasts, for schedules that moved where only their cliffs were asked for.
+pub fn plan_again(asks: impl IntoIterator<Item = PlannedPoll>, basis: &PlanBasis<'_>) -> PollPlan {
+    let mut allowance = basis.allowance;
+    let is_paid = |ask: &PlannedPoll| {
+        let is_paid = allowance.of(PollReason::Changed).is_none_or(|most| ask.cost <= most);
+        allowance = if is_paid { allowance.after(ask.cost) } else { allowance };
+        is_paid
+    };
+    PollPlan { asks: asks.into_iter().filter(is_paid).collect(), ..PollPlan::default() }
 }
 
 /// Plans the details of investors whose latest round is new.

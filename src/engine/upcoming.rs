@@ -35,40 +35,40 @@ pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f
     let Some(date) = event.unlock_date.copied() else { return Reconciled::default() };
 
     let has_schedule = before.feed(Endpoint::UnlockEvents).is_some_and(|feed| feed.baseline_at.is_some());
-    let mut known = before.records_of(Resource::Unlock).filter_map(|tracked| match &tracked.record {
-        Record::Unlock(known) => Some((&tracked.key, known)),
-        _ => None,
-    });
     if !has_schedule {
         // The next event stays the same record when its date moves; one that has passed stays as it was, and another is next.
         let (mut same, mut coming) = (None, None);
-        for (key, known) in known {
-            if known.unlock_date.copied() == Some(date) {
-                same = Some((key, known));
-            } else if known.interval().is_none_or(|interval| !interval.has_passed(now)) {
-                coming = Some((key, known));
+        for tracked in before.records_of(Resource::Unlock) {
+            if tracked.record.unlock().and_then(|known| known.unlock_date.copied()) == Some(date) {
+                same = Some(tracked);
+            } else if tracked.record.interval().is_none_or(|interval| !interval.has_passed(now)) {
+                coming = Some(tracked);
             }
         }
-        let (key, is_new_version) = match same.or(coming) {
-            Some((key, known)) => {
-                let (is, was) = (event.cliff_amount(), known.cliff_amount());
-                (key.clone(), same.is_none() || !is_close(is, was, tolerance))
-            }
-            None => (diff::event_key(&event), true),
+        let Some(of) = same.or(coming) else {
+            let (key, record) = (diff::event_key(&event), Record::Unlock(Box::new(event)));
+            return Reconciled { put: vec![Put { key, record, is_new_version: true }], is_stale: false };
         };
-        let put = Put { key, record: Record::Unlock(Box::new(event)), is_new_version };
+        // Where nothing says what moved, it waits until more is known.
+        let completed = diff::complete(std::slice::from_ref(of), std::slice::from_ref(&event), &diff::AnswerView::default());
+        let Some(event) = completed.events.first().cloned() else { return Reconciled::default() };
+        let was = of.record.unlock().and_then(wire::UnlockEvent::cliff_amount);
+        let is_new_version = same.is_none() || !is_close(event.cliff_amount(), was, tolerance);
+        let put = Put { key: of.key.clone(), record: Record::Unlock(Box::new(event)), is_new_version };
         return Reconciled { put: vec![put], is_stale: false };
     }
 
+    let mut known = before.records.iter().filter_map(|tracked| Some((&tracked.key, tracked.record.unlock()?)));
     let same_date = known.find(|(_, known)| known.unlock_date.copied() == Some(date) && known.cliff_unlocks.get().is_some());
     let Some((key, known)) = same_date else { return Reconciled { is_stale: true, ..Reconciled::default() } };
     let is_stale = !is_close(event.cliff_amount(), known.cliff_amount(), tolerance)
+        || same_parts(known, &event).any(|(is, was)| !is_close(is.cliff_amount.copied(), was.cliff_amount.copied(), tolerance))
         || newer(event.latest_update_date.copied(), known.latest_update_date.copied());
     if is_stale {
         return Reconciled { is_stale, ..Reconciled::default() };
     }
     let freshened = freshened(known, &event);
-    if freshened == **known {
+    if freshened == *known {
         return Reconciled::default();
     }
     let put = Put { key: key.clone(), record: Record::Unlock(Box::new(freshened)), is_new_version: false };
@@ -81,7 +81,23 @@ fn is_close(a: Option<f64>, b: Option<f64>, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance.max(1e-9) * a.abs().max(b.abs())
 }
 
-/// The known event with the valuation of `event`: prices, values, share of market cap. Schedule facts stay.
+/// The parts of a row, each beside the known one of its allocation, where each has just one.
+fn same_parts<'a>(
+    known: &'a wire::UnlockEvent,
+    event: &'a wire::UnlockEvent,
+) -> impl Iterator<Item = (&'a wire::CliffAllocation, &'a wire::CliffAllocation)> {
+    let parts = |of: &'a wire::UnlockEvent| of.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
+    let only = move |of: &'a wire::UnlockEvent, name: &wire::Maybe<String>| {
+        let mut same = parts(of).iter().filter(move |other| other.allocation_name == *name);
+        same.next().filter(|_| same.next().is_none())
+    };
+    parts(event).iter().filter_map(move |is| {
+        let was = only(known, &is.allocation_name)?;
+        only(event, &is.allocation_name).map(|is| (is, was))
+    })
+}
+
+/// The known event with the valuation of `event`, as far as that has one: prices, values, share of market cap. Schedule facts stay.
 fn freshened(known: &wire::UnlockEvent, event: &wire::UnlockEvent) -> wire::UnlockEvent {
     let mut fresh = known.clone();
     let (Some(to), Some(from)) = (fresh.cliff_unlocks.get_mut(), event.cliff_unlocks.get()) else { return fresh };
@@ -91,13 +107,15 @@ fn freshened(known: &wire::UnlockEvent, event: &wire::UnlockEvent) -> wire::Unlo
     if let Some(share) = from.value_to_market_cap.copied() {
         to.value_to_market_cap = share.into();
     }
-    let Some(items) = to.allocation_breakdown.get_mut() else { return fresh };
-    for item in items {
-        let mut same = from.allocation_breakdown.items().iter().filter(|other| other.allocation_name == item.allocation_name);
-        if let (Some(other), None) = (same.next(), same.next()) {
-            item.cliff_value = other.cliff_value;
-            item.reference_price = other.reference_price;
-            item.reference_price_updated_time = other.reference_price_updated_time;
+    for (is, was) in same_parts(known, event) {
+        let items = to.allocation_breakdown.get_mut().into_iter().flatten();
+        for item in items.filter(|item| item.allocation_name == was.allocation_name) {
+            if is.cliff_value.get().is_some() {
+                item.cliff_value = is.cliff_value;
+            }
+            if is.reference_price.get().is_some() {
+                (item.reference_price, item.reference_price_updated_time) = (is.reference_price, is.reference_price_updated_time);
+            }
         }
     }
     fresh

@@ -48,6 +48,8 @@ words! {
         RuleGone = "rule gone",
         /// The config no longer watches the token.
         Unwatched = "not watched any more",
+        /// The source lists its token under another slug, under which it goes on.
+        Renamed = "renamed",
     }
 }
 

@@ -79,6 +79,8 @@ pub struct FetchedAnswer {
     pub version: Option<u8>,
     /// What was asked beside it; none where that was not to be.
     pub segments: Option<SegmentsFetch>,
+    /// Instants of segments of which the version that lists all cliffs has no row: nothing unlocks at once there.
+    pub without_cliffs: Vec<Timestamp>,
 }
 
 /// What came of asking an older version for the linear segments that the answer's own version does not show.
@@ -109,6 +111,7 @@ impl FetchedAnswer {
             status: Some(200),
             version,
             segments: None,
+            without_cliffs: Vec::new(),
         }
     }
 

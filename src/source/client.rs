@@ -208,6 +208,7 @@ impl Client {
             status: cost.status,
             version: cost.version,
             segments: None,
+            without_cliffs: Vec::new(),
         }
     }
 

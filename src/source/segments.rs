@@ -21,7 +21,7 @@ pub(super) fn joined(mut cliffs: FetchedAnswer, segments: FetchedAnswer) -> Fetc
     let mut is_read = false;
     if let PollOutcome::Fresh(answer) = &mut cliffs.outcome {
         match add(answer, segments.outcome) {
-            Ok(()) => is_read = true,
+            Ok(alone) => (is_read, cliffs.without_cliffs) = (true, alone),
             Err(why) => {
                 let problem = format!("could not be read, the last known ones stay: {why}");
                 answer.oddities.push(ParseWarning { path: "linearUnlocks".into(), problem });
@@ -33,8 +33,8 @@ pub(super) fn joined(mut cliffs: FetchedAnswer, segments: FetchedAnswer) -> Fetc
     cliffs
 }
 
-/// Adds what the other version says; else why that is nothing to go by.
-fn add(answer: &mut PollAnswer, segments: PollOutcome) -> Result<(), String> {
+/// Adds what the other version says, and gives the instants that it alone names; else why that is nothing to go by.
+fn add(answer: &mut PollAnswer, segments: PollOutcome) -> Result<Vec<Timestamp>, String> {
     let other = match segments {
         PollOutcome::Fresh(other) => other,
         PollOutcome::Failed(failure) => return Err(failure.message),
@@ -47,16 +47,16 @@ fn add(answer: &mut PollAnswer, segments: PollOutcome) -> Result<(), String> {
     if segments.is_empty() && !events.is_empty() {
         return Err("the answer is empty, where there are cliffs".to_owned());
     }
-    join(events, segments);
+    let alone = join(events, segments);
     answer.oddities.extend(other.oddities);
     answer.oddities_total += other.oddities_total;
     answer.dropped += other.dropped;
-    Ok(())
+    Ok(alone)
 }
 
 /// Puts segments beside the cliffs of their instant. What else the older version has at an instant of its own, such as rewards for
-/// miners, is a cliff that the newer one leaves out.
-fn join(events: &mut Vec<UnlockEvent>, segments: Vec<UnlockEvent>) {
+/// miners, is a cliff that the newer one leaves out. Gives those instants.
+fn join(events: &mut Vec<UnlockEvent>, segments: Vec<UnlockEvent>) -> Vec<Timestamp> {
     let mut of: HashMap<Option<Timestamp>, VecDeque<UnlockEvent>> = HashMap::new();
     for event in segments {
         // A gap in the place of both may be that of segments: it is held by what is known.
@@ -68,9 +68,11 @@ fn join(events: &mut Vec<UnlockEvent>, segments: Vec<UnlockEvent>) {
         let found = of.get_mut(&event.unlock_date.copied()).and_then(VecDeque::pop_front);
         event.linear_unlocks = found.map_or(Maybe::Null, |found| found.linear_unlocks);
     }
-    let alone = of.into_values().flatten().map(|event| UnlockEvent { cliff_unlocks: Maybe::Null, ..event });
-    events.extend(alone);
+    let alone: Vec<UnlockEvent> = of.into_values().flatten().collect();
+    let instants = alone.iter().filter_map(|event| event.unlock_date.copied()).collect();
+    events.extend(alone.into_iter().map(|event| UnlockEvent { cliff_unlocks: Maybe::Null, ..event }));
     events.sort_by_key(|event| (event.unlock_date.is_absent(), event.unlock_date.copied()));
+    instants
 }
 
 #[cfg(test)]

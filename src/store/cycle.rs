@@ -72,6 +72,11 @@ impl Store {
         self.read("read investors", investors).await
     }
 
+    /// Slugs of investors with a round that came after `since` and still waits for facts.
+    pub async fn awaited_investors(&self, since: Timestamp) -> Result<Vec<String>, StoreError> {
+        self.read("read whose rounds wait for facts", move |from| awaited_investors(from, since)).await
+    }
+
     /// The last slot for which each scheduled job ran.
     pub async fn job_slots(&self) -> Result<Vec<(String, Timestamp)>, StoreError> {
         self.read("read when jobs ran", job_slots).await
@@ -104,13 +109,16 @@ pub(super) const IN_WINDOW: &str = "SELECT DISTINCT token_no FROM record
 pub(super) const TO_RECHECK: &str = "SELECT DISTINCT token_no FROM alert INDEXED BY alert_recheck
      WHERE state IN ('pending', 'firing') AND recheck_at IS NOT NULL AND recheck_at <= ?1 AND token_no IS NOT NULL";
 
+/// Tokens that may be asked about: not those that the list names under another slug.
 fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Result<Vec<PlanToken>, StoreFault> {
     let sql = format!(
         "SELECT t.id, t.listed, t.last_updated, t.has_burn, t.has_buyback,
          (SELECT min(r.starts_at) FROM record r WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2),
          (SELECT CAST(json_extract(r.body, '$.cliffUnlocks.valueToMarketCap') AS REAL) FROM record r
           WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2 ORDER BY r.starts_at LIMIT 1),
-         f.header ->> '$.segmentsRead', f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1 ORDER BY t.id"
+         f.header ->> '$.segmentsRead', f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1
+         WHERE t.unlisted_at IS NULL OR NOT EXISTS
+         (SELECT 1 FROM feed m WHERE m.token_no = t.no AND m.header ->> '$.cliffwatchRenamedTo' IS NOT NULL) ORDER BY t.id"
     );
     all(&mut *from.prepare_cached(&sql)?, params![endpoint.as_str(), Millis(now)], |row| {
         let id: String = row.get(0)?;
@@ -274,6 +282,13 @@ pub(super) fn investors(from: &Transaction<'_>) -> Result<Vec<InvestorItem>, Sto
     all(&mut *from.prepare_cached("SELECT id, item FROM investor ORDER BY id")?, [], |row| {
         from_json("the list item of the investor", &row.get::<_, String>(0)?, &row.get::<_, String>(1)?)
     })
+}
+
+fn awaited_investors(from: &Transaction<'_>, since: Timestamp) -> Result<Vec<String>, StoreFault> {
+    let sql = "SELECT DISTINCT r.body ->> 'investorId' FROM feed f JOIN json_each(f.header, '$.cliffwatchWaiting') w
+               JOIN record r ON r.scope_no = f.token_no AND r.resource = 'funding' AND r.key = w.key
+               WHERE f.endpoint = 'investors' AND unixepoch(w.value) >= ?1 AND r.body ->> 'investorId' IS NOT NULL ORDER BY 1";
+    all(&mut *from.prepare_cached(sql)?, [since.timestamp()], |row| Ok(row.get(0)?))
 }
 
 pub(super) fn job_slots(from: &Transaction<'_>) -> Result<Vec<(String, Timestamp)>, StoreFault> {

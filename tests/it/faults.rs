@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use cliffwatch::model::{Endpoint, Resource, wire::InvestorItem};
+use cliffwatch::model::{
+    Endpoint, Resource,
+    wire::{FundingRound, InvestorItem},
+};
 use cliffwatch::service::faults::Fault;
 
 use crate::support::{Setup, TestApp, lines, time};
@@ -185,4 +188,41 @@ async fn an_investor_page_that_failed_is_asked_again_though_the_list_stays_the_s
     assert_eq!((report.asked, report.failed.len()), (2, 0), "{report}");
     let report = app.poll(Endpoint::Investors).await;
     assert_eq!((report.asked, report.unchanged), (1, 1), "then no more: {report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_round_whose_amount_comes_later_is_told_once_though_the_list_stays_the_same() {
+    let rules = "[[rule]]\nalert = \"BigRound\"\non = \"funding\"\nwhen = \"totalAmountRaisedinThatRound >= 1000000\"\n\
+        annotations = { summary = \"{{ roundName }}\" }\n";
+    let mut app = TestApp::with(Setup { rules: rules.into(), ..Setup::default() }).await;
+    let fund = |latest: &str| InvestorItem {
+        investor_id: "fund".to_owned().into(),
+        latest_funding_date: time(latest).into(),
+        ..InvestorItem::default()
+    };
+    let round = |amount: Option<f64>| -> FundingRound {
+        serde_json::from_value(serde_json::json!({"tokenId": "alpha", "roundName": "Seed", "fundingDate": "2026-02-28T00:00:00Z",
+            "totalAmountRaisedinThatRound": amount, "valuation": 9e7, "pricePerToken": 1.0, "isLeadInvestor": true}))
+        .expect("a round")
+    };
+    app.edit(|edit| edit.put_investor(&fund("2026-01-01T00:00:00Z")));
+    app.turn().await;
+    app.poll(Endpoint::Investors).await;
+    app.edit(|edit| {
+        edit.put_investor(&fund("2026-02-28T00:00:00Z"))?;
+        edit.put_rounds("fund", &[round(None)])
+    });
+    let mut told = Vec::new();
+    for day in 1..12 {
+        app.clock.set(time("2026-03-01T00:00:00Z") + chrono::TimeDelta::days(day));
+        if day == 4 {
+            app.edit(|edit| edit.put_rounds("fund", &[round(Some(5e6))]));
+        }
+        app.restart().await;
+        let report = app.poll(Endpoint::Investors).await;
+        assert_eq!(report.asked, if day <= 4 { 2 } else { 1 }, "day {day}: {report}");
+        app.deliver().await;
+        told.extend(lines(&app.hook.take()));
+    }
+    assert_eq!(told, ["alert.event BigRound alpha: Seed"]);
 }

@@ -18,6 +18,7 @@ mod kill;
 mod ledger;
 mod one_path;
 mod readme;
+mod renamed;
 mod replay;
 mod seams;
 mod support;

@@ -10,7 +10,7 @@ use cliffwatch::{
     model::{
         self,
         change::{Change, ChangeKind},
-        config::EndpointVersion,
+        config::{EndpointVersion, Reach},
         rows::ChangeFilter,
         supply::{Endpoint, Timestamp, TokenId},
         wire::UnlockEvent,
@@ -74,11 +74,11 @@ async fn cliffs_with_segments_beside_tell_what_both_in_one_version_tell() {
     println!("auto: {} of {} right, v3: {}", auto.right.len(), auto.all, whole.right.len());
     let as_well = whole.right.iter().filter(|correction| auto.right.contains(correction)).count();
     assert!(as_well * 100 >= whole.right.len() * 98, "{as_well} of {}\n{}", whole.right.len(), auto.faults.join("\n"));
-    for years in [1, 2] {
-        let clipped = play_clipped(TimeDelta::days(365 * years)).await;
+    for (years, clip) in [(1, Clip::OfServer), (2, Clip::OfServer), (2, Clip::OfConfig)] {
+        let clipped = play_clipped(TimeDelta::days(365 * years), clip).await;
         let visible: Vec<_> = clipped.iter().filter(|(correction, ..)| auto.right.contains(correction)).collect();
         let right = visible.iter().filter(|(.., faults)| faults.is_empty()).count();
-        println!("clipped at {years} years: {right} of {} visible right", visible.len());
+        println!("clipped at {years} years, {clip:?}: {right} of {} visible right", visible.len());
         assert!(visible.len() >= 10 && right * 100 >= visible.len() * 98, "{right} of {}: {visible:#?}", visible.len());
     }
 }
@@ -115,9 +115,60 @@ async fn segments_that_cannot_be_read_stay_as_known_and_are_asked_for_again() {
     app.hook.take();
 }
 
-/// Plays each correction at its own time to a daemon whose server shows so much of a schedule before and after today. Gives those of
-/// which all that differs lies well within, with what is wrong in what was told.
-async fn play_clipped(reach: TimeDelta) -> Vec<((String, String), Vec<String>)> {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_correction_between_the_slot_of_the_list_and_that_of_the_schedules_is_told_as_a_whole() {
+    let segment = |amount: f64| -> UnlockEvent {
+        let part = json!({"allocationName": "Team", "linearAmount": amount, "beginDate": "2026-05-01T00:00:00Z",
+            "endDate": "2027-05-01T00:00:00Z", "unlockPrecision": "second"});
+        serde_json::from_value(json!({"unlockDate": "2026-05-01T00:00:00Z", "cliffUnlocks": null,
+            "linearUnlocks": {"linearAmount": amount, "allocationBreakdown": [part]}}))
+        .expect("an event")
+    };
+    let cliffs =
+        |count: u32| (0..count).map(|k| support::cliff(&format!("2026-{:02}-15T00:00:00Z", k + 6), "Team", 1e6, "second"));
+    let before: Vec<UnlockEvent> = [segment(1e6)].into_iter().chain(cliffs(6)).collect();
+    let after: Vec<UnlockEvent> = [segment(4e6)].into_iter().chain(cliffs(3)).collect();
+    for is_marked in [true, false] {
+        let first = before.clone();
+        let fill = move |edit: &mut Edit<'_>| {
+            edit.put_token(&item("alpha", "ALP"))?;
+            edit.put_events("alpha", first.clone())
+        };
+        let mut app = TestApp::with(Setup { fill: Box::new(fill), ..Setup::default() }).await;
+        assert_eq!(poll(&app).await, []);
+        let mut told = Vec::new();
+        for slot in 1..8 {
+            app.clock.set(time(support::BEGIN) + TimeDelta::hours(6 * slot));
+            app.poll(Endpoint::TokenList).await;
+            if slot == 2 {
+                app.edit(|edit| {
+                    if !is_marked {
+                        edit.silently();
+                    }
+                    edit.put_events("alpha", after.clone())
+                });
+            }
+            app.restart().await;
+            told.push(app.poll(Endpoint::UnlockEvents).await.changes);
+        }
+        let kinds: Vec<ChangeKind> = told.iter().flatten().map(|change| change.kind).collect();
+        assert_eq!(kinds, [ChangeKind::Restructured], "{told:#?}");
+        app.hook.take();
+    }
+}
+
+/// Who says how much of a schedule is seen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Clip {
+    /// What the server shows a plan.
+    OfServer,
+    /// `history` and `horizon`.
+    OfConfig,
+}
+
+/// Plays each correction at its own time to a daemon that sees so much of a schedule before and after today. Gives those of which all
+/// that differs lies well within, with what is wrong in what was told.
+async fn play_clipped(reach: TimeDelta, clip: Clip) -> Vec<((String, String), Vec<String>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
     let labels = labels::labels(&folder);
     let mut visible = Vec::new();
@@ -131,15 +182,19 @@ async fn play_clipped(reach: TimeDelta) -> Vec<((String, String), Vec<String>)> 
             }
             let first = BTreeMap::from([(token.clone(), vec![before.clone()])]);
             let mut app = TestApp::with(Setup { rules: NEVER.into(), fill: first_versions(&first), ..Setup::default() }).await;
+            if clip == Clip::OfConfig {
+                let span = Reach::Span(format!("{}d", reach.num_days()).parse().expect("a span"));
+                app.restart_with(|config| (config.source.history, config.source.horizon) = (span, span)).await;
+            }
             // Two weeks show where the border is.
             for days in -DAYS_BEFORE..0 {
-                assert_eq!(poll_clipped(&app, reach, time(at) + TimeDelta::days(days)).await, [], "{token} {at}");
+                assert_eq!(poll_clipped(&app, reach, clip, time(at) + TimeDelta::days(days)).await, [], "{token} {at}");
             }
             app.edit(|edit| edit.put_events(token, events.clone()));
             let mut told = Vec::new();
             for poll in 0..POLLS {
                 app.restart().await;
-                told.extend(poll_clipped(&app, reach, time(at) + TimeDelta::hours(6 * poll)).await);
+                told.extend(poll_clipped(&app, reach, clip, time(at) + TimeDelta::hours(6 * poll)).await);
             }
             app.hook.take();
             let label = labels.iter().find(|label| label.token == *token && label.at == *at).expect("a label");
@@ -152,10 +207,12 @@ async fn play_clipped(reach: TimeDelta) -> Vec<((String, String), Vec<String>)> 
 /// Days of polls before a correction.
 const DAYS_BEFORE: i64 = 15;
 
-async fn poll_clipped(app: &TestApp, reach: TimeDelta, now: Timestamp) -> Vec<Change> {
+async fn poll_clipped(app: &TestApp, reach: TimeDelta, clip: Clip, now: Timestamp) -> Vec<Change> {
     app.clock.set(now);
     app.faults.clear();
-    app.faults.set("/", Fault::Clipped { first: (now - reach).date_naive(), last: (now + reach).date_naive() });
+    if clip == Clip::OfServer {
+        app.faults.set("/", Fault::Clipped { first: (now - reach).date_naive(), last: (now + reach).date_naive() });
+    }
     poll(app).await
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use chrono::TimeDelta;
+
 use super::{Cycle, CycleError, payload, stored};
 use engine::{
     ingest,
@@ -12,13 +14,17 @@ use model::poll::{FetchedAnswer, Payload, PollOutcome, PollRequest};
 use model::rows::Commit;
 use model::{Endpoint, Resource, Timestamp, TokenId, wire};
 
+/// How long after a round that lacks facts came its investor is asked again, whatever the list says: as long as rules look back by
+/// default.
+const AWAITED_FOR: TimeDelta = TimeDelta::days(7);
+
 impl Cycle<'_> {
     /// Asks for the investor list, then for the rounds of those whose latest one is new. The first list is a baseline.
     pub(super) async fn investors(&mut self) -> Result<(), CycleError> {
         let Some((ask, fetched, known)) = self.whole(Endpoint::Investors).await? else { return Ok(()) };
         let deps = self.deps;
         let mut last = self.whole_update(&ask, &fetched, known, 0);
-        let is_baseline = last.is_baseline;
+        let (is_baseline, has_failed) = (last.is_baseline, last.ingested.failure.is_some());
         let mut listed = Vec::new();
         if let (Some(Payload::Investors(items)), None) = (payload(&fetched), &last.ingested.failure) {
             listed.clone_from(items);
@@ -46,11 +52,16 @@ impl Cycle<'_> {
         if is_baseline {
             return Ok(());
         }
+        let mut asked: Vec<String> = news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)).collect();
+        if !has_failed {
+            let since = self.now.checked_sub_signed(AWAITED_FOR).unwrap_or(self.now);
+            let awaited = stored("read whose rounds wait for facts", deps.store.awaited_investors(since)).await?;
+            asked.extend(awaited.into_iter().filter(|id| news.iter().all(|item| item.investor_id.as_str() != Some(id))));
+        }
         let mut answers = {
             let _planning = deps.ledger.planning.lock().await;
             let basis = self.basis(Endpoint::Investors).await?;
-            let plan = plan::plan_investors(news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)), &basis);
-            self.ask(plan)
+            self.ask(plan::plan_investors(asked, &basis))
         };
         let mut unread = news.len();
         while let Some((ask, fetched)) = answers.recv().await {
@@ -58,7 +69,7 @@ impl Cycle<'_> {
             let PollRequest::Investor { id } = &ask.request else { continue };
             let since = latest.get(id.as_str()).copied().flatten();
             let item = news.iter().find(|item| item.investor_id.as_str() == Some(id));
-            if self.investor(&fetched, item, since).await? {
+            if self.investor(&fetched, item, since).await? && item.is_some() {
                 unread = unread.saturating_sub(1);
             }
         }

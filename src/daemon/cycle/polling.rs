@@ -54,6 +54,17 @@ impl Cycle<'_> {
         Ok(self.ask(plan))
     }
 
+    /// Asks once more for schedules that moved where only their cliffs were asked for.
+    pub(super) async fn ask_again(
+        &mut self,
+        endpoint: Endpoint,
+        asks: Vec<PlannedPoll>,
+    ) -> Result<mpsc::Receiver<(PlannedPoll, FetchedAnswer)>, CycleError> {
+        let _planning = self.deps.ledger.planning.lock().await;
+        let plan = plan::plan_again(asks, &self.basis(endpoint).await?);
+        Ok(self.ask(plan))
+    }
+
     /// Asks an endpoint that is asked once for everything; none where the budget does not allow it.
     pub(super) async fn whole(
         &mut self,

@@ -7,9 +7,11 @@
 //! Which event is which: the one at the same instant. An event that lost its date is the one that has its parts and that the answer
 //! does not have otherwise. What cannot be placed is held as it was known, rather than guessed.
 //!
-//! What is no gap: a version without linear segments leaves all of them out (the diff keeps those); a cliff that is gone where other
-//! segments came in its event, or that now stands at another date, has changed.
+//! What is no gap: a version without linear segments leaves all of them out (the diff keeps those); a cliff or a segment whose amount
+//! the answer has elsewhere, at another date, in the other form or with another recipient, has changed.
 
+mod kept;
+mod learned;
 mod parts;
 
 use std::{
@@ -18,7 +20,11 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use self::parts::{Gaps, Part, complete_breakdown, same_amount, without_linear};
+use self::{
+    kept::{KeptAmounts, given_up},
+    learned::{has_content, learned},
+    parts::{Gaps, Part, complete_breakdown, is_written_anew, same_amount, sum, without_linear},
+};
 use super::tranche::TrancheForm;
 use model::{
     format,
@@ -41,16 +47,22 @@ pub struct CompletedAnswer<'a> {
     pub learned: Vec<Tracked>,
 }
 
+/// Of what an answer speaks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AnswerView<'a> {
+    /// Whether of linear segments; None where that is not known.
+    pub shows_linear: Option<bool>,
+    /// Rows of it could not be read, so that what it lacks may be among those.
+    pub has_lost_rows: bool,
+    /// Instants at which it surely has no cliffs, whatever their rows leave out.
+    pub without_cliffs: &'a [Timestamp],
+}
+
 /// Completes an answer about a token's schedule with what was known of it. `before` is the snapshot (records of other resources in it
-/// are ignored). `shows_linear` says whether the answer speaks of linear segments, where that is known, `has_lost_rows` that rows of the
-/// answer could not be read, so that what it lacks may be among those.
+/// are ignored).
 #[must_use]
-pub fn complete<'a>(
-    before: &[Tracked],
-    after: &'a [UnlockEvent],
-    shows_linear: Option<bool>,
-    has_lost_rows: bool,
-) -> CompletedAnswer<'a> {
+pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &AnswerView<'_>) -> CompletedAnswer<'a> {
+    let AnswerView { shows_linear, has_lost_rows, without_cliffs } = *view;
     let (keys, known): (Vec<&RecordKey>, Vec<&UnlockEvent>) = before
         .iter()
         .filter_map(|tracked| match &tracked.record {
@@ -63,11 +75,15 @@ pub fn complete<'a>(
         return CompletedAnswer { events, oddities, proves_no_absence: false, learned };
     }
     let mut events: Vec<UnlockEvent> = after.to_vec();
+    let speaks_of_linear = shows_linear != Some(false) && after.iter().any(|event| event.linear_unlocks.get().is_some());
     let mut completion = Completion {
-        speaks_of_linear: shows_linear != Some(false) && after.iter().any(|event| event.linear_unlocks.get().is_some()),
+        speaks_of_linear,
+        kept: KeptAmounts::of(&known, after, speaks_of_linear),
+        given_up: HashSet::new(),
         arrived: RefCell::new(arrived(&known, after)),
         known,
         has_lost_rows,
+        without_cliffs,
         oddities: Vec::new(),
         proves_no_absence: false,
         learned: Vec::new(),
@@ -137,7 +153,10 @@ type Arrived = HashMap<Allocation, Vec<Option<f64>>>;
 
 struct Completion<'k> {
     known: Vec<&'k UnlockEvent>,
+    without_cliffs: &'k [Timestamp],
     speaks_of_linear: bool,
+    kept: KeptAmounts,
+    given_up: HashSet<String>,
     /// What came anew, as far as no event that is missing accounts for it.
     arrived: RefCell<Arrived>,
     has_lost_rows: bool,
@@ -155,6 +174,7 @@ impl<'k> Completion<'k> {
         let mut free: Vec<bool> = vec![true; self.known.len()];
         self.match_by_instant(events, &mut known_of, &mut free);
         self.place_undated(events, &mut known_of, &mut free);
+        self.given_up = given_up(&self.known, events, &free, &told);
         // Where an event is missing as a whole, what came in its place is more likely that one than a part of another.
         for known in self.known.iter().zip(&free).filter(|(_, free)| **free).map(|(known, _)| known) {
             for (form, name, amount) in names(known) {
@@ -311,14 +331,9 @@ impl<'k> Completion<'k> {
 
     /// Fills the gaps of an event with what was known of it.
     fn complete_event(&mut self, event: &mut UnlockEvent, known: &UnlockEvent) {
-        let has_other_linear = has_other_parts(
-            event.linear_unlocks.get().map_or(&[][..], |linears| linears.allocation_breakdown.items()),
-            known.linear_unlocks.get().map_or(&[][..], |linears| linears.allocation_breakdown.items()),
-        );
-        let has_other_cliffs = has_other_parts(
-            event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items()),
-            known.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items()),
-        );
+        // A row that has other recipients in the other form was written anew, and null says that there is nothing.
+        let has_other_linear = is_written_anew(linears(event), linears(known));
+        let has_other_cliffs = is_written_anew(cliffs(event), cliffs(known));
         let given = (event.cliff_unlocks.clone(), event.linear_unlocks.clone());
         event.fill_gaps(known);
         (event.cliff_unlocks, event.linear_unlocks) = given;
@@ -327,28 +342,34 @@ impl<'k> Completion<'k> {
             let parts = was.allocation_breakdown.items();
             match &mut event.cliff_unlocks {
                 Maybe::Value(cliffs) => self.complete_cliffs(cliffs, was, known),
-                gap if (!parts.is_empty() || known.cliff_amount().is_some())
-                    && !has_other_linear
-                    && !self.has_arrived(TrancheForm::Cliff, parts) =>
-                {
-                    *gap = was.clone().into();
-                    self.oddities.push(odd(known, "cliffUnlocks", "missing; the last known ones stay"));
+                _ if has_other_linear || known.unlock_date.get().is_some_and(|date| self.without_cliffs.contains(date)) => {}
+                gap => {
+                    if let Some(left) = self.not_elsewhere(TrancheForm::Cliff, parts, known.cliff_amount()) {
+                        *gap = was.clone().into();
+                        if let (Maybe::Value(cliffs), true) = (gap, left.len() < parts.len()) {
+                            *cliffs = CliffUnlocks { cliff_amount: Maybe::or_absent(sum(&left)), ..CliffUnlocks::default() };
+                            cliffs.allocation_breakdown = left.into();
+                        }
+                        self.oddities.push(odd(known, "cliffUnlocks", "missing; the last known ones stay"));
+                    }
                 }
-                _ => {}
             }
         }
         if let (Maybe::Value(was), true) = (&known.linear_unlocks, self.speaks_of_linear) {
             let parts = was.allocation_breakdown.items();
             match &mut event.linear_unlocks {
                 Maybe::Value(linears) => self.complete_linears(linears, was, known),
-                gap if (!parts.is_empty() || was.linear_amount.get().is_some())
-                    && !has_other_cliffs
-                    && !self.has_arrived(TrancheForm::Linear, parts) =>
-                {
-                    *gap = was.clone().into();
-                    self.oddities.push(odd(known, "linearUnlocks", "missing; the last known ones stay"));
+                _ if has_other_cliffs => {}
+                gap => {
+                    if let Some(left) = self.not_elsewhere(TrancheForm::Linear, parts, was.linear_amount.copied()) {
+                        *gap = was.clone().into();
+                        if let (Maybe::Value(linears), true) = (gap, left.len() < parts.len()) {
+                            *linears = LinearUnlocks { linear_amount: Maybe::or_absent(sum(&left)), ..LinearUnlocks::default() };
+                            linears.allocation_breakdown = left.into();
+                        }
+                        self.oddities.push(odd(known, "linearUnlocks", "missing; the last known ones stay"));
+                    }
                 }
-                _ => {}
             }
         }
     }
@@ -432,46 +453,35 @@ impl<'k> Completion<'k> {
                 })
             {
                 cliffs.allocation_breakdown = was.allocation_breakdown.clone();
-                oddities.push(("cliffUnlocks.allocationBreakdown".to_owned(), "missing; the last known one stays"));
+                oddities.push("cliffUnlocks.allocationBreakdown".to_owned());
             }
-            for part in
-                cliffs.allocation_breakdown.get_mut().into_iter().flatten().filter(|part| part.cliff_amount.get().is_none())
-            {
-                let parts = lists().flat_map(|was| was.allocation_breakdown.items());
-                let known = parts.into_iter().find(|known| known.allocation_name.get() == part.allocation_name.get());
-                if let Some(amount) = known.and_then(|known| known.cliff_amount.copied()) {
-                    part.cliff_amount = amount.into();
-                    oddities.push((
-                        format!("cliffUnlocks.allocationBreakdown{}.cliffAmount", part.place()),
-                        "missing; the last known one stays",
-                    ));
-                }
-            }
+            let known = lists().flat_map(|was| was.allocation_breakdown.items());
+            let held = hold_amounts(&mut cliffs.allocation_breakdown, &known.collect::<Vec<_>>());
+            oddities.extend(held.into_iter().map(|place| format!("cliffUnlocks.allocationBreakdown{place}.cliffAmount")));
         }
         if let Maybe::Value(linears) = &mut event.linear_unlocks {
-            for part in
-                linears.allocation_breakdown.get_mut().into_iter().flatten().filter(|part| part.linear_amount.get().is_none())
-            {
-                let lists = missing.iter().filter_map(|known| known.linear_unlocks.get());
-                let known = lists
-                    .flat_map(|was| was.allocation_breakdown.items())
-                    .find(|known| known.allocation_name.get() == part.allocation_name.get());
-                if let Some(amount) = known.and_then(|known| known.linear_amount.copied()) {
-                    part.linear_amount = amount.into();
-                    oddities.push((
-                        format!("linearUnlocks.allocationBreakdown{}.linearAmount", part.place()),
-                        "missing; the last known one stays",
-                    ));
-                }
-            }
+            let known =
+                missing.iter().filter_map(|known| known.linear_unlocks.get()).flat_map(|was| was.allocation_breakdown.items());
+            let held = hold_amounts(&mut linears.allocation_breakdown, &known.collect::<Vec<_>>());
+            oddities.extend(held.into_iter().map(|place| format!("linearUnlocks.allocationBreakdown{place}.linearAmount")));
         }
-        self.oddities.extend(oddities.into_iter().map(|(path, problem)| odd(event, &path, problem)));
+        self.oddities.extend(oddities.into_iter().map(|path| odd(event, &path, "missing; the last known one stays")));
     }
 
     /// Whether one of these parts now stands at a date at which its allocation had none: then it has moved, and is not missing. What
     /// came accounts for one part.
     fn has_arrived<P: Part>(&self, form: TrancheForm, parts: &[P]) -> bool {
         parts.iter().any(|part| self.take_arrived(form, part.name().unwrap_or_default(), part.amount()))
+    }
+
+    /// The parts of a form that an answer leaves out, which it does not have elsewhere either; none where it has them all, or where
+    /// nothing is known of them.
+    fn not_elsewhere<P: Part>(&self, form: TrancheForm, parts: &[P], total: Option<f64>) -> Option<Vec<P>> {
+        let is_given_up = |part: &P| self.given_up.contains(part.name().unwrap_or_default());
+        let is_missing =
+            |part: &&P| !self.kept.covers(*part) && !is_given_up(part) && !self.has_arrived(form, std::slice::from_ref(*part));
+        let left: Vec<P> = parts.iter().filter(is_missing).cloned().collect();
+        (!left.is_empty() || parts.is_empty() && total.is_some()).then_some(left)
     }
 
     fn take_arrived(&self, form: TrancheForm, name: &str, amount: Option<f64>) -> bool {
@@ -482,6 +492,19 @@ impl<'k> Completion<'k> {
         amounts.swap_remove(found);
         true
     }
+}
+
+/// Gives parts without an amount the first known one of their allocation; the places of those.
+fn hold_amounts<P: Part>(list: &mut Maybe<Vec<P>>, known: &[&P]) -> Vec<String> {
+    let mut held = Vec::new();
+    for part in list.get_mut().into_iter().flatten().filter(|part| part.amount().is_none()) {
+        let known = known.iter().find(|known| known.name() == part.name());
+        if let Some(amount) = known.and_then(|known| known.amount()) {
+            part.set_amount(amount);
+            held.push(part.place());
+        }
+    }
+    held
 }
 
 /// Puts the known parts of these allocations back into a list that has fewer than were known. Gives what the list then comes to.
@@ -501,10 +524,8 @@ fn hold_parts<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P], unseen: &HashSet<S
 
 /// The parts of an event that its forms have, by allocation.
 fn names(event: &UnlockEvent) -> Vec<(TrancheForm, &str, Option<f64>)> {
-    let cliffs = event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
-    let linears = event.linear_unlocks.get().map_or(&[][..], |linears| linears.allocation_breakdown.items());
-    let cliffs = cliffs.iter().map(|part| (TrancheForm::Cliff, part.name().unwrap_or_default(), part.amount()));
-    let linears = linears.iter().map(|part| (TrancheForm::Linear, part.name().unwrap_or_default(), part.amount()));
+    let cliffs = cliffs(event).iter().map(|part| (TrancheForm::Cliff, part.name().unwrap_or_default(), part.amount()));
+    let linears = linears(event).iter().map(|part| (TrancheForm::Linear, part.name().unwrap_or_default(), part.amount()));
     cliffs.chain(linears).collect()
 }
 
@@ -530,6 +551,14 @@ fn shared_names(a: &UnlockEvent, b: &UnlockEvent) -> usize {
     names(a).into_iter().filter(|(form, name, _)| known.contains(&(*form, *name))).count()
 }
 
+fn cliffs(event: &UnlockEvent) -> &[CliffAllocation] {
+    event.cliff_unlocks.get().map_or(&[], |cliffs| cliffs.allocation_breakdown.items())
+}
+
+fn linears(event: &UnlockEvent) -> &[LinearAllocation] {
+    event.linear_unlocks.get().map_or(&[], |linears| linears.allocation_breakdown.items())
+}
+
 /// Whether an event has the parts of another: the same allocations, and no amount that differs. Without any, the total decides.
 fn agrees(event: &UnlockEvent, known: &UnlockEvent) -> bool {
     let sorted = |event| {
@@ -543,45 +572,6 @@ fn agrees(event: &UnlockEvent, known: &UnlockEvent) -> bool {
     }
     a.len() == b.len()
         && a.iter().zip(&b).all(|(a, b)| (a.0, a.1) == (b.0, b.1) && (a.2.is_none() || b.2.is_none() || same_amount(a.2, b.2)))
-}
-
-/// Whether an event has parts of allocations that it had not.
-fn has_other_parts<P: Part>(parts: &[P], known: &[P]) -> bool {
-    parts.iter().any(|part| known.iter().all(|known| known.name() != part.name()))
-}
-
-/// A known event with the parts that an answer tells of it, where nothing but the same total was known of them.
-fn learned(known: &UnlockEvent, event: &UnlockEvent) -> Option<UnlockEvent> {
-    let mut learned = known.clone();
-    if !has_content(known) {
-        (learned.cliff_unlocks, learned.linear_unlocks) = (event.cliff_unlocks.clone(), event.linear_unlocks.clone());
-        return has_content(event).then_some(learned);
-    }
-    if let (Some(was), Some(is)) = (learned.cliff_unlocks.get_mut(), event.cliff_unlocks.get())
-        && was.allocation_breakdown.items().is_empty()
-        && !is.allocation_breakdown.items().is_empty()
-        && same_amount(known.cliff_amount(), is.allocation_breakdown.items().iter().map(|part| part.cliff_amount.copied()).sum())
-    {
-        was.allocation_breakdown = is.allocation_breakdown.clone();
-    }
-    if let (Some(was), Some(is)) = (learned.linear_unlocks.get_mut(), event.linear_unlocks.get())
-        && was.allocation_breakdown.items().is_empty()
-        && !is.allocation_breakdown.items().is_empty()
-        && same_amount(
-            was.linear_amount.copied(),
-            is.allocation_breakdown.items().iter().map(|part| part.linear_amount.copied()).sum(),
-        )
-    {
-        was.allocation_breakdown = is.allocation_breakdown.clone();
-    }
-    (learned != *known).then_some(learned)
-}
-
-/// Whether anything but a date is known of an event.
-fn has_content(event: &UnlockEvent) -> bool {
-    !names(event).is_empty()
-        || event.cliff_amount().is_some()
-        || event.linear_unlocks.get().is_some_and(|linears| linears.linear_amount.get().is_some())
 }
 
 fn is_to_be_determined(event: &UnlockEvent) -> bool {

@@ -25,7 +25,7 @@ use model::{
     format,
     rows::Put,
     supply::{Record, RecordKey, Resource, Timestamp, TokenId, Tracked},
-    wire::{Allocation, AllocationsData, Burn, Buyback, Emission, FundingRound},
+    wire::{Allocation, AllocationsData, Burn, Buyback, Emission, FundingRound, Maybe},
 };
 
 /// Rows that must vanish at once, and be more than half of all, before the answer is doubted.
@@ -101,6 +101,10 @@ pub fn diff_emissions(
     settings: &Settings,
     window: &DateWindow,
 ) -> Diff {
+    // One that lacks its end lasts as long as the others.
+    let usual = after.iter().filter(|emission| emission.end_date.get().is_some()).map(span).max();
+    let after: Vec<Emission> = after.iter().map(|emission| with_end(emission, usual)).collect();
+    let after = &after[..];
     // What is not in question is handed on neither as known nor as missing; keys of other spans differ by their ending.
     let spans: HashSet<i64> = after.iter().map(span).collect();
     let concerns = |record: &Record| matches!(record, Record::Emission(emission) if spans.contains(&span(emission)));
@@ -113,6 +117,14 @@ pub fn diff_emissions(
     let others: HashSet<&RecordKey> = others.into_iter().map(|tracked| &tracked.key).collect();
     diff.missing.extend(missing.iter().filter(|(key, _)| others.contains(key)).cloned());
     diff
+}
+
+fn with_end(emission: &Emission, days: Option<i64>) -> Emission {
+    let mut emission = emission.clone();
+    if let (None, Some(start), Some(days)) = (emission.end_date.get(), emission.start_date.copied(), days) {
+        emission.end_date = Maybe::or_absent(chrono::TimeDelta::try_days(days).and_then(|days| start.checked_add_signed(days)));
+    }
+    emission
 }
 
 /// What a complete answer changes in the funding rounds of one investor. `before` holds that investor's rounds.
@@ -309,7 +321,7 @@ fn put_revised<T: Clone>(pairing: &RowPairing<'_, T>, pairs: &mut [RevisedRow], 
         let (key, old_row, old_record) = pairing.known[pair.old];
         let new_row: &T = pairing.rows[pair.new];
         let (was, is) = ((shape.date)(old_row), (shape.date)(new_row));
-        if was != is {
+        if was != is && is.is_some() {
             let date = |at: Option<Timestamp>| {
                 at.map_or(Value::Null, |at| at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true).into())
             };

@@ -20,7 +20,7 @@ use super::{
     changes::{ChangeSubject, ExplainedChange, ScheduleComparison, explain_changes},
     date_key,
     link::{Borders, TrancheLinks, link},
-    tranche::{Tranche, take_apart},
+    tranche::{Tranche, TrancheForm, take_apart},
 };
 use model::{
     change::{Change, ChangeKind},
@@ -101,7 +101,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], missing: &[(Recor
     let new = take_apart(&new_rows, with_linear);
     let links = link(&mut old, &new, &Borders { old: poll.window, new: poll.window_before }, settings.tolerance);
     let matches = match_events(&old_rows, &new_rows, &old, &new, &links);
-    let vanished = VanishedEvents::of(&old_rows, &old, &new, &links, &matches, with_linear);
+    let vanished = VanishedEvents::of(&old_rows, &new_rows, &old, &new, &links, &matches, with_linear);
     if vanished.must_be_held(&known, &absence, now) {
         let missing = vanished.doubtful.iter().map(|row| absence.counted(known[*row].0)).collect();
         return Diff { held: true, missing, odd, ..Diff::default() };
@@ -126,31 +126,10 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], missing: &[(Recor
     });
     let waiting = wait_with(&explained, &unproven, &matches);
 
-    let mut diff = Diff { odd, ..Diff::default() };
-    let mut new_keys: HashMap<usize, RecordKey> = HashMap::new();
-    let mut keys = KeyAllocator::taken(before.iter().filter(|t| t.record.resource() == Resource::Unlock).map(|t| &t.key));
-    for (row, event) in new_rows.iter().enumerate().filter(|(row, _)| !waiting.new.contains(row)) {
-        let (key, put) = match matches.old_of_new[row] {
-            Some(old_row) => {
-                let (key, before) = known[old_row];
-                (key.clone(), event_put(key, before, event, with_linear || newly_covered, settings.tolerance))
-            }
-            None => {
-                let key = out_of_sight(before, &known, row, event, &new, &links).cloned();
-                let key = key.unwrap_or_else(|| keys.fresh(&key_text(event)));
-                (key.clone(), Some(new_put(key, event)))
-            }
-        };
-        new_keys.insert(row, key);
-        diff.put.extend(put);
-    }
-    diff.put.extend(vanished.crossed.iter().map(|(row, by)| {
-        let (key, event) = known[*row];
-        Put { key: key.clone(), record: Record::Unlock(Box::new(moved_by(event, *by))), is_new_version: true }
-    }));
-    let seen: HashSet<RecordKey> =
-        known.iter().map(|(key, _)| (*key).clone()).chain(diff.put.iter().map(|put| put.key.clone())).collect();
-    diff.put.extend(moved_unseen(before, window, &links, &old, &new).filter(|put| !seen.contains(&put.key)));
+    let written = Written { before, known: &known, new_rows: &new_rows, old: &old, new: &new, links: &links, settings };
+    let (put, new_keys) = written.events(&matches, &waiting, with_linear || newly_covered);
+    let mut diff = Diff { put, odd, ..Diff::default() };
+    written.add_unseen(&mut diff, &vanished, window);
     vanished.remove_or_count(&mut diff, &known, &absence, &unproven, &waiting, with_linear);
     // What this answer does not speak of keeps the count that it had.
     let spoken_of: HashSet<&RecordKey> =
@@ -166,10 +145,69 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], missing: &[(Recor
         });
         change
     }));
+    // What went beyond the last day that is seen looks as if it were gone.
+    if let Some(last) = window.last.and_then(|last| last.and_hms_opt(0, 0, 0)) {
+        for change in diff.changes.iter_mut().filter(|change| change.kind == ChangeKind::Removed) {
+            change.summary.push_str(&format!(", or moved beyond {}, where nothing is seen", format::day(last.and_utc())));
+        }
+    }
     // A record without tranches that is proven gone belongs to no series; it is a change by itself.
     let without_tranches = vanished.doubtful.iter().filter(|row| vanished.parts[**row] == 0 && !unproven.contains(row));
     diff.changes.extend(without_tranches.map(|row| removed_event(token, known[*row])));
     diff
+}
+
+/// What is written of an answer: events under the keys that they have from now on.
+struct Written<'a> {
+    before: &'a [Tracked],
+    known: &'a [(&'a RecordKey, &'a UnlockEvent)],
+    new_rows: &'a [&'a UnlockEvent],
+    old: &'a [Tranche<'a>],
+    new: &'a [Tranche<'a>],
+    links: &'a TrancheLinks,
+    settings: &'a Settings,
+}
+
+impl Written<'_> {
+    /// The events of the answer that do not wait, and the key of each.
+    fn events(
+        &self,
+        matches: &EventMatches,
+        waiting: &WaitingEvents,
+        linear_covered: bool,
+    ) -> (Vec<Put>, HashMap<usize, RecordKey>) {
+        let (mut puts, mut new_keys) = (Vec::new(), HashMap::new());
+        let unlocks = self.before.iter().filter(|tracked| tracked.record.resource() == Resource::Unlock);
+        let mut keys = KeyAllocator::taken(unlocks.map(|tracked| &tracked.key));
+        for (row, event) in self.new_rows.iter().enumerate().filter(|(row, _)| !waiting.new.contains(row)) {
+            let (key, put) = match matches.old_of_new[row] {
+                Some(old_row) => {
+                    let (key, before) = self.known[old_row];
+                    (key.clone(), event_put(key, before, event, linear_covered, self.settings.tolerance))
+                }
+                None => {
+                    let key = out_of_sight(self.before, self.known, row, event, self.new, self.links).cloned();
+                    let key = key.unwrap_or_else(|| keys.fresh(&key_text(event)));
+                    (key.clone(), Some(new_put(key, event)))
+                }
+            };
+            new_keys.insert(row, key);
+            puts.extend(put);
+        }
+        (puts, new_keys)
+    }
+
+    /// Events that moved out of sight, or are there, with their series.
+    fn add_unseen(&self, diff: &mut Diff, vanished: &VanishedEvents, window: &DateWindow) {
+        diff.put.extend(vanished.crossed.iter().map(|(row, by)| {
+            let (key, event) = self.known[*row];
+            Put { key: key.clone(), record: Record::Unlock(Box::new(moved_by(event, *by))), is_new_version: true }
+        }));
+        let seen: HashSet<RecordKey> =
+            self.known.iter().map(|(key, _)| (*key).clone()).chain(diff.put.iter().map(|put| put.key.clone())).collect();
+        let unseen = moved_unseen(self.before, window, self.links, self.old, self.new);
+        diff.put.extend(unseen.filter(|put| !seen.contains(&put.key)));
+    }
 }
 
 /// The events before that the answer speaks of.
@@ -245,6 +283,7 @@ struct VanishedEvents {
 impl VanishedEvents {
     fn of(
         old_rows: &[&UnlockEvent],
+        new_rows: &[&UnlockEvent],
         old: &[Tranche<'_>],
         new: &[Tranche<'_>],
         links: &TrancheLinks,
@@ -272,7 +311,12 @@ impl VanishedEvents {
         crossed.sort_unstable();
         let doubtful = all.iter().copied().filter(|row| parts[*row] == 0 || has_gone_part[*row]).collect();
         let present: HashSet<&str> = new.iter().map(|tranche| tranche.series).collect();
-        let lost = links.gone.iter().map(|i| &old[*i]).filter(|tranche| !present.contains(tranche.series));
+        // Of an event that has no cliffs any more nothing says that it never had.
+        let has_no_cliffs = |row: usize| matches.new_of_old[row].is_some_and(|new| new_rows[new].cliff_unlocks.get().is_none());
+        let is_lost = |tranche: &&Tranche<'_>| {
+            !present.contains(tranche.series) || tranche.form == TrancheForm::Cliff && has_no_cliffs(tranche.row)
+        };
+        let lost = links.gone.iter().map(|i| &old[*i]).filter(is_lost);
         let mut deserted: Vec<usize> = lost.map(|tranche| tranche.row).filter(|row| matches.new_of_old[*row].is_some()).collect();
         deserted.sort_unstable();
         deserted.dedup();

@@ -75,76 +75,29 @@ impl<'a> ScheduleAnswer<'a> {
         asked: DateWindow,
         now: Timestamp,
     ) -> Self {
-        let header = before.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::UnlockEvents).map(|(_, header)| header);
-        // Notes that cannot be read are as good as none: then less is known of what may be compared.
-        let was = header.and_then(|header| ScheduleNotes::deserialize(header).ok()).unwrap_or_default();
-        let shows_linear = fetched.shows_linear();
-        let has_linear = events.iter().any(|event| event.linear_unlocks.get().is_some());
-        let is_joined = fetched.segments.is_some_and(|segments| segments.is_read);
-        // Each part shows the border by itself: segments that came into view between two readings of them say nothing of the last poll.
-        let speaks_of = |event: &UnlockEvent| match (is_joined, shows_linear.unwrap_or(has_linear)) {
-            (false, true) => true,
-            _ => event.cliff_unlocks.get().is_some(),
-        };
-        let read_before = known.read_at.filter(|_| known.baseline_at.is_some());
-        let dates = |speaks_of: &dyn Fn(&UnlockEvent) -> bool| -> Vec<Timestamp> {
-            events.iter().filter(|event| speaks_of(event)).filter_map(|event| event.unlock_date.copied()).collect()
-        };
-        let answered = dates(&|_| true);
-        let learned = |was: Sight, read_before: Option<Timestamp>, is_seldom: bool, speaks_of: &dyn Fn(&UnlockEvent) -> bool| {
-            let arrived = dates(speaks_of);
-            let Some(before_it) = read_before else { return Sight::first(&arrived, now) };
-            let in_doubt: HashSet<_> = known.missing.iter().map(|(key, _)| key).collect();
-            let could_be_named = before.records.iter().filter(|tracked| !in_doubt.contains(&tracked.key));
-            let known: Vec<Timestamp> = could_be_named.filter_map(|tracked| dated(tracked, speaks_of, &asked)).collect();
-            let look = Look { known: &known, answered: &answered, arrived: &arrived, before: before_it, is_seldom };
-            was.learn(&look, now)
-        };
-        let sight = learned(was.sight, read_before, false, &speaks_of);
-        let segments_at = was.segments_read.map(|read| read.at);
-        let segments_sight = match is_joined {
-            true => {
-                learned(was.segments_sight.informed_by(sight), segments_at, true, &|event| event.linear_unlocks.get().is_some())
-            }
-            false => was.segments_sight,
-        };
+        let was = ScheduleNotes::of(before);
+        let sights = Sights::learned(&was, before, known, fetched, events, &asked, now);
         let asked_before = known.read_at.map_or(DateWindow::ALL, |read_at| was.asked(read_at));
-        let read_at = known.read_at.unwrap_or(now);
-        let days = |day: Option<NaiveDate>| day.map(|day| (day - now.date_naive()).num_days());
-        let notes = ScheduleNotes {
-            history_days: days(asked.first).map(|days| -days),
-            horizon_days: days(asked.last),
-            answers_beyond: answered.iter().any(|at| !asked.contains(Some(*at))),
-            version: fetched.version.or(was.version),
-            shown_linear: shows_linear.map(|shows| shows || was.shown_linear == Some(true)).or(was.shown_linear),
-            // A version that shows all by itself is no reading beside another: whoever goes back to `auto` reads them anew.
-            segments_read: match (fetched.segments, shows_linear) {
-                (Some(segments), _) if segments.is_read => Some(SegmentsRead { at: now, mark: ask.mark }),
-                (_, Some(true)) => None,
-                _ => was.segments_read,
-            },
-            sight,
-            segments_sight,
-        };
         let reach =
             |sights: [Sight; 2], at: Timestamp| sights.iter().fold(DateWindow::ALL, |all, sight| all.within(&sight.window(at)));
         // A border that was given up just now was one until then.
-        let window_before = asked_before.within(&reach([sight, was.sight], read_at));
-        let segments_before = match segments_at.filter(|_| is_joined) {
-            Some(at) => {
-                asked_before.within(&reach([sight, was.sight], at)).within(&reach([segments_sight, was.segments_sight], at))
-            }
+        let window_before = asked_before.within(&reach([sights.all, was.sight], known.read_at.unwrap_or(now)));
+        let segments_before = match was.segments_read.filter(|_| sights.is_joined) {
+            Some(read) => asked_before
+                .within(&reach([sights.all, was.sight], read.at))
+                .within(&reach([sights.segments, was.segments_sight], read.at)),
             None => window_before,
         };
+        let second = if sights.is_joined { sights.segments } else { sights.all };
         Self {
             events,
-            shows_linear,
+            shows_linear: fetched.shows_linear(),
             knew_linear: was.shown_linear,
-            window: asked.within(&reach([sight, if is_joined { segments_sight } else { sight }], now)),
+            window: asked.within(&reach([sights.all, second], now)),
             window_before,
             segments_before,
             is_another_view: was.version.zip(fetched.version).is_some_and(|(before, after)| view(before) != view(after)),
-            notes,
+            notes: was.next((ask, fetched), events, &asked, &sights, now),
             now,
         }
     }
@@ -230,7 +183,93 @@ impl<'a> ScheduleAnswer<'a> {
     }
 }
 
+/// How far the server lets this plan see, by all answers so far.
+struct Sights {
+    all: Sight,
+    segments: Sight,
+    /// Segments were read beside the cliffs.
+    is_joined: bool,
+}
+
+impl Sights {
+    /// What one more answer shows.
+    fn learned(
+        was: &ScheduleNotes,
+        before: &TokenSnapshot,
+        known: &FeedState,
+        fetched: &FetchedAnswer,
+        events: &[UnlockEvent],
+        asked: &DateWindow,
+        now: Timestamp,
+    ) -> Self {
+        let is_joined = fetched.segments.is_some_and(|segments| segments.is_read);
+        let shows_linear =
+            || fetched.shows_linear().unwrap_or_else(|| events.iter().any(|event| event.linear_unlocks.get().is_some()));
+        // Each part shows the border by itself: segments that came into view between two readings of them say nothing of the last poll.
+        let is_cliffs_alone = is_joined || !shows_linear();
+        let speaks_of = |event: &UnlockEvent| !is_cliffs_alone || event.cliff_unlocks.get().is_some();
+        let dates = |speaks_of: &dyn Fn(&UnlockEvent) -> bool| -> Vec<Timestamp> {
+            events.iter().filter(|event| speaks_of(event)).filter_map(|event| event.unlock_date.copied()).collect()
+        };
+        let answered = dates(&|_| true);
+        let learn = |was: Sight, read_before: Option<Timestamp>, is_seldom: bool, speaks_of: &dyn Fn(&UnlockEvent) -> bool| {
+            let arrived = dates(speaks_of);
+            let Some(before_it) = read_before else { return Sight::first(&arrived, now) };
+            let in_doubt: HashSet<_> = known.missing.iter().map(|(key, _)| key).collect();
+            let could_be_named = before.records.iter().filter(|tracked| !in_doubt.contains(&tracked.key));
+            let known: Vec<Timestamp> = could_be_named.filter_map(|tracked| dated(tracked, speaks_of, asked)).collect();
+            let look = Look { known: &known, answered: &answered, arrived: &arrived, before: before_it, is_seldom };
+            was.learn(&look, now)
+        };
+        let all = learn(was.sight, known.read_at.filter(|_| known.baseline_at.is_some()), false, &speaks_of);
+        let segments = match is_joined {
+            true => {
+                let has_segments = |event: &UnlockEvent| event.linear_unlocks.get().is_some();
+                learn(was.segments_sight.informed_by(all), was.segments_read.map(|read| read.at), true, &has_segments)
+            }
+            false => was.segments_sight,
+        };
+        Self { all, segments, is_joined }
+    }
+}
+
 impl ScheduleNotes {
+    /// What is kept with the feed of a token's schedule. Notes that cannot be read are as good as none: then less is known of what may be
+    /// compared.
+    fn of(before: &TokenSnapshot) -> Self {
+        let header = before.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::UnlockEvents).map(|(_, header)| header);
+        header.and_then(|header| Self::deserialize(header).ok()).unwrap_or_default()
+    }
+
+    /// What is kept after one more answer.
+    fn next(
+        &self,
+        (ask, fetched): (&PlannedPoll, &FetchedAnswer),
+        events: &[UnlockEvent],
+        asked: &DateWindow,
+        sights: &Sights,
+        now: Timestamp,
+    ) -> Self {
+        let shows_linear = fetched.shows_linear();
+        let days = |day: Option<NaiveDate>| day.map(|day| (day - now.date_naive()).num_days());
+        let is_beyond = |event: &UnlockEvent| event.unlock_date.copied().is_some_and(|at| !asked.contains(Some(at)));
+        Self {
+            history_days: days(asked.first).map(|days| -days),
+            horizon_days: days(asked.last),
+            answers_beyond: events.iter().any(is_beyond),
+            version: fetched.version.or(self.version),
+            shown_linear: shows_linear.map(|shows| shows || self.shown_linear == Some(true)).or(self.shown_linear),
+            // A version that shows all by itself is no reading beside another: whoever goes back to `auto` reads them anew.
+            segments_read: match shows_linear {
+                _ if sights.is_joined => Some(SegmentsRead { at: now, mark: ask.mark }),
+                Some(true) => None,
+                _ => self.segments_read,
+            },
+            sight: sights.all,
+            segments_sight: sights.segments,
+        }
+    }
+
     /// The days that an answer at `at` was asked for.
     fn asked(&self, at: Timestamp) -> DateWindow {
         let day = |days: i64| Some(at.checked_add_signed(TimeDelta::try_days(days)?)?.date_naive());

@@ -34,7 +34,7 @@ const MOST_YEARS: i64 = 10;
 /// What one side of the schedule shows of a border.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Edge {
+struct BorderEvidence {
     /// The greatest distance from now at which anything was answered, seconds.
     seen: Option<i64>,
     /// The least distance at which something was left out that is known, or that came later.
@@ -63,7 +63,7 @@ impl Crossing {
         (1..=MOST_YEARS).any(|years| self.least <= years * 366 * DAY + SLACK && years * 365 * DAY - SLACK <= self.most)
     }
 
-    fn agrees_with(self, edge: Edge) -> bool {
+    fn agrees_with(self, edge: BorderEvidence) -> bool {
         let (Some(seen), Some(unseen)) = (edge.seen, edge.unseen) else { return false };
         self.least.max(seen) <= self.most.min(unseen) + SLACK
     }
@@ -88,23 +88,23 @@ pub(super) struct Look<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Sight {
-    back: Edge,
-    ahead: Edge,
+    back: BorderEvidence,
+    ahead: BorderEvidence,
 }
 
 impl Sight {
     /// What a first answer shows.
     pub(super) fn first(answered: &[Timestamp], now: Timestamp) -> Self {
-        let saw = |at: Option<&Timestamp>, outward: i64| Edge {
+        let saw = |at: Option<&Timestamp>, outward: i64| BorderEvidence {
             seen: at.map(|at| (*at - now).num_seconds() * outward),
-            ..Edge::default()
+            ..BorderEvidence::default()
         };
         Self { back: saw(answered.iter().min(), -1), ahead: saw(answered.iter().max(), 1) }
     }
 
     /// What is known of segments, which are read more seldom, with what cliffs have shown since: one border cuts both.
     pub(super) fn informed_by(self, cliffs: Self) -> Self {
-        let edge = |own: Edge, other: Edge| match other.seen {
+        let edge = |own: BorderEvidence, other: BorderEvidence| match other.seen {
             Some(seen) if !other.is_cut => own.saw(seen),
             Some(_) => other,
             None => own,
@@ -154,21 +154,21 @@ impl Sight {
         // A plan that shows less than the one before: either side alone would not be believed.
         if let (Some(left), Some(cut)) = (left, cut) {
             let left = Crossing { least: back, ..left };
-            let is_plan = |one: Crossing, was: Edge| {
+            let is_plan = |one: Crossing, was: BorderEvidence| {
                 let was_seen = was.seen.is_some_and(|seen| one.most + SLACK < seen);
                 was_seen && one.is_one_border(MOST_APART_BOTH) && one.holds_whole_years()
             };
             if is_plan(left, self.back) && is_plan(cut, self.ahead) {
-                let edge = |one: Crossing| Edge { seen: Some(one.least), unseen: Some(one.most), is_cut: true };
+                let edge = |one: Crossing| BorderEvidence { seen: Some(one.least), unseen: Some(one.most), is_cut: true };
                 return Self { back: edge(left), ahead: edge(cut) };
             }
         }
         // An event that grows old is no jump: by as much as time passed it would have come into view by itself.
         let aged = seconds(now - before);
-        Self {
-            back: self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back, behind)),
-            ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead, ahead_of)),
-        }
+        let back = self.back.widened(back - aged, back, left).unwrap_or_else(|| self.back.behind(left, back, behind));
+        // A plan that is cut behind is cut ahead.
+        let ahead_of = if is_seldom && back.is_cut { i64::MAX } else { ahead_of };
+        Self { back, ahead: self.ahead.widened(ahead, ahead, cut).unwrap_or_else(|| self.ahead.in_front(came, ahead, ahead_of)) }
     }
 
     /// The days of which an answer at `at` speaks for sure.
@@ -178,7 +178,7 @@ impl Sight {
     }
 }
 
-impl Edge {
+impl BorderEvidence {
     /// As far as anything is answered for sure, where there is a border.
     fn reach(self) -> Option<i64> {
         // What lies that near the border is left to the days, and the border to whole days.

@@ -12,6 +12,8 @@ use model::{
     wire::UnlockEvent,
 };
 
+mod rows;
+
 fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a timestamp")
 }
@@ -57,13 +59,24 @@ struct Feed {
     asked: (NaiveDate, NaiveDate),
     /// Segments of an older version stand beside the cliffs.
     with_segments: bool,
+    /// They may be asked for where they do not.
+    may_add_segments: bool,
+    /// Instants at which the version of the cliffs has no row.
+    without_cliffs: Vec<Timestamp>,
 }
 
 impl Feed {
     fn new() -> Self {
         let day = |text: &str| time(text).date_naive();
         let token = Token::unknown("arbitrum".into());
-        Self { snapshot: TokenSnapshot::of(token), asked: (day("1970-01-01"), day("2199-12-31")), with_segments: false }
+        let asked = (day("1970-01-01"), day("2199-12-31"));
+        Self {
+            snapshot: TokenSnapshot::of(token),
+            asked,
+            with_segments: false,
+            may_add_segments: false,
+            without_cliffs: Vec::new(),
+        }
     }
 
     fn poll(&mut self, events: &[UnlockEvent], version: Option<u8>, now: Timestamp) -> IngestResult {
@@ -71,8 +84,9 @@ impl Feed {
         let request = PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: TokenId::from("arbitrum"), start, end };
         let payload = Payload::UnlockEvents(events.to_vec());
         let answer = PollAnswer::clean(payload, ContentHash(0));
-        let ask = PlannedPoll::of(request.clone());
+        let ask = PlannedPoll { may_add_segments: self.may_add_segments, ..PlannedPoll::of(request.clone()) };
         let fetched = FetchedAnswer {
+            without_cliffs: self.without_cliffs.clone(),
             segments: self.with_segments.then_some(SegmentsFetch { is_read: true, credits: 1 }),
             ..FetchedAnswer::of_page(request, PollOutcome::Fresh(answer), version)
         };
@@ -194,6 +208,77 @@ fn the_first_answer_that_shows_segments_adds_none() {
     assert_eq!(kinds(&told), [ChangeKind::Added], "{:?}", said(&told));
 }
 
+/// A schedule whose fifth event has a segment beside its cliff, read with segments beside the cliffs.
+fn with_segment_beside() -> (Feed, Vec<UnlockEvent>) {
+    let mut whole = monthly("2026-01-16", 12);
+    whole[4].linear_unlocks = segment("2026-05-16", "2028-02-01", 50.0).linear_unlocks;
+    let mut feed = Feed::new();
+    feed.with_segments = true;
+    feed.poll(&whole, Some(5), time("2026-03-09"));
+    (feed, whole)
+}
+
+#[test]
+fn a_cliff_beside_a_segment_that_the_list_of_cliffs_no_longer_has_is_gone_after_proof() {
+    let (mut feed, whole) = with_segment_beside();
+    let (now, date) = (time("2026-03-10"), time("2026-05-16"));
+    let mut after = whole.clone();
+    after[4].cliff_unlocks = wire::Maybe::Null;
+    // A gap in the list of cliffs says nothing, however often.
+    assert_eq!(said(&feed.told(&after, Some(5), now, 6)), [""; 0]);
+    assert_eq!(feed.snapshot.feeds[0].1.missing, []);
+    // A row that it has not, does; whether segments are read beside it or not.
+    let mut without = cliffs_only(&whole);
+    without.remove(4);
+    for turns in [[true, true, false], [false, true, true], [true, false, true]] {
+        let (mut feed, _) = with_segment_beside();
+        let mut told = Vec::new();
+        for (k, with_segments) in turns.into_iter().enumerate() {
+            let at = now + TimeDelta::hours(6) * i32::try_from(k).expect("few");
+            feed.with_segments = with_segments;
+            feed.without_cliffs = if with_segments { vec![date] } else { Vec::new() };
+            let result = feed.poll(if with_segments { &after } else { &without }, Some(5), at);
+            told.push(result.changes.len());
+            if k == 1 {
+                let is_gone = matches!(kinds(&result.changes)[..], [ChangeKind::Removed | ChangeKind::Resized]);
+                assert!(is_gone, "{turns:?}: {:?}", said(&result.changes));
+            }
+        }
+        assert_eq!(told, [0, 1, 0], "{turns:?}");
+        let kept = feed.snapshot.records.iter().filter_map(|tracked| tracked.record.unlock());
+        let kept: Vec<_> = kept.filter(|event| event.unlock_date.copied() == Some(date)).collect();
+        assert!(matches!(kept[..], [event] if event.cliff_unlocks.get().is_none() && event.linear_unlocks.get().is_some()));
+    }
+}
+
+#[test]
+fn a_correction_that_shows_in_the_cliffs_first_is_told_as_a_whole() {
+    let (mut feed, whole) = with_segment_beside();
+    (feed.with_segments, feed.may_add_segments) = (false, true);
+    let now = time("2026-03-10");
+    assert_eq!(said(&feed.told(&cliffs_only(&whole), Some(5), now, 2)), [""; 0]);
+    // Most of a cliff becomes a segment that begins with it.
+    let mut after = whole.clone();
+    let smaller = monthly("2026-07-16", 1).swap_remove(0).cliff_unlocks.get().cloned().map(|mut cliffs| {
+        cliffs.cliff_amount = 4.0.into();
+        cliffs.allocation_breakdown.get_mut().expect("parts")[0].cliff_amount = 4.0.into();
+        cliffs
+    });
+    after[6].cliff_unlocks = wire::Maybe::or_null(smaller);
+    let cliffs = cliffs_only(&after);
+    after[6].linear_unlocks = segment("2026-07-16", "2027-07-16", 6.0).linear_unlocks;
+    let part = after[6].linear_unlocks.get_mut().and_then(|linear| linear.allocation_breakdown.get_mut()).expect("parts");
+    part[0].allocation_name = "Team".to_owned().into();
+    let before = feed.snapshot.records.clone();
+    let result = feed.poll(&cliffs, Some(5), now + Days::new(1));
+    assert!(result.lacks_segments && result.changes.is_empty() && result.failure.is_none(), "{:?}", said(&result.changes));
+    assert_eq!(feed.snapshot.records, before);
+    assert!(result.update.state.stale, "it is asked for again");
+    feed.with_segments = true;
+    let told = feed.told(&after, Some(5), now + Days::new(1), 3);
+    assert_eq!(kinds(&told), [ChangeKind::Restructured], "{:?}", said(&told));
+}
+
 // Borders.
 
 #[test]
@@ -273,6 +358,38 @@ fn a_series_that_shifts_at_a_border_is_told_as_shifted_alone() {
         dates.dedup_by_key(|interval| interval.start);
         assert_eq!(dates.len(), count, "{by}: nothing is known twice");
     }
+}
+
+#[test]
+fn segments_that_slid_into_view_during_a_long_pause_are_no_news() {
+    let month = |k: u32| segment(&(time("2022-01-16") + Months::new(k)).to_rfc3339(), "2032-01-16", 10.0);
+    let all: Vec<UnlockEvent> = (0..120).map(month).collect();
+    for pause in [30, 90, 150, 300] {
+        let mut feed = Feed::new();
+        feed.with_segments = true;
+        for poll in 0..6 {
+            let now = time("2024-03-09") + Days::new(poll * pause);
+            let result = feed.poll(&clipped(&all, 365, 365, now), Some(5), now);
+            assert_eq!(said(&result.changes), [""; 0], "every {pause} days, on {now}");
+            assert!(!result.is_held && result.update.state.missing.is_empty(), "every {pause} days, on {now}");
+        }
+    }
+}
+
+#[test]
+fn a_tranche_that_left_a_clipped_view_is_not_said_to_be_gone_for_sure() {
+    let all = monthly("2022-01-16", 120);
+    let mut moved = all.clone();
+    moved[60].unlock_date = time("2029-03-03").into();
+    let begin = time("2026-03-09");
+    let mut feed = Feed::new();
+    let mut told = Vec::new();
+    for day in 0..80 {
+        let now = begin + Days::new(day);
+        told.extend(feed.poll(&clipped(if day < 60 { &all } else { &moved }, 730, 730, now), Some(3), now).changes);
+    }
+    assert_eq!(kinds(&told), [ChangeKind::Removed], "{:?}", said(&told));
+    assert!(told[0].summary.contains(", or moved beyond "), "{}", told[0].summary);
 }
 
 // Real schedules behind a window that slides.

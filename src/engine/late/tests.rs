@@ -1,4 +1,4 @@
-//! Burns and buybacks whose facts come late, through ingest and evaluation.
+//! Burns, buybacks and rounds whose facts come late, through ingest and evaluation.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     diff::Settings,
     evaluate::Limits,
-    pipeline::{self, ActiveRules, Ingest, Work},
+    pipeline::{self, ActiveRules, Ingest, RoundsPage, Work},
     plan::PlannedPoll,
 };
 use model::{
@@ -98,6 +98,50 @@ impl Daemon {
                 self.snapshot.headers = vec![(Endpoint::Burn, header)];
             }
         }
+    }
+}
+
+/// A page of an investor with these rounds. Gives the ids of what is told of them.
+fn poll_rounds(daemon: &mut Daemon, now: Timestamp, rounds: &str) -> Vec<String> {
+    let rounds: Vec<wire::FundingRound> = serde_json::from_str(&format!("[{rounds}]")).expect("rounds");
+    let ingest = Ingest { watch: &daemon.watch, settings: Settings::default(), now };
+    let (known, mut work) = (daemon.snapshot.clone(), Work::default());
+    // What the list knew of the investor before is history.
+    let is_news = |record: &Record| record.interval().is_some_and(|round| round.start >= at(4, 0));
+    let page = RoundsPage { rounds: &rounds, speaks_of: &|_| true, is_news: &is_news };
+    ingest.rounds(&mut work, &known, &page);
+    let transitions = pipeline::step(&work.tokens, &[], &daemon.rules.context(now), &mut Limits::default());
+    let step = pipeline::conclude(work.commit, transitions, &[], now);
+    daemon.snapshot.records = work.tokens.iter().flat_map(|news| news.records.to_vec()).collect();
+    for update in step.commit.feeds {
+        daemon.snapshot.feeds = vec![(Endpoint::Investors, update.state)];
+        daemon.snapshot.headers = update.header.map(|header| (Endpoint::Investors, header)).into_iter().collect();
+    }
+    step.commit.notifications.iter().map(|note| note.id.to_string()).collect()
+}
+
+#[test]
+fn a_round_is_judged_when_the_fact_that_a_rule_needs_has_come_and_once() {
+    let round = |day: u32, rest: &str| {
+        format!(
+            r#"{{"investorId":"fund","tokenId":"aptos","roundName":"Series {day}","fundingDate":"2026-03-{day:02}T00:00:00Z"{rest}}}"#
+        )
+    };
+    for (field, value) in [("totalAmountRaisedinThatRound", "2000000"), ("valuation", "2000000"), ("isLeadInvestor", "true")] {
+        let when = if value == "true" { "isLeadInvestor".to_owned() } else { format!("{field} >= 1000000") };
+        let mut daemon = Daemon::with(&format!("[[rule]]\nalert = \"BigRound\"\non = \"funding\"\nwhen = \"{when}\"\n"));
+        let late = format!(r#","{field}":{value}"#);
+        let mut told = Vec::new();
+        for (day, rounds) in [
+            (3, round(1, "")),
+            (5, format!("{},{}", round(1, ""), round(4, ""))),
+            (6, format!("{},{}", round(1, &late), round(4, &late))),
+            (7, format!("{},{}", round(1, &late), round(4, ""))),
+            (8, format!("{},{}", round(1, &late), round(4, &late))),
+        ] {
+            told.push(poll_rounds(&mut daemon, at(day, 0), &rounds).len());
+        }
+        assert_eq!(told, [0, 0, 1, 0, 0], "{field}");
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use crate::late::Waiting;
 use crate::plan::PlannedPoll;
 use crate::self_monitor::{FeedNews, FeedResult};
 use crate::upcoming::{self, Reconciled};
 use crate::{diff, ingest};
 use model::{
     Alert, Commit, Endpoint, FailureKind, FeedId, FeedState, FeedUpdate, FetchedAnswer, PollFailure, PollOutcome, Record,
-    Resource, Timestamp, Token, TokenSnapshot, Tracked, Watch, wire,
+    RecordKey, Resource, Timestamp, Token, TokenSnapshot, Tracked, Watch, wire,
 };
 
 use super::{TIMED, TokenNews, polled_at};
@@ -45,6 +46,8 @@ pub struct Ingested {
     pub is_held: bool,
     /// Answers were held until this one; why they no longer are, for people.
     pub released: Option<String>,
+    /// It is to be asked for once more, with the linear segments beside it.
+    pub lacks_segments: bool,
     /// What was odd in it, and harmless.
     pub oddities: u32,
 }
@@ -96,7 +99,8 @@ impl Ingest<'_> {
             });
         }
         work.commit.feeds.push(taken.update);
-        Ingested { failure: taken.failure, is_held: taken.is_held, released: taken.released, oddities }
+        let (is_held, released, lacks_segments) = (taken.is_held, taken.released, taken.lacks_segments);
+        Ingested { failure: taken.failure, is_held, released, lacks_segments, oddities }
     }
 
     /// A row of the token list: only the supply is a fact that changes are told of. What the row lacks of its facts stays as it was
@@ -177,21 +181,28 @@ impl Ingest<'_> {
         let mut diff = diff::diff_funding(&token.id, &before, &[], page.rounds, &self.settings, &diff::DateWindow::ALL);
         // Absence is no proof here: one investor's page speaks for itself alone.
         diff.removed.clear();
-        diff.changes.retain(|change| change.new.as_ref().is_none_or(page.is_news));
+        let header = known.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::Investors).map(|(_, header)| header);
+        let waiting = Waiting::read(header, self.now);
+        let is_awaited = |key: &Option<RecordKey>| key.as_ref().is_some_and(|key| waiting.has(key));
+        diff.changes.retain(|change| is_awaited(&change.key) || change.new.as_ref().is_none_or(page.is_news));
         let is_new = |put: &&model::rows::Put| before.iter().all(|tracked| tracked.key != put.key) && (page.is_news)(&put.record);
-        let added =
+        let added: Vec<Tracked> =
             diff.put.iter().filter(is_new).map(|put| Tracked { key: put.key.clone(), record: put.record.clone() }).collect();
         let rounds: Vec<Tracked> = known.records_of(Resource::Funding).cloned().collect();
         let records = diff::apply(&rounds, &diff);
+        let late = waiting.late(&before, &diff.put);
+        let mut header = serde_json::Value::Object(serde_json::Map::new());
+        waiting.next(&added, &records, self.now).write(&mut header);
         work.commit.changes.extend(diff.changes.iter().cloned());
         let id = FeedId::of(Endpoint::Investors, &token.id);
         let mut state = known.feed(Endpoint::Investors).cloned().unwrap_or_default();
         state.baseline_at.get_or_insert(self.now);
         (state.read_at, state.tried_at) = (Some(self.now), Some(self.now));
-        work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: None });
+        work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: Some(header) });
         work.tokens.push(TokenNews {
             changes: diff.changes,
             added,
+            late,
             polled_at: vec![(Resource::Funding, self.now)],
             ..news(token, &known.alerts, records, Some(Resource::Funding))
         });

@@ -3,13 +3,13 @@
 use chrono::TimeDelta;
 
 use super::PlanBasis;
-use model::{Endpoint, PlanToken, config::EndpointVersion};
+use model::{Endpoint, FeedState, PlanToken, config::EndpointVersion};
 
 /// How often they are read of a token whose list entry has no mark of change. A correction takes the source days to apply; a week costs
 /// about four credits a month, beside the hundred and more of looking at the cliffs four times a day.
 const WITHOUT_MARK: TimeDelta = TimeDelta::days(7);
 
-/// At first sight, once for each mark of change, and to confirm a removal. Everything else would cost credits for what did not move.
+/// At first sight, once for each mark of change, where something else said that the schedule moved, and to confirm a removal. Everything else would cost credits for what did not move.
 pub(super) fn are_needed(endpoint: Endpoint, token: &PlanToken, basis: &PlanBasis<'_>) -> bool {
     if endpoint != Endpoint::UnlockEvents || basis.source.unlock_events != EndpointVersion::Auto {
         return false;
@@ -20,5 +20,6 @@ pub(super) fn are_needed(endpoint: Endpoint, token: &PlanToken, basis: &PlanBasi
         // A clock that was set back must not put it off.
         None => (basis.now - read.at).abs() >= WITHOUT_MARK,
     };
-    has_moved || token.feed.as_ref().is_some_and(|feed| !feed.missing.is_empty() || feed.held_since.is_some())
+    let awaits = |feed: &FeedState| feed.stale || !feed.missing.is_empty() || feed.held_since.is_some();
+    has_moved || token.feed.as_ref().is_some_and(awaits)
 }

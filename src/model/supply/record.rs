@@ -40,6 +40,12 @@ impl Record {
         }
     }
 
+    /// The unlock event, where it is one.
+    #[must_use]
+    pub fn unlock(&self) -> Option<&wire::UnlockEvent> {
+        if let Record::Unlock(event) = self { Some(event) } else { None }
+    }
+
     /// Reads a record back from the JSON that the store keeps.
     ///
     /// # Errors

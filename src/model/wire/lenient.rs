@@ -207,6 +207,18 @@ pub enum NamedOr<T> {
     Item(T),
 }
 
+impl<T> NamedOr<T> {
+    /// The object, where it is one.
+    pub fn item(&self) -> Option<&T> {
+        if let NamedOr::Item(item) = self { Some(item) } else { None }
+    }
+
+    /// The object for changing, where it is one.
+    pub fn item_mut(&mut self) -> Option<&mut T> {
+        if let NamedOr::Item(item) = self { Some(item) } else { None }
+    }
+}
+
 impl<T: Lenient> Lenient for NamedOr<T> {
     const EXPECTED: &'static str = "a name or an object";
     const HOLDS_RECORDS: bool = true;

@@ -2,7 +2,7 @@
 
 use super::{EDITED, Edit, EditError, find};
 use crate::edit::event_row;
-use model::wire::{AllocationsData, Emission, InvestorItem, Maybe, TokenItem, UnlockEvent};
+use model::wire::{AllocationsData, Emission, FundingRound, InvestorItem, Maybe, TokenItem, UnlockEvent};
 use model::{Resource, Timestamp};
 use store::{catalog::CatalogRecord, facts::SupplyFacts as _};
 
@@ -26,10 +26,26 @@ impl Edit<'_> {
         Ok(self.draft.put_token(token, &item, EDITED)?)
     }
 
+    /// Takes all tokens and records out.
+    pub fn clear(&mut self) -> Result<(), EditError> {
+        Ok(self.draft.clear()?)
+    }
+
     /// Writes an investor of the list, as it stands there.
     pub fn put_investor(&mut self, item: &InvestorItem) -> Result<(), EditError> {
         let id = item.investor_id.as_str().ok_or(EditError::NoId)?;
         Ok(self.draft.put_header(Resource::Funding, id, item)?)
+    }
+
+    /// Writes the rounds of an investor in place of those there are; they need not differ from the list.
+    pub fn put_rounds(&mut self, investor: &str, rounds: &[FundingRound]) -> Result<(), EditError> {
+        let rows = rounds.iter().map(|round| CatalogRecord {
+            date: round.funding_date.copied(),
+            cliff: false,
+            about: round.token_id.as_str(),
+            body: round,
+        });
+        Ok(self.draft.put_records(Resource::Funding, investor, rows)?)
     }
 
     /// Takes the event at `at` out. Fails where there is no such token or event.

@@ -19,7 +19,7 @@ const OTHERS: [(&str, &[&str]); 14] = [
     ("delivery", &["no", "attempts", "tries", "next_attempt_at"]),
     ("delivery_notice", &["delivery_no", "ordinal"]),
     ("attempt", &["no", "delivery_no", "took_ms", "status"]),
-    ("telling", &["no", "is_end", "settled"]),
+    ("telling", &["no", "is_end", "settled", "tone", "due_at"]),
     ("told_group", &["repeat_at"]),
     ("silence", &["starts_at", "ends_at"]),
     ("tally", &["records"]),

@@ -7,8 +7,15 @@ use model::{
 
 fn answer(outcome: PollOutcome) -> (PlannedPoll, FetchedAnswer) {
     let request = PollRequest::TokenList;
-    let ask =
-        PlannedPoll { request: request.clone(), known: None, why: PollReason::First, cost: 1, mark: None, with_segments: false };
+    let ask = PlannedPoll {
+        request: request.clone(),
+        known: None,
+        why: PollReason::First,
+        cost: 1,
+        mark: None,
+        with_segments: false,
+        may_add_segments: false,
+    };
     (ask, FetchedAnswer::of_page(request, outcome, Some(5)))
 }
 

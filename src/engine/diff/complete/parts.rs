@@ -20,6 +20,7 @@ pub(super) trait Part: Clone {
     fn name(&self) -> Option<&str>;
     fn set_name(&mut self, name: &str);
     fn amount(&self) -> Option<f64>;
+    fn set_amount(&mut self, amount: f64);
     /// Takes what is missing from what was known.
     fn fill(&mut self, known: &Self);
     /// The facts of the schedule that this row lacks and the other has, for people.
@@ -40,6 +41,9 @@ impl Part for CliffAllocation {
     }
     fn amount(&self) -> Option<f64> {
         self.cliff_amount.copied()
+    }
+    fn set_amount(&mut self, amount: f64) {
+        self.cliff_amount = amount.into();
     }
     fn fill(&mut self, known: &Self) {
         let mut known = known.clone();
@@ -71,6 +75,9 @@ impl Part for LinearAllocation {
     fn amount(&self) -> Option<f64> {
         self.linear_amount.copied()
     }
+    fn set_amount(&mut self, amount: f64) {
+        self.linear_amount = amount.into();
+    }
     fn fill(&mut self, known: &Self) {
         let mut known = known.clone();
         let is_other = |a: &Maybe<_>, b: &Maybe<_>| a.get().is_some() && a.copied() != b.copied();
@@ -96,6 +103,12 @@ impl Part for LinearAllocation {
         }
         lacks
     }
+}
+
+/// Whether a list has other recipients in the place of known ones, or of none.
+pub(super) fn is_written_anew<P: Part>(parts: &[P], known: &[P]) -> bool {
+    let lacks = |all: &[P], part: &P| all.iter().all(|other| other.name() != part.name());
+    parts.iter().any(|part| lacks(known, part)) && (known.is_empty() || known.iter().any(|part| lacks(parts, part)))
 }
 
 /// What is said around a list of parts.
@@ -251,7 +264,7 @@ fn name_the_nameless<P: Part>(
     count
 }
 
-fn sum<P: Part>(parts: &[P]) -> Option<f64> {
+pub(super) fn sum<P: Part>(parts: &[P]) -> Option<f64> {
     if parts.is_empty() { None } else { parts.iter().map(Part::amount).sum() }
 }
 

@@ -1,9 +1,6 @@
 //! Which row before is which row after.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashMap},
-};
+use std::collections::{BTreeMap, HashMap};
 
 use super::{
     facts::RecordFacts,
@@ -134,27 +131,50 @@ impl<'a, T> RowPairing<'a, T> {
         near.take(MAX_COMPARED).position(equal).map(|k| k + from)
     }
 
-    /// Pairs rows that lack a text of their identity with the first of the same date that agrees in all that is there.
+    /// Pairs rows of which one lacks its date or a text of its identity, and that agree in all that both have: the most alike first.
     fn pair_incomplete(&mut self) {
         let shape = self.shape;
-        for n in 0..self.rows.len() {
-            let identity = (shape.identity)(self.rows[n]);
-            if self.old_of_new[n].is_some() || identity.iter().all(|text| !text.is_empty()) {
-                continue;
-            }
-            let amount = self.new_facts[n].amount();
-            let agrees = |o: &usize| {
-                let row = self.known[*o].1;
-                let is_same = |(a, b): (&Cow<'_, str>, &Cow<'_, str>)| a == b || a.is_empty();
-                self.new_of_old[*o].is_none()
-                    && (shape.date)(row) == (shape.date)(self.rows[n])
-                    && identity.iter().zip(&(shape.identity)(row)).all(is_same)
-                    && self.old_facts[*o].amount().zip(amount).is_none_or(|(a, b)| close(a, b, self.tolerance))
+        let lacks = |row: &T| {
+            let is_undated = shape.resource != Resource::Allocation && (shape.date)(row).is_none();
+            is_undated || (shape.identity)(row).iter().any(|text| text.is_empty())
+        };
+        let mut by_date: HashMap<Option<Timestamp>, Vec<usize>> = HashMap::new();
+        for o in self.vanished() {
+            by_date.entry((shape.date)(self.known[o].1)).or_default().push(o);
+        }
+        let mut candidates = Vec::new();
+        for n in (0..self.rows.len()).filter(|n| self.old_of_new[*n].is_none()) {
+            let date = (shape.date)(self.rows[n]);
+            let same: Vec<usize> = match date {
+                Some(_) => [date, None].iter().filter_map(|date| by_date.get(date)).flatten().copied().collect(),
+                None => by_date.values().flatten().copied().collect(),
             };
-            if let Some(o) = (0..self.known.len()).find(agrees) {
+            let is_one_incomplete = |o: &usize| lacks(self.rows[n]) || lacks(self.known[*o].1);
+            let agreeing = same.into_iter().filter(|o| is_one_incomplete(o) && self.agree(*o, n));
+            candidates.extend(agreeing.map(|o| {
+                (self.old_facts[o].differences(&self.new_facts[n], self.tolerance).len(), self.known[o].0.clone(), n, o)
+            }));
+        }
+        candidates.sort();
+        for (.., n, o) in candidates {
+            if self.new_of_old[o].is_none() && self.old_of_new[n].is_none() {
                 self.pair(o, n);
             }
         }
+    }
+
+    /// Whether two rows agree in date, texts and amount as far as both have them, and in enough to be one.
+    fn agree(&self, old: usize, new: usize) -> bool {
+        let (was, is) = (self.known[old].1, self.rows[new]);
+        let dates = (self.shape.date)(was).zip((self.shape.date)(is));
+        let amounts = self.old_facts[old].amount().zip(self.new_facts[new].amount());
+        let (is_same_day, is_same_amount) = (|(a, b)| a == b, |(a, b)| close(a, b, self.tolerance));
+        let (from, to) = ((self.shape.identity)(was), (self.shape.identity)(is));
+        let is_named_alike = from.iter().zip(&to).all(|(a, b)| a == b && !a.is_empty());
+        dates.is_none_or(is_same_day)
+            && amounts.is_none_or(is_same_amount)
+            && from.iter().zip(&to).all(|(a, b)| a == b || a.is_empty() || b.is_empty())
+            && (dates.is_some() || amounts.is_some() || is_named_alike)
     }
 
     /// Pairs what is left on both sides and agrees in all but its date, or in all but its label: the same row, restated. Only where

@@ -5,11 +5,14 @@ use std::borrow::Cow;
 use crate::diff::date_key;
 use model::{
     supply::{Record, Resource, Timestamp},
-    wire::{Allocation, Burn, Buyback, Emission, FundingRound, Maybe, NamedOr},
+    wire::{Allocation, Burn, Buyback, Emission, EmissionAllocation, FundingRound, Maybe, NamedOr},
 };
 
 /// Burns, buybacks and rounds of one answer that are a change each; more are one change.
 const MAX_ALONE: usize = 5;
+
+/// What adds up to a total is compared with it by this relative tolerance: sources round each part.
+const TOTAL_TOLERANCE: f64 = 1e-6;
 
 /// Fields that are numbers.
 pub(super) type NumberFields = Vec<(Cow<'static, str>, Option<f64>)>;
@@ -89,6 +92,9 @@ pub(super) const BURN: RecordShape<Burn> = RecordShape {
         if is_other(&burn.amount, &known.amount) {
             known.value = Maybe::Absent;
         }
+        if let (Some(is), Some(was)) = (burn.metadata.get_mut(), known.metadata.get()) {
+            is.fill_gaps(was);
+        }
         burn.fill_gaps(&known);
     },
     record: |burn| Record::Burn(Box::new(burn.clone())),
@@ -153,9 +159,9 @@ pub(super) const EMISSION: RecordShape<Emission> = RecordShape {
     },
     numbers: |emission| {
         let mut numbers = vec![("unlockAmount".into(), emission.unlock_amount.copied())];
-        for item in emission.allocations.items() {
-            if let NamedOr::Item(item) = item {
-                let name = item.allocation_name.as_str().unwrap_or_default();
+        for item in emission.allocations.items().iter().filter_map(NamedOr::item) {
+            // What has no name is nobody's.
+            if let Some(name) = item.allocation_name.as_str() {
                 numbers.push((format!("allocations.{name}.unlockAmount").into(), item.unlock_amount.copied()));
             }
         }
@@ -168,6 +174,7 @@ pub(super) const EMISSION: RecordShape<Emission> = RecordShape {
         if is_other(&emission.unlock_amount, &known.unlock_amount) {
             known.unlock_value = Maybe::Absent;
         }
+        fill_items(emission, &known);
         emission.fill_gaps(&known);
     },
     record: |emission| Record::Emission(Box::new(emission.clone())),
@@ -175,6 +182,35 @@ pub(super) const EMISSION: RecordShape<Emission> = RecordShape {
         if let Record::Emission(emission) = record { Some(emission) } else { None }
     },
 };
+
+/// Takes what the recipients of an emission lack from what was known of them. Those of whom it says nothing stay, where the others do not
+/// come to its total.
+fn fill_items(emission: &mut Emission, known: &Emission) {
+    let total = emission.unlock_amount.copied().or(known.unlock_amount.copied());
+    let Some(items) = emission.allocations.get_mut() else { return };
+    items.retain(|item| item.item().is_none_or(|item| item.allocation_name.get().is_some()));
+    let mut sum = 0.0;
+    for item in items.iter_mut().filter_map(NamedOr::item_mut) {
+        let was = known.allocations.items().iter().filter_map(NamedOr::item);
+        if let Some(was) = was.into_iter().find(|was| was.allocation_name == item.allocation_name) {
+            let mut was = was.clone();
+            if is_other(&item.unlock_amount, &was.unlock_amount) {
+                was.unlock_value = Maybe::Absent;
+            }
+            item.fill_gaps(&was);
+        }
+        sum += item.unlock_amount.copied().unwrap_or_default();
+    }
+    if total.is_none_or(|total| crate::diff::close(total, sum, TOTAL_TOLERANCE)) {
+        return;
+    }
+    let absent = |was: &&NamedOr<EmissionAllocation>| {
+        was.item()
+            .is_some_and(|was| items.iter().filter_map(NamedOr::item).all(|item| item.allocation_name != was.allocation_name))
+    };
+    let absent: Vec<_> = known.allocations.items().iter().filter(absent).cloned().collect();
+    items.extend(absent);
+}
 
 /// Days that an emission covers: daily and weekly ones of a token stand side by side.
 pub(super) fn span(emission: &Emission) -> i64 {

@@ -6,7 +6,7 @@ use crate::{
     plan::PlannedPoll,
 };
 use model::{
-    poll::{FetchedAnswer, Payload, PollAnswer, PollOutcome, PollRequest},
+    poll::{FetchedAnswer, Payload, PollAnswer, PollOutcome, PollRequest, SegmentsFetch},
     rows::TokenSnapshot,
     supply::{ContentHash, Endpoint, FeedState, Token},
 };
@@ -19,13 +19,42 @@ pub(super) struct Polled {
     /// Oddities in all.
     pub(super) odd: usize,
     polls: u64,
+    view: View,
+    have_cliffs: Vec<bool>,
+    without_cliffs: Vec<Timestamp>,
+    is_marked: bool,
+}
+
+/// Which version answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum View {
+    Unknown,
+    /// One that shows segments too.
+    Whole,
+    /// One that shows cliffs alone, with segments of an older one beside it where they are due.
+    Auto,
 }
 
 impl Polled {
     pub(super) fn of(events: &[UnlockEvent]) -> Self {
+        Self::with(events, View::Unknown)
+    }
+
+    pub(super) fn with(events: &[UnlockEvent], view: View) -> Self {
         let mut snapshot = TokenSnapshot::of(Token::unknown(token()));
         snapshot.feeds.push((Endpoint::UnlockEvents, FeedState::default()));
-        let mut polled = Self { snapshot, told: Vec::new(), oddities: Vec::new(), odd: 0, polls: 0 };
+        let mut polled = Self {
+            snapshot,
+            told: Vec::new(),
+            oddities: Vec::new(),
+            odd: 0,
+            polls: 0,
+            view,
+            have_cliffs: Vec::new(),
+            without_cliffs: Vec::new(),
+            is_marked: false,
+        };
+        polled.expect(events, true);
         polled.poll(events);
         assert!(polled.told.is_empty() && polled.odd == 0, "the baseline tells nothing");
         polled
@@ -38,6 +67,30 @@ impl Polled {
 
     /// An answer as text.
     pub(super) fn read(&mut self, json: &str) {
+        if self.view != View::Auto {
+            self.take(json, false, Vec::new());
+            return;
+        }
+        // As a plan would ask: for segments too where something says that they moved.
+        let awaits = |state: &FeedState| state.stale || !state.missing.is_empty() || state.held_since.is_some();
+        let is_awaited = self.snapshot.feed(Endpoint::UnlockEvents).is_none_or(awaits);
+        let is_marked = std::mem::take(&mut self.is_marked);
+        if !is_awaited && !is_marked {
+            let rows: Vec<serde_json::Value> = serde_json::from_str(json).expect("rows");
+            let cliffs = rows.into_iter().zip(&self.have_cliffs).filter_map(|(mut row, has_cliffs)| {
+                row.as_object_mut().map(|row| row.remove("linearUnlocks"));
+                has_cliffs.then_some(row)
+            });
+            let cliffs: Vec<_> = cliffs.collect();
+            if cliffs.is_empty() || !self.take(&serde_json::Value::from(cliffs).to_string(), false, Vec::new()) {
+                return;
+            }
+        }
+        self.take(json, true, self.without_cliffs.clone());
+    }
+
+    /// Takes one answer; whether it is to be asked for again, with segments.
+    fn take(&mut self, json: &str, with_segments: bool, without_cliffs: Vec<Timestamp>) -> bool {
         let (rows, report) = wire::gather(|| serde_json::from_str::<Maybe<Vec<UnlockEvent>>>(json).expect("JSON"));
         let payload = Payload::UnlockEvents(rows.into_option().expect("rows"));
         let answer = PollAnswer {
@@ -53,17 +106,38 @@ impl Polled {
             start: time("1970-01-01").date_naive(),
             end: time("2126-01-01").date_naive(),
         };
-        let ask = PlannedPoll::of(request.clone());
-        let fetched = FetchedAnswer::of_page(request, PollOutcome::Fresh(answer), None);
+        let ask = PlannedPoll { may_add_segments: self.view == View::Auto, ..PlannedPoll::of(request.clone()) };
+        let version = match self.view {
+            View::Unknown => None,
+            View::Whole => Some(3),
+            View::Auto => Some(5),
+        };
+        let fetched = FetchedAnswer {
+            segments: with_segments.then_some(SegmentsFetch { is_read: true, credits: 1 }),
+            without_cliffs,
+            ..FetchedAnswer::of_page(request, PollOutcome::Fresh(answer), version)
+        };
         self.polls += 1;
         let at = now() + chrono::TimeDelta::seconds(i64::try_from(self.polls).expect("few"));
         let taken: IngestResult = ingest(&self.snapshot, &ask, &fetched, &Settings::default(), at);
         assert!(taken.failure.is_none());
         self.snapshot.records = taken.after;
         self.snapshot.feeds = vec![(Endpoint::UnlockEvents, taken.update.state)];
+        if let (Some(header), true) = (taken.update.header, self.view != View::Unknown) {
+            self.snapshot.headers = vec![(Endpoint::UnlockEvents, header)];
+        }
         self.told.extend(taken.changes);
         self.oddities.extend(taken.oddities.named.iter().map(|odd| format!("{}: {}", odd.path, odd.problem)));
         self.odd += taken.oddities.total + report.total;
+        taken.lacks_segments
+    }
+
+    /// What a source without faults says next: which rows the list of cliffs has, and whether it marks a correction.
+    pub(super) fn expect(&mut self, truth: &[UnlockEvent], is_marked: bool) {
+        self.have_cliffs = truth.iter().map(|event| event.cliff_unlocks.get().is_some()).collect();
+        let alone = truth.iter().filter(|event| event.cliff_unlocks.get().is_none());
+        self.without_cliffs = alone.filter_map(|event| event.unlock_date.copied()).collect();
+        self.is_marked |= is_marked;
     }
 
     fn summaries(&self) -> Vec<&str> {
@@ -401,11 +475,95 @@ fn a_real_correction_has_no_gap() {
         let text = std::fs::read_to_string(&path).expect("text");
         let versions: Vec<Version> = text.lines().map(|line| serde_json::from_str(line).expect("a version")).collect();
         for two in versions.windows(2) {
-            let completed = complete(&known(&two[0].data), &two[1].data, None, false);
+            let completed = complete(&known(&two[0].data), &two[1].data, &AnswerView::default());
             assert_eq!(completed.oddities, [], "{}", path.display());
             assert!(!completed.proves_no_absence);
-            let after = complete(&known(&two[0].data), &two[1].data, None, true);
+            let after =
+                complete(&known(&two[0].data), &two[1].data, &AnswerView { has_lost_rows: true, ..AnswerView::default() });
             assert!(after.oddities.is_empty(), "{}: {:?}", path.display(), after.oddities);
         }
     }
+}
+
+/// What is told of an answer given three times, where its nulls mean that something is there no more.
+#[track_caller]
+fn believed(known: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+    let mut polled = Polled::of(known);
+    (0..3).for_each(|_| polled.poll(after));
+    assert_same_facts(&polled.snapshot.records, after);
+    polled.told
+}
+
+#[test]
+fn a_null_is_believed_where_its_amount_stands_elsewhere_in_the_answer() {
+    // Into the next event, which had some of it before.
+    let mut merged = schedule();
+    merged[1].cliff_unlocks = Maybe::Null;
+    merged[1].linear_unlocks = segment("Ops", "2026-02-16", "2027-02-16", 3.0).linear_unlocks;
+    let mut known = merged.clone();
+    known[1].cliff_unlocks = schedule()[1].cliff_unlocks.clone();
+    merged[2] = event("2026-03-16", &[("Team", 20.0), ("Investors", 10.0)]);
+    let told = believed(&known, &merged);
+    assert!(
+        told.iter().all(|change| matches!(change.kind, ChangeKind::Merged | ChangeKind::Restructured)) && told.len() == 1,
+        "{told:?}"
+    );
+    // A cliff that became more of a segment of its recipient, of that event and of another one.
+    for (to, whole) in [(3, 19.0), (6, 110.0)] {
+        let mut known = schedule();
+        cliff_parts(&mut known[3]).clear();
+        cliff_parts(&mut known[3]).push(cliff("Farm", 10.0));
+        cliffs(&mut known[3]).cliff_amount = 10.0.into();
+        let mut linear = known.clone();
+        linear[3].cliff_unlocks = Maybe::Null;
+        linear_parts(&mut linear[to]).iter_mut().filter(|part| part.allocation_name.as_str() == Some("Farm")).for_each(|part| {
+            part.linear_amount = whole.into();
+        });
+        let told = believed(&known, &linear);
+        assert!(told.iter().all(|change| change.kind == ChangeKind::Restructured) && told.len() == 1, "{told:?}");
+        // And back.
+        let told = believed(&linear, &known);
+        assert!(told.iter().all(|change| change.kind == ChangeKind::Restructured) && told.len() == 1, "{told:?}");
+    }
+    // Segments that became a cliff that was there.
+    let mut cliffs_alone = schedule();
+    cliffs_alone[3].linear_unlocks = Maybe::Null;
+    cliffs_alone[3].cliff_unlocks =
+        event("2026-04-16", &[("Team", 10.0), ("Investors", 5.0), ("Ops", 7.0), ("Farm", 9.0)]).cliff_unlocks;
+    assert!(believed(&schedule(), &cliffs_alone).iter().all(|change| change.kind == ChangeKind::Restructured));
+    // Given to others.
+    let mut given = schedule();
+    given[3].linear_unlocks = Maybe::Null;
+    given[4] = event("2026-05-16", &[("Team", 26.0), ("Investors", 5.0)]);
+    assert!(believed(&schedule(), &given).iter().all(|change| change.kind == ChangeKind::Reallocated));
+}
+
+#[test]
+fn a_null_beside_something_new_is_no_removal() {
+    // Something else comes at the same time, whose amount is not that of what is missing.
+    let mut partial = schedule();
+    partial[3].cliff_unlocks = Maybe::Null;
+    linear_parts(&mut partial[3]).push(linear("Airdrop", "2026-04-16", "2026-12-16", 1.5));
+    let mut polled = Polled::of(&schedule());
+    (0..4).for_each(|_| polled.poll(&partial));
+    let kinds: Vec<ChangeKind> = polled.told.iter().map(|change| change.kind).collect();
+    assert!(kinds == [ChangeKind::Added] || kinds == [ChangeKind::Resized], "{:?}", polled.summaries());
+    let mut whole = partial.clone();
+    whole[3].cliff_unlocks = schedule()[3].cliff_unlocks.clone();
+    assert_same_facts(&polled.snapshot.records, &whole);
+    // One of two parts went elsewhere: the other one stays.
+    let mut partial = schedule();
+    partial[3].cliff_unlocks = Maybe::Null;
+    partial[4] = event("2026-05-16", &[("Team", 20.0), ("Investors", 5.0)]);
+    let mut polled = Polled::of(&schedule());
+    (0..4).for_each(|_| polled.poll(&partial));
+    partial[3].cliff_unlocks = event("2026-04-16", &[("Investors", 5.0)]).cliff_unlocks;
+    assert_same_facts(&polled.snapshot.records, &partial);
+    // So little that it could be rounding of all the others is still not elsewhere.
+    let mut dust = schedule();
+    dust.push(event("2026-12-01", &[("Team", 1e-7)]));
+    dust[3].linear_unlocks = schedule()[3].linear_unlocks.clone();
+    let mut partial = dust.clone();
+    partial.last_mut().expect("an event").cliff_unlocks = Maybe::Null;
+    holds(&dust, &partial);
 }

@@ -131,6 +131,7 @@ fn segments_are_paid_for_once_and_not_at_every_tick() {
         cost,
         mark: None,
         with_segments,
+        may_add_segments: with_segments,
     };
     let asks = vec![ask(PollReason::First, 2, true), ask(PollReason::Changed, 4, true), ask(PollReason::Verify, 3, false)];
     let slots = Slots::parse("0 10 */6 * * *", "UTC").expect("a pattern").expect("on");

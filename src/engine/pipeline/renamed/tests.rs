@@ -1,0 +1,210 @@
+//! Identity by evidence alone, and everything that goes on: reminders, records, ends.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    diff::Settings,
+    evaluate::Limits,
+    pipeline::{self, ActiveRules},
+    route::{RouteTree, Sections},
+};
+use model::{Timestamp, Watch, config, diagnostic::SourceText};
+use rules::Surroundings;
+
+fn item(id: &str, more: serde_json::Value) -> wire::TokenItem {
+    let mut row = json!({"id": id, "name": "Alpha", "symbol": "ALP", "maxSupply": 1e9, "circulatingSupply": 4e8});
+    if let (Some(row), serde_json::Value::Object(more)) = (row.as_object_mut(), more) {
+        row.extend(more);
+    }
+    serde_json::from_value(row).expect("an item")
+}
+
+fn pairs(gone: &[wire::TokenItem], new: &[wire::TokenItem]) -> Vec<(String, String)> {
+    renamed_tokens(gone, new).into_iter().map(|(from, to)| (from.to_string(), to.to_string())).collect()
+}
+
+#[test]
+fn a_token_is_the_same_where_words_and_figures_agree_and_nobody_else_is_meant() {
+    let old = item("alpha", json!({}));
+    let is = |new: wire::TokenItem| !pairs(std::slice::from_ref(&old), &[new]).is_empty();
+    assert!(is(item("alpha-new", json!({}))));
+    assert!(is(item("alpha-new", json!({"name": "ALPHA ", "circulatingSupply": 4.02e8, "maxSupply": null}))));
+    for other in [
+        json!({"maxSupply": 2e9}),
+        json!({"circulatingSupply": 9e8}),
+        json!({"name": "Alpha Two"}),
+        json!({"symbol": "ALP2"}),
+        json!({"symbol": null}),
+        // Nothing but words.
+        json!({"maxSupply": null, "circulatingSupply": null}),
+        json!({"maxSupply": 0.0, "circulatingSupply": 0.0}),
+    ] {
+        assert!(!is(item("alpha-new", other.clone())), "{other}");
+    }
+    // A website stands for a name that changed.
+    let at_home = |id: &str, symbol: &str| item(id, json!({"symbol": symbol, "websiteUrl": "https://alpha.example"}));
+    assert_eq!(pairs(&[at_home("alpha", "ALP")], &[at_home("omega", "OMG")]).len(), 1);
+    // Two of one name: it may be either.
+    assert_eq!(pairs(std::slice::from_ref(&old), &[item("one", json!({})), item("two", json!({}))]), []);
+    assert_eq!(pairs(&[old.clone(), item("beta", json!({}))], &[item("one", json!({}))]), []);
+    assert_eq!(pairs(&[old], &[item("one", json!({})), item("two", json!({"maxSupply": 3.0}))]), []);
+}
+
+proptest! {
+    #[test]
+    fn each_token_of_a_list_that_was_renamed_is_found_and_no_other(
+        tokens in prop::collection::btree_map("[a-z]{4,9}", (1..900_u32, 0..3_u8), 1..40),
+    ) {
+        // Each has a name of its own: some get another slug, some another slug and other figures, some leave.
+        let row = |id: &str, name: &str, supply: f64| item(id, json!({"name": name, "symbol": name, "maxSupply": supply}));
+        let gone: Vec<_> = tokens.iter().map(|(name, (supply, _))| row(name, name, f64::from(*supply))).collect();
+        let of = |what: u8| tokens.iter().filter(move |(_, (_, of))| *of == what);
+        let renamed = of(0).map(|(name, (supply, _))| row(&format!("{name}-x"), name, f64::from(*supply)));
+        let other = of(1).map(|(name, (supply, _))| row(&format!("{name}-x"), name, f64::from(*supply) * 7.0));
+        let mut new: Vec<_> = renamed.chain(other).collect();
+        new.reverse();
+        let mut found = pairs(&gone, &new);
+        found.sort();
+        let expected: Vec<_> = of(0).map(|(name, _)| (name.clone(), format!("{name}-x"))).collect();
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn no_reminder_is_lost_or_repeated_whenever_a_token_gets_another_slug(
+        days in prop::collection::btree_set(1..80_i64, 1..6), at in 0..80_i64, back in prop::option::of(1..40_i64),
+    ) {
+        let mut stays = World::of(&days);
+        let mut moves = World::of(&days);
+        for day in 0..82 {
+            if day == at {
+                moves.rename("alpha", "omega", day);
+            }
+            if back.is_some_and(|later| day == at + later) {
+                moves.rename("omega", "alpha", day);
+            }
+            stays.tick(day);
+            moves.tick(day);
+        }
+        let (mut ended, mut told): (Vec<String>, Vec<String>) = moves.told.iter().cloned().partition(|line| line.contains("renamed"));
+        prop_assert_eq!(&told, &stays.told);
+        // The sentence once for each time, and an end for each alert that was open.
+        let sentences = ended.iter().filter(|line| line.starts_with("change ")).count();
+        prop_assert_eq!(sentences, 1 + usize::from(back.is_some_and(|later| at + later < 82)));
+        ended.retain(|line| line.starts_with("resolved "));
+        prop_assert_eq!(ended.len(), moves.open_at_renaming);
+        told.clear();
+        prop_assert!(moves.tokens.values().all(|known| known.alerts.is_empty()), "all is over in the end");
+    }
+}
+
+fn begin() -> Timestamp {
+    wire::parse_timestamp("2026-03-01T00:00:00Z").expect("a time")
+}
+
+/// Tokens that are evaluated once a day, as a database would keep them.
+struct World {
+    rules: ActiveRules,
+    watch: Watch,
+    tokens: BTreeMap<TokenId, TokenSnapshot>,
+    episodes: BTreeMap<(RuleId, String), u32>,
+    told: Vec<String>,
+    open_at_renaming: usize,
+}
+
+impl World {
+    fn of(days: &std::collections::BTreeSet<i64>) -> Self {
+        let text = "[[rule]]\nalert = \"Ahead\"\non = \"unlock\"\nwithin = [\"30d\", \"7d\", \"1d\"]\n\
+                    [[rule]]\nalert = \"Moved\"\non = \"unlock.*\"\n";
+        let source = SourceText { file: "rules.toml".into(), text: text.into() };
+        let around = Surroundings { receivers: &["ops".to_owned()], groups: &BTreeMap::new(), now: begin() };
+        let rules = rules::load(&[source], &around);
+        assert!(rules.is_usable(), "{:?}", rules.diagnostics);
+        let text =
+            format!("{}[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n", config::DEFAULTS);
+        let config = toml::from_str::<config::Config>(&text).expect("a config");
+        let routes = RouteTree::of(&Sections::from(&config)).expect("routes");
+        let record = |day: &i64| {
+            let date = (begin() + TimeDelta::days(*day) + TimeDelta::hours(12)).to_rfc3339();
+            let event = json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 5.0, "allocationBreakdown": []}});
+            Tracked { key: date.as_str().into(), record: Record::Unlock(serde_json::from_value(event).expect("an event")) }
+        };
+        let feed = FeedState { baseline_at: Some(begin()), read_at: Some(begin()), ..FeedState::default() };
+        let token = Token { item: item("alpha", json!({})), ..Token::unknown("alpha".into()) };
+        let known = TokenSnapshot {
+            feeds: vec![(Endpoint::UnlockEvents, feed)],
+            records: days.iter().map(record).collect(),
+            ..TokenSnapshot::of(token)
+        };
+        Self {
+            rules: ActiveRules { rules: rules.set, routes },
+            watch: Watch::build(&config.watch).expect("a watch"),
+            tokens: BTreeMap::from([("alpha".into(), known)]),
+            episodes: BTreeMap::new(),
+            told: Vec::new(),
+            open_at_renaming: 0,
+        }
+    }
+
+    fn ingest(&self, day: i64) -> Ingest<'_> {
+        Ingest { watch: &self.watch, settings: Settings::default(), now: begin() + TimeDelta::days(day) }
+    }
+
+    fn tick(&mut self, day: i64) {
+        let tokens = self.tokens.clone();
+        let work = Work { tokens: tokens.values().map(|known| self.ingest(day).as_known(known)).collect(), ..Work::default() };
+        self.write(work, day);
+    }
+
+    fn rename(&mut self, from: &str, to: &str, day: i64) {
+        let (from, to): (TokenId, TokenId) = (from.into(), to.into());
+        let old = self.tokens[&from].clone();
+        let before = self.tokens.get(&to).cloned().unwrap_or_else(|| TokenSnapshot::of(Token::unknown(to.clone())));
+        assert!(is_unread(&before) && !is_unread(&old));
+        self.open_at_renaming += old.alerts.len();
+        let renaming = Renaming::of(&old, &before, &item(to.as_str(), json!({})));
+        let latest: Vec<u32> = renaming.openings().iter().map(|of| self.episodes.get(of).copied().unwrap_or_default()).collect();
+        let new = renaming.into_snapshot(&latest, &before);
+        let mut work = Work::default();
+        self.ingest(day).renamed(&mut work, &old, &before, &new);
+        self.write(work, day);
+    }
+
+    fn write(&mut self, work: Work<'_>, day: i64) {
+        let now = begin() + TimeDelta::days(day);
+        let draft = pipeline::step(&work.tokens, &[], &self.rules.context(now), &mut Limits::default());
+        let latest: Vec<u32> = draft.openings().iter().map(|of| self.episodes.get(of).copied().unwrap_or_default()).collect();
+        let commit = pipeline::conclude(work.commit, draft, &latest, now).commit;
+        for update in commit.feeds {
+            let id = update.id.token.clone().expect("of a token");
+            let known = self.tokens.entry(id.clone()).or_insert_with(|| TokenSnapshot::of(Token::unknown(id)));
+            let diff = crate::diff::Diff { put: update.put, removed: update.removed, ..Default::default() };
+            known.records = crate::diff::apply(&known.records, &diff);
+            known.feeds = vec![(update.id.endpoint, update.state)];
+            known.headers = update.header.map(|header| (update.id.endpoint, header)).into_iter().collect();
+        }
+        for alert in commit.alerts {
+            let latest = self.episodes.entry((alert.rule.clone(), alert.subject.clone())).or_default();
+            *latest = alert.episode.max(*latest);
+            let known = self.tokens.get_mut(alert.token.as_ref().expect("of a token")).expect("known");
+            known.alerts.retain(|other| other.id != alert.id);
+            if matches!(alert.state, AlertState::Pending | AlertState::Firing) {
+                known.alerts.push(alert);
+            }
+        }
+        for note in commit.notifications {
+            let record = note.body.record.as_ref().map_or(String::new(), |record| record["unlockDate"].to_string());
+            let word = match note.kind {
+                model::NotificationKind::Resolved => "resolved",
+                model::NotificationKind::Event => "change",
+                _ => "told",
+            };
+            // The first telling and a reminder differ in words alone.
+            self.told.push(format!("{word} {} {record} on day {day}", note.body.reason));
+        }
+    }
+}
