@@ -40,7 +40,7 @@ fn read(mark: &str, read_at: &str) -> FeedState {
 fn basis<'a>(source: &'a config::SourceSettings, left: Option<u64>, today: Option<u64>) -> PlanBasis<'a> {
     let now = time("2026-11-21");
     PlanBasis {
-        allowance: Allowance { left, reserve: 10, today, reset_at: time("2026-12-01") },
+        allowance: Allowance { left, reserve: 10, today, told: today, reset_at: time("2026-12-01") },
         spent_today: 0,
         next_slot: time("2026-11-21T12:00:00Z"),
         source,
