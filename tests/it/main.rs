@@ -21,4 +21,5 @@ mod replay;
 mod seams;
 mod support;
 mod truth;
+mod versions;
 mod wholes;
