@@ -76,6 +76,8 @@ pub fn book(credit: CreditState, booking: &Booking, budget: &config::BudgetSetti
             None => credit.reserved.push(Reservation { owner: booking.owner, credits, at: now }),
         }
     }
+    let spent = credit.own().saturating_add(credit.held());
+    credit.keeps_no_probe = credit.told_at.is_some() && budget.monthly_credits.is_some_and(|cap| spent >= cap);
     let uncounted_ever = credit.uncounted_ever;
     (credit, Booked { grant, uncounted_ever })
 }

@@ -91,8 +91,6 @@ struct World {
     cap: u64,
     /// Our clock, less the true one.
     error: TimeDelta,
-    /// The period in which our clock went wrong.
-    jumped: Option<Timestamp>,
     processes: [Process; 2],
     owners: u64,
 }
@@ -105,7 +103,7 @@ impl World {
         let process = |owner| Process { owner, ..Process::default() };
         let api = Api { tells, now, anchor, charged: BTreeMap::new() };
         let credit = CreditState::default();
-        Self { api, credit, cap, error: TimeDelta::zero(), jumped: None, processes: [process(1), process(2)], owners: 2 }
+        Self { api, credit, cap, error: TimeDelta::zero(), processes: [process(1), process(2)], owners: 2 }
     }
 
     fn now(&self) -> Timestamp {
@@ -181,22 +179,15 @@ impl World {
                     self.set_right();
                 }
                 self.api.now += TimeDelta::hours(hours);
-                self.jumped = self.jumped.filter(|period| *period == self.api.period().0);
             }
             Step::Jump(days) if self.api.tells != Tells::Nothing => {
                 self.take(Step::Pass(0))?;
                 let period = self.api.period().0;
-                // What shows it then is paid out of what is left, which a cap that was lowered may not leave.
-                let is_left = self.api.charged.get(&period).is_none_or(|charged| *charged < self.cap);
-                // Once in a period it goes wrong, and then right again.
+                // It goes wrong, and then right again.
                 if self.error != TimeDelta::zero() {
                     self.set_right();
-                } else if is_left
-                    && self.jumped.is_none()
-                    && !self.credit.unconfirmed
-                    && self.credit.told_at.is_some_and(|at| at >= period)
-                {
-                    (self.jumped, self.error) = (Some(period), TimeDelta::days(days));
+                } else if !self.credit.unconfirmed && self.credit.told_at.is_some_and(|at| at >= period) {
+                    self.error = TimeDelta::days(days);
                 }
             }
             Step::Cap(cap) if self.error == TimeDelta::zero() => {
@@ -207,6 +198,31 @@ impl World {
         }
         Ok(())
     }
+}
+
+#[test]
+fn what_was_spent_before_the_api_said_a_word_counts_until_it_tells_its_months() {
+    let mut world = World::new(Tells::Quota, 10);
+    let steps = [
+        Step::Want(1, 3),
+        Step::Send(1, 3, true),
+        Step::Kill(1),
+        // Into the next month of the calendar, in the same one of the API.
+        Step::Pass(24 * 22),
+        Step::Want(1, 6),
+        Step::Send(1, 3, true),
+        Step::Answer(1, 0, true),
+        Step::SettleUp(1),
+        Step::Want(1, 5),
+        Step::Send(1, 8, true),
+    ];
+    for step in steps {
+        world.take(step).expect("within the cap");
+    }
+    assert!(world.api.charged.values().all(|charged| (6..=10).contains(charged)), "{:?}", world.api.charged);
+    let wants = Step::Want(0, 8);
+    world.take(wants).expect("within the cap");
+    assert!(world.processes[0].at_hand < 8);
 }
 
 proptest! {
@@ -225,7 +241,10 @@ proptest! {
         }
         // And once all is well, a new period is used.
         world.set_right();
-        world.take(Step::Pass(24 * 32))?;
+        for _ in 0..4 * 32 {
+            world.take(Step::Pass(6))?;
+            world.take(Step::SettleUp(0))?;
+        }
         let before = world.api.charged.get(&world.api.period().0).copied().unwrap_or_default();
         for _ in 0..3 {
             world.take(Step::Want(0, 1))?;
