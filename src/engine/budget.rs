@@ -90,7 +90,7 @@ impl Allowance {
         };
         // The reserve melts to the end of the period, since what is left of it then expires.
         let rest = ((reset_at - now).num_milliseconds() as f64 / PERIOD_MS).clamp(0.0, 1.0);
-        let reserve = total.map_or(0, |total| (reserve_of(total, budget) as f64 * rest).ceil() as u64);
+        let reserve = total.map_or(0, |total| (reserve_of(total, budget) as f64 * rest).round() as u64);
         let today = left.map(|left| {
             if credit.exhausted {
                 return left; // at most one, to see whether that is over

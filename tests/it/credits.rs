@@ -48,6 +48,19 @@ fn where_the_list_tells_a_correction_is_noticed_within_hours_and_no_credit_is_ov
 }
 
 #[test]
+fn a_few_credits_a_month_are_spent_and_not_one_more() {
+    let world = dated(4, Tells::All);
+    for credits in [1, 2, 5, 12, 25, 39] {
+        let config = config(credits);
+        let slots = play::slots(&config.schedule, world.begin).expect("slots");
+        let played = play::play(&world, &config, &slots, credits);
+        assert_eq!((played.overspent, played.refused), (0, 0), "{credits}");
+        let whole = &played.periods[1..played.periods.len() - 1];
+        assert!(whole.len() > 30 && whole.iter().all(|used| used + 1 >= credits), "{credits}: {whole:?}");
+    }
+}
+
+#[test]
 fn the_month_that_is_laid_out_is_the_month_that_is_spent() {
     let (world, config) = (dated(30, Tells::None), config(1_000));
     let mut slots = play::slots(&config.schedule, world.begin).expect("slots");

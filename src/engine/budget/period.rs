@@ -145,13 +145,18 @@ pub(super) fn relived(credit: &CreditState, now: Timestamp) -> u64 {
     if credit.told_at.is_some() {
         return 0;
     }
-    if credit.spent == 0 && credit.earlier.iter().all(|before| before.spent == 0) {
+    if is_unread(credit) {
         return credit.earlier.last().map_or(0, |before| before.doubtful);
     }
     let mut begun = credit.period_start;
     let again =
         credit.earlier.iter().rev().take_while(|before| std::mem::replace(&mut begun, before.start).is_some_and(|at| now < at));
     again.map(|before| before.spent + before.doubtful).sum()
+}
+
+/// Whether no answer of the API could be read so far.
+pub(super) fn is_unread(credit: &CreditState) -> bool {
+    credit.told_at.is_none() && credit.spent == 0 && credit.earlier.iter().all(|before| before.spent == 0)
 }
 
 /// Begins a period. What is reserved may be charged to either.

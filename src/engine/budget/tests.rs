@@ -46,9 +46,9 @@ fn looks_at_what_changed_run_ahead_of_the_even_pace_by_a_fifth_of_the_period_and
         let allowance = Allowance::at(&credit, &budget(None), time("2026-11-21"));
         (allowance.of(PollReason::Changed), allowance.today)
     };
-    // After 20 of 30 days an even pace has spent 600 of the 900, and 66 of the reserve that melts.
-    assert_eq!(told(666), (Some(200), Some(12)));
-    assert_eq!(told(600), (Some(266), Some(18)), "what was saved comes on top");
+    // After 20 of 30 days an even pace has spent 600 of the 900, and 67 of the reserve that melts.
+    assert_eq!(told(666), (Some(201), Some(12)));
+    assert_eq!(told(600), (Some(267), Some(18)), "what was saved comes on top");
     assert_eq!(told(900), (Some(0), Some(0)));
 }
 
