@@ -111,7 +111,7 @@ pub fn left(credit: &CreditState, budget: &config::BudgetSettings, now: Timestam
         let relived = period::relived(credit, now);
         let keeps_probe = match credit.told_at {
             Some(_) => !credit.unconfirmed,
-            None => period::is_unread(credit) && relived == 0,
+            None => period::is_unread(credit) && relived == 0 && credit.own().saturating_add(held) > 0,
         };
         let kept = u64::from(keeps_probe && cap >= LEAST_CAP_WITH_PROBE);
         cap.saturating_sub(credit.own().saturating_add(relived).saturating_add(held).saturating_add(kept))
