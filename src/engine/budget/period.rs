@@ -17,8 +17,10 @@ const LEFT_BEHIND_AFTER: TimeDelta = TimeDelta::hours(2);
 const PROBE_LOST_AFTER: TimeDelta = TimeDelta::minutes(10);
 /// When to ask again whether a period is over, where the API's own time is not known.
 const ASK_AGAIN_AFTER: TimeDelta = TimeDelta::hours(6);
-/// A clock that cannot be asked about is believed to have gone on by so much at a time; whatever it leapt over is to be lived through.
+/// A clock that cannot be asked about is believed to have gone on by so much at a time; what it leapt over is to be lived through.
 const LARGEST_STEP: TimeDelta = TimeDelta::hours(6);
+/// For no longer than this: a process that was off for a month leaps too, and is not to be blind for another.
+const LONGEST_DOUBT: TimeDelta = TimeDelta::days(1);
 /// Periods that are kept.
 const MOST_EARLIER: usize = 12;
 
@@ -72,7 +74,7 @@ fn doubt_leap(credit: &mut CreditState, now: Timestamp) {
         && now >= end
         && now - seen > LARGEST_STEP
     {
-        credit.not_over_before = credit.not_over_before.max(now.checked_add_signed(end - seen));
+        credit.not_over_before = credit.not_over_before.max(now.checked_add_signed((end - seen).min(LONGEST_DOUBT)));
     }
 }
 

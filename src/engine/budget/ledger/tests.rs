@@ -91,6 +91,8 @@ struct World {
     cap: u64,
     /// Our clock, less the true one.
     error: TimeDelta,
+    /// The period in which our clock went wrong.
+    jumped: Option<Timestamp>,
     processes: [Process; 2],
     owners: u64,
 }
@@ -103,7 +105,7 @@ impl World {
         let process = |owner| Process { owner, ..Process::default() };
         let api = Api { tells, now, anchor, charged: BTreeMap::new() };
         let credit = CreditState::default();
-        Self { api, credit, cap, error: TimeDelta::zero(), processes: [process(1), process(2)], owners: 2 }
+        Self { api, credit, cap, error: TimeDelta::zero(), jumped: None, processes: [process(1), process(2)], owners: 2 }
     }
 
     fn now(&self) -> Timestamp {
@@ -179,15 +181,22 @@ impl World {
                     self.set_right();
                 }
                 self.api.now += TimeDelta::hours(hours);
+                self.jumped = self.jumped.filter(|period| *period == self.api.period().0);
             }
             Step::Jump(days) if self.api.tells != Tells::Nothing => {
                 self.take(Step::Pass(0))?;
                 let period = self.api.period().0;
-                // It goes wrong, and then right again.
+                // What shows it, if it is wrong for longer than a day, is paid out of what is left.
+                let is_left = self.api.charged.get(&period).is_none_or(|charged| *charged < self.cap);
+                // Once in a period it goes wrong for so long, and then right again.
                 if self.error != TimeDelta::zero() {
                     self.set_right();
-                } else if !self.credit.unconfirmed && self.credit.told_at.is_some_and(|at| at >= period) {
-                    self.error = TimeDelta::days(days);
+                } else if is_left
+                    && self.jumped.is_none()
+                    && !self.credit.unconfirmed
+                    && self.credit.told_at.is_some_and(|at| at >= period)
+                {
+                    (self.jumped, self.error) = (Some(period), TimeDelta::days(days));
                 }
             }
             Step::Cap(cap) if self.error == TimeDelta::zero() => {
@@ -197,6 +206,33 @@ impl World {
             _ => {}
         }
         Ok(())
+    }
+}
+
+#[test]
+fn a_clock_that_leaps_again_and_again_or_after_a_cap_was_lowered_costs_no_credit_beyond_the_cap() {
+    for (lowered, leaps) in [(20, 3), (10, 2)] {
+        let mut world = World::new(Tells::Quota, 20);
+        let ask = |world: &mut World| {
+            for step in [Step::Want(0, 1), Step::Send(0, 1, true), Step::Answer(0, 0, true), Step::SettleUp(0)] {
+                world.take(step).expect("within the cap");
+            }
+        };
+        (0..18).for_each(|_| ask(&mut world));
+        world.cap = lowered;
+        world.book(0, 0, 0);
+        for _ in 0..leaps {
+            world.error = TimeDelta::days(35);
+            (0..3).for_each(|_| ask(&mut world));
+            world.set_right();
+            world.api.now += TimeDelta::hours(2);
+        }
+        // And a new period is used within a day of its beginning, though nobody looked meanwhile.
+        world.api.now += TimeDelta::days(32);
+        ask(&mut world);
+        world.api.now += TimeDelta::days(1);
+        ask(&mut world);
+        assert_eq!(world.api.charged.len(), 2, "{:?}", world.api.charged);
     }
 }
 
