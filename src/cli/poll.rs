@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Exit, Invocation, OutputFormat, print, run::drive};
 use daemon::app::{App, Drive};
 use daemon::cycle::CycleReport;
-use model::{config::Config, text::harmless};
+use model::text::harmless;
 use store::{Access, Opening, Store};
 
 /// `poll`.
@@ -25,11 +25,17 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
         let clock = invocation.clock.clone();
         let mut scratch = None;
         let app = if args.dry_run {
-            // Its requests cost what others cost: they are booked where the daemon books its own.
-            let access = if config.store.path.exists() { Access::Beside } else { Access::Own };
-            let quota = Store::open(Opening { path: config.store.path.clone(), access, now: clock.now() }).await?;
-            scratch = Some(scratch_copy(&mut config, &quota).await?);
-            App::open_copy(config, &loaded.base_dir, clock, quota).await?
+            let folder = scratch_folder()?;
+            let path = std::mem::replace(&mut config.store.path, folder.join("copy.db"));
+            scratch = Some(folder);
+            if path.exists() {
+                // Its requests cost what others cost: they are booked where the daemon books its own.
+                let quota = Store::open(Opening { path, access: Access::Beside, now: clock.now() }).await?;
+                quota.backup(config.store.path.clone(), true).await.context("cannot copy the database for the dry run")?;
+                App::open_copy(config, &loaded.base_dir, clock, quota).await?
+            } else {
+                App::open(config, &loaded.base_dir, clock, Drive::Crank).await?
+            }
         } else {
             App::open(config, &loaded.base_dir, clock, Drive::Crank).await?
         };
@@ -66,12 +72,9 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
     })
 }
 
-async fn scratch_copy(config: &mut Config, store: &Store) -> anyhow::Result<std::path::PathBuf> {
+fn scratch_folder() -> anyhow::Result<std::path::PathBuf> {
     let folder = std::env::temp_dir().join(format!("cliffwatch-dry-run-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let copy = folder.join("copy.db");
-    store.backup(copy.clone(), true).await.context("cannot copy the database for the dry run")?;
-    config.store.path = copy;
     Ok(folder)
 }
 

@@ -6,7 +6,7 @@ use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, rule_check, width};
 use daemon::ui::view::{RulesView, StatusParts, StatusView, age, bytes};
 use engine::digest_schedule;
-use model::{SilenceState, SilenceView, digest, text::harmless};
+use model::{Endpoint, SilenceState, SilenceView, digest, text::harmless};
 use notify::unsubscribe;
 use store::Access;
 
@@ -84,7 +84,7 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
 }
 
 /// What stands in one line each, by name.
-fn lines(status: &StatusView) -> [(&'static str, String); 9] {
+fn lines(status: &StatusView) -> [(&'static str, String); 10] {
     let source = match status.source_up {
         None => "not asked yet: run `cliffwatch run` or `cliffwatch poll`".to_owned(),
         Some(true) => status.source.as_str().to_owned(),
@@ -107,6 +107,7 @@ fn lines(status: &StatusView) -> [(&'static str, String); 9] {
     [
         ("source", source),
         ("credits", format!("{used}{spent}{reset}; {} today", credits.spent_today)),
+        ("found", found(status)),
         ("tokens", format!("{} known, {} listed", status.tokens, status.tokens_listed)),
         ("records", if records.is_empty() { "none".to_owned() } else { records.join(", ") }),
         (
@@ -134,6 +135,18 @@ fn lines(status: &StatusView) -> [(&'static str, String); 9] {
     ]
 }
 
+/// What looking at schedules found, and who had told of it.
+fn found(status: &StatusView) -> String {
+    let Some(of) = status.endpoints.iter().find(|row| row.endpoint == Endpoint::UnlockEvents).map(|row| row.found) else {
+        return "no schedule was looked at yet".to_owned();
+    };
+    let count = of.by_mark + of.by_upcoming + of.untold;
+    format!(
+        "{count} corrections of schedules: {} told by the token list, {} by upcoming, {} by nothing; {} told for nothing",
+        of.by_mark, of.by_upcoming, of.untold, of.told_for_nothing
+    )
+}
+
 fn endpoints(status: &StatusView, width: Option<u16>) -> String {
     let listing = Listing::of(&status.endpoints)
         .words("Endpoint", "", |row| Cell::text(row.endpoint))
@@ -142,6 +155,8 @@ fn endpoints(status: &StatusView, width: Option<u16>) -> String {
         .numbers("Feeds", "", |row| Cell::text(row.feeds))
         .numbers("Failing", "", |row| Cell::text(row.failing))
         .numbers("Odd", "", |row| Cell::text(row.oddities))
+        .numbers("Looks", "", |row| Cell::text(row.looks))
+        .numbers("Credits", "", |row| Cell::text(row.credits))
         .words("Error", "", |row| Cell::text(row.last_error.as_deref().unwrap_or_default()));
     listing.table(width)
 }

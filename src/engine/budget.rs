@@ -1,8 +1,9 @@
 //! How many credits may be spent now, so that they last until the quota resets. Pure: values and `now` in, a decision out.
 //!
 //! What is left is spread evenly over the days to `resetAt`; what a day leaves over goes to the days after it. A share stays in
-//! reserve for events that are near and for proof of what an earlier answer left open. Nothing is asked once nothing is left, since
-//! a refusal for an exhausted quota cannot be told from one for haste.
+//! reserve for events that are near and for proof of what an earlier answer left open. What was told to have changed may run ahead of
+//! the even pace, since sources correct many schedules in one hour. Nothing is asked once nothing is left, since a refusal for an
+//! exhausted quota cannot be told from one for haste.
 //!
 //! The `ledger` counts: each request is reserved before it is sent, and settled at what it cost, or may have cost. The `period` says
 //! when counting begins anew, whatever the clocks say.
@@ -52,6 +53,9 @@ impl PollReason {
 
 /// How long a period is taken to be, milliseconds: a month.
 const PERIOD_MS: f64 = 30.0 * 86_400_000.0;
+/// How far looks at what changed may run ahead of an even pace, as a share of the period's credits: a source that never stops telling
+/// of changes slows the rest of the period by no more.
+const ADVANCE: f64 = 0.2;
 
 /// What may be spent at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,6 +66,8 @@ pub struct Allowance {
     pub reserve: u64,
     /// What ordinary reads may still spend today.
     pub today: Option<u64>,
+    /// What looks at what was told to have changed may still spend today.
+    pub told: Option<u64>,
     /// When the period ends.
     pub reset_at: Timestamp,
 }
@@ -84,7 +90,7 @@ impl Allowance {
         };
         // The reserve melts to the end of the period, since what is left of it then expires.
         let rest = ((reset_at - now).num_milliseconds() as f64 / PERIOD_MS).clamp(0.0, 1.0);
-        let reserve = total.map_or(0, |total| (reserve_of(total, budget) as f64 * rest).ceil() as u64);
+        let reserve = total.map_or(0, |total| (reserve_of(total, budget) as f64 * rest).round() as u64);
         let today = left.map(|left| {
             if credit.exhausted {
                 return left; // at most one, to see whether that is over
@@ -97,14 +103,23 @@ impl Allowance {
             let share = ((ordinary + today) as f64 / days).floor() as u64;
             share.saturating_sub(today).min(ordinary)
         });
-        Self { left, reserve, today, reset_at }
+        let told = left.zip(today).map(|(left, today)| {
+            let total = total.unwrap_or(left);
+            let even = (total - reserve_of(total, budget)) as f64 * rest;
+            let ordinary = left.saturating_sub(reserve);
+            let ahead = ordinary as f64 + total as f64 * ADVANCE - even;
+            // Negative is none.
+            if credit.exhausted { today } else { (ahead as u64).min(ordinary).max(today) }
+        });
+        Self { left, reserve, today, told, reset_at }
     }
 
     /// Most credits that asks of this kind may spend now; none where no limit is known.
     pub fn of(&self, why: PollReason) -> Option<u64> {
         match why {
             PollReason::First | PollReason::Confirm | PollReason::Near => self.left,
-            PollReason::Retry | PollReason::Changed | PollReason::Backbone | PollReason::Verify => self.today,
+            PollReason::Changed => self.told,
+            PollReason::Retry | PollReason::Backbone | PollReason::Verify => self.today,
         }
     }
 
@@ -114,6 +129,7 @@ impl Allowance {
         Self {
             left: self.left.map(|left| left.saturating_sub(credits)),
             today: self.today.map(|today| today.saturating_sub(credits)),
+            told: self.told.map(|told| told.saturating_sub(credits)),
             ..self
         }
     }

@@ -148,6 +148,9 @@ pub struct EndpointFeeds {
 const LONGEST_WITHOUT_LIST: TimeDelta = TimeDelta::days(3);
 const MOST_TIMES_LONGEST: i32 = 4;
 
+/// How far ahead of an even pace looks may go that bring what nobody hears.
+const UNHEARD_AHEAD: TimeDelta = TimeDelta::hours(1);
+
 /// Plans a slot of `endpoint`. `feeds` are all endpoints with a schedule: they share one pot.
 pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) -> PollPlan {
     let Some(own) = feeds.iter().find(|feeds| feeds.endpoint == endpoint) else { return PollPlan::default() };
@@ -334,7 +337,10 @@ impl SlotPlanner<'_> {
             return waiting.iter().for_each(|look| self.decide(look, true));
         };
         let share = today.saturating_add(self.basis.spent_today);
-        let mut pot = today.min(paced(share, self.basis).saturating_sub(self.basis.spent_today));
+        // What nobody hears takes nothing that slots before its next one would spend better.
+        let soon = self.basis.next_slot.min(self.basis.now + UNHEARD_AHEAD);
+        let until = if self.own.is_heard { self.basis.next_slot } else { soon };
+        let mut pot = today.min(paced(share, until, self.basis).saturating_sub(self.basis.spent_today));
         let mut rivals = Vec::new();
         if pot > 0 {
             for other in feeds.iter().filter(|feeds| feeds.endpoint != self.own.endpoint) {
@@ -360,12 +366,12 @@ impl SlotPlanner<'_> {
     }
 }
 
-/// Credits of the day's share that an even pace has spent by the endpoint's next slot; rounded up, so that a share of one is not left to
-/// the day's last slot.
-fn paced(share: u64, basis: &PlanBasis<'_>) -> u64 {
+/// Credits of the day's share that an even pace has spent by `until`; rounded up, so that a share of one is not left to the day's last
+/// slot.
+fn paced(share: u64, until: Timestamp, basis: &PlanBasis<'_>) -> u64 {
     let midnight = basis.now.date_naive().and_time(NaiveTime::MIN).and_utc();
     let day = (basis.allowance.reset_at - midnight).clamp(TimeDelta::seconds(1), TimeDelta::days(1));
-    let gone = (basis.next_slot - midnight).clamp(TimeDelta::zero(), day);
+    let gone = (until - midnight).clamp(TimeDelta::zero(), day);
     let part = |span: TimeDelta| u64::try_from(span.num_seconds()).unwrap_or(0);
     share.saturating_mul(part(gone)).div_ceil(part(day).max(1))
 }

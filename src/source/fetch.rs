@@ -39,8 +39,9 @@ impl ClientInner {
     /// Asks in the version that is configured or known to answer; where none is known, in the newest and then in the next older
     /// one.
     ///
-    /// A 404 says either that the path is unknown or that the token is. Only a success in the older version tells: then that
-    /// version is settled on for a day. Where both say 404, it is the token, and nothing is settled.
+    /// A 404 says either that the path is unknown or that the token is, also of a version that answered before: it may be gone since.
+    /// Only a success in the other version tells: then that version is settled on, an older one for a day. Where both say 404, it is
+    /// the token, and nothing is settled.
     pub(super) async fn try_versions(
         &self,
         fetch: &FetchContext<'_>,
@@ -57,28 +58,28 @@ impl ClientInner {
         let configured = fetch.version.map_or(route.configured(&self.source).1, EndpointVersion::V);
         let (first, second) = match (configured, settled) {
             (EndpointVersion::V(version), _) => (version, None),
-            (EndpointVersion::Auto, Some((version, _))) => (version, None),
-            (EndpointVersion::Auto, None) => (newest, Some(next)),
+            (EndpointVersion::Auto, Some((version, _))) if version == next => (next, Some(newest)),
+            (EndpointVersion::Auto, _) => (newest, Some(next)),
         };
         let mut answer = self.walk(fetch, first, permit, cost).await;
         let mut version = first;
-        if let (Err(failed), Some(older)) = (&answer, second)
+        if let (Err(failed), Some(other)) = (&answer, second)
             && failed.failure.kind == FailureKind::NotFound
         {
-            let older_answer = self.walk(fetch, older, permit, cost).await;
-            match &older_answer {
-                // Both do not know it: what the newest said stands.
+            let other_answer = self.walk(fetch, other, permit, cost).await;
+            match &other_answer {
+                // Both do not know it: what the first said stands.
                 Err(failed) if failed.failure.kind == FailureKind::NotFound => {}
                 Ok(_) => {
                     tracing::info!(
                         endpoint = %fetch.request.endpoint(),
-                        version = older,
-                        "the source does not know v{newest}; using v{older} for a day"
+                        version = other,
+                        "the source does not know v{first}; using v{other}, and v{newest} again within a day"
                     );
-                    answer = older_answer;
-                    version = older;
+                    answer = other_answer;
+                    version = other;
                 }
-                Err(_) => answer = older_answer,
+                Err(_) => answer = other_answer,
             }
         }
         if answer.is_ok() && fetch.version.is_none() {

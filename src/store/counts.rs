@@ -4,13 +4,17 @@ use std::{collections::HashMap, path::Path};
 
 use rusqlite::Transaction;
 
-use super::codec::{Millis, all, counted, one, time, word};
+use super::codec::{Millis, all, counted, from_json, one, time, word};
 use super::connection::beside;
+use super::credit::credit;
 use super::error::StoreFault;
 use super::{Store, StoreError};
 use model::{
     AlertState, DeliveryState, Endpoint, EndpointStat, ReceiverCounts, ReceiverName, Resource, StoreCounts, StoreGauges,
 };
+
+/// Credits of a period up to which its looks are counted.
+const MOST_COUNTED: u64 = 100_000;
 
 impl Store {
     /// How much there is of everything.
@@ -107,7 +111,11 @@ fn receivers(from: &Transaction<'_>) -> Result<Vec<ReceiverCounts>, StoreFault> 
 
 fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFault> {
     let mut statement = from.prepare_cached(
-        "SELECT endpoint, count(*), count(failing_since), min(failing_since), max(read_at), max(tried_at) FROM feed GROUP BY endpoint",
+        "SELECT endpoint, count(*), count(failing_since), min(failing_since), max(read_at), max(tried_at),
+                json_object('by_mark', coalesce(sum(findings ->> 'by_mark'), 0), 'by_upcoming', coalesce(sum(findings ->> 'by_upcoming'), 0),
+                            'untold', coalesce(sum(findings ->> 'untold'), 0), 'idle_marks', coalesce(sum(findings ->> 'idle_marks'), 0),
+                            'idle_upcoming', coalesce(sum(findings ->> 'idle_upcoming'), 0))
+         FROM feed GROUP BY endpoint",
     )?;
     let mut stats = all(&mut statement, [], |row| {
         let endpoint: String = row.get(0)?;
@@ -120,6 +128,9 @@ fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFaul
             last_try: time(row.get(5)?),
             last_error: None,
             oddities: 0,
+            looks: 0,
+            credits: 0,
+            findings: from_json("what looks found", &endpoint, &row.get::<_, String>(6)?)?,
         })
     })?;
     let mut last_error = from.prepare_cached(
@@ -134,6 +145,17 @@ fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFaul
     for stat in &mut stats {
         let Some(since) = stat.last_success.and_then(|at| at.checked_sub_signed(chrono::TimeDelta::days(1))) else { continue };
         stat.oddities = one(&mut oddities, (stat.endpoint.as_str(), Millis(since)), |row| Ok(counted(row.get(0)?)))?.unwrap_or(0);
+    }
+    // Without a limit there is nothing to keep within, and the log of a period may be long.
+    let quota = credit(from)?;
+    if let Some(since) = quota.period_start.filter(|_| quota.own() <= MOST_COUNTED) {
+        let mut spent =
+            from.prepare_cached("SELECT count(*), coalesce(sum(credits), 0) FROM poll WHERE endpoint = ?1 AND at >= ?2")?;
+        for stat in &mut stats {
+            let row =
+                one(&mut spent, (stat.endpoint.as_str(), Millis(since)), |row| Ok((counted(row.get(0)?), counted(row.get(1)?))))?;
+            (stat.looks, stat.credits) = row.unwrap_or_default();
+        }
     }
     stats.sort_by_key(|stat| stat.endpoint);
     Ok(stats)

@@ -29,7 +29,7 @@ impl Store {
     }
 }
 
-fn credit(from: &Transaction<'_>) -> Result<CreditState, StoreFault> {
+pub(super) fn credit(from: &Transaction<'_>) -> Result<CreditState, StoreFault> {
     let state = one(&mut *from.prepare_cached("SELECT state FROM credit")?, [], |row| {
         from_json("the state", "the quota", &row.get::<_, String>(0)?)
     })?;

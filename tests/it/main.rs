@@ -24,4 +24,5 @@ mod seams;
 mod support;
 mod trust;
 mod truth;
+mod versions;
 mod wholes;

@@ -1,7 +1,7 @@
 use super::*;
 use model::{
-    AlertState, CreditState, DeliveryState, Endpoint, EndpointStat, NotificationOverview, OptOut, OptOutSource, ReceiverCounts,
-    Resource, SilenceRequest, StoreCounts, SuppressedCount, config, read_matchers, wire,
+    AlertState, CreditState, DeliveryState, Endpoint, EndpointStat, Findings, NotificationOverview, OptOut, OptOutSource,
+    ReceiverCounts, Resource, SilenceRequest, StoreCounts, SuppressedCount, config, read_matchers, wire,
 };
 
 #[test]
@@ -17,6 +17,9 @@ fn the_status_tells_source_credits_and_outbox() {
         last_try: Some(now),
         last_error: Some((now, "HTTP 404 for /v5/unlock/events/x".to_owned())),
         oddities: 3,
+        looks: 310,
+        credits: 420,
+        findings: Findings { by_mark: 4, by_upcoming: 1, untold: 2, idle_marks: 3, idle_upcoming: 0 },
     };
     let outbox = ReceiverCounts {
         receiver: "ops".into(),

@@ -1,6 +1,6 @@
 use super::*;
 use model::{
-    Alert, AlertId, AlertState, CreditState, Endpoint, EndpointStat, Matcher, NotificationOverview, NotificationState,
+    Alert, AlertId, AlertState, CreditState, Endpoint, EndpointStat, Findings, Matcher, NotificationOverview, NotificationState,
     ReceiverStatus, Record, Resource, SilenceRequest, StoreCounts, SuppressedCount, Timestamp, Token, TokenId, Tracked,
     UpcomingRow, wire,
 };
@@ -79,6 +79,9 @@ fn page(name: &str) -> StatusPage {
         last_try: Some(now),
         last_error: Some((now, format!("404 {name}"))),
         oddities: 3,
+        looks: 310,
+        credits: 420,
+        findings: Findings { by_mark: 4, by_upcoming: 1, untold: 2, idle_marks: 3, idle_upcoming: 0 },
     };
     let counts =
         StoreCounts { tokens: 2, alerts: vec![(AlertState::Firing, 1)], database_bytes: 5 << 20, ..StoreCounts::default() };
@@ -198,6 +201,9 @@ fn the_source_is_down_when_an_alert_says_so() {
         last_try: Some(time("2026-03-09")),
         last_error: None,
         oddities: 3,
+        looks: 310,
+        credits: 420,
+        findings: Findings { by_mark: 4, by_upcoming: 1, untold: 2, idle_marks: 3, idle_upcoming: 0 },
     };
     let status = StatusView::of(StatusParts {
         now: time("2026-03-09T12:00:00Z"),

@@ -81,6 +81,26 @@ pub struct EndpointView {
     pub last_error: Option<String>,
     /// What was odd in its answers of the last day, and harmless: parts that were missing or unreadable, rows that came twice.
     pub oddities: u64,
+    /// Looks since the quota's period began.
+    pub looks: u64,
+    /// Credits of these, beside what `plan` grants to a month.
+    pub credits: u64,
+    /// Corrections that its looks found since it was first read, by who had told of them.
+    pub found: FoundView,
+}
+
+/// Corrections that were found, and tellings that brought nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundView {
+    /// Told by the mark of the token list.
+    pub by_mark: u32,
+    /// Told by `upcoming` alone.
+    pub by_upcoming: u32,
+    /// Told by nothing: found by looking.
+    pub untold: u32,
+    /// Looks that found nothing although something had told.
+    pub told_for_nothing: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -216,6 +236,14 @@ impl EndpointView {
             failing_since: stat.failing_since,
             last_error: stat.last_error.as_ref().filter(|_| stat.failing > 0).map(|(_, message)| message.clone()),
             oddities: stat.oddities,
+            looks: stat.looks,
+            credits: stat.credits,
+            found: FoundView {
+                by_mark: stat.findings.by_mark,
+                by_upcoming: stat.findings.by_upcoming,
+                untold: stat.findings.untold,
+                told_for_nothing: stat.findings.idle_marks.saturating_add(stat.findings.idle_upcoming),
+            },
         }
     }
 }

@@ -76,6 +76,8 @@ pub fn book(credit: CreditState, booking: &Booking, budget: &config::BudgetSetti
             None => credit.reserved.push(Reservation { owner: booking.owner, credits, at: now }),
         }
     }
+    let spent = credit.own().saturating_add(credit.held());
+    credit.keeps_no_probe = credit.told_at.is_some() && budget.monthly_credits.is_some_and(|cap| spent >= cap);
     let uncounted_ever = credit.uncounted_ever;
     (credit, Booked { grant, uncounted_ever })
 }
@@ -106,9 +108,13 @@ pub fn left(credit: &CreditState, budget: &config::BudgetSettings, now: Timestam
     let by_api = credit.limit.map(|limit| limit.saturating_sub(used));
     let by_cap = budget.monthly_credits.map(|cap| {
         // The request that shows whether a new period has begun may turn out to be one of this period.
-        let is_told = credit.told_at.is_some() && !credit.unconfirmed && cap >= LEAST_CAP_WITH_PROBE;
-        let own = credit.own().saturating_add(period::relived(credit, now));
-        cap.saturating_sub(own.saturating_add(held).saturating_add(u64::from(is_told)))
+        let relived = period::relived(credit, now);
+        let keeps_probe = match credit.told_at {
+            Some(_) => !credit.unconfirmed,
+            None => period::is_unread(credit) && relived == 0 && credit.own().saturating_add(held) > 0,
+        };
+        let kept = u64::from(keeps_probe && cap >= LEAST_CAP_WITH_PROBE);
+        cap.saturating_sub(credit.own().saturating_add(relived).saturating_add(held).saturating_add(kept))
     });
     let left = match (by_api, by_cap) {
         (Some(api), Some(cap)) => Some(api.min(cap)),

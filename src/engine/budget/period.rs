@@ -17,6 +17,10 @@ const LEFT_BEHIND_AFTER: TimeDelta = TimeDelta::hours(2);
 const PROBE_LOST_AFTER: TimeDelta = TimeDelta::minutes(10);
 /// When to ask again whether a period is over, where the API's own time is not known.
 const ASK_AGAIN_AFTER: TimeDelta = TimeDelta::hours(6);
+/// A clock that cannot be asked about is believed to have gone on by so much at a time; what it leapt over is to be lived through.
+const LARGEST_STEP: TimeDelta = TimeDelta::hours(6);
+/// For no longer than this: a process that was off for a month leaps too, and is not to be blind for another.
+const LONGEST_DOUBT: TimeDelta = TimeDelta::days(1);
 /// Periods that are kept.
 const MOST_EARLIER: usize = 12;
 
@@ -31,6 +35,7 @@ pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
     if credit.reset_at.or_else(|| month_after(credit.period_start?)).is_some_and(|end| now < end) {
         credit.not_over_before = None;
     }
+    doubt_leap(&mut credit, now);
     let may_end = credit.not_over_before.is_none_or(|then| now >= then);
     match credit.reset_at {
         Some(reset_at) if now >= reset_at && may_end => {
@@ -60,6 +65,19 @@ pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
     credit
 }
 
+/// Puts the end of the period off where a clock that is not to be believed leapt over it.
+fn doubt_leap(credit: &mut CreditState, now: Timestamp) {
+    let seen = credit.seen_at.replace(now).filter(|_| credit.keeps_no_probe);
+    let end = credit.reset_at.or_else(|| credit.period_start?.checked_add_months(Months::new(1)));
+    if let (Some(seen), Some(end)) = (seen, end)
+        && seen < end
+        && now >= end
+        && now - seen > LARGEST_STEP
+    {
+        credit.not_over_before = credit.not_over_before.max(now.checked_add_signed((end - seen).min(LONGEST_DOUBT)));
+    }
+}
+
 /// Takes from a request that is over what it shows of the period, before it is counted. Whether what it reports is of the period
 /// that counts from then on.
 pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Timestamp) -> bool {
@@ -80,6 +98,13 @@ pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Tim
         let rest = boundary.zip(request.told_at).map(|(boundary, told)| boundary - told);
         let rest = rest.filter(|rest| *rest > TimeDelta::zero()).unwrap_or(ASK_AGAIN_AFTER);
         credit.not_over_before = now.checked_add_signed(rest);
+    }
+    if credit.reset_at.is_none()
+        && let (Some(end), Some(start)) = (end, credit.period_start)
+        && end.checked_sub_months(Months::new(1)).is_some_and(|begun| begun < start)
+    {
+        // Its months are not those of the calendar, as was believed: this one began in the one before.
+        resume(credit);
     }
     let before = credit.earlier.last().and_then(|before| before.reset_at);
     if let (Some(end), Some(known)) = (end, credit.reset_at) {
@@ -116,15 +141,24 @@ fn is_over(
     }
 }
 
-/// What was spent in periods that our clock lives through again, since it was set back. An API that tells its time does not mind.
+/// What was spent in periods that our clock lives through again, since it was set back. An API that tells its time does not mind. As long
+/// as no answer could be read, the API's month may have begun in the one before ours.
 pub(super) fn relived(credit: &CreditState, now: Timestamp) -> u64 {
     if credit.told_at.is_some() {
         return 0;
+    }
+    if is_unread(credit) {
+        return credit.earlier.last().map_or(0, |before| before.doubtful);
     }
     let mut begun = credit.period_start;
     let again =
         credit.earlier.iter().rev().take_while(|before| std::mem::replace(&mut begun, before.start).is_some_and(|at| now < at));
     again.map(|before| before.spent + before.doubtful).sum()
+}
+
+/// Whether no answer of the API could be read so far.
+pub(super) fn is_unread(credit: &CreditState) -> bool {
+    credit.told_at.is_none() && credit.spent == 0 && credit.earlier.iter().all(|before| before.spent == 0)
 }
 
 /// Begins a period. What is reserved may be charged to either.
@@ -148,6 +182,7 @@ fn begin(credit: &mut CreditState, start: Option<Timestamp>, reset_at: Option<Ti
     (credit.spent, credit.doubtful, credit.uncounted, credit.spent_today) = (0, 0, 0, 0);
     (credit.exhausted, credit.look_again_at) = (false, None);
     (credit.unconfirmed, credit.not_over_before) = (false, None);
+    credit.keeps_no_probe = false;
 }
 
 /// Takes up the period before: what was spent since counts there. False where none is known.

@@ -39,6 +39,20 @@ fn the_cap_of_the_config_counts_what_we_spent_and_never_exceeds_what_the_api_has
 }
 
 #[test]
+fn looks_at_what_changed_run_ahead_of_the_even_pace_by_a_fifth_of_the_period_and_no_more() {
+    let told = |used| {
+        let mut credit = reported(used, 1000, "2026-12-01");
+        (credit.day, credit.spent_today) = (Some(time("2026-11-21")), 20);
+        let allowance = Allowance::at(&credit, &budget(None), time("2026-11-21"));
+        (allowance.of(PollReason::Changed), allowance.today)
+    };
+    // After 20 of 30 days an even pace has spent 600 of the 900, and 67 of the reserve that melts.
+    assert_eq!(told(666), (Some(201), Some(12)));
+    assert_eq!(told(600), (Some(267), Some(18)), "what was saved comes on top");
+    assert_eq!(told(900), (Some(0), Some(0)));
+}
+
+#[test]
 fn a_period_that_ended_begins_anew() {
     let mut credit = reported(1000, 1000, "2026-12-01");
     credit.exhausted = true;
@@ -57,7 +71,10 @@ fn nothing_is_limited_where_no_limit_is_known() {
 proptest! {
     /// A month of greedy ordinary spending, whatever the ticks cost, never touches the reserve nor runs dry early.
     #[test]
-    fn ordinary_reads_never_reach_the_reserve(limit in 10_u64..5_000, costs in prop::collection::vec(1_u64..40, 30 * 8)) {
+    fn ordinary_reads_never_reach_the_reserve(
+        limit in 10_u64..5_000,
+        why in prop::sample::select(vec![PollReason::Changed, PollReason::Verify]),
+        costs in prop::collection::vec(1_u64..40, 30 * 8)) {
         let start = time("2026-11-01");
         let mut credit = reported(0, limit, "2026-12-01");
         let budget = budget(None);
@@ -65,7 +82,7 @@ proptest! {
             let now = start + TimeDelta::hours(3) * i32::try_from(tick).expect("small");
             let allowance = Allowance::at(&credit, &budget, now);
             prop_assert!(allowance.left >= Some(allowance.reserve));
-            if allowance.of(PollReason::Changed).is_some_and(|most| most >= cost) {
+            if allowance.of(why).is_some_and(|most| most >= cost) {
                 let used = i64::try_from(credit.used.unwrap_or(0) + cost).expect("small");
                 let told = wire::Credit { used: used.into(), limit: i64::try_from(limit).expect("small").into(), ..Default::default() };
                 credit = settle(credit, u32::try_from(cost).expect("small"), Some(&told), now);

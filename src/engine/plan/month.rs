@@ -60,7 +60,7 @@ impl Wish {
 
 /// An allowance without a limit: under it, the planner says all that it would like to ask.
 pub fn unlimited(now: Timestamp) -> Allowance {
-    Allowance { left: None, reserve: 0, today: None, reset_at: now }
+    Allowance { left: None, reserve: 0, today: None, told: None, reset_at: now }
 }
 
 fn ticks(slots: &Slots, now: Timestamp) -> u64 {

@@ -40,7 +40,7 @@ fn read(mark: &str, read_at: &str) -> FeedState {
 fn basis<'a>(source: &'a config::SourceSettings, left: Option<u64>, today: Option<u64>) -> PlanBasis<'a> {
     let now = time("2026-11-21");
     PlanBasis {
-        allowance: Allowance { left, reserve: 10, today, reset_at: time("2026-12-01") },
+        allowance: Allowance { left, reserve: 10, today, told: today, reset_at: time("2026-12-01") },
         spent_today: 0,
         next_slot: time("2026-11-21T12:00:00Z"),
         source,
@@ -118,12 +118,17 @@ fn what_another_endpoint_has_more_use_for_is_left_for_its_slot() {
     let old: Vec<_> = (0..2).map(|n| token(&format!("o{n}"), Some(read("2026-11-01", "2026-10-10")))).collect();
     let young: Vec<_> = (0..9).map(|n| token(&format!("y{n}"), Some(read("2026-11-01", "2026-11-19")))).collect();
     let feeds = [schedules(&old), EndpointFeeds { endpoint: Endpoint::Allocations, ..schedules(&young) }];
-    let count = |endpoint, feeds: &[EndpointFeeds]| plan(endpoint, feeds, &basis(&source, Some(500), Some(6))).asks.len();
-    assert_eq!(count(Endpoint::Allocations, &feeds), 1, "two of three are the schedules'");
-    assert_eq!(count(Endpoint::UnlockEvents, &feeds), 2);
+    let count =
+        |endpoint, feeds: &[EndpointFeeds], today| plan(endpoint, feeds, &basis(&source, Some(500), Some(today))).asks.len();
+    assert_eq!(count(Endpoint::Allocations, &feeds, 6), 1, "two of three are the schedules'");
+    assert_eq!(count(Endpoint::UnlockEvents, &feeds, 6), 2);
     let unheard = EndpointFeeds { is_heard: false, ..feeds[1].clone() };
     let idle = schedules(&[token("o", Some(read("2026-11-01", "2026-11-20T23:00:00Z")))]);
-    assert_eq!(count(Endpoint::Allocations, &[idle, unheard]), 2, "rarely is not never");
+    assert_eq!(
+        count(Endpoint::Allocations, &[idle, unheard], 72),
+        2,
+        "rarely is not never: one of an hour's three is the schedule's"
+    );
 }
 
 #[test]
@@ -183,6 +188,18 @@ fn segments_are_asked_once_for_each_mark_and_to_confirm_a_removal() {
     }
     let pinned = config::SourceSettings { unlock_events: config::EndpointVersion::V(5), ..source };
     assert_eq!(asks(Endpoint::UnlockEvents, &token("new", None), &pinned), [(false, 1, false)]);
+}
+
+#[test]
+fn what_nobody_hears_leaves_the_credits_of_the_day_to_the_slots_to_come() {
+    let source = source();
+    let tokens: Vec<PlanToken> =
+        (0..30).map(|number| token(&format!("t{number}"), Some(read("2026-11-01", "2026-10-20")))).collect();
+    let asks = |is_heard| {
+        let feeds = EndpointFeeds { endpoint: Endpoint::Allocations, is_heard, ..schedules(&tokens) };
+        plan(Endpoint::Allocations, &[feeds], &basis(&source, Some(900), Some(100))).asks.len()
+    };
+    assert_eq!((asks(true), asks(false)), (30, 5), "half a day, and an hour of it");
 }
 
 #[test]

@@ -29,8 +29,9 @@ const PRIOR_DAYS: f64 = 800.0;
 /// Spread of the rates that is reckoned with at first, as 1/shape, and what that weighs.
 const PRIOR_SPREAD: f64 = 0.25;
 const SPREAD_WEIGHT: f64 = 20.0;
-/// Dirichlet prior of who tells a correction: the list's mark, `upcoming` alone, nobody. Soon overruled, in either direction.
-const PRIOR_TOLD: [f64; 3] = [0.95, 0.025, 0.025];
+/// Dirichlet prior of who tells a correction: the list's mark, `upcoming` alone, nobody. The first correction overrules it, in either
+/// direction: a source either keeps its marks or does not.
+const PRIOR_TOLD: [f64; 3] = [0.475, 0.0125, 0.0125];
 /// Beta prior of whether a telling holds: it did, it did not.
 const PRIOR_HOLDS: [f64; 2] = [1.0, 1.0];
 /// Corrections that are believed at most: a source that changes its ways is found out.

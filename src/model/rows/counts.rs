@@ -1,7 +1,7 @@
 //! How much there is of everything.
 
 use super::outbox::DeliveryState;
-use crate::{AlertState, Endpoint, ReceiverName, Resource, Timestamp};
+use crate::{AlertState, Endpoint, Findings, ReceiverName, Resource, Timestamp};
 
 /// How much there is of everything, for `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,4 +77,10 @@ pub struct EndpointStat {
     /// What was odd in its answers of the last day before its last success, and harmless: parts that were missing or unreadable, rows
     /// that came twice or out of order.
     pub oddities: u64,
+    /// Looks of the poll log since the quota's period began, answered or not.
+    pub looks: u64,
+    /// Credits of these.
+    pub credits: u64,
+    /// What its looks found, over all feeds and since each was first read.
+    pub findings: Findings,
 }

@@ -37,8 +37,41 @@ async fn an_unknown_token_settles_nothing() {
         failure(&fetched)
     );
     assert_eq!(client.fetch(&events(), None, None).await.version, Some(5));
-    assert_eq!(client.fetch(&nobody, None, None).await.requests, 1, "v5 has shown that it exists, so it is the token");
+    let again = client.fetch(&nobody, None, None).await;
+    assert_eq!(
+        (failure(&again).kind, again.credits),
+        (FailureKind::NotFound, 0),
+        "v5 may be gone since it answered: both are asked"
+    );
     assert!(client.breaker().is_closed());
+}
+
+#[tokio::test]
+async fn a_version_that_is_gone_since_it_answered_gives_way_at_once_and_is_tried_again_once_a_day() {
+    let gone = Arc::new(Mutex::new(""));
+    let now_gone = gone.clone();
+    let fake = FakeServer::start(move |_, target| match *now_gone.lock().expect("a lock") {
+        path if !path.is_empty() && target.starts_with(path) => reply("404 Not Found", "", ""),
+        _ => ok("", &rows(&[1])),
+    })
+    .await;
+    let (client, clock) = client(&fake);
+    let versions = async |gone_now: &'static str, fetches: usize| {
+        *gone.lock().expect("a lock") = gone_now;
+        let mut seen = Vec::new();
+        for _ in 0..fetches {
+            let fetched = client.fetch(&events(), None, None).await;
+            seen.push((fetched.version, fetched.requests));
+        }
+        seen
+    };
+    assert_eq!(versions("", 1).await, [(Some(5), 1)]);
+    assert_eq!(versions("/v5/", 3).await, [(Some(4), 2), (Some(4), 1), (Some(4), 1)]);
+    assert_eq!(versions("", 2).await, [(Some(4), 1), (Some(4), 1)], "back, and not tried before the day is over");
+    clock.set(now() + TimeDelta::hours(25));
+    assert_eq!(versions("", 2).await, [(Some(5), 1), (Some(5), 1)]);
+    assert_eq!(versions("/v5/", 1).await, [(Some(4), 2)]);
+    assert_eq!(versions("/v4/", 2).await, [(Some(5), 2), (Some(5), 1)], "the older one may go too");
 }
 
 #[tokio::test]

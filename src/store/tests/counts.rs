@@ -16,6 +16,11 @@ async fn status_counts_what_waits_for_whom() {
     held.state.held_since = Some(now());
     held.state.failing_since = Some(now() - minutes(3));
     held.state.missing = vec![("x".into(), 1), ("y".into(), 1)];
+    held.state.findings = Findings { by_mark: 2, untold: 1, ..Findings::default() };
+    let period = CreditState { period_start: Some(now() - minutes(60)), spent: 3, ..CreditState::default() };
+    store.decide_credit(move |_| (period, ())).await.expect("written");
+    let mut before = poll(Endpoint::UnlockEvents, Some("aptos"));
+    (before.at, before.credits) = (now() - minutes(61), 5);
     let mut failed = poll(Endpoint::UnlockEvents, Some("aptos"));
     (failed.outcome, failed.error) = (PollEntryOutcome::Failed(FailureKind::Unreachable), Some("connection refused".into()));
     store
@@ -23,7 +28,7 @@ async fn status_counts_what_waits_for_whom() {
             tokens: vec![token_item("aptos", "APT")],
             token_list_complete: true,
             feeds: vec![held],
-            polls: vec![failed],
+            polls: vec![before, failed],
             ..Commit::default()
         }))
         .await
@@ -50,6 +55,8 @@ async fn status_counts_what_waits_for_whom() {
     assert_eq!((stats[0].endpoint, stats[0].feeds, stats[0].failing), (Endpoint::UnlockEvents, 1, 1));
     assert_eq!(stats[0].last_success, Some(now()));
     assert_eq!(stats[0].last_error, Some((now(), "connection refused".into())));
+    assert_eq!((stats[0].looks, stats[0].credits), (1, 2), "those of the period before are over");
+    assert_eq!(stats[0].findings, Findings { by_mark: 2, untold: 1, ..Findings::default() });
 }
 
 #[tokio::test]

@@ -254,10 +254,9 @@ fn a_life(seed: u64) {
         world.anchor = time(BEGIN);
     }
     let mut stage = Stage::set(world, Some(cap));
-    let mut jumped = None;
     for step in 0..10 {
         let before = stage.credit();
-        happens(&mut stage, &mut random, &mut jumped);
+        happens(&mut stage, &mut random);
         let overspent = std::mem::take(&mut stage.source.world().overspent);
         assert!(overspent.is_empty(), "seed {seed}, step {step}: {overspent:#?}\nbefore it {before:#?}");
     }
@@ -278,7 +277,7 @@ fn a_life(seed: u64) {
 }
 
 /// Jobs at once, a kill, a restart, time, faults, a dry run beside, a clock that is wrong, another cap.
-fn happens(stage: &mut Stage, random: &mut fastrand::Rng, jumped: &mut Option<cliffwatch::model::Timestamp>) {
+fn happens(stage: &mut Stage, random: &mut fastrand::Rng) {
     let some = |random: &mut fastrand::Rng| -> Vec<Job> { stage.jobs().into_iter().filter(|_| random.u8(0..3) > 0).collect() };
     match random.u8(0..14) {
         0..=2 => stage.all_jobs(),
@@ -303,12 +302,11 @@ fn happens(stage: &mut Stage, random: &mut fastrand::Rng, jumped: &mut Option<cl
             });
         }
         12 => {
-            // Once in a period, and only where the API tells the time; what shows that can be read.
-            let (now, period) = (stage.clock.now(), stage.source.world().period(stage.clock.now()).0);
-            if stage.source.world().limit.is_none() || *jumped == Some(period) {
+            // Only where the API tells the time; what shows that can be read.
+            let now = stage.clock.now();
+            if stage.source.world().limit.is_none() {
                 return;
             }
-            *jumped = Some(period);
             let faults = std::mem::take(&mut stage.source.world().faults);
             stage.fire(&stage.jobs(), PATIENCE);
             stage.clock.set(now + TimeDelta::days(random.i64(-40..40)));
@@ -359,6 +357,28 @@ fn after_a_renewal_everything_goes_on_by_itself() {
 }
 
 #[test]
+fn a_reservation_that_cannot_be_written_sends_nothing_and_it_goes_on_once_it_can() {
+    // So few that none is reserved in advance.
+    let stage = Stage::set(World { tokens: 12, cap: 60, ..world(10) }, Some(60));
+    stage.fire(&[Job::Poll(Endpoint::TokenList)], PATIENCE);
+    let asked = stage.source.world().requests;
+    let database = rusqlite::Connection::open(&stage.config.store.path).expect("opens");
+    let refuse = "CREATE TRIGGER no_room BEFORE INSERT ON credit BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    database.execute_batch(refuse).expect("made");
+    let (runtime, app) = stage.life.as_ref().expect("alive");
+    for _ in 0..2 {
+        let error = runtime.block_on(app.tick(Job::Poll(Endpoint::UnlockEvents))).expect_err("it cannot plan");
+        assert!(error.to_string().contains("quota"), "{error}");
+    }
+    assert_eq!(stage.source.world().requests, asked, "nothing is sent that is not written down");
+    database.execute_batch("DROP TRIGGER no_room").expect("dropped");
+    stage.all_jobs();
+    assert_eq!(stage.incidents(), [""; 0]);
+    let world = stage.source.world();
+    assert!(world.requests > asked + 12 && world.overspent.is_empty(), "{} since {asked}", world.requests);
+}
+
+#[test]
 fn a_walk_dearer_than_planned_goes_on_in_the_next_slot() {
     let stage = Stage::set(World { tokens: 60, events: 100, ..world(5) }, None);
     stage.all_jobs();
@@ -390,9 +410,11 @@ fn recovers(name: &str, wrong: impl Fn(&mut Stage), right: impl Fn(&mut Stage)) 
 
 #[test]
 fn reading_goes_on_within_one_slot_after_whatever_was_wrong() {
-    for status in [401, 402, 429, 503] {
-        let refuses = move |stage: &mut Stage| stage.source.world().faults = vec![(Reply::Status(status), 100)];
-        recovers(&status.to_string(), refuses, |stage| stage.source.world().faults.clear());
+    let weeks = 15 * 86_400;
+    let refusals = [401, 402, 429, 503].map(Reply::Status).into_iter().chain([5, weeks].map(Reply::TooMany));
+    for reply in refusals {
+        let refuses = move |stage: &mut Stage| stage.source.world().faults = vec![(reply, 100)];
+        recovers(&format!("{reply:?}"), refuses, |stage| stage.source.world().faults.clear());
     }
     let point = |stage: &mut Stage, address: String| stage.restart_with(|config| config.source.base_url = address);
     recovers(

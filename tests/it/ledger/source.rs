@@ -26,6 +26,8 @@ pub enum Reply {
     Silence,
     /// A refusal with this status: free.
     Status(u16),
+    /// A 429 that says to come back after so many seconds: free.
+    TooMany(u64),
 }
 
 /// What the source is like, and what it counted.
@@ -120,12 +122,21 @@ impl World {
         if self.limit.is_some_and(|limit| used >= limit) {
             reply = Reply::Status(429);
         }
-        if let Reply::Status(status) = reply {
+        let wait = match reply {
+            Reply::TooMany(seconds) => format!("retry-after: {seconds}\r\n"),
+            _ => String::new(),
+        };
+        let refusal = match reply {
+            Reply::Status(status) => Some(status),
+            Reply::TooMany(_) => Some(429),
+            _ => None,
+        };
+        if let Some(status) = refusal {
             self.refused += 1;
             let credit = self.credit(used, reset).filter(|_| status != 401);
             let metadata = credit.map_or(json!({}), |credit| json!({"credit": credit}));
             let body = json!({"metadata": metadata, "status": false, "statusCode": status, "errorMessage": "no"}).to_string();
-            return (http(&format!("{status} No"), &body), false);
+            return (http(format!("{status} No\r\n{wait}").trim_end(), &body), false);
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let page = query.split('&').find_map(|pair| pair.strip_prefix("page=")?.parse().ok()).unwrap_or(1);

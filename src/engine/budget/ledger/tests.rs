@@ -186,9 +186,9 @@ impl World {
             Step::Jump(days) if self.api.tells != Tells::Nothing => {
                 self.take(Step::Pass(0))?;
                 let period = self.api.period().0;
-                // What shows it then is paid out of what is left, which a cap that was lowered may not leave.
+                // What shows it, if it is wrong for longer than a day, is paid out of what is left.
                 let is_left = self.api.charged.get(&period).is_none_or(|charged| *charged < self.cap);
-                // Once in a period it goes wrong, and then right again.
+                // Once in a period it goes wrong for so long, and then right again.
                 if self.error != TimeDelta::zero() {
                     self.set_right();
                 } else if is_left
@@ -209,6 +209,58 @@ impl World {
     }
 }
 
+#[test]
+fn a_clock_that_leaps_again_and_again_or_after_a_cap_was_lowered_costs_no_credit_beyond_the_cap() {
+    for (lowered, leaps) in [(20, 3), (10, 2)] {
+        let mut world = World::new(Tells::Quota, 20);
+        let ask = |world: &mut World| {
+            for step in [Step::Want(0, 1), Step::Send(0, 1, true), Step::Answer(0, 0, true), Step::SettleUp(0)] {
+                world.take(step).expect("within the cap");
+            }
+        };
+        (0..18).for_each(|_| ask(&mut world));
+        world.cap = lowered;
+        world.book(0, 0, 0);
+        for _ in 0..leaps {
+            world.error = TimeDelta::days(35);
+            (0..3).for_each(|_| ask(&mut world));
+            world.set_right();
+            world.api.now += TimeDelta::hours(2);
+        }
+        // And a new period is used within a day of its beginning, though nobody looked meanwhile.
+        world.api.now += TimeDelta::days(32);
+        ask(&mut world);
+        world.api.now += TimeDelta::days(1);
+        ask(&mut world);
+        assert_eq!(world.api.charged.len(), 2, "{:?}", world.api.charged);
+    }
+}
+
+#[test]
+fn what_was_spent_before_the_api_said_a_word_counts_until_it_tells_its_months() {
+    let mut world = World::new(Tells::Quota, 10);
+    let steps = [
+        Step::Want(1, 3),
+        Step::Send(1, 3, true),
+        Step::Kill(1),
+        // Into the next month of the calendar, in the same one of the API.
+        Step::Pass(24 * 22),
+        Step::Want(1, 6),
+        Step::Send(1, 3, true),
+        Step::Answer(1, 0, true),
+        Step::SettleUp(1),
+        Step::Want(1, 5),
+        Step::Send(1, 8, true),
+    ];
+    for step in steps {
+        world.take(step).expect("within the cap");
+    }
+    assert!(world.api.charged.values().all(|charged| (6..=10).contains(charged)), "{:?}", world.api.charged);
+    let wants = Step::Want(0, 8);
+    world.take(wants).expect("within the cap");
+    assert!(world.processes[0].at_hand < 8);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -225,7 +277,12 @@ proptest! {
         }
         // And once all is well, a new period is used.
         world.set_right();
-        world.take(Step::Pass(24 * 32))?;
+        // Where no answer was ever read, the month before counts too, and a cap that was lowered may leave nothing of this one.
+        let months = if period::is_unread(&world.credit) { 2 } else { 1 };
+        for _ in 0..months * 4 * 32 {
+            world.take(Step::Pass(6))?;
+            world.take(Step::SettleUp(0))?;
+        }
         let before = world.api.charged.get(&world.api.period().0).copied().unwrap_or_default();
         for _ in 0..3 {
             world.take(Step::Want(0, 1))?;

@@ -89,7 +89,7 @@ fn where_it_does_not_fit_nearly_all_is_spent_and_it_says_how_late_and_on_whom() 
 #[test]
 fn first_reads_come_before_everything_and_may_use_the_reserve() {
     let month = |tokens| played(&LIST_AND_SCHEDULES, tokens, true, &CreditState::default(), Some(100));
-    assert_eq!((month(98).first_reads, month(98).verdict), (99, Outlook::ListsTooDear));
+    assert_eq!((month(99).first_reads, month(99).verdict), (100, Outlook::ListsTooDear));
     assert_eq!(month(150).verdict, Outlook::FirstReadsTooDear);
 }
 
