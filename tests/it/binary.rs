@@ -5,7 +5,7 @@ mod restore;
 
 use std::{
     fs,
-    os::unix::process::ExitStatusExt,
+    os::unix::{fs::PermissionsExt, process::ExitStatusExt},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -97,6 +97,8 @@ impl Desk {
 
     pub fn write(&self, name: &str, text: &str) -> &Self {
         fs::write(self.path(name), text).expect("written");
+        // Some of it is a secret.
+        fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o600)).expect("private");
         self
     }
 

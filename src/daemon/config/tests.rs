@@ -287,6 +287,7 @@ fn relative_paths_are_relative_to_the_config() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cliffwatch.toml");
     std::fs::write(directory.path().join("key"), "k").unwrap();
+    std::fs::set_permissions(directory.path().join("key"), std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
     std::fs::write(&path, "[source]\napi_key_file = \"key\"\n[store]\npath = \"state/db\"\n").unwrap();
     let loaded = load(Some(&path), &Environment::default());
     assert_eq!(page(&loaded), "");

@@ -146,6 +146,7 @@ async fn nothing_listening_is_unreachable_with_the_cause() {
     let fetched = client.fetch(&burns(), None, None).await;
     let failure = failure(&fetched);
     assert_eq!(failure.kind, FailureKind::Unreachable);
-    assert!(failure.message.starts_with("GET /v5/burn/aptos: no connection: "), "{failure}");
+    let place = address.trim_start_matches("http://").trim_end_matches('/');
+    assert!(failure.message.starts_with(&format!("GET /v5/burn/aptos: no connection to {place}: ")), "{failure}");
     assert!(failure.message.contains("refused") && !failure.message.contains("start="), "{failure}");
 }
