@@ -229,7 +229,7 @@ impl<'a> Player<'a> {
             status: Some(200),
             version: None,
             without_cliffs: Vec::new(),
-            segments: ask.with_segments.then_some(SegmentsFetch { is_read: true, credits: pages }),
+            segments: ask.with_segments.then_some(SegmentsFetch { is_read: true, is_absent: false, credits: pages }),
         };
         match ask.request.token() {
             Some(id) => {

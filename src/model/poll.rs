@@ -88,6 +88,8 @@ pub struct FetchedAnswer {
 pub struct SegmentsFetch {
     /// They were read whole, and stand in the answer.
     pub is_read: bool,
+    /// The source has no such version of it (404).
+    pub is_absent: bool,
     /// Credits of that, which the answer's own count holds too.
     pub credits: u32,
 }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use model::{
-    poll::{FetchedAnswer, Payload, PollAnswer, PollOutcome, SegmentsFetch},
+    poll::{FailureKind, FetchedAnswer, Payload, PollAnswer, PollOutcome, SegmentsFetch},
     supply::Timestamp,
     wire::{Maybe, ParseWarning, UnlockEvent},
 };
@@ -19,6 +19,7 @@ pub(super) fn joined(mut cliffs: FetchedAnswer, segments: FetchedAnswer) -> Fetc
     cliffs.took += segments.took;
     cliffs.credit = segments.credit.or(cliffs.credit);
     let mut is_read = false;
+    let is_absent = matches!(&segments.outcome, PollOutcome::Failed(failure) if failure.kind == FailureKind::NotFound);
     if let PollOutcome::Fresh(answer) = &mut cliffs.outcome {
         match add(answer, segments.outcome) {
             Ok(alone) => (is_read, cliffs.without_cliffs) = (true, alone),
@@ -29,7 +30,7 @@ pub(super) fn joined(mut cliffs: FetchedAnswer, segments: FetchedAnswer) -> Fetc
             }
         }
     }
-    cliffs.segments = Some(SegmentsFetch { is_read, credits: segments.credits });
+    cliffs.segments = Some(SegmentsFetch { is_read, is_absent, credits: segments.credits });
     cliffs
 }
 

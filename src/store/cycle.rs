@@ -116,7 +116,7 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
          (SELECT min(r.starts_at) FROM record r WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2),
          (SELECT CAST(json_extract(r.body, '$.cliffUnlocks.valueToMarketCap') AS REAL) FROM record r
           WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2 ORDER BY r.starts_at LIMIT 1),
-         f.header ->> '$.segmentsRead', f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1
+         coalesce(f.header ->> '$.segmentsAbsent', f.header ->> '$.segmentsRead'), f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1
          WHERE t.unlisted_at IS NULL OR NOT EXISTS
          (SELECT 1 FROM feed m WHERE m.token_no = t.no AND m.header ->> '$.cliffwatchRenamedTo' IS NOT NULL) ORDER BY t.id"
     );

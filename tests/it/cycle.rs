@@ -1,6 +1,7 @@
 //! The path from an answer to a message, with the clock in hand.
 
 use cliffwatch::model::supply::Endpoint;
+use cliffwatch::service::faults::Fault;
 
 use crate::support::{Setup, TestApp, burn, buyback, cliff, time};
 
@@ -191,4 +192,22 @@ async fn bad_rules_at_a_start_leave_the_last_good_ones_at_work() {
     app.at("2026-03-13T12:00:00Z");
     let told = app.turn().await;
     assert!(told.iter().any(|line| line.starts_with("alert.reminder BigCliffAhead alpha")), "{told:#?}");
+}
+
+/// A source, such as a mirror, that has no older version beside the newer one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_without_segments_is_not_asked_for_them_each_time_and_may_answer_unchanged() {
+    let mut app = TestApp::start().await;
+    app.faults.set("/v3/unlock/events", Fault::Status { code: 404, retry_after: None });
+    app.turn().await;
+    let before = app.faults.log().len();
+    for day in ["2026-03-02", "2026-03-03", "2026-03-04"] {
+        app.at(&format!("{day}T12:00:00Z"));
+        let report = app.poll(Endpoint::UnlockEvents).await;
+        assert_eq!((report.fresh, report.unchanged), (0, report.asked), "{day}: {report}");
+        app.restart().await;
+    }
+    let asked: Vec<String> = app.faults.log().split_off(before).into_iter().map(|seen| seen.uri).collect();
+    assert!(asked.iter().any(|uri| uri.contains("/unlock/events")), "{asked:?}");
+    assert!(!asked.iter().any(|uri| uri.contains("/v3/")), "{asked:?}");
 }

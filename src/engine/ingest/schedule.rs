@@ -42,6 +42,9 @@ struct ScheduleNotes {
     /// When linear segments were last read beside the cliffs.
     #[serde(skip_serializing_if = "Option::is_none")]
     segments_read: Option<SegmentsRead>,
+    /// When the source last had no version that shows them: nothing was read, and asking each time would be of no use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segments_absent: Option<SegmentsRead>,
     /// How far the server lets this plan see.
     sight: Sight,
     /// The same, as the segments that were read beside the cliffs show it, which is more seldom.
@@ -264,6 +267,10 @@ impl ScheduleNotes {
                 _ if sights.is_joined => Some(SegmentsRead { at: now, mark: ask.mark }),
                 Some(true) => None,
                 _ => self.segments_read,
+            },
+            segments_absent: match fetched.segments {
+                Some(segments) => segments.is_absent.then_some(SegmentsRead { at: now, mark: ask.mark }),
+                None => self.segments_absent,
             },
             sight: sights.all,
             segments_sight: sights.segments,

@@ -87,7 +87,7 @@ impl Feed {
         let ask = PlannedPoll { may_add_segments: self.may_add_segments, ..PlannedPoll::of(request.clone()) };
         let fetched = FetchedAnswer {
             without_cliffs: self.without_cliffs.clone(),
-            segments: self.with_segments.then_some(SegmentsFetch { is_read: true, credits: 1 }),
+            segments: self.with_segments.then_some(SegmentsFetch { is_read: true, is_absent: false, credits: 1 }),
             ..FetchedAnswer::of_page(request, PollOutcome::Fresh(answer), version)
         };
         let result = ingest(&self.snapshot, &ask, &fetched, &Settings::default(), now);

@@ -71,7 +71,7 @@ pub struct PlanToken {
     pub next_size: Option<f64>,
     /// State of the feed that is planned.
     pub feed: Option<FeedState>,
-    /// When linear segments were last read beside the cliffs of its schedule.
+    /// When linear segments were last read beside the cliffs of its schedule, or the source had no version that shows them.
     pub segments: Option<SegmentsRead>,
 }
 

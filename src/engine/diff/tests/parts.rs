@@ -113,7 +113,7 @@ impl Polled {
             View::Auto => Some(5),
         };
         let fetched = FetchedAnswer {
-            segments: with_segments.then_some(SegmentsFetch { is_read: true, credits: 1 }),
+            segments: with_segments.then_some(SegmentsFetch { is_read: true, is_absent: false, credits: 1 }),
             without_cliffs,
             ..FetchedAnswer::of_page(request, PollOutcome::Fresh(answer), version)
         };
