@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Timestamp;
-pub use steady::ClockState;
+pub use steady::{ClockAnchor, ClockState};
 use steady::{ClockReading, SteadyTime};
 
 /// Where the time comes from. Cheap to clone; clones share what was learnt of the machine's clock, or the hands of a manual one.
@@ -38,6 +38,14 @@ impl MachineClocks {
         match self {
             MachineClocks::This => ClockReading { system: read_system_clock(), uptime: read_uptime() },
             MachineClocks::Simulated(reading) => *locked(reading),
+        }
+    }
+
+    /// Which boot this is. The system may hide it, as the unit of systemd does.
+    fn boot(&self) -> Option<String> {
+        match self {
+            MachineClocks::This => std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned()),
+            MachineClocks::Simulated(_) => None,
         }
     }
 
@@ -72,6 +80,26 @@ impl Clock {
     pub fn simulated(at: Timestamp) -> Self {
         let reading = ClockReading { system: at.timestamp_millis(), uptime: 0 };
         MachineClocks::Simulated(Arc::new(Mutex::new(reading))).steady()
+    }
+
+    /// A time that was borne out, to be kept for [`resume`](Self::resume); none before, and of a manual clock.
+    #[must_use]
+    pub fn anchor(&self) -> Option<ClockAnchor> {
+        match &self.0 {
+            TimeSource::Machine(clocks, time) => {
+                locked(time).anchor().map(|anchor| ClockAnchor { boot: clocks.boot(), ..anchor })
+            }
+            TimeSource::Manual(_) => None,
+        }
+    }
+
+    /// Goes on from a time that was kept before a restart of the program, where the machine has not been started anew since.
+    pub fn resume(&self, kept: &ClockAnchor) {
+        let TimeSource::Machine(clocks, time) = &self.0 else { return };
+        let reading = clocks.read();
+        if kept.is_of(clocks.boot().as_deref(), reading) {
+            locked(time).resume(kept, reading);
+        }
     }
 
     /// As the same machine has it after a restart of the program: nothing learnt is kept.

@@ -4,10 +4,10 @@
 use chrono::TimeDelta;
 use rusqlite::{Transaction, params};
 
-use super::codec::{Millis, counted};
+use super::codec::{Millis, counted, from_json};
 use super::error::StoreFault;
 use super::{Store, StoreError};
-use model::Timestamp;
+use model::{ClockAnchor, Timestamp};
 
 /// How far ahead a time may lie and still be that of something that has just happened.
 const SLACK: TimeDelta = TimeDelta::minutes(1);
@@ -44,6 +44,28 @@ const WAITS: [&str; 5] = [
 ];
 
 impl Store {
+    /// Keeps a time that was borne out, for the next start.
+    pub async fn keep_clock(&self, anchor: &ClockAnchor) -> Result<(), StoreError> {
+        let text = serde_json::to_string(anchor).unwrap_or_default();
+        self.write("keep the time", move |to| {
+            let sql = "INSERT INTO meta (key, value) VALUES ('clock', ?1) ON CONFLICT DO UPDATE SET value = excluded.value";
+            to.prepare_cached(sql)?.execute([text])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The time that was last kept.
+    pub async fn kept_clock(&self) -> Result<Option<ClockAnchor>, StoreError> {
+        self.read("read the time that was kept", |from| {
+            let mut statement = from.prepare_cached("SELECT value FROM meta WHERE key = 'clock'")?;
+            let mut rows = statement.query([])?;
+            let Some(row) = rows.next()? else { return Ok(None) };
+            from_json("the time that was kept", "clock", &row.get::<_, String>(0)?).map(Some)
+        })
+        .await
+    }
+
     /// Pulls back to `now` each time of something that has happened and lies in the future all the same: the clock was ahead when it
     /// was written. Answers how many rows there were.
     pub async fn pull_back(&self, now: Timestamp) -> Result<u64, StoreError> {

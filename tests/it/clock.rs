@@ -3,6 +3,7 @@
 
 use chrono::TimeDelta;
 use cliffwatch::daemon::app::ClockWatch;
+use cliffwatch::model::silence::{SilenceRequest, read_matchers};
 use cliffwatch::model::{Clock, DeliveryState};
 
 use crate::support::{BEGIN, Setup, TestApp, burn, cliff, lines, time};
@@ -112,4 +113,31 @@ async fn after_an_hour_in_2036_nothing_waits_for_2036() {
     assert!(told.iter().any(|line| line.contains("Burned")), "{told:#?}");
     let due = app.app().store().gauges().await.expect("read").outbox;
     assert!(due.iter().all(|receiver| receiver.of(DeliveryState::Due) + receiver.of(DeliveryState::Retrying) == 0), "{due:?}");
+}
+
+/// A start goes on by the time of the run before it, until the source has spoken: what is decided first is decided by no wrong clock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silence_holds_where_the_clock_was_set_ahead_of_a_restart() {
+    let mut app = TestApp::with(machine()).await;
+    let mut watch = ClockWatch::default();
+    let silence = SilenceRequest {
+        matchers: read_matchers(["token=~alpha|beta"]).expect("matchers"),
+        author: "ops".into(),
+        comment: "known".into(),
+        starts_at: None,
+        ends_at: time(BEGIN) + TimeDelta::days(365),
+    };
+    app.app().store().put_silence(silence.grant(time(BEGIN)).expect("granted")).await.expect("written");
+    turn(&app, &mut watch).await;
+    for ahead in [TimeDelta::days(3_600), TimeDelta::days(-3_600)] {
+        app.machine.pass(TimeDelta::minutes(1));
+        app.clock.pass(TimeDelta::minutes(1));
+        app.machine.set(app.clock.now() + ahead);
+        app.restart().await;
+        app.deliver().await;
+        app.evaluate().await;
+        app.deliver().await;
+        assert_eq!(lines(&app.hook.take()), [""; 0], "{ahead}");
+        app.machine.set(app.clock.now());
+    }
 }

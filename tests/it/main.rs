@@ -21,6 +21,7 @@ mod readme;
 mod renamed;
 mod replay;
 mod seams;
+mod soak;
 mod support;
 mod trust;
 mod truth;

@@ -49,6 +49,12 @@ impl App {
             let store = Store::open(Opening { path: config.store.path.clone(), access: Access::Own, now })
                 .await
                 .map_err(|source| AppError::Store { doing: "open the database", source })?;
+            let kept =
+                store.kept_clock().await.map_err(|source| AppError::Store { doing: "read the time that was kept", source })?;
+            if let Some(kept) = kept {
+                clock.resume(&kept);
+            }
+            let now = clock.now();
             let source = config.source.clone();
             let delivery = config.delivery.clone();
             let switch = DeadMansSwitch::of(&config.http)?;

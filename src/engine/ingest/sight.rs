@@ -135,7 +135,11 @@ impl Sight {
         };
         let (back, ahead) = (seconds(now - *first), seconds(*last - now));
 
-        let left = known.iter().filter(|at| *at < first);
+        // A border takes away and brings nothing behind, and brings and takes nothing away ahead. Where the outermost that is answered is
+        // new, or the outermost that was known is not answered any more, it was moved.
+        let is_moved_behind = arrived.contains(first) && !known.contains(first);
+        let is_moved_ahead = known.iter().max().is_some_and(|latest| !answered.contains(latest));
+        let left = known.iter().filter(|at| *at < first && !is_moved_behind);
         let left = left.clone().min().zip(left.max()).map(|(oldest, youngest)| {
             // Before there was a border, all that left was still there at the last answer.
             let was_seen = if self.back.is_cut { i64::MIN } else { seconds(before - *oldest) };
@@ -144,7 +148,7 @@ impl Sight {
         let cut: Option<Crossing> =
             known.iter().filter(|at| *at > last).min().map(|next| Crossing { least: ahead, most: seconds(*next - now) });
         let latest = known.iter().max();
-        let new = arrived.iter().filter(real).filter(|at| latest.is_none_or(|latest| *at > latest));
+        let new = arrived.iter().filter(real).filter(|at| !is_moved_ahead && latest.is_none_or(|latest| *at > latest));
         let came = new
             .clone()
             .max()

@@ -313,6 +313,34 @@ fn the_last_tranche_of_a_schedule_that_nobody_clips_is_told_when_it_goes() {
     }
 }
 
+/// Moved from day to day, the outermost event looks like a border that goes with today; but a border takes nothing away ahead, and
+/// brings nothing behind.
+#[test]
+fn the_outermost_event_that_is_moved_again_and_again_is_told_each_time() {
+    let begin = time("2026-03-09");
+    for from in ["2024-01-16", "2026-04-16"] {
+        for outermost in [0, 19] {
+            for (hours, days) in [(24, 1), (24, -1), (1, 1), (48, 2), (18, 3), (24, 0), (6, -2)] {
+                let mut all = monthly(from, 20);
+                let mut feed = Feed::new();
+                feed.poll(&all, Some(3), begin);
+                for turn in 1..=6 {
+                    // By another number of days first, so that the distances differ once.
+                    let by = if turn == 1 { 5 } else { days };
+                    let date = &mut all[outermost].unlock_date;
+                    *date = date.copied().map_or(wire::Maybe::Null, |at| (at + TimeDelta::days(by)).into());
+                    let now = begin + TimeDelta::hours(hours * turn);
+                    let told = feed.told(&all, Some(3), now, 2);
+                    let expected: &[ChangeKind] = if by == 0 { &[] } else { &[ChangeKind::Rescheduled] };
+                    let what = format!("{from}, event {outermost}, {by} days after {hours} h, turn {turn}");
+                    assert_eq!(kinds(&told), expected, "{what}: {:?}", said(&told));
+                    assert_eq!(feed.snapshot.records.len(), 20, "{what}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_plan_that_shows_less_removes_nothing_and_one_that_shows_more_adds_nothing() {
     let (begin, all) = (time("2026-03-09"), monthly("2022-01-16", 120));

@@ -5,6 +5,7 @@
 //! goes on by the time since boot until the source has spoken, or until nobody has spoken against the wall clock for [`PATIENCE`].
 
 use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
 
 /// How far two clocks may lie apart and still be called the same.
 pub const TOLERANCE: TimeDelta = TimeDelta::minutes(5);
@@ -28,6 +29,28 @@ impl ClockReading {
     /// What this wall clock shows at another time since boot, if nobody sets it.
     fn after(self, uptime: i64) -> i64 {
         self.system.saturating_add(uptime.saturating_sub(self.uptime))
+    }
+}
+
+/// A time that was borne out, to be gone on from after a restart of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockAnchor {
+    /// Of which boot the time since boot is; none where the system does not say.
+    pub boot: Option<String>,
+    /// What time it was, unix milliseconds.
+    pub system: i64,
+    /// Milliseconds since boot, then.
+    pub uptime: i64,
+    /// Whether the source agreed.
+    pub is_agreed: bool,
+}
+
+impl ClockAnchor {
+    /// Whether it is of this boot, as far as can be known: a machine that started anew has been up for less.
+    #[must_use]
+    pub fn is_of(&self, boot: Option<&str>, reading: ClockReading) -> bool {
+        let is_same = self.boot.as_deref().zip(boot).is_none_or(|(one, other)| one == other);
+        is_same && self.uptime <= reading.uptime
     }
 }
 
@@ -69,6 +92,23 @@ impl SteadyTime {
             state: ClockState::default(),
             stepped: 0,
         }
+    }
+
+    /// Goes on from a time that was borne out before a restart, in this boot: a wall clock that was set meanwhile is doubted as if the
+    /// program had never stopped.
+    pub fn resume(&mut self, kept: &ClockAnchor, reading: ClockReading) {
+        self.anchor = ClockReading { system: kept.system, uptime: kept.uptime };
+        self.agreed = kept.is_agreed.then_some(self.anchor);
+        let ahead = reading.system.saturating_sub(self.anchor.after(reading.uptime));
+        let ahead = (!is_near(ahead, 0)).then(|| TimeDelta::milliseconds(ahead));
+        self.state = ClockState { ahead, is_by_source: false, is_settled: true };
+    }
+
+    /// The time that is gone by, for a later [`resume`](Self::resume); none before it was borne out. The boot is the caller's to add.
+    #[must_use]
+    pub fn anchor(&self) -> Option<ClockAnchor> {
+        let ClockReading { system, uptime } = self.anchor;
+        self.state.is_settled.then_some(ClockAnchor { boot: None, system, uptime, is_agreed: self.agreed.is_some() })
     }
 
     /// The time now, unix milliseconds.

@@ -148,3 +148,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_start_goes_on_by_the_time_of_the_run_before_it() {
+    let mut machine = Machine::that_is(0);
+    assert_eq!(machine.time.anchor(), None, "nobody has borne it out");
+    machine.asks();
+    machine.pass(HOUR);
+    let kept = machine.time.anchor().expect("borne out");
+    machine.pass(HOUR);
+    machine.set(87_600 * HOUR);
+    machine.time = SteadyTime::new(machine.reading);
+    machine.time.resume(&kept, machine.reading);
+    assert_eq!(machine.error(), 0);
+    assert_eq!(machine.time.state().ahead, Some(TimeDelta::hours(87_600)), "the incident goes on");
+    // Nobody speaks against the wall clock for an hour: then it is believed, as by a program that never stopped.
+    machine.pass(HOUR + HOUR / 60);
+    assert_eq!(machine.error(), 87_600 * HOUR);
+}
+
+#[test]
+fn a_machine_that_started_anew_begins_anew() {
+    let kept = |boot: Option<&str>| ClockAnchor { boot: boot.map(str::to_owned), system: NOON, uptime: 1_000, is_agreed: true };
+    let reading = |uptime| ClockReading { system: NOON, uptime };
+    assert!(kept(Some("a")).is_of(Some("a"), reading(2_000)));
+    assert!(!kept(Some("a")).is_of(Some("b"), reading(2_000)));
+    assert!(kept(None).is_of(Some("b"), reading(2_000)), "a system that hides it");
+    assert!(!kept(None).is_of(None, reading(999)), "it has been up for less than then");
+}
