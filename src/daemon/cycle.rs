@@ -24,6 +24,7 @@ use chrono::{NaiveTime, TimeDelta};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::kept_clock::KeptClock;
 use crate::{
     ledger::Ledger,
     live::{Live, LiveConfig},
@@ -77,6 +78,8 @@ pub struct Deps {
     pub metrics: Arc<Metrics>,
     /// What time it is, once the source has spoken.
     pub clock: Clock,
+    /// That time, for the next start.
+    pub kept_clock: KeptClock,
     /// The next evaluation looks at everything ahead: rules or groups may have changed.
     pub reevaluate: AtomicBool,
     /// What the windows of every token hold, and when time alone will change that.
@@ -197,7 +200,8 @@ impl Cycle<'_> {
     }
 
     /// Answers may have shown that this machine's clock is wrong: what is decided about them goes by the right time.
-    fn follow_clock(&mut self) {
+    async fn follow_clock(&mut self) {
+        self.deps.kept_clock.keep(&self.deps.clock, &self.deps.store).await;
         let stepped = self.deps.clock.stepped();
         self.now = self.now.checked_add_signed(stepped - self.stepped).unwrap_or(self.now);
         self.stepped = stepped;
@@ -225,7 +229,7 @@ impl Cycle<'_> {
     ) -> Result<Vec<PlannedPoll>, CycleError> {
         let (mut batch, mut moved) = (Vec::new(), Vec::new());
         while gather(answers, &mut batch).await {
-            self.follow_clock();
+            self.follow_clock().await;
             // poll: what came, beside what was known
             let deps = self.deps;
             let _turn = deps.turn.lock().await;

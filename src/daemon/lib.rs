@@ -27,6 +27,7 @@ pub mod config;
 pub mod cycle;
 pub mod dispatch;
 pub mod http;
+mod kept_clock;
 pub mod ledger;
 pub mod live;
 pub mod log;

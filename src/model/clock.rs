@@ -93,12 +93,14 @@ impl Clock {
         }
     }
 
-    /// Goes on from a time that was kept before a restart of the program, where the machine has not been started anew since.
+    /// Goes on from a time that was kept before a restart of the program; where the machine was started anew since, from that time on.
     pub fn resume(&self, kept: &ClockAnchor) {
         let TimeSource::Machine(clocks, time) = &self.0 else { return };
         let reading = clocks.read();
         if kept.is_of(clocks.boot().as_deref(), reading) {
             locked(time).resume(kept, reading);
+        } else {
+            locked(time).resume_after_boot(kept, reading);
         }
     }
 

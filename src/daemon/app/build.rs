@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{App, AppError, DeadMansSwitch, Drive, FilesAtWork, SelfAlerts};
 use crate::cycle;
 use crate::dispatch::Dispatcher;
+use crate::kept_clock::KeptClock;
 use crate::ledger::Ledger;
 use crate::live::LiveConfig;
 use crate::metrics::Metrics;
@@ -97,6 +98,7 @@ impl App {
                 metrics,
                 clock: clock.clone(),
                 reevaluate: AtomicBool::new(true),
+                kept_clock: KeptClock::default(),
                 totals: Mutex::default(),
                 stopping: CancellationToken::new(),
                 turn: tokio::sync::Mutex::new(()),

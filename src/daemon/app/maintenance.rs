@@ -25,9 +25,6 @@ const SLOT_PATIENCE: TimeDelta = TimeDelta::seconds(60);
 /// How long a batch may take to be compared, evaluated and committed before it counts as hung.
 const TURN_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often the time is kept for the next start; at once where it was set.
-const KEEP_CLOCK: TimeDelta = TimeDelta::hours(1);
-
 /// What was last seen of the clock.
 #[derive(Debug, Default)]
 pub struct ClockWatch {
@@ -35,8 +32,6 @@ pub struct ClockWatch {
     told: Option<bool>,
     /// The time when nothing that had happened lay in the future.
     mended_at: Option<Timestamp>,
-    /// When the time was last kept for the next start, and how far it had been set by then.
-    kept: Option<(Timestamp, TimeDelta)>,
 }
 
 impl App {
@@ -110,20 +105,7 @@ impl App {
             }
         }
         watch.mended_at = Some(now);
-        self.keep_clock(watch, now).await;
-    }
-
-    async fn keep_clock(&self, watch: &mut ClockWatch, now: Timestamp) {
-        let stepped = self.clock.stepped();
-        let is_kept = |(at, by): (Timestamp, TimeDelta)| by == stepped && (at..at + KEEP_CLOCK).contains(&now);
-        if watch.kept.is_some_and(is_kept) {
-            return;
-        }
-        let Some(anchor) = self.clock.anchor() else { return };
-        match self.deps.store.keep_clock(&anchor).await {
-            Ok(()) => watch.kept = Some((now, stepped)),
-            Err(error) => tracing::error!(error = error_chain(&error), "cannot keep the time for the next start"),
-        }
+        self.deps.kept_clock.keep(&self.clock, &self.deps.store).await;
     }
 
     async fn prune(&self, now: Timestamp) {

@@ -80,7 +80,7 @@ impl Cycle<'_> {
             }
         };
         let answer = answers.recv().await;
-        self.follow_clock();
+        self.follow_clock().await;
         Ok(answer.map(|(ask, fetched)| (ask, fetched, known)))
     }
 

@@ -104,6 +104,15 @@ impl SteadyTime {
         self.state = ClockState { ahead, is_by_source: false, is_settled: true };
     }
 
+    /// As [`resume`](Self::resume), on a machine that was started anew: nobody knows how long it was off, yet it cannot be earlier than it was.
+    pub fn resume_after_boot(&mut self, kept: &ClockAnchor, reading: ClockReading) {
+        let behind = kept.system.saturating_sub(reading.system);
+        if kept.is_agreed && behind > TOLERANCE.num_milliseconds() {
+            self.anchor = ClockReading { system: kept.system, uptime: reading.uptime };
+            self.state.ahead = Some(TimeDelta::milliseconds(-behind));
+        }
+    }
+
     /// The time that is gone by, for a later [`resume`](Self::resume); none before it was borne out. The boot is the caller's to add.
     #[must_use]
     pub fn anchor(&self) -> Option<ClockAnchor> {

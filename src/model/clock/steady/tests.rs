@@ -176,3 +176,15 @@ fn a_machine_that_started_anew_begins_anew() {
     assert!(kept(None).is_of(Some("b"), reading(2_000)), "a system that hides it");
     assert!(!kept(None).is_of(None, reading(999)), "it has been up for less than then");
 }
+
+#[test]
+fn after_a_boot_it_is_never_earlier_than_it_was() {
+    let kept = ClockAnchor { boot: None, system: NOON, uptime: 50 * HOUR, is_agreed: true };
+    for (shown, expected) in [(NOON + 9_000 * HOUR, NOON + 9_000 * HOUR), (NOON - 9_000 * HOUR, NOON)] {
+        let reading = ClockReading { system: shown, uptime: 7 };
+        let mut time = SteadyTime::new(reading);
+        assert!(!kept.is_of(None, reading));
+        time.resume_after_boot(&kept, reading);
+        assert_eq!(time.now(reading), expected, "a battery that is empty sets a clock back");
+    }
+}
