@@ -10,6 +10,7 @@ use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, parse_address, run, shown};
 use daemon::app;
 use model::config::{LogFormat, LogSettings};
+use model::format;
 use service::{DataFolder, MirrorScope, Options, Service, ServiceError};
 use store::catalog::CatalogError;
 
@@ -226,6 +227,10 @@ pub(super) fn export(export: &ExportArgs, invocation: &Invocation) -> anyhow::Re
     });
     progress.bar.clear();
     let exported = exported?;
+    if exported.left_out > 0 {
+        let tokens = format::count(exported.left_out, "token");
+        anstream::eprintln!("warning: {tokens} left out: their ids cannot be names of files");
+    }
     match invocation.format {
         OutputFormat::Table => {
             print::out(&format!("{} tokens in {} files: {}\n", exported.tokens, exported.files, shown(&export.folder)))?;

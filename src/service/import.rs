@@ -27,7 +27,7 @@ pub use problem::ImportProblem;
 use problem::ProblemList;
 use store::catalog::{Catalog, CatalogChange, CatalogRecord};
 use store::facts::SupplyFacts as _;
-pub use tokens::DataGap;
+pub use tokens::{DataGap, names_a_file};
 
 /// Puts `files` in place of all data, in one transaction.
 pub fn import(
