@@ -52,6 +52,7 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
             let report = app.deliver().await;
             for (id, receiver, outcome, state) in report.attempts {
                 if invocation.format == OutputFormat::Table {
+                    let receiver = harmless(receiver.as_str());
                     print::out(&format!("outbox: delivery {id} to {receiver}: {outcome}, {}\n", state.as_str()))?;
                 }
                 delivered.push(json!({"id": id, "receiver": receiver, "outcome": outcome, "state": state}));
@@ -81,16 +82,17 @@ fn scratch_folder() -> anyhow::Result<std::path::PathBuf> {
 fn print_report(report: &CycleReport) -> anyhow::Result<()> {
     let mut text = format!("{report}\n");
     for (feed, failure) in &report.failed {
-        text.push_str(&format!("  failed  {feed}: {}\n", harmless(&failure.message)));
+        text.push_str(&format!("  failed  {}\n", harmless(&format!("{feed}: {}", failure.message))));
     }
     for feed in &report.held {
         text.push_str(&format!(
-            "  held    {feed}: most of what lies ahead is missing from the answer; nothing is removed until it is confirmed\n"
+            "  held    {}: most of what lies ahead is missing from the answer; nothing is removed until it is confirmed\n",
+            harmless(&feed.to_string())
         ));
     }
     for change in &report.changes {
         let token = change.token.as_ref().map_or("", |token| token.as_str());
-        text.push_str(&format!("  change  {token} {}: {}\n", change.kind, harmless(&change.summary)));
+        text.push_str(&format!("  change  {}\n", harmless(&format!("{token} {}: {}", change.kind, change.summary))));
     }
     print::out(&text)
 }
