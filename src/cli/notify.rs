@@ -142,7 +142,7 @@ fn print_result(detail: &OutboxDetail, invocation: &Invocation) -> anyhow::Resul
             _ => "",
         });
         for (index, line) in attempt.answer.trim().lines().take(20).enumerate() {
-            let indent = if index == 0 { "" } else { "  " };
+            let indent = if index == 0 { "" } else { "  | " };
             text.push_str(&format!("{indent}{}\n", harmless(line)));
         }
         if !text.ends_with('\n') {

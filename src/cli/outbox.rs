@@ -264,7 +264,8 @@ fn text(detail: &OutboxDetail) -> String {
         let status = attempt.status.map(|status| format!(" {status}")).unwrap_or_default();
         let _ = writeln!(page, "\n{} {}{status}, {} ms", time(attempt.at), attempt.outcome, attempt.took_ms);
         for line in attempt.answer.lines().take(20) {
-            let _ = writeln!(page, "  {}", harmless(line));
+            // Not ours, and shown as such.
+            let _ = writeln!(page, "  | {}", harmless(line));
         }
     }
     page

@@ -95,13 +95,16 @@ fn looked_for(owner: &str, missing: &MissingSecret, file: Option<&Path>) -> Stri
 }
 
 fn folder_of(file: Option<&Path>) -> PathBuf {
-    let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("/etc/cliffwatch"));
-    std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
+    let file = file.map(absolute);
+    file.as_deref().and_then(Path::parent).unwrap_or(Path::new("/etc/cliffwatch")).to_owned()
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn arguments(file: Option<&Path>, words: &[&str]) -> String {
-    let config = file.map(|file| format!("--config {} ", shown(&std::path::absolute(file).unwrap_or_else(|_| file.to_owned()))));
+    let config = file.map(|file| format!("--config {} ", shown(&absolute(file))));
     format!("{}{}", config.unwrap_or_default(), words.join(" "))
 }
 

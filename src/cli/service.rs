@@ -194,15 +194,15 @@ pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Re
     let imported = imported?;
     match invocation.format {
         OutputFormat::Table => print::out(&format!(
-            "{} tokens, {} events, {} allocations, {} days of emission, {} burns, {} buybacks, {} investors with {} rounds: {}\n{}",
-            imported.tokens,
-            imported.events,
-            imported.allocations,
-            imported.days,
-            imported.burns,
-            imported.buybacks,
-            imported.investors,
-            imported.rounds,
+            "{}, {}, {}, {} of emission, {}, {}, {} with {}: {}\n{}",
+            format::count(imported.tokens, "token"),
+            format::count(imported.events, "event"),
+            format::count(imported.allocations, "allocation"),
+            format::count(imported.days, "day"),
+            format::count(imported.burns, "burn"),
+            format::count(imported.buybacks, "buyback"),
+            format::count(imported.investors, "investor"),
+            format::count(imported.rounds, "round"),
             shown(db),
             match imported.changed {
                 0 => "no token differs from what was there\n".to_owned(),
@@ -233,7 +233,8 @@ pub(super) fn export(export: &ExportArgs, invocation: &Invocation) -> anyhow::Re
     }
     match invocation.format {
         OutputFormat::Table => {
-            print::out(&format!("{} tokens in {} files: {}\n", exported.tokens, exported.files, shown(&export.folder)))?;
+            let (tokens, files) = (format::count(exported.tokens, "token"), format::count(exported.files, "file"));
+            print::out(&format!("{tokens} in {files}: {}\n", shown(&export.folder)))?;
         }
         _ => print::out(&print::json(&exported)?)?,
     }

@@ -153,26 +153,17 @@ impl ConfigCheck<'_> {
         }
     }
 
-    /// `key`, `key_file`, or a systemd credential must be there. Where this process was given no credentials, a service beside it may well
-    /// have been: only a start can tell.
+    /// `key`, `key_file`, or a systemd credential must be there. A service beside this process may have credentials that it has not, so
+    /// only a start refuses what is missing.
     fn needs_secret(&mut self, node: &ConfigNode, name: &str, key: &str) {
         let file = format!("{key}_file");
-        if node.get(key).is_some() || node.get(&file).is_some() {
-            return;
-        }
-        let given_as = [format!("{name}-{key}"), format!("{name}_{key}")];
-        let message = format!("this receiver has no `{key}`");
-        match self.credentials {
-            Some(directory) if given_as.iter().any(|credential| directory.join(credential).exists()) => {}
-            Some(_) => {
-                self.error(&node.place, message).help =
-                    Some(format!("add `{key}`, `{file}`, or a systemd credential `{name}-{key}`"));
-            }
-            None => {
-                self.warning(&node.place, message).help = Some(format!(
-                    "the daemon does not start without it: add `{key}`, `{file}`, or give its service the credential `{name}-{key}`"
-                ));
-            }
+        let is_credential = self.credentials.is_some_and(|directory| {
+            [format!("{name}-{key}"), format!("{name}_{key}")].iter().any(|credential| directory.join(credential).exists())
+        });
+        if node.get(key).is_none() && node.get(&file).is_none() && !is_credential {
+            self.warning(&node.place, format!("this receiver has no `{key}`")).help = Some(format!(
+                "the daemon does not start without it: add `{key}`, `{file}`, or give its service the credential `{name}-{key}`"
+            ));
         }
     }
 }
