@@ -66,9 +66,10 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
 fn receivers(config: &Config, loaded: &loading::Loaded) -> Vec<Diagnostic> {
     let built = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref());
     let problems = built.err().unwrap_or_default();
-    // What is given nowhere was told by the check of the config, as far as it matters.
-    let diagnostics =
-        problems.into_iter().filter(|problem| !problem.problem.is_absent).map(|ReceiverProblem { receiver, problem }| {
+    // What is given nowhere was told by the check of the config, and a service may have it. With credentials of our own, this is all.
+    let is_service = std::env::var_os("CREDENTIALS_DIRECTORY").is_some();
+    let diagnostics = problems.into_iter().filter(|problem| is_service || !problem.problem.is_absent).map(
+        |ReceiverProblem { receiver, problem }| {
             let name = config.receivers.get(receiver).map_or("", |receiver| receiver.name.as_str());
             let is_missing_here = problem.is_unreadable;
             Diagnostic {
@@ -79,7 +80,8 @@ fn receivers(config: &Config, loaded: &loading::Loaded) -> Vec<Diagnostic> {
                 label: None,
                 help: is_missing_here.then(|| "the daemon does not start without it".to_owned()),
             }
-        });
+        },
+    );
     diagnostics.collect()
 }
 

@@ -44,10 +44,10 @@ struct DataGaps(Vec<DataGap>);
 /// Longest name of a file, bytes, without its `.json`.
 const MAX_STEM_BYTES: usize = 250;
 
-/// Whether an id can be the name of a token's files.
+/// Whether an id can be the name of a token's files, also for whoever lists them on a terminal.
 pub fn names_a_file(id: &str) -> bool {
     let is_short = id.chars().count() <= MAX_SLUG && id.len() <= MAX_STEM_BYTES;
-    !id.is_empty() && is_short && !id.contains('/') && !id.chars().any(char::is_control)
+    !id.is_empty() && is_short && !id.contains('/') && !id.chars().any(model::text::is_hostile)
 }
 
 impl ReadJson for DataGaps {
