@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::print::{self, Cell, Listing};
 use super::terminal::ProgressBar;
-use super::{Exit, Invocation, OutputFormat, parse_address, run, shown};
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_address, run, shown};
 use daemon::app;
 use model::config::{LogFormat, LogSettings};
 use model::format;
@@ -108,9 +108,13 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     daemon::log::start(&LogSettings { format: LogFormat::Auto, level: level.to_owned() }, invocation.verbose)?;
     let address = parse_address(&serve.listen, "--listen")?;
     let legacy = serve.legacy_listen.as_deref().map(|text| parse_address(text, "--legacy-listen")).transpose()?;
+    let mut scope = MirrorScope::unknown();
     let (db, keys, requests_per_minute) = if serve.mirror {
         // As the daemon's own mirror is, where nothing else is said.
         let (config, _) = invocation.load()?;
+        if serve.db.as_ref().is_none_or(|db| *db == config.store.path) {
+            scope = scope.reaching_back(config.source.history);
+        }
         (
             serve.db.clone().unwrap_or(config.store.path),
             serve.keys.clone().or(config.mirror.keys),
@@ -119,15 +123,24 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     } else {
         (serve.db.clone().unwrap_or_else(|| DATABASE.into()), None, serve.requests_per_minute)
     };
+    let is_open_to_others = [Some(address), legacy].into_iter().flatten().any(|address| !address.ip().is_loopback());
+    if is_open_to_others && serve.mirror && keys.is_none() {
+        let hint =
+            "name a database of keys with --keys FILE (`cliffwatch keys add NAME --db FILE` fills it), or listen on 127.0.0.1";
+        return Err(UsageError(format!("others can reach {}, so the mirror needs keys: {hint}", serve.listen)).into());
+    }
     let options = Options {
-        access: if serve.require_key { service::AccessPolicy::Keys } else { service::AccessPolicy::KeysIfAny },
+        access: match serve.require_key || is_open_to_others {
+            true => service::AccessPolicy::Keys,
+            false => service::AccessPolicy::KeysIfAny,
+        },
         requests_per_minute,
         all_tokens: serve.all_tokens,
         clock: invocation.clock.clone(),
     };
     run::drive(async {
         let data = match serve.mirror {
-            true => Service::mirror(&db, MirrorScope::unknown(), keys.as_deref(), options)?,
+            true => Service::mirror(&db, scope, keys.as_deref(), options)?,
             false => {
                 if !db.exists() {
                     anyhow::bail!("there is no database {}: `cliffwatch import PATH --db {}` makes it", shown(&db), shown(&db));
@@ -143,9 +156,12 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
             };
             anstream::eprintln!("{} holds no tokens yet: {filled}", shown(&db));
         }
-        let is_open = !data.asks_for_keys()?;
-        if is_open && ![Some(address), legacy].into_iter().flatten().all(|address| address.ip().is_loopback()) {
-            anstream::eprintln!("no key is asked for: whoever reaches this address may read everything (`cliffwatch keys add`)");
+        let keys_in = keys.as_deref().unwrap_or(&db);
+        if is_open_to_others && data.keys().is_ok_and(|keys| keys.iter().all(|key| key.revoked_at.is_some())) {
+            anstream::eprintln!(
+                "others can reach this address, so a key is asked for, and there is none yet: `cliffwatch keys add NAME --db {}`",
+                shown(keys_in)
+            );
         }
         let bound = |bound: service::BoundAddresses| {
             let legacy = bound.legacy.map(|legacy| format!("\nlegacy http://{legacy}")).unwrap_or_default();

@@ -182,7 +182,13 @@ impl App {
                 "mirror.listen = {address:?} is not loopback, so it needs keys: set mirror.keys, or listen on 127.0.0.1"
             )));
         }
-        let reach = self.reach.get_or_init(|| service::MirrorScope::of(live.endpoints(), live.watch.clone())).clone();
+        let reach = self
+            .reach
+            .get_or_init(|| {
+                let history = self.deps.source.history;
+                service::MirrorScope::of(live.endpoints(), live.watch.clone()).reaching_back(history)
+            })
+            .clone();
         let options = service::Options {
             requests_per_minute: config.requests_per_minute,
             clock: self.clock.clone(),

@@ -77,6 +77,7 @@ impl ImportRun<'_> {
             let mut content = Xxh3::new();
             // Writing a record that was read from JSON cannot fail; were it to, the hash would only be less telling.
             content.update(serde_json::to_string(&item).unwrap_or_default().as_bytes());
+            let is_uncovered = item.id.is_absent() && item.extra.get("coverage").and_then(Value::as_str) == Some("none");
             // An entry of the token list has none of these from the folder: what is called so there is the source's own.
             if item.id.is_absent() {
                 for field in FOLDER_FIELDS {
@@ -113,7 +114,7 @@ impl ImportRun<'_> {
                     *flag = false.into();
                 }
             }
-            let gathered = ImportedToken { item, content, updated, latest_round: None };
+            let gathered = ImportedToken { item, content, updated, latest_round: None, is_uncovered };
             if self.tokens.insert(id.clone(), gathered).is_some() {
                 self.problems.add(&file.path, record, format!("token \"{id}\" is there twice"));
             }
