@@ -223,3 +223,6 @@ fn is_loopback(host: &str) -> bool {
     let plain = host.trim_start_matches('[').trim_end_matches(']');
     plain.eq_ignore_ascii_case("localhost") || plain.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,8 +60,12 @@ struct Daemon(Child, String);
 
 impl Daemon {
     fn start(db: &Path) -> Self {
+        Self::listening(db, "127.0.0.1:0")
+    }
+
+    fn listening(db: &Path, listen: &str) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--no-access-log", "--db"])
+            .args(["serve", "--listen", listen, "--no-access-log", "--db"])
             .arg(db)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -186,4 +190,28 @@ async fn a_stop_lets_the_request_in_hand_finish_and_ends_with_success() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert!(status.success(), "{status}");
+}
+
+/// Beyond this machine a key is asked for, also before there is one; a mirror without keys does not listen there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_listens_beyond_loopback_asks_for_a_key() {
+    cliffwatch::source::install_crypto_provider();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.db");
+    drop(filled(&path, Options::default()));
+    for (listen, status) in [("127.0.0.1:0", 200), ("0.0.0.0:0", 401)] {
+        let daemon = Daemon::listening(&path, listen);
+        let address = daemon.1.replace("0.0.0.0", "127.0.0.1");
+        let answer = reqwest::get(format!("{address}/v5/token/list")).await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{listen}");
+    }
+    let mirror = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
+        .args(["serve", "--mirror", "--listen", "0.0.0.0:0", "--db"])
+        .arg(&path)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(mirror.stderr).unwrap();
+    assert_eq!(mirror.status.code(), Some(2), "{told}");
+    assert!(told.contains("--keys FILE"), "{told}");
 }
