@@ -73,9 +73,10 @@ async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocat
         receiver: why.receiver.as_deref().map(ReceiverName::from),
         since: why.since.and_then(|span| now.checked_sub_signed(span.delta())),
         undelivered: why.undelivered,
-        limit: why.limit,
+        limit: why.limit.saturating_add(1),
     };
-    let statuses = store.notification_statuses(filter).await?;
+    let mut statuses = store.notification_statuses(filter).await?;
+    print::keep_first(&mut statuses, why.limit, "messages");
     let read = reader.records_of(store, &statuses).await?;
     let because: Vec<Option<String>> =
         statuses.iter().map(|status| explain::status::told(status, &reader.records(&read), now).because).collect();
