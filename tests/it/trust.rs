@@ -160,10 +160,8 @@ const PROMISES: [(u8, &str, &[(&str, &[&str])]); 22] = [
         "a long read tells how far it is, and a dry run what it will cost and tell",
         &[
             ("src/daemon/cycle/progress/tests.rs", &["a_long_read_is_told_each_minute_and_a_short_one_never"]),
-            (
-                "tests/it/binary.rs",
-                &["a_dry_run_commits_and_sends_nothing", "a_dry_run_says_what_it_costs_and_what_it_would_tell"],
-            ),
+            ("tests/it/binary.rs", &["a_dry_run_commits_and_sends_nothing"]),
+            ("tests/it/binary/dry_run.rs", &["a_dry_run_says_what_it_costs_and_what_it_would_tell"]),
         ],
     ),
     (

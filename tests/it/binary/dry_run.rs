@@ -13,7 +13,7 @@ async fn a_dry_run_says_what_it_costs_and_what_it_would_tell() {
     let (before, after) = first.split_once("token_list: 1 asked").expect("a cycle");
     assert!(before.contains("will ask  token_list: 1 thing, about 1 credit"), "{first}");
     assert!(before.contains("and more for the tokens that the list then shows"), "{first}");
-    assert!(after.contains("would tell  firing BigCliffAhead: ALP unlocks $2.00M (to ops)"), "{first}");
+    assert!(after.contains("would tell  alert.firing BigCliffAhead: ALP unlocks $2.00M (to ops)"), "{first}");
     assert!(after.contains("1 alert would be raised"), "{first}");
     assert!(!first.contains('\r'), "no bar in a pipe");
     // Once the tokens are known, all of it is; what was told before is not told again.
