@@ -11,7 +11,7 @@ use super::{Exit, Invocation, OutputFormat, UsageError, parse_address, run, show
 use daemon::app;
 use model::config::{LogFormat, LogSettings};
 use model::format;
-use service::{DataFolder, MirrorScope, Options, Service, ServiceError};
+use service::{DataFolder, Listening, MirrorScope, Options, Service, ServiceError, Tls};
 use store::catalog::CatalogError;
 
 /// The database of the service where no other is named.
@@ -52,6 +52,12 @@ pub(super) struct ServeArgs {
     /// Database with the keys for a mirror [default: of the config]; without one whoever reaches the address may ask
     #[arg(long, value_name = "FILE", requires = "mirror")]
     keys: Option<PathBuf>,
+    /// Certificate to serve https with, and those between it and its authority (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key_file")]
+    tls_cert_file: Option<PathBuf>,
+    /// Key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_key_file: Option<PathBuf>,
     /// Log no line for each request
     #[arg(long)]
     no_access_log: bool,
@@ -163,12 +169,17 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
                 shown(keys_in)
             );
         }
-        let bound = |bound: service::BoundAddresses| {
-            let legacy = bound.legacy.map(|legacy| format!("\nlegacy http://{legacy}")).unwrap_or_default();
-            // Whoever started us may have closed the pipe; serving goes on.
-            print::out(&format!("listening http://{}{legacy}\n", bound.address)).ok();
+        let tls = match serve.tls_cert_file.as_deref().zip(serve.tls_key_file.as_deref()) {
+            Some((certificate, key)) => Some(Tls::read(certificate, key)?),
+            None => None,
         };
-        service::listen(&data, address, legacy, bound, app::asked_to_stop()).await?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let bound = move |bound: service::BoundAddresses| {
+            let legacy = bound.legacy.map(|legacy| format!("\nlegacy {scheme}://{legacy}")).unwrap_or_default();
+            // Whoever started us may have closed the pipe; serving goes on.
+            print::out(&format!("listening {scheme}://{}{legacy}\n", bound.address)).ok();
+        };
+        service::listen(&data, Listening { address, legacy, tls }, bound, app::asked_to_stop()).await?;
         Ok(Exit::Done)
     })
 }

@@ -81,6 +81,7 @@ mod route;
 mod service;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod version;
 
 use std::time::Duration;
@@ -91,11 +92,12 @@ pub use edit::{Edit, EditError};
 pub use error::ServiceError;
 pub use export::ExportSummary;
 pub use import::{ImportError, ImportProblem, ImportSummary};
-pub use listen::{BoundAddresses, listen};
-pub use listener::{bind, serve, serve_few};
+pub use listen::{BoundAddresses, Listening, listen};
+pub use listener::{bind, serve, serve_few, serve_tls};
 pub use mirror::MirrorScope;
 pub use options::{AccessPolicy, Options};
 pub use service::Service;
+pub use tls::{Tls, TlsError};
 
 /// Time for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);

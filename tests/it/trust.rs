@@ -168,7 +168,10 @@ const PROMISES: [(u8, &str, &[(&str, &[&str])]); 22] = [
         22,
         "the data service tells what it knows, to whom it knows",
         &[
-            ("tests/service/keys.rs", &["whoever_listens_beyond_loopback_asks_for_a_key"]),
+            (
+                "tests/service/keys.rs",
+                &["whoever_listens_beyond_loopback_asks_for_a_key", "with_a_certificate_the_service_is_asked_by_https_alone"],
+            ),
             (
                 "src/service/tests/answers.rs",
                 &[

@@ -198,7 +198,16 @@ pub(super) const SECTIONS: &[(&str, &[ConfigKey])] = &[
             key("dead_mans_switch_file", ValueKind::File),
         ],
     ),
-    ("mirror", &[key("listen", ValueKind::Listen), key("keys", ValueKind::File), key("requests_per_minute", count(1, 60_000))]),
+    (
+        "mirror",
+        &[
+            key("listen", ValueKind::Listen),
+            key("keys", ValueKind::File),
+            key("requests_per_minute", count(1, 60_000)),
+            key("tls_cert_file", ValueKind::File),
+            key("tls_key_file", ValueKind::File),
+        ],
+    ),
     (
         "delivery",
         &[

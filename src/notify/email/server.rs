@@ -43,6 +43,14 @@ pub(super) struct TlsTrust {
     pinned: Option<PinnedCertificates>,
 }
 
+#[cfg(test)]
+impl TlsTrust {
+    /// Nothing but what the system's authorities, or those of the parameters, vouch for.
+    pub(super) fn verified(tls: TlsParameters) -> Self {
+        Self { verified: tls, pinned: None }
+    }
+}
+
 /// A server's own certificate that `tls_ca_file` names, such as one that it made and signed itself. The verification by authorities takes
 /// it for one that signs others, and refuses it. Who presents it has its key, as the handshake shows; that it was named is the trust.
 struct PinnedCertificates {
