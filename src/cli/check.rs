@@ -66,18 +66,22 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
 fn receivers(config: &Config, loaded: &loading::Loaded) -> Vec<Diagnostic> {
     let built = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref());
     let problems = built.err().unwrap_or_default();
-    let diagnostics = problems.into_iter().map(|ReceiverProblem { receiver, problem }| {
-        let name = config.receivers.get(receiver).map_or("", |receiver| receiver.name.as_str());
-        let is_missing_here = problem.is_unreadable;
-        Diagnostic {
-            severity: if is_missing_here { Severity::Warning } else { Severity::Error },
-            file: loaded.path.clone().unwrap_or_else(|| "environment".into()),
-            span: None,
-            message: format!("receiver {name:?}: `{}`: {}", problem.key, problem.message),
-            label: None,
-            help: is_missing_here.then(|| "the daemon does not start without it".to_owned()),
-        }
-    });
+    // What is given nowhere was told by the check of the config, and a service may have it. With credentials of our own, this is all.
+    let is_service = std::env::var_os("CREDENTIALS_DIRECTORY").is_some();
+    let diagnostics = problems.into_iter().filter(|problem| is_service || !problem.problem.is_absent).map(
+        |ReceiverProblem { receiver, problem }| {
+            let name = config.receivers.get(receiver).map_or("", |receiver| receiver.name.as_str());
+            let is_missing_here = problem.is_unreadable;
+            Diagnostic {
+                severity: if is_missing_here { Severity::Warning } else { Severity::Error },
+                file: loaded.path.clone().unwrap_or_else(|| "environment".into()),
+                span: None,
+                message: format!("receiver {name:?}: `{}`: {}", problem.key, problem.message),
+                label: None,
+                help: is_missing_here.then(|| "the daemon does not start without it".to_owned()),
+            }
+        },
+    );
     diagnostics.collect()
 }
 

@@ -33,6 +33,14 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub(super) struct UsageError(pub String);
 
+/// An error with lines that say what to do, each printed as it is.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub(super) struct Hinted {
+    pub error: String,
+    pub hint: Vec<String>,
+}
+
 /// Prints an error with its causes, once each.
 pub(super) fn print_error(error: &anyhow::Error) -> Exit {
     if error
@@ -48,6 +56,11 @@ pub(super) fn print_error(error: &anyhow::Error) -> Exit {
     for (index, cause) in error_causes(&**error).iter().enumerate() {
         let head = if index == 0 { "error" } else { "  because" };
         anstream::eprintln!("{head}: {}", harmless(cause));
+    }
+    if let Some(Hinted { hint, .. }) = error.downcast_ref::<Hinted>() {
+        for line in hint {
+            anstream::eprintln!("  {}", harmless(line));
+        }
     }
     if error.downcast_ref::<UsageError>().is_some() { Exit::WrongUsage } else { Exit::Failed }
 }

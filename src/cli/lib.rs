@@ -42,6 +42,7 @@ mod routes;
 mod rule_check;
 mod run;
 mod schema;
+mod secrets;
 mod service;
 mod silence;
 mod starter;

@@ -5,10 +5,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 
+use super::secrets::need_receivers;
 use super::{Exit, Invocation, OutputFormat, UsageError, print, shown};
 use model::{
     Commit, DeliveryId, DeliveryState, DueDelivery, NotificationId, OutboxDetail, OutboxFilter, ReceiverName, closest,
-    config::Config, format, text::harmless,
+    config::{Config, ReceiverSettings},
+    format,
+    text::harmless,
 };
 use notify::{Receivers, message::test_notice, retry};
 use store::{Access, Opening, Store, StoreError};
@@ -80,7 +83,11 @@ async fn put(store: &Store, receiver: &ReceiverName, invocation: &Invocation) ->
 
 /// Without a daemon: puts the message into the outbox and makes the one attempt that it gets. Nothing else that waits is sent.
 async fn send(config: &Config, store: &Store, receiver: &ReceiverName, invocation: &Invocation) -> anyhow::Result<OutboxDetail> {
-    let receivers = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref())
+    // This one alone: what others need is no matter here.
+    let wanted = |settings: &&ReceiverSettings| settings.name == receiver.as_str();
+    let settings: Vec<ReceiverSettings> = config.receivers.iter().filter(wanted).cloned().collect();
+    need_receivers(&settings, config, &["notify", receiver.as_str()], invocation)?;
+    let receivers = Receivers::build(&settings, &config.delivery, config.http.external_url.as_deref())
         .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
     let notice = put(store, receiver, invocation).await?;
     let now = invocation.clock.now();
@@ -135,7 +142,7 @@ fn print_result(detail: &OutboxDetail, invocation: &Invocation) -> anyhow::Resul
             _ => "",
         });
         for (index, line) in attempt.answer.trim().lines().take(20).enumerate() {
-            let indent = if index == 0 { "" } else { "  " };
+            let indent = if index == 0 { "" } else { "  | " };
             text.push_str(&format!("{indent}{}\n", harmless(line)));
         }
         if !text.ends_with('\n') {

@@ -73,9 +73,10 @@ async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocat
         receiver: why.receiver.as_deref().map(ReceiverName::from),
         since: why.since.and_then(|span| now.checked_sub_signed(span.delta())),
         undelivered: why.undelivered,
-        limit: why.limit,
+        limit: why.limit.saturating_add(1),
     };
-    let statuses = store.notification_statuses(filter).await?;
+    let mut statuses = store.notification_statuses(filter).await?;
+    print::keep_first(&mut statuses, why.limit, "messages");
     let read = reader.records_of(store, &statuses).await?;
     let because: Vec<Option<String>> =
         statuses.iter().map(|status| explain::status::told(status, &reader.records(&read), now).because).collect();
@@ -264,7 +265,8 @@ fn text(detail: &OutboxDetail) -> String {
         let status = attempt.status.map(|status| format!(" {status}")).unwrap_or_default();
         let _ = writeln!(page, "\n{} {}{status}, {} ms", time(attempt.at), attempt.outcome, attempt.took_ms);
         for line in attempt.answer.lines().take(20) {
-            let _ = writeln!(page, "  {}", harmless(line));
+            // Not ours, and shown as such.
+            let _ = writeln!(page, "  | {}", harmless(line));
         }
     }
     page

@@ -157,8 +157,9 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
     let tokens = format!("{} {}", thousands(month.tokens), if month.tokens == 1 { "token" } else { "tokens" });
     let _ = writeln!(
         text,
-        "{DAYS} days, {tokens}: {} credits wanted, {} granted.",
+        "{DAYS} days, {tokens}: {} {} wanted, {} granted.",
         thousands(month.wanted),
+        if month.wanted == 1 { "credit" } else { "credits" },
         thousands(month.granted)
     );
     if let Some(allowance) = month.allowance {
@@ -204,7 +205,7 @@ fn lateness(month: &Month) -> String {
         );
     }
     let line = |looks: &[TokenLooks]| {
-        looks.iter().map(|of| format!("{} {}", of.token.as_str(), of.looks)).collect::<Vec<_>>().join(", ")
+        looks.iter().map(|of| format!("{} {}", format::name(of.token.as_str()), of.looks)).collect::<Vec<_>>().join(", ")
     };
     if !month.most_read.is_empty() && !month.tokens_are_assumed {
         let _ = writeln!(text, "Schedules read most: {}.", line(&month.most_read));

@@ -6,7 +6,8 @@ use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, p
 use serde::Serialize;
 
 use super::{Invocation, OutputFormat, width};
-use model::{Timestamp, text::harmless};
+use model::Timestamp;
+use model::text::{harmless, harmless_json, harmless_lines};
 
 /// Below this many columns a table becomes a list of small blocks: on a phone, five columns of one letter help nobody.
 const NARROW: u16 = 72;
@@ -155,10 +156,11 @@ impl<'a, T> Listing<'a, T> {
     }
 }
 
-/// Writes to standard output; a closed pipe is an error that `print_error` knows.
+/// Writes to standard output; a closed pipe is an error that `print_error` knows. Nothing passes here that steers a terminal, whatever
+/// was forgotten before.
 pub(super) fn out(text: &str) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
+    stdout.write_all(harmless_lines(text).as_bytes())?;
     stdout.flush()?;
     Ok(())
 }
@@ -180,19 +182,7 @@ pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<String> {
 /// Of any value: writing prettily is compiled for this one alone.
 fn page_of_json(value: &serde_json::Value) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
-    let mut safe = String::with_capacity(text.len() + 1);
-    for c in text.chars() {
-        if c != '\n' && model::text::is_hostile(c) {
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                safe.push_str(&format!("\\u{unit:04x}"));
-            }
-        } else {
-            safe.push(c);
-        }
-    }
-    safe.push('\n');
-    Ok(safe)
+    Ok(format!("{}\n", harmless_json(&text)))
 }
 
 fn csv_cell(text: &str) -> String {

@@ -7,10 +7,11 @@ use clap::{Args, Subcommand};
 
 use super::print::{self, Cell, Listing};
 use super::terminal::ProgressBar;
-use super::{Exit, Invocation, OutputFormat, parse_address, run, shown};
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_address, run, shown};
 use daemon::app;
 use model::config::{LogFormat, LogSettings};
-use service::{DataFolder, MirrorScope, Options, Service, ServiceError};
+use model::format;
+use service::{DataFolder, Listening, MirrorScope, Options, Service, ServiceError, Tls};
 use store::catalog::CatalogError;
 
 /// The database of the service where no other is named.
@@ -51,6 +52,12 @@ pub(super) struct ServeArgs {
     /// Database with the keys for a mirror [default: of the config]; without one whoever reaches the address may ask
     #[arg(long, value_name = "FILE", requires = "mirror")]
     keys: Option<PathBuf>,
+    /// Certificate to serve https with, and those between it and its authority (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key_file")]
+    tls_cert_file: Option<PathBuf>,
+    /// Key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_key_file: Option<PathBuf>,
     /// Log no line for each request
     #[arg(long)]
     no_access_log: bool,
@@ -107,9 +114,13 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     daemon::log::start(&LogSettings { format: LogFormat::Auto, level: level.to_owned() }, invocation.verbose)?;
     let address = parse_address(&serve.listen, "--listen")?;
     let legacy = serve.legacy_listen.as_deref().map(|text| parse_address(text, "--legacy-listen")).transpose()?;
+    let mut scope = MirrorScope::unknown();
     let (db, keys, requests_per_minute) = if serve.mirror {
         // As the daemon's own mirror is, where nothing else is said.
         let (config, _) = invocation.load()?;
+        if serve.db.as_ref().is_none_or(|db| *db == config.store.path) {
+            scope = scope.reaching_back(config.source.history);
+        }
         (
             serve.db.clone().unwrap_or(config.store.path),
             serve.keys.clone().or(config.mirror.keys),
@@ -118,15 +129,24 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     } else {
         (serve.db.clone().unwrap_or_else(|| DATABASE.into()), None, serve.requests_per_minute)
     };
+    let is_open_to_others = [Some(address), legacy].into_iter().flatten().any(|address| !address.ip().is_loopback());
+    if is_open_to_others && serve.mirror && keys.is_none() {
+        let hint =
+            "name a database of keys with --keys FILE (`cliffwatch keys add NAME --db FILE` fills it), or listen on 127.0.0.1";
+        return Err(UsageError(format!("others can reach {}, so the mirror needs keys: {hint}", serve.listen)).into());
+    }
     let options = Options {
-        access: if serve.require_key { service::AccessPolicy::Keys } else { service::AccessPolicy::KeysIfAny },
+        access: match serve.require_key || is_open_to_others {
+            true => service::AccessPolicy::Keys,
+            false => service::AccessPolicy::KeysIfAny,
+        },
         requests_per_minute,
         all_tokens: serve.all_tokens,
         clock: invocation.clock.clone(),
     };
     run::drive(async {
         let data = match serve.mirror {
-            true => Service::mirror(&db, MirrorScope::unknown(), keys.as_deref(), options)?,
+            true => Service::mirror(&db, scope, keys.as_deref(), options)?,
             false => {
                 if !db.exists() {
                     anyhow::bail!("there is no database {}: `cliffwatch import PATH --db {}` makes it", shown(&db), shown(&db));
@@ -142,16 +162,24 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
             };
             anstream::eprintln!("{} holds no tokens yet: {filled}", shown(&db));
         }
-        let is_open = !data.asks_for_keys()?;
-        if is_open && ![Some(address), legacy].into_iter().flatten().all(|address| address.ip().is_loopback()) {
-            anstream::eprintln!("no key is asked for: whoever reaches this address may read everything (`cliffwatch keys add`)");
+        let keys_in = keys.as_deref().unwrap_or(&db);
+        if is_open_to_others && data.keys().is_ok_and(|keys| keys.iter().all(|key| key.revoked_at.is_some())) {
+            anstream::eprintln!(
+                "others can reach this address, so a key is asked for, and there is none yet: `cliffwatch keys add NAME --db {}`",
+                shown(keys_in)
+            );
         }
-        let bound = |bound: service::BoundAddresses| {
-            let legacy = bound.legacy.map(|legacy| format!("\nlegacy http://{legacy}")).unwrap_or_default();
-            // Whoever started us may have closed the pipe; serving goes on.
-            print::out(&format!("listening http://{}{legacy}\n", bound.address)).ok();
+        let tls = match serve.tls_cert_file.as_deref().zip(serve.tls_key_file.as_deref()) {
+            Some((certificate, key)) => Some(Tls::read(certificate, key)?),
+            None => None,
         };
-        service::listen(&data, address, legacy, bound, app::asked_to_stop()).await?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let bound = move |bound: service::BoundAddresses| {
+            let legacy = bound.legacy.map(|legacy| format!("\nlegacy {scheme}://{legacy}")).unwrap_or_default();
+            // Whoever started us may have closed the pipe; serving goes on.
+            print::out(&format!("listening {scheme}://{}{legacy}\n", bound.address)).ok();
+        };
+        service::listen(&data, Listening { address, legacy, tls }, bound, app::asked_to_stop()).await?;
         Ok(Exit::Done)
     })
 }
@@ -193,15 +221,15 @@ pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Re
     let imported = imported?;
     match invocation.format {
         OutputFormat::Table => print::out(&format!(
-            "{} tokens, {} events, {} allocations, {} days of emission, {} burns, {} buybacks, {} investors with {} rounds: {}\n{}",
-            imported.tokens,
-            imported.events,
-            imported.allocations,
-            imported.days,
-            imported.burns,
-            imported.buybacks,
-            imported.investors,
-            imported.rounds,
+            "{}, {}, {}, {} of emission, {}, {}, {} with {}: {}\n{}",
+            format::count(imported.tokens, "token"),
+            format::count(imported.events, "event"),
+            format::count(imported.allocations, "allocation"),
+            format::count(imported.days, "day"),
+            format::count(imported.burns, "burn"),
+            format::count(imported.buybacks, "buyback"),
+            format::count(imported.investors, "investor"),
+            format::count(imported.rounds, "round"),
             shown(db),
             match imported.changed {
                 0 => "no token differs from what was there\n".to_owned(),
@@ -226,9 +254,14 @@ pub(super) fn export(export: &ExportArgs, invocation: &Invocation) -> anyhow::Re
     });
     progress.bar.clear();
     let exported = exported?;
+    if exported.left_out > 0 {
+        let tokens = format::count(exported.left_out, "token");
+        anstream::eprintln!("warning: {tokens} left out: their ids cannot be names of files");
+    }
     match invocation.format {
         OutputFormat::Table => {
-            print::out(&format!("{} tokens in {} files: {}\n", exported.tokens, exported.files, shown(&export.folder)))?;
+            let (tokens, files) = (format::count(exported.tokens, "token"), format::count(exported.files, "file"));
+            print::out(&format!("{tokens} in {files}: {}\n", shown(&export.folder)))?;
         }
         _ => print::out(&print::json(&exported)?)?,
     }

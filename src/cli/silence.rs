@@ -84,7 +84,7 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
     let begin = add.from.unwrap_or(now);
     let ends_at = match (add.until, add.span) {
         (Some(until), _) => until,
-        (None, span) => begin.checked_add_signed(span.unwrap_or_default().delta()).unwrap_or(begin),
+        (None, span) => SilenceRequest::end_after(begin, span.unwrap_or_default()),
     };
     let wish =
         SilenceRequest { matchers, author: add.author.clone(), comment: add.comment.clone(), starts_at: add.from, ends_at };

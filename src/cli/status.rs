@@ -6,7 +6,7 @@ use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, rule_check, width};
 use daemon::ui::view::{RulesView, StatusParts, StatusView, age, bytes};
 use engine::digest_schedule;
-use model::{Endpoint, SilenceState, SilenceView, digest, text::harmless};
+use model::{Endpoint, SilenceState, SilenceView, digest, format, text::harmless};
 use notify::unsubscribe;
 use store::Access;
 
@@ -113,16 +113,23 @@ fn lines(status: &StatusView) -> [(&'static str, String); 10] {
         (
             "alerts",
             format!(
-                "{} firing, {} pending, {} resolved, {} events; {} acknowledged",
+                "{} firing, {} pending, {} resolved, {}; {} acknowledged",
                 count("firing"),
                 count("pending"),
                 count("resolved"),
-                count("event"),
+                counted(count("event"), "event"),
                 status.acknowledged
             ),
         ),
         ("silences", silences(&status.silences)),
-        ("held", format!("{} answers held, {} removals awaiting proof", status.removals_held, status.removals_awaiting_proof)),
+        (
+            "held",
+            format!(
+                "{} held, {} awaiting proof",
+                counted(status.removals_held, "answer"),
+                counted(status.removals_awaiting_proof, "removal")
+            ),
+        ),
         (
             "rules",
             match (&status.rules.count, &status.rules.problem) {
@@ -142,9 +149,17 @@ fn found(status: &StatusView) -> String {
     };
     let count = of.by_mark + of.by_upcoming + of.untold;
     format!(
-        "{count} corrections of schedules: {} told by the token list, {} by upcoming, {} by nothing; {} told for nothing",
-        of.by_mark, of.by_upcoming, of.untold, of.told_for_nothing
+        "{}: {} told by the token list, {} by upcoming, {} by nothing; {} told for nothing",
+        if count == 1 { "1 correction of a schedule".to_owned() } else { format!("{count} corrections of schedules") },
+        of.by_mark,
+        of.by_upcoming,
+        of.untold,
+        of.told_for_nothing
     )
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format::count(usize::try_from(count).unwrap_or(usize::MAX), noun)
 }
 
 fn endpoints(status: &StatusView, width: Option<u16>) -> String {

@@ -127,11 +127,7 @@ fn read_text(path: &Path) -> Result<String, Box<Diagnostic>> {
     if bytes.len() as u64 > MAX_CONFIG_BYTES {
         return Err(Box::new(Diagnostic::error(path, None, "the config is larger than 1 MiB")));
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count() + 1;
-        Box::new(Diagnostic::error(path, None, format!("the config is not UTF-8 text: line {line} holds other bytes")))
-    })
+    model::text::utf8(bytes).map_err(|problem| Box::new(Diagnostic::error(path, None, format!("the config is {problem}"))))
 }
 
 fn base_of(path: Option<&Path>) -> PathBuf {
@@ -283,6 +279,8 @@ fn resolve_paths(config: &mut Config, base: &Path) -> Vec<ConfigProblem> {
         &mut config.http.token_file,
         &mut config.http.dead_mans_switch_file,
         &mut config.mirror.keys,
+        &mut config.mirror.tls_cert_file,
+        &mut config.mirror.tls_key_file,
     ] {
         path.iter_mut().for_each(resolve);
     }

@@ -9,6 +9,7 @@
 mod asking;
 mod investors;
 mod polling;
+mod progress;
 mod renamed;
 mod report;
 
@@ -48,7 +49,8 @@ use model::{
     supply::{Endpoint, Resource, Timestamp, TokenId},
     wire,
 };
-pub use polling::endpoint_feeds;
+pub use polling::{PlannedRead, endpoint_feeds, planned_reads};
+pub use progress::{ReadProgress, Reading};
 pub use report::CycleReport;
 use rules::{
     On, RuleSet,
@@ -88,6 +90,8 @@ pub struct Deps {
     pub stopping: CancellationToken,
     /// One batch at a time is compared, evaluated and committed; asking goes on meanwhile.
     pub turn: tokio::sync::Mutex<()>,
+    /// How far what is asked now is.
+    pub reading: Reading,
 }
 
 impl Deps {
@@ -164,13 +168,17 @@ async fn run(
 ) -> Result<CycleReport, CycleError> {
     let (report, limits) = (CycleReport::new(job, now), Limits::default());
     let mut cycle = Cycle { deps, now, stepped: deps.clock.stepped(), at_hand, report, seen: Vec::new(), limits };
-    match job {
-        Job::Evaluate => cycle.evaluate_what_time_changed().await?,
-        Job::Poll(Endpoint::TokenList) => cycle.token_list().await?,
-        Job::Poll(Endpoint::Upcoming) => cycle.upcoming().await?,
-        Job::Poll(Endpoint::Investors) => cycle.investors().await?,
-        Job::Poll(endpoint) => cycle.each_token(endpoint).await?,
+    let done = match job {
+        Job::Evaluate => cycle.evaluate_what_time_changed().await,
+        Job::Poll(Endpoint::TokenList) => cycle.token_list().await,
+        Job::Poll(Endpoint::Upcoming) => cycle.upcoming().await,
+        Job::Poll(Endpoint::Investors) => cycle.investors().await,
+        Job::Poll(endpoint) => cycle.each_token(endpoint).await,
+    };
+    if let Job::Poll(endpoint) = job {
+        deps.reading.end(endpoint);
     }
+    done?;
     // A slot that was cut off did not run.
     if !deps.stopping.is_cancelled() {
         cycle.close(job, slot).await?;

@@ -2,6 +2,11 @@
 //!
 //! `RUST_LOG` wins over `-v`, which wins over `[log] level`. Under systemd the journal has the time already and reads the priority from
 //! a `<N>` in front of each line, so neither is written twice.
+//!
+//! No text from outside writes lines of its own or steers a terminal: `fields` writes what people read, `escaped` what programs do.
+
+mod escaped;
+mod fields;
 
 use std::{fmt, io::IsTerminal};
 
@@ -11,6 +16,8 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use escaped::EscapedStderr;
+use fields::HarmlessFields;
 use model::config::{LogFormat, LogSettings};
 
 /// The scheduler tells of itself at `info`; nobody asked.
@@ -72,9 +79,11 @@ pub fn start(log: &LogSettings, verbose: u8) -> Result<(), LogError> {
     };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let begun = match (format, journal) {
-        (LogFormat::Json, _) => builder.json().flatten_event(true).with_current_span(false).try_init(),
-        (_, true) => builder.event_format(Journal).try_init(),
-        (_, false) => builder.with_ansi(is_terminal).with_target(false).try_init(),
+        (LogFormat::Json, _) => {
+            builder.json().flatten_event(true).with_current_span(false).with_writer(|| EscapedStderr).try_init()
+        }
+        (_, true) => builder.fmt_fields(HarmlessFields).event_format(Journal).try_init(),
+        (_, false) => builder.fmt_fields(HarmlessFields).with_ansi(is_terminal).with_target(false).try_init(),
     };
     begun.map_err(|_| LogError::Twice)
 }

@@ -136,7 +136,11 @@ impl Ingestion<'_> {
 
     fn emptied(&self) -> IngestResult {
         let (id, count) = (&self.id, self.records.len());
-        let message = format!("{id}: the answer is complete but empty, where there were {count} records; they are kept");
+        let before = match count {
+            1 => "was 1 record; it is kept".to_owned(),
+            _ => format!("were {count} records; they are kept"),
+        };
+        let message = format!("{id}: the answer is complete but empty, where there {before}");
         self.refused(PollFailure { kind: FailureKind::Emptied, message, retry_at: None })
     }
 

@@ -260,7 +260,7 @@ impl AheadLine {
         let share = self.share.map(|share| format!(" ({} of market cap)", format::percent(share))).unwrap_or_default();
         match (self.value, self.amount) {
             (Some(value), _) => format!("{}{share}", format::usd(value)),
-            (None, Some(amount)) => format!("{} tokens{share}", format::amount(amount)),
+            (None, Some(amount)) => format!("{}{share}", format::tokens(amount)),
             (None, None) => "an unknown amount".to_owned(),
         }
     }

@@ -119,6 +119,12 @@ pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
+/// An amount of tokens with its unit: `92.65M tokens`, `1 token`.
+pub fn tokens(of: f64) -> String {
+    let text = amount(of);
+    if text == "1" { "1 token".to_owned() } else { format!("{text} tokens") }
+}
+
 /// A name from the source, fit for one line: control and formatting characters become spaces, and it is cut at
 /// [`MAX_NAME_CHARS`]. A missing name is said to be missing.
 pub fn name(text: &str) -> String {

@@ -9,6 +9,7 @@ use std::fmt;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
+use crate::config::Span;
 use crate::text::{fingerprint, replaced};
 use crate::{Alert, AlertBody, AlertId, AlertState, Labels, Matcher, MatcherError, Timestamp, all_match};
 
@@ -102,6 +103,12 @@ pub fn read_matchers<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec
 }
 
 impl SilenceRequest {
+    /// When a silence ends that lasts `span` from its begin. One that would end beyond all time ends at once, which is refused.
+    #[must_use]
+    pub fn end_after(begin: Timestamp, span: Span) -> Timestamp {
+        begin.checked_add_signed(span.delta()).unwrap_or(begin)
+    }
+
     /// The silence that is wished for, made at `now`.
     /// Fails where it would hold back everything or nothing, or does not say who and why.
     pub fn grant(self, now: Timestamp) -> Result<Silence, SilenceError> {

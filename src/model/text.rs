@@ -3,7 +3,7 @@
 //! What is dangerous is the same everywhere: control characters, and characters that reorder, join or hide text. What else has to be
 //! escaped depends on where a text goes, and is done there.
 
-use std::{error::Error, fmt::Write as _};
+use std::{borrow::Cow, error::Error, fmt::Write as _};
 
 use ring::digest;
 
@@ -54,6 +54,55 @@ pub fn harmless(text: &str) -> String {
     safe
 }
 
+/// Lines for a terminal: line breaks and tabs stay, other hostile characters become their code. The last gate of a page whose parts
+/// were each made [`harmless`] before: what one of them forgot still steers nothing.
+pub fn harmless_lines(text: &str) -> Cow<'_, str> {
+    gated(text, |safe, c| {
+        let _ = write!(safe, "{}", c.escape_unicode());
+    })
+}
+
+/// Lines for people elsewhere than on a terminal, such as a page: line breaks and tabs stay, other control characters become spaces,
+/// hidden characters are left out.
+pub fn plain_lines(text: &str) -> Cow<'_, str> {
+    gated(text, |safe, c| {
+        if !is_hidden(c) {
+            safe.push(' ');
+        }
+    })
+}
+
+/// JSON that means the same, with each hostile character as `\uXXXX`: whoever prints it on a terminal is not steered. Serializers write
+/// line breaks between values alone, so these stay.
+pub fn harmless_json(text: &str) -> Cow<'_, str> {
+    gated(text, |safe, c| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(safe, "\\u{unit:04x}");
+        }
+    })
+}
+
+/// Hands each hostile character to `instead`, but for those that make lines.
+fn gated(text: &str, instead: impl Fn(&mut String, char)) -> Cow<'_, str> {
+    let makes_lines = |c: char, next: Option<char>| matches!(c, '\n' | '\t') || (c == '\r' && next == Some('\n'));
+    let mut chars = text.char_indices().peekable();
+    let mut safe = String::new();
+    let mut copied = 0;
+    while let Some((at, c)) = chars.next() {
+        if !is_hostile(c) || makes_lines(c, chars.peek().map(|(_, next)| *next)) {
+            continue;
+        }
+        safe.push_str(text.get(copied..at).unwrap_or_default());
+        instead(&mut safe, c);
+        copied = at + c.len_utf8();
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    safe.push_str(text.get(copied..).unwrap_or_default());
+    Cow::Owned(safe)
+}
+
 /// The first characters on one line, each hostile one replaced: for texts whose length must stay readable.
 pub fn replaced(text: &str, replacement: char, max_chars: usize) -> String {
     text.chars().map(|c| if is_hostile(c) { replacement } else { c }).take(max_chars).collect()
@@ -62,6 +111,17 @@ pub fn replaced(text: &str, replacement: char, max_chars: usize) -> String {
 /// One line for people: control characters become spaces, hidden characters are left out.
 pub fn plain_chars(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c })
+}
+
+/// The text of a file. Fails where it is not UTF-8, with the line and the byte, both from 1.
+pub fn utf8(bytes: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let (valid, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to().min(error.as_bytes().len()));
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let column = valid.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+        let byte = rest.first().copied().unwrap_or_default();
+        format!("not UTF-8 text: line {line}, byte {column} of it is 0x{byte:02x}")
+    })
 }
 
 /// What an error and its causes say, the outermost first; a cause that an outer text already says is left out.

@@ -1,7 +1,8 @@
 //! The secrets of a receiver, read once for each attempt, so that a file can be changed without a restart.
 
-use super::format::Credential;
-use model::config::{SecretError, SecretText};
+use super::format::{Credential, DEFAULT_FORMAT, FormatSpec};
+use model::config::{ReceiverKind, ReceiverSettings, Secret, SecretError, SecretText};
+use model::text::error_chain;
 
 /// What was read for one attempt, by the keys of the config.
 #[derive(Debug, Default)]
@@ -45,4 +46,39 @@ pub enum ReadError {
     Secret(#[from] SecretError),
     #[error("the secrets were not read to their end")]
     Stopped(#[from] tokio::task::JoinError),
+}
+
+/// A secret that a receiver needs, or names a file for, and that is not here.
+#[derive(Clone, Debug)]
+pub struct MissingSecret {
+    /// The key of the config: `url`.
+    pub key: &'static str,
+    pub secret: Secret,
+    /// Why a file that is named cannot be read; none where nothing is given.
+    pub problem: Option<String>,
+}
+
+/// The secrets that a receiver cannot do without and that are not to be had here and now: not in the config, nor in a file that this user
+/// can read, nor among the credentials of this process.
+pub fn missing_secrets(receiver: &ReceiverSettings) -> Vec<MissingSecret> {
+    let mut wanted: Vec<(&'static str, Secret, bool)> = Vec::new();
+    match receiver.kind {
+        ReceiverKind::Email => {
+            if receiver.username.is_some() {
+                wanted.push(("password", receiver.login(), true));
+            }
+        }
+        ReceiverKind::Webhook => {
+            let format = receiver.format.as_deref().and_then(FormatSpec::named).unwrap_or(DEFAULT_FORMAT);
+            wanted.push(("url", receiver.address(), format.address.is_none()));
+            let secrets = format.keys.iter().filter(|key| key.value.is_secret());
+            wanted.extend(secrets.map(|key| (key.name, receiver.format_secret(key.name), key.is_needed)));
+        }
+    }
+    let missing = wanted.into_iter().filter_map(|(key, secret, is_needed)| match secret.resolve() {
+        Ok(Some(_)) => None,
+        Ok(None) => is_needed.then_some(MissingSecret { key, secret, problem: None }),
+        Err(error) => Some(MissingSecret { key, problem: Some(error_chain(&error)), secret }),
+    });
+    missing.collect()
 }

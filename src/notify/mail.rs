@@ -147,7 +147,7 @@ fn tables(notice: &Notification) -> Option<DigestTables> {
     let digest: Digest = serde_json::from_value(notice.body.record.clone()?).ok()?;
     let line = |line: &str| text::line(line, text::MAX_LINE_CHARS);
     let ahead = digest.ahead.iter().take(MAX_DIGEST_ROWS).map(|ahead| {
-        let amount = || ahead.amount.map(|amount| format!("{} tokens", format::amount(amount)));
+        let amount = || ahead.amount.map(format::tokens);
         let size = ahead.value.map(format::usd).or_else(amount);
         let share = ahead.share.map(|share| format!("{} of market cap", format::percent(share)));
         let size: Vec<String> = [size, share].into_iter().flatten().collect();

@@ -69,9 +69,9 @@ pub fn draw(body: &AlertBody, tone: Tone, now: Timestamp) -> Option<Picture> {
         cid: String::new(),
         png,
         alt: format!(
-            "The schedule from {from} to {to}: {}; marked is {} tokens, {}.",
+            "The schedule from {from} to {to}: {}; marked is {}, {}.",
             format::count(series.len(), "unlock"),
-            format::amount(mine.amount),
+            format::tokens(mine.amount),
             card::date_of(mine)
         ),
         from,

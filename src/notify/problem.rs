@@ -10,15 +10,21 @@ pub struct KeyProblem {
     pub message: String,
     /// A file could not be read: it may be there at another time, or for another user.
     pub is_unreadable: bool,
+    /// A secret that is given nowhere: a service may have it as a credential.
+    pub is_absent: bool,
 }
 
 impl KeyProblem {
     pub(super) fn wrong(key: &'static str, message: impl Into<String>) -> Self {
-        Self { key, message: message.into(), is_unreadable: false }
+        Self { key, message: message.into(), is_unreadable: false, is_absent: false }
+    }
+
+    pub(super) fn absent(key: &'static str, message: impl Into<String>) -> Self {
+        Self { is_absent: true, ..Self::wrong(key, message) }
     }
 
     pub(super) fn unreadable(key: &'static str, message: impl Into<String>) -> Self {
-        Self { key, message: message.into(), is_unreadable: true }
+        Self { is_unreadable: true, ..Self::wrong(key, message) }
     }
 }
 

@@ -115,9 +115,9 @@ fn of_record(record: &Record, now: Timestamp) -> String {
         }
         Record::Allocation(row) => {
             let name = row.allocation_name.as_str().unwrap_or("unnamed");
-            let total = row.allocation_amount.copied().map_or_else(|| "unknown".into(), format::amount);
+            let total = row.allocation_amount.copied().map_or_else(|| "an unknown number of tokens".into(), format::tokens);
             let locked = row.allocation_locked_amount.copied().map_or_else(|| "unknown".into(), format::amount);
-            format!("allocation {name}: {total} tokens, {locked} locked")
+            format!("allocation {name}: {total}, {locked} locked")
         }
         Record::Funding(round) => {
             let name = round.round_name.as_str().unwrap_or("funding round");
@@ -132,7 +132,7 @@ fn of_record(record: &Record, now: Timestamp) -> String {
 fn size(value: Option<f64>, amount: Option<f64>) -> String {
     match (value, amount) {
         (Some(value), _) => format::usd(value),
-        (None, Some(amount)) => format!("{} tokens", format::amount(amount)),
+        (None, Some(amount)) => format::tokens(amount),
         (None, None) => "an unknown amount".into(),
     }
 }

@@ -57,6 +57,7 @@ pub fn answer(facts: &impl SupplyFacts, query: &DataQuery, context: AnswerContex
         DataSubject::UnlockEvents => {
             let token = covered(facts, query, context)?;
             let read_at = held(facts, Endpoint::UnlockEvents, Some(&query.id), context)?;
+            within(query, false, read_at, context)?;
             let mut events: Vec<UnlockEvent> = facts.records(Resource::Unlock, &query.id, DateRange::default())?;
             events.sort_by_key(|event| event.unlock_date.copied());
             if query.version < 2 && !facts.tells_rate_changes(&query.id, &events)? {
@@ -77,6 +78,7 @@ pub fn answer(facts: &impl SupplyFacts, query: &DataQuery, context: AnswerContex
         DataSubject::DailyEmission => {
             covered(facts, query, context)?;
             let read_at = held(facts, Endpoint::DailyEmission, Some(&query.id), context)?;
+            within(query, false, read_at, context)?;
             list(daily_emission(facts, query, context.now)?, query, read_at)
         }
         DataSubject::WeeklyEmission => {
@@ -91,11 +93,13 @@ pub fn answer(facts: &impl SupplyFacts, query: &DataQuery, context: AnswerContex
         DataSubject::Burn => {
             let token = known(facts, query, context)?;
             let read_at = held_unless(facts, Endpoint::Burn, query, token.has_burn.copied(), context)?;
+            within(query, true, read_at, context)?;
             whole(burns(facts, query, token)?, query, read_at)
         }
         DataSubject::Buyback => {
             let token = known(facts, query, context)?;
             let read_at = held_unless(facts, Endpoint::Buyback, query, token.has_buyback.copied(), context)?;
+            within(query, true, read_at, context)?;
             whole(buybacks(facts, query, token)?, query, read_at)
         }
         DataSubject::Investors => {
@@ -157,12 +161,20 @@ fn held(
             Some(scope) => scope.missing(endpoint, token),
             None => Refusal::unknown(match token {
                 Some(token) => format!(
-                    "{endpoint} of token \"{}\" is not known here: the daemon that this data came from never read it",
+                    "{endpoint} of token \"{}\" is not known here: the daemon that this data came from never read it, or its folder does not cover it",
                     redact(token)
                 ),
                 None => format!("{endpoint} is not known here: the daemon that this data came from never read it"),
             }),
         }),
+    }
+}
+
+/// Whether a mirror holds the window that is asked for.
+fn within(query: &DataQuery, is_sum: bool, read_at: Option<Timestamp>, context: AnswerContext<'_>) -> Result<(), Refusal> {
+    match (context.scope, read_at) {
+        (Some(scope), Some(read_at)) => scope.holds(query, is_sum, read_at),
+        _ => Ok(()),
     }
 }
 

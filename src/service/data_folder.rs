@@ -1,13 +1,17 @@
 //! A data folder on disk, as an import reads it and an export writes it.
 
 use std::borrow::Cow;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use crate::ImportError;
+use model::file_kind::{check_regular, open_regular};
 
 /// Largest file that is read, bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;
+/// Files of one folder.
+const MAX_FILES: usize = 200_000;
 pub const TOKENS: &str = "tokens.json";
 /// Prices and market caps.
 pub const PRICES: &str = "prices.json";
@@ -35,7 +39,8 @@ pub struct DataFolder {
 }
 
 impl DataFolder {
-    /// Looks what is in the folder. Fails where it is no folder, or has no token list, or cannot be read.
+    /// Looks what is in the folder. Fails where it is no folder, or has no token list, or cannot be read, or holds what is never read: a
+    /// pipe, a device, a file beyond bounds, or a link to one of these. So that is known before anything is taken in.
     pub fn open(root: &Path) -> Result<Self, ImportError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -59,6 +64,10 @@ impl DataFolder {
                 if let Some(name) = name.to_str().filter(|name| name.ends_with(".json")) {
                     names.push(format!("{folder}/{name}"));
                 }
+                if files.len() + names.len() > MAX_FILES {
+                    let many = io::Error::new(io::ErrorKind::FileTooLarge, format!("there are more than {MAX_FILES} files"));
+                    return Err(failed(&path)(many));
+                }
             }
             names.sort_unstable();
             files.append(&mut names);
@@ -67,6 +76,10 @@ impl DataFolder {
             if root.join(file).exists() {
                 files.push(file.into());
             }
+        }
+        for file in &files {
+            let path = root.join(file);
+            fs::metadata(&path).and_then(|metadata| readable(&metadata)).map_err(failed(&path))?;
         }
         Ok(Self { root: root.to_owned(), count: files.len(), files: files.into_iter() })
     }
@@ -79,12 +92,27 @@ impl DataFolder {
     fn read(&self, file: &str) -> io::Result<SourceFile> {
         let path = self.root.join(file);
         let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-        let size = fs::metadata(&path).map_err(told)?.len();
-        if size > MAX_FILE_BYTES {
-            return Err(told(io::Error::new(io::ErrorKind::FileTooLarge, format!("{size} bytes; {MAX_FILE_BYTES} at most"))));
+        // Looked at again: it may have become another since the folder was opened.
+        let opened = open_regular(&path).map_err(told)?;
+        readable(&opened.metadata().map_err(told)?).map_err(told)?;
+        let mut bytes = Vec::new();
+        opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(told)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(told(too_large(format_args!("more than {MAX_FILE_BYTES}"))));
         }
-        Ok(SourceFile { path: file.to_owned(), text: fs::read_to_string(&path).map_err(told)?.into() })
+        let text = model::text::utf8(bytes)
+            .map_err(|problem| told(io::Error::new(io::ErrorKind::InvalidData, format!("it is {problem}"))))?;
+        Ok(SourceFile { path: file.to_owned(), text: text.into() })
     }
+}
+
+fn readable(metadata: &fs::Metadata) -> io::Result<()> {
+    check_regular(metadata)?;
+    if metadata.len() > MAX_FILE_BYTES { Err(too_large(metadata.len())) } else { Ok(()) }
+}
+
+fn too_large(bytes: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("it has {bytes} bytes; {MAX_FILE_BYTES} at most are read"))
 }
 
 impl Iterator for DataFolder {

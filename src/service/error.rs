@@ -40,6 +40,8 @@ pub enum ServiceError {
     Randomness,
     #[error("\"{0}\" is no name for a key: use 1 to 64 letters, digits, dots, dashes, underscores")]
     KeyName(String),
+    #[error("cannot serve by TLS")]
+    Tls(#[from] crate::TlsError),
     #[error("cannot listen on {address}")]
     Listen {
         /// Which one.

@@ -6,7 +6,13 @@ use std::{fs, io};
 
 use serde::Serialize;
 
-use crate::{ServiceError, data_folder::GAPS, import::DataGap, route::DataSubject, version::shows};
+use crate::{
+    ServiceError,
+    data_folder::GAPS,
+    import::{DataGap, names_a_file},
+    route::DataSubject,
+    version::shows,
+};
 use model::wire::{
     Allocation, AllocationsData, Burn, BurnData, Buyback, BuybackData, Described as _, Emission, FundingRound, InvestorDetail,
     Maybe, UnlockEvent,
@@ -18,6 +24,13 @@ use store::facts::{Coverage, DateRange, SupplyFacts};
 pub struct ExportSummary {
     pub tokens: usize,
     pub files: usize,
+    /// Tokens whose ids cannot be names of files: they are not in the folder.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A folder while it is filled, under another name.
@@ -67,7 +80,11 @@ pub(super) fn export(
 
 impl ExportFolder<'_> {
     fn fill(&mut self, facts: &impl SupplyFacts) -> Result<(), ServiceError> {
-        let tokens = facts.tokens()?;
+        let mut tokens = facts.tokens()?;
+        let before = tokens.len();
+        // One hostile id must not keep the data of all others from being written, nor its own from being read again.
+        tokens.retain(|token| token.id.as_str().is_some_and(names_a_file));
+        self.exported.left_out = before - tokens.len();
         self.write("tokens.json", &list(&tokens))?;
         self.exported.tokens = tokens.len();
         let mut gaps = Vec::new();
@@ -138,11 +155,6 @@ impl ExportFolder<'_> {
     fn write(&mut self, file: &str, text: &str) -> Result<(), ServiceError> {
         let path = self.partial.join(file);
         let failed = |source| ServiceError::Write { path: path.clone(), source };
-        // An id from the source is part of the name: it must not lead elsewhere.
-        let is_plain = file.split('/').count() <= 2 && !file.contains(['\\', '\0']);
-        if !is_plain {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "the id of this token is no file name")));
-        }
         (self.progress)(file);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(failed)?;
@@ -167,7 +179,8 @@ fn list<T: Serialize>(items: &[T]) -> String {
 /// An object with a list as its last field.
 fn object<T: Serialize>(header: &T, name: &str, rows: &[impl Serialize]) -> String {
     let text = json(header);
-    let fields = text.trim_start_matches('{').trim_end_matches('}');
+    // One brace each: the last of the fields may be an object itself.
+    let fields = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default();
     let comma = if fields.is_empty() { "" } else { ",\n" };
     format!("{{{fields}{comma}\"{name}\": {}}}\n", list(rows))
 }

@@ -105,6 +105,7 @@ impl Service {
                     status: StatusCode::METHOD_NOT_ALLOWED,
                     message: "only GET is answered here".into(),
                     retry_after: None,
+                    usage: None,
                 };
                 ([(header::ALLOW, "GET,HEAD")], refusal)
             })
@@ -141,7 +142,7 @@ impl Service {
         let (head, body) = request.into_parts();
         if body.size_hint().lower() > MAX_REQUEST_BYTES {
             let message = format!("a request has at most {MAX_REQUEST_BYTES} bytes of body, and needs none");
-            return Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, message, retry_after: None }.into_response();
+            return Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, message, retry_after: None, usage: None }.into_response();
         }
         let request = DataRequest { route, shape, id, head: &head, begun, now: self.0.options.clock.now() };
         let built = match tokio::time::timeout(ANSWER_TIMEOUT, self.answer(request)).await {
@@ -164,7 +165,8 @@ impl Service {
 
     /// The path of a request: its key, then its answer.
     async fn answer(&self, request: DataRequest<'_>) -> BuiltResponse {
-        let admitted = match self.enter(key_of(&request.head.headers), request.now).await {
+        let (shape, now) = (request.shape, request.now);
+        let admitted = match self.enter(key_of(&request.head.headers), now).await {
             Ok(admitted) => admitted,
             Err(refusal) => return refused(refusal, None),
         };
@@ -175,8 +177,19 @@ impl Service {
                 built.admitted = Some(admitted);
                 built
             }
-            Err(refusal) => refused(refusal, Some(admitted)),
+            Err(refusal) => {
+                let refusal = self.with_usage(refusal, &admitted, shape, now).await;
+                refused(refusal, Some(admitted))
+            }
         }
+    }
+
+    /// What is refused to a good key tells how its credits stand, as every answer does.
+    async fn with_usage(&self, refusal: Refusal, admitted: &AdmittedKey, shape: MetadataShape, now: Timestamp) -> Refusal {
+        let (Some(hash), MetadataShape::Full) = (admitted.hash, shape) else { return refusal };
+        let service = self.clone();
+        let usage = blocking(move || Ok(service.0.key_gate.usage(&hash, now)?)).await;
+        Refusal { usage: usage.ok().flatten(), ..refusal }
     }
 
     /// Lets a key in.

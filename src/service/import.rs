@@ -21,13 +21,13 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::ServiceError;
 use crate::data_folder::{GAPS, INVESTORS, PRICES, SourceFile, TOKENS};
 pub use daemon::import_daemon;
-use model::Timestamp;
 use model::wire::{Maybe, TokenItem};
+use model::{Endpoint, Timestamp};
 pub use problem::ImportProblem;
 use problem::ProblemList;
 use store::catalog::{Catalog, CatalogChange, CatalogRecord};
 use store::facts::SupplyFacts as _;
-pub use tokens::DataGap;
+pub use tokens::{DataGap, names_a_file};
 
 /// Puts `files` in place of all data, in one transaction.
 pub fn import(
@@ -110,6 +110,9 @@ impl<'a> ImportRun<'a> {
             if let Some((_, name)) = token.latest_round {
                 token.item.latest_fundraising_round = name;
             }
+            if token.is_uncovered {
+                self.draft.put_gap(&id, Endpoint::UnlockEvents.as_str())?;
+            }
             self.draft.put_token(&id, &token.item, &content)?;
             self.imported.tokens += 1;
         }
@@ -124,6 +127,8 @@ struct ImportedToken {
     content: Xxh3,
     updated: Option<Timestamp>,
     latest_round: Option<(Timestamp, Maybe<String>)>,
+    /// The folder says that its data does not cover the token's schedule, and has no event of it: that is not "no unlocks".
+    is_uncovered: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -139,6 +139,13 @@ impl KeyGate {
         Ok(())
     }
 
+    /// How the credits of a key stand; none where it is gone. Blocks.
+    pub fn usage(&self, hash: &KeyHash, now: Timestamp) -> Result<Option<KeyUsage>, CatalogError> {
+        let Some(counter) = &self.counter else { return Ok(None) };
+        let row = counter.keys().key(hash, now)?;
+        Ok(row.map(|row| KeyUsage { used: row.used, limit: row.monthly_limit, reset_at: row.reset_at }))
+    }
+
     /// Uses up one credit of whoever was let in; none where nothing is counted. What comes back was committed.
     pub async fn charge(&self, admitted: &AdmittedKey, now: Timestamp) -> Result<Option<KeyUsage>, Refusal> {
         let (Some(hash), Some(counter)) = (admitted.hash, &self.counter) else { return Ok(None) };

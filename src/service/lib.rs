@@ -23,7 +23,8 @@
 //! - Unlock events v1 and v2, daily emission v1 and allocations v1 are from before tokens were listed by a model: they answer 404 for
 //!   tokens of `listedMethod` `AI`, unless the service is told to cover all.
 //! - `upcoming` counts an event as coming until the end of its UTC day. Without filters on categories it is the token's next event.
-//! - From the fourth version of the events on, allocations whose name speaks of mining or farming are left out, and totals with them.
+//! - From the fourth version of the events on, and in `upcoming`, events that pay miners or farmers are left out whole: those whose
+//!   `releaseMechanism` says so (a field that an import may carry), or whose parts all have such a mechanism or category.
 //! - Totals over values of which some are unknown add up the known ones; they are null where none is known.
 //! - The first and the last week are told in full, also where the dates asked for lie inside of them.
 //! - A category filter on emission narrows amounts and allocations; the cumulative amount stays that of the whole token.
@@ -80,6 +81,7 @@ mod route;
 mod service;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod version;
 
 use std::time::Duration;
@@ -90,11 +92,12 @@ pub use edit::{Edit, EditError};
 pub use error::ServiceError;
 pub use export::ExportSummary;
 pub use import::{ImportError, ImportProblem, ImportSummary};
-pub use listen::{BoundAddresses, listen};
-pub use listener::{bind, serve, serve_few};
+pub use listen::{BoundAddresses, Listening, listen};
+pub use listener::{bind, serve, serve_few, serve_tls};
 pub use mirror::MirrorScope;
 pub use options::{AccessPolicy, Options};
 pub use service::Service;
+pub use tls::{Tls, TlsError};
 
 /// Time for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);

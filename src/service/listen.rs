@@ -4,7 +4,7 @@ use std::{future::Future, net::SocketAddr};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{Service, ServiceError, listener};
+use crate::{Service, ServiceError, Tls, listener};
 
 /// Addresses that a service is bound to, with the ports that the system chose where 0 was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,15 +15,26 @@ pub struct BoundAddresses {
     pub legacy: Option<SocketAddr>,
 }
 
+/// Where a service listens, and how.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    /// Of the base address.
+    pub address: SocketAddr,
+    /// Of the older base address; none for none.
+    pub legacy: Option<SocketAddr>,
+    /// Both by https alone.
+    pub tls: Option<Tls>,
+}
+
 /// Binds the service's addresses, tells `bound` which they are, and serves until `stop` resolves.
 /// Fails where an address cannot be bound, or a listener fails.
 pub async fn listen(
     service: &Service,
-    address: SocketAddr,
-    legacy: Option<SocketAddr>,
+    listening: Listening,
     bound: impl FnOnce(BoundAddresses),
     stop: impl Future<Output = ()>,
 ) -> Result<(), ServiceError> {
+    let Listening { address, legacy, tls } = listening;
     let bind = |address: SocketAddr| {
         let listener = listener::bind(address).map_err(|source| ServiceError::Listen { address, source })?;
         let address = listener.local_addr().map_err(|source| ServiceError::Listen { address, source })?;
@@ -38,7 +49,7 @@ pub async fn listen(
     let stopping = CancellationToken::new();
     // Either server's failure stops the other: half a service is not what was asked for.
     let run = async |listener, router| {
-        let result = listener::serve(listener, router, stopping.clone().cancelled_owned()).await;
+        let result = listener::serve_tls(listener, router, tls.clone(), stopping.clone().cancelled_owned()).await;
         stopping.cancel();
         result.map_err(ServiceError::Serve)
     };

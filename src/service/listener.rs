@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::Tls;
 use axum::{Router, extract::Request};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use model::BoxFuture;
@@ -19,7 +20,8 @@ use places::Places;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{Instant, Sleep, sleep_until};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_rustls::server::TlsStream;
+use tokio_util::{either::Either, sync::CancellationToken, task::TaskTracker};
 use tower::Service as _;
 
 /// Connections of the data service at once, from this machine and from elsewhere each.
@@ -94,6 +96,16 @@ pub fn serve(
     serve_within(ConnectionLimits::default(), listener, router, Box::pin(stop))
 }
 
+/// As [`serve`], by https alone where there is TLS.
+pub fn serve_tls(
+    listener: TcpListener,
+    router: Router,
+    tls: Option<Tls>,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> BoxFuture<'static, io::Result<()>> {
+    serve_by(ConnectionLimits::default(), listener, router, tls, Box::pin(stop))
+}
+
 /// As [`serve`], for few: at most so many connections at once, that are idle for half a minute at most, and so long for open requests
 /// once it is time to stop.
 pub fn serve_few(
@@ -114,6 +126,16 @@ pub(crate) fn serve_within(
     limits: ConnectionLimits,
     listener: TcpListener,
     router: Router,
+    stop: BoxFuture<'static, ()>,
+) -> BoxFuture<'static, io::Result<()>> {
+    serve_by(limits, listener, router, None, stop)
+}
+
+fn serve_by(
+    limits: ConnectionLimits,
+    listener: TcpListener,
+    router: Router,
+    tls: Option<Tls>,
     mut stop: BoxFuture<'static, ()>,
 ) -> BoxFuture<'static, io::Result<()>> {
     Box::pin(async move {
@@ -138,9 +160,20 @@ pub(crate) fn serve_within(
                 // A router is always ready.
                 router.clone().call(request.map(axum::body::Body::new) as Request)
             });
-            let connection = http.serve_connection(TokioIo::new(connection), answering);
-            let (stopping, ending) = (stopping.clone(), ending.clone());
+            let (http, tls, stopping, ending) = (http.clone(), tls.clone(), stopping.clone(), ending.clone());
             connections.spawn(async move {
+                let greeted = tokio::select! {
+                    greeted = greet(connection, tls, limits.head) => greeted,
+                    () = place.left.cancelled() => return,
+                    () = stopping.cancelled() => return,
+                };
+                let connection = match greeted {
+                    Ok(stream) => http.serve_connection(TokioIo::new(stream), answering),
+                    Err(error) => {
+                        tracing::debug!(%error, %peer, "a connection was not encrypted");
+                        return;
+                    }
+                };
                 let mut connection = std::pin::pin!(connection);
                 let ended = tokio::select! {
                     ended = connection.as_mut() => ended,
@@ -168,6 +201,18 @@ pub(crate) fn serve_within(
         ending.cancel();
         Ok(())
     })
+}
+
+/// The connection as requests come over it: as it is, or encrypted once both sides have greeted each other.
+async fn greet(
+    connection: CappedConnection,
+    tls: Option<Tls>,
+    within: Duration,
+) -> io::Result<Either<CappedConnection, TlsStream<CappedConnection>>> {
+    match tls {
+        None => Ok(Either::Left(connection)),
+        Some(Tls(acceptor)) => Ok(Either::Right(tokio::time::timeout(within, acceptor.accept(connection)).await??)),
+    }
 }
 
 /// A listener whose connections end when they are silent.

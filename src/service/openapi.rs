@@ -35,6 +35,7 @@ fn describe() -> Value {
         paths.insert(route.path.to_owned(), json!({ "get": operation(route, is_legacy, &mut schemas) }));
     }
     let error = schema(DataSubject::TokenList, 5, error_shape(), &mut schemas);
+    describe_error(&mut schemas);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -64,6 +65,28 @@ fn describe() -> Value {
                 "Failed": refusal("The service failed on this request.", &error, false),
             },
         },
+    })
+}
+
+/// What is refused to a good key tells how its credits stand, and nothing else of an answer's metadata.
+fn describe_error(schemas: &mut Map<String, Value>) {
+    let Some(error) = schemas.get_mut(error_shape().name) else { return };
+    error["properties"]["metadata"] = json!({
+        "type": "object", "description": "There where the key is good.", "required": ["credit"], "properties": {"credit": credit()},
+    });
+    if let Some(required) = error["required"].as_array_mut() {
+        required.retain(|name| name != "metadata");
+    }
+    // What describes the metadata of answers here is written by hand, for each path.
+    schemas.retain(|name, _| name != "Metadata" && name != "Credit");
+}
+
+fn credit() -> Value {
+    let count = json!({"type": "integer", "minimum": 0});
+    json!({
+        "type": "object", "description": "Quota of the key. Not there where no key is asked for.",
+        "required": ["used", "limit", "resetAt"],
+        "properties": {"used": count, "limit": count, "resetAt": {"type": "string", "format": "date-time"}},
     })
 }
 
@@ -162,29 +185,17 @@ fn reference(kind: &str, name: &str) -> Value {
 
 fn metadata(route: &ApiRoute, is_legacy: bool) -> Value {
     let time = json!({"type": "string", "format": "date-time"});
-    let count = json!({"type": "integer", "minimum": 0});
-    let mut properties = Map::from_iter([("queryDate".to_owned(), time.clone())]);
+    let mut properties = Map::from_iter([("queryDate".to_owned(), time)]);
     let mut required = vec!["queryDate"];
     if !is_legacy {
-        properties.insert(
-            "credit".into(),
-            json!({
-                "type": "object", "description": "Quota of the key. Not there where no key is asked for.",
-                "required": ["used", "limit", "resetAt"],
-                "properties": {"used": count, "limit": count, "resetAt": time},
-            }),
-        );
+        properties.insert("credit".into(), credit());
         let pages = [("page", 1), ("pageSize", 1), ("totalPages", 0), ("total", 0)];
         for (name, least) in pages {
             if route.is_paged() {
                 properties.insert(name.into(), json!({"type": "integer", "minimum": least}));
                 required.push(name);
-            } else {
-                properties.insert(name.into(), Value::Bool(false));
             }
         }
-    } else {
-        properties.insert("credit".into(), Value::Bool(false));
     }
     json!({"type": "object", "required": required, "properties": properties})
 }
@@ -266,8 +277,6 @@ fn schema(subject: DataSubject, version: u8, object: &'static ObjectShape, schem
     let mut required = Vec::new();
     for field in object.fields {
         if !shows(subject, version, object.name, field.name) {
-            // No value fits `false`: the field is not there.
-            properties.insert(field.name.to_owned(), Value::Bool(false));
             continue;
         }
         let mut property = property(subject, version, field.shape, schemas, true);

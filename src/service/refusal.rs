@@ -5,8 +5,11 @@ use axum::response::{IntoResponse, Response};
 use chrono::{SecondsFormat, TimeDelta};
 
 use crate::ANSWER_TIMEOUT;
-use model::{Timestamp, wire::ErrorBody};
-use store::{catalog::CatalogError, facts::FactsError};
+use crate::response::credit_of;
+use model::Timestamp;
+use model::wire::{ErrorBody, Maybe, Metadata};
+use store::catalog::{CatalogError, KeyUsage};
+use store::facts::FactsError;
 
 /// What a spent rate per minute is told to wait at least, seconds.
 const MIN_RETRY_AFTER_SECS: i64 = 1;
@@ -20,27 +23,29 @@ pub(crate) struct Refusal {
     pub status: StatusCode,
     pub message: String,
     pub retry_after: Option<i64>,
+    /// How the credits of whoever asked stand, where a key is good.
+    pub usage: Option<KeyUsage>,
 }
 
 impl Refusal {
     /// A question that makes no sense.
     pub fn bad(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message: message.into(), retry_after: None }
+        Self { status: StatusCode::BAD_REQUEST, message: message.into(), retry_after: None, usage: None }
     }
 
     /// Something that is not there.
     pub fn unknown(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, message: message.into(), retry_after: None }
+        Self { status: StatusCode::NOT_FOUND, message: message.into(), retry_after: None, usage: None }
     }
 
     /// No key, or none that opens anything: which of both is not told.
     pub fn keyless() -> Self {
-        Self { status: StatusCode::UNAUTHORIZED, message: "x-api-key not found".into(), retry_after: None }
+        Self { status: StatusCode::UNAUTHORIZED, message: "x-api-key not found".into(), retry_after: None, usage: None }
     }
 
     /// Our own fault.
     pub fn internal(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::INTERNAL_SERVER_ERROR, message: message.into(), retry_after: None }
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, message: message.into(), retry_after: None, usage: None }
     }
 
     pub fn busy() -> Self {
@@ -48,18 +53,19 @@ impl Refusal {
             status: StatusCode::SERVICE_UNAVAILABLE,
             message: "the service is busy: ask again later".into(),
             retry_after: Some(ANSWER_TIMEOUT.as_secs().cast_signed()),
+            usage: None,
         }
     }
 
     /// A mirror was not told yet.
     pub fn not_yet(message: impl Into<String>) -> Self {
         let retry_after = Some(NOT_YET_RETRY_AFTER_SECS);
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: message.into(), retry_after }
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: message.into(), retry_after, usage: None }
     }
 
     pub fn too_many(message: impl Into<String>, wait_secs: i64) -> Self {
         let wait = wait_secs.max(MIN_RETRY_AFTER_SECS);
-        Self { status: StatusCode::TOO_MANY_REQUESTS, message: message.into(), retry_after: Some(wait) }
+        Self { status: StatusCode::TOO_MANY_REQUESTS, message: message.into(), retry_after: Some(wait), usage: None }
     }
 
     pub fn spent(reset_at: Timestamp, now: Timestamp) -> Self {
@@ -91,7 +97,9 @@ impl From<FactsError> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
+        let metadata = self.usage.map(|usage| Metadata { credit: credit_of(usage).into(), ..Default::default() });
         let body = ErrorBody {
+            metadata: Maybe::or_absent(metadata),
             status: false.into(),
             status_code: i64::from(self.status.as_u16()).into(),
             error_message: self.message.into(),

@@ -10,7 +10,7 @@ use http_body::{Frame, SizeHint};
 
 use crate::{answer::AnswerBody, service::whole_seconds};
 use model::Timestamp;
-use model::wire::{Credit, Metadata};
+use model::wire::{Credit, Maybe, Metadata};
 use store::catalog::KeyUsage;
 
 /// What is around a payload.
@@ -29,15 +29,8 @@ impl MetadataShape {
         let told_at = answer.read_at.unwrap_or(now);
         let mut metadata = Metadata { query_date: whole_seconds(told_at).into(), ..Default::default() };
         if matches!(self, MetadataShape::Full) {
-            let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX).into();
             if let Some(usage) = usage {
-                metadata.credit = Credit {
-                    used: number(usage.used),
-                    limit: number(usage.limit),
-                    reset_at: usage.reset_at.into(),
-                    ..Default::default()
-                }
-                .into();
+                metadata.credit = credit_of(usage).into();
             }
             if let Some(paging) = answer.paging {
                 metadata.page = number(paging.page);
@@ -52,6 +45,15 @@ impl MetadataShape {
         }
         head
     }
+}
+
+fn number(number: u64) -> Maybe<i64> {
+    i64::try_from(number).unwrap_or(i64::MAX).into()
+}
+
+/// How the credits of a key stand.
+pub fn credit_of(usage: KeyUsage) -> Credit {
+    Credit { used: number(usage.used), limit: number(usage.limit), reset_at: usage.reset_at.into(), ..Default::default() }
 }
 
 /// The headers that both an answer and its 304 have.

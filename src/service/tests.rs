@@ -4,6 +4,7 @@ mod answers;
 mod data;
 mod faults;
 mod requests;
+mod round_trip;
 mod running;
 
 use std::borrow::Cow;

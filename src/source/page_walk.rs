@@ -149,9 +149,9 @@ impl PageWalk {
             Some(first) if first == extent => {}
             Some(first) => {
                 let described = |extent: ListExtent| match (extent.total, extent.pages) {
-                    (Some(total), Some(pages)) => format!("{total} rows on {pages} pages"),
-                    (Some(total), None) => format!("{total} rows"),
-                    (None, Some(pages)) => format!("{pages} pages"),
+                    (Some(total), Some(pages)) => format!("{} on {}", counted(total, "row"), counted(pages, "page")),
+                    (Some(total), None) => counted(total, "row"),
+                    (None, Some(pages)) => counted(pages, "page"),
                     (None, None) => "no total".to_owned(),
                 };
                 return WalkStep::Shifted(format!("page 1 said {}, page {number} said {}", described(first), described(extent)));
@@ -252,13 +252,16 @@ impl PageWalk {
         }
         let Some(total) = extent.total.and_then(|total| usize::try_from(total).ok()) else {
             if self.repeated_across > 0 {
-                return WalkStep::Shifted(format!("{} rows stood on two pages", self.repeated_across));
+                return WalkStep::Shifted(format!("{} stood on two pages", counted(self.repeated_across, "row")));
             }
             // An endpoint with pages that tells neither pages nor total: a page that is exactly full may be the first of many.
             return match (extent.pages, self.asked_size) {
                 (None, Some(size)) if rows_here == size as usize => WalkStep::Hopeless(
                     FailureKind::Incomplete,
-                    format!("{rows_here} rows came, as many as fit on a page, without a word on how many pages there are"),
+                    format!(
+                        "{} came, as many as fit on a page, without a word on how many pages there are",
+                        counted(rows_here, "row")
+                    ),
                 ),
                 _ => {
                     self.repeated.iter_mut().for_each(Vec::clear);
@@ -279,13 +282,20 @@ impl PageWalk {
                 self.repeated_across
             ));
         }
-        WalkStep::Shifted(format!("the answer says {total} rows, and {} came", self.rows))
+        WalkStep::Shifted(format!("the answer says {}, and {} came", counted(total, "row"), self.rows))
     }
 
     /// The pages, once [`WalkStep::Whole`] was answered.
     pub fn into_pages(self) -> AnswerPages {
         AnswerPages { pages: self.pages, repeated: self.repeated }
     }
+}
+
+/// `1 row`, `2 rows`; whatever a server claims.
+fn counted(count: impl std::fmt::Display, noun: &str) -> String {
+    let count = count.to_string();
+    let end = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{end}")
 }
 
 #[cfg(test)]

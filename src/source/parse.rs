@@ -116,7 +116,10 @@ fn read<T>(text: &str, mut read: impl FnMut(&str) -> Result<T, serde_json::Error
         return (Err(unreadable(&error)), gathered);
     }
     let (second, gathered) = wire::gather(|| {
-        wire::note(|| format!("{replaced} numbers or characters cannot be represented; they are ignored"));
+        wire::note(|| match replaced {
+            1 => "a number or character cannot be represented; it is ignored".to_owned(),
+            _ => format!("{replaced} numbers or characters cannot be represented; they are ignored"),
+        });
         read(&decodable)
     });
     (second.map_err(|error| unreadable(&error)), gathered)

@@ -176,6 +176,7 @@ fn source(address: &str) -> SourceSettings {
         horizon: model::config::Reach::All,
         upcoming_horizon: seconds(86_400),
         tls_ca_file: None,
+        allow_http_networks: Vec::new(),
     }
 }
 

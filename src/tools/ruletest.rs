@@ -28,6 +28,7 @@ use crate::simulate::{DeliverySetup, Pace, Sent, Simulation};
 use engine::pipeline::DispatchPolicy;
 use engine::route::{RouteTree, Sections};
 use model::config::{self, Config};
+use model::file_kind::open_regular;
 use model::{Diagnostic, Notification, Resource, SourceText, Timestamp, TokenId, Watch, diagnostic};
 use rules::{self, RuleSet};
 
@@ -142,19 +143,13 @@ fn of_whole(path: &Path, lines: Vec<String>) -> Vec<TestOutcome> {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = open_regular(path).map_err(|error| error.to_string())?;
-    file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    if text.len() as u64 > MAX_FILE { Err(format!("it is larger than {MAX_FILE} bytes")) } else { Ok(text) }
-}
-
-/// Opens a file to be read. A pipe or a device is refused: it may never end, nor begin.
-fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
-    if std::fs::metadata(path)?.is_file() {
-        std::fs::File::open(path)
-    } else {
-        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"))
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(format!("it is larger than {MAX_FILE} bytes"));
     }
+    model::text::utf8(bytes).map_err(|problem| format!("it is {problem}"))
 }
 
 fn shown(problems: &[Diagnostic], sources: &[SourceText]) -> Vec<String> {

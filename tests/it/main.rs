@@ -1,6 +1,7 @@
 //! The program from outside: the real app with a crank, the real binary, the README.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
 
+mod beside;
 mod binary;
 mod clock;
 #[allow(
@@ -14,6 +15,7 @@ mod cycle;
 mod examples;
 mod faults;
 mod fuzzed;
+mod hostile;
 mod kill;
 mod ledger;
 mod one_path;

@@ -13,58 +13,198 @@ use serde_json::Value;
 
 use crate::support::{RULES, Setup, TestApp, cliff, item, lines, time};
 
-/// What must hold, and where it is tested.
-const PROMISES: [(&str, &str, &[&str]); 14] = [
-    ("rules that vanish for a moment end nothing", "tests/it/trust.rs", &["rules_that_vanish_are_held_and_shown"]),
-    ("a mixed group is told as the strongest thing in it", "tests/it/trust.rs", &["a_group_that_fires_and_resolves_is_firing"]),
+/// What must hold, by number, and the tests that would fail if it did not: file, then names.
+const PROMISES: [(u8, &str, &[(&str, &[&str])]); 22] = [
     (
+        1,
+        "a wrong clock moves nothing",
+        &[(
+            "tests/it/clock.rs",
+            &["whatever_the_wall_clock_shows_the_same_is_told_at_the_same_time", "after_an_hour_in_2036_nothing_waits_for_2036"],
+        )],
+    ),
+    (2, "rules that vanish for a moment end nothing", &[(HERE, &["rules_that_vanish_are_held_and_shown"])]),
+    (3, "a mixed group is told as the strongest thing in it", &[(HERE, &["a_group_that_fires_and_resolves_is_firing"])]),
+    (
+        4,
         "a storm tells the worst first, and caps nothing of it",
-        "tests/it/trust.rs",
-        &["a_storm_names_the_worst_first", "a_full_hour_holds_back_nothing_critical_and_says_how_many_wait"],
-    ),
-    ("what is only counted can be read", "tests/it/trust.rs", &["what_is_only_counted_can_be_read_at_one_place"]),
-    (
-        "long alerts and long waits starve nothing",
-        "tests/it/trust.rs",
-        &["an_event_that_a_long_alert_inhibits_is_told_when_that_ends"],
-    ),
-    ("a mass removal is released with the reason", "tests/it/trust.rs", &["a_mass_removal_is_released_by_time_or_by_hand"]),
-    ("what moved stays due until it was evaluated", "tests/it/trust.rs", &["what_the_token_list_moved_stays_due"]),
-    ("a receiver that was removed ends its alerts", "tests/it/trust.rs", &["a_receiver_that_was_removed_ends_its_alerts"]),
-    (
-        "a receiver that is back raises nothing, and a retry by hand begins anew",
-        "src/daemon/outbox/tests.rs",
         &[
-            "a_receiver_that_was_gone_and_works_again_raises_nothing_more",
-            "the_span_until_a_dead_letter_counts_from_the_retry_by_hand",
-            "what_is_critical_is_sent_though_the_hour_is_full",
+            (HERE, &["a_storm_names_the_worst_first", "a_full_hour_holds_back_nothing_critical_and_says_how_many_wait"]),
+            ("src/daemon/outbox/tests.rs", &["what_is_critical_is_sent_though_the_hour_is_full"]),
         ],
     ),
-    ("what waits starves nothing", "src/store/tests/outbox.rs", &["what_waits_for_long_starves_nothing_that_is_grave_or_new"]),
-    ("the memory of a rendering is bounded", "src/rules/tests/templates.rs", &["the_memory_of_a_rendering_is_bounded"]),
     (
-        "a rule on a group hears of each field that it reads",
-        "src/rules/tests/conditions.rs",
-        &["a_rule_on_a_group_that_reads_a_field_of_its_members_is_asked_when_that_moves"],
+        5,
+        "what is only counted can be read; long alerts and long waits starve nothing",
+        &[
+            (
+                HERE,
+                &["what_is_only_counted_can_be_read_at_one_place", "an_event_that_a_long_alert_inhibits_is_told_when_that_ends"],
+            ),
+            ("src/store/tests/outbox.rs", &["what_waits_for_long_starves_nothing_that_is_grave_or_new"]),
+        ],
     ),
     (
-        "a lead time is told for each date",
-        "src/engine/evaluate/tests.rs",
-        &["a_lead_time_is_told_again_for_a_record_that_moved_out_and_back"],
+        6,
+        "a restore puts back what was backed up",
+        &[(
+            "tests/it/binary/restore.rs",
+            &["a_backup_is_what_is_there_after_a_restore_whatever_dies_on_the_way", "what_is_no_backup_replaces_nothing"],
+        )],
+    ),
+    (7, "a mass removal is released with the reason", &[(HERE, &["a_mass_removal_is_released_by_time_or_by_hand"])]),
+    (8, "what moved stays due until it was evaluated", &[(HERE, &["what_the_token_list_moved_stays_due"])]),
+    (
+        9,
+        "a stop takes seconds and loses nothing",
+        &[("tests/it/binary.rs", &["sigterm_during_a_slow_first_cycle_leaves_within_ten_seconds_and_loses_nothing"])],
     ),
     (
+        10,
+        "silent connections keep nobody out",
+        &[(
+            "src/service/tests/running.rs",
+            &["a_silent_connection_ends_and_makes_room_for_the_next", "a_crowd_that_asks_nothing_holds_up_nobody"],
+        )],
+    ),
+    (
+        11,
+        "no text from outside steers, hides, forges or runs anything at any way out",
+        &[
+            (
+                "tests/it/hostile.rs",
+                &["nothing_of_a_hostile_world_gets_out_by_any_command", "nothing_of_a_hostile_world_gets_out_by_a_log_or_a_page"],
+            ),
+            (
+                "src/daemon/log/tests.rs",
+                &["a_text_from_outside_forges_no_line_and_steers_no_terminal", "a_message_of_several_lines_stays_readable"],
+            ),
+            ("src/notify/mail/tests.rs", &["a_hostile_name_stays_text"]),
+            ("src/notify/email/tests.rs", &["a_hostile_name_adds_no_header_and_no_recipient"]),
+        ],
+    ),
+    (12, "the memory of a rendering is bounded", &[("src/rules/tests/templates.rs", &["the_memory_of_a_rendering_is_bounded"])]),
+    (
+        13,
+        "only files are read, in and out is a round trip, and bytes that are no text are pointed at",
+        &[
+            (
+                "src/service/tests/round_trip.rs",
+                &[
+                    "what_is_no_file_of_data_is_refused_at_once_with_its_path",
+                    "what_is_exported_can_be_imported_whatever_fields_the_source_invents",
+                    "a_field_that_nests_too_deep_is_cut_once_and_can_be_read_again",
+                    "a_token_whose_id_cannot_name_a_file_is_left_out_and_counted",
+                ],
+            ),
+            ("src/rules/tests/files.rs", &["files_are_found_by_pattern_sorted_and_bounded"]),
+            ("src/model/text/tests.rs", &["bytes_that_are_no_text_are_pointed_at"]),
+        ],
+    ),
+    (
+        14,
+        "nobody else can read what the program makes",
+        &[("tests/it/binary/restore.rs", &["nobody_else_can_read_what_the_program_makes"])],
+    ),
+    (
+        15,
+        "a private address is known in every disguise",
+        &[("src/notify/network/tests.rs", &["private_addresses_are_known_in_every_disguise"])],
+    ),
+    (
+        16,
+        "every command works beside a service that has its secrets from systemd",
+        &[(
+            "tests/it/beside.rs",
+            &[
+                "what_neither_asks_nor_sends_needs_no_secret",
+                "what_sends_or_asks_says_which_secret_is_missing_and_prints_a_line_that_works",
+                "where_the_database_is_that_of_the_unit_the_line_runs_as_its_user",
+            ],
+        )],
+    ),
+    (
+        17,
+        "messages say what is so and what to do",
+        &[
+            ("tests/it/beside.rs", &["who_acts_is_named"]),
+            (HERE, &["one_is_one_and_what_is_more_is_said"]),
+            ("tests/receivers/mail.rs", &["a_certificate_that_a_server_signed_itself_is_taken_where_it_is_named"]),
+            ("src/daemon/http/tests.rs", &["a_silence_lasts_as_long_by_http_as_by_hand"]),
+        ],
+    ),
+    (
+        18,
+        "a receiver that is back raises nothing, one that was removed ends its alerts",
+        &[
+            (HERE, &["a_receiver_that_was_removed_ends_its_alerts"]),
+            ("src/daemon/outbox/tests.rs", &["a_receiver_that_was_gone_and_works_again_raises_nothing_more"]),
+        ],
+    ),
+    (
+        19,
+        "what moves is judged again, and a retry by hand begins anew",
+        &[
+            ("src/rules/tests/conditions.rs", &["a_rule_on_a_group_that_reads_a_field_of_its_members_is_asked_when_that_moves"]),
+            ("src/daemon/outbox/tests.rs", &["the_span_until_a_dead_letter_counts_from_the_retry_by_hand"]),
+            ("src/engine/evaluate/tests.rs", &["a_lead_time_is_told_again_for_a_record_that_moved_out_and_back"]),
+        ],
+    ),
+    (
+        20,
         "an event that is not there is not explained as told",
-        "src/engine/explain/tests.rs",
-        &["a_day_that_has_no_event_says_so_with_the_nearest_whatever_once_stood_there"],
+        &[("src/engine/explain/tests.rs", &["a_day_that_has_no_event_says_so_with_the_nearest_whatever_once_stood_there"])],
+    ),
+    (
+        21,
+        "a long read tells how far it is, and a dry run what it will cost and tell",
+        &[
+            ("src/daemon/cycle/progress/tests.rs", &["a_long_read_is_told_each_minute_and_a_short_one_never"]),
+            ("tests/it/binary.rs", &["a_dry_run_commits_and_sends_nothing"]),
+            ("tests/it/binary/dry_run.rs", &["a_dry_run_says_what_it_costs_and_what_it_would_tell"]),
+        ],
+    ),
+    (
+        22,
+        "the data service tells what it knows, to whom it knows",
+        &[
+            (
+                "tests/service/keys.rs",
+                &["whoever_listens_beyond_loopback_asks_for_a_key", "with_a_certificate_the_service_is_asked_by_https_alone"],
+            ),
+            (
+                "src/service/tests/answers.rs",
+                &[
+                    "whatever_a_good_key_is_refused_its_credits_are_told",
+                    "events_that_pay_miners_or_farmers_are_left_out_whole_from_the_fourth_version_on",
+                ],
+            ),
+            (
+                "tests/service/mirror.rs",
+                &[
+                    "a_mirror_refuses_windows_from_before_its_history_and_says_from_when_it_knows",
+                    "a_schedule_that_a_folder_does_not_cover_is_not_told_as_one_without_unlocks",
+                ],
+            ),
+            ("src/source/tests/keys.rs", &["a_mirror_in_a_private_network_that_is_named_may_be_asked_by_http"]),
+            ("src/source/base_server/tests.rs", &["a_name_that_leads_elsewhere_is_not_asked"]),
+            ("tests/service/http.rs", &["head_has_the_headers_of_get_whatever_the_answer"]),
+            ("tests/service/conformance.rs", &["the_description_says_what_is_answered"]),
+        ],
     ),
 ];
 
+const HERE: &str = "tests/it/trust.rs";
+
 #[test]
-fn each_promise_names_a_test_that_exists() {
-    for (promise, file, tests) in PROMISES {
-        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a file");
-        for test in tests {
-            assert!(text.contains(&format!("fn {test}(")), "{promise}: {file} has no test {test}");
+fn each_promise_names_tests_that_exist() {
+    assert!(PROMISES.iter().map(|(number, ..)| *number).eq(1..=22));
+    for (number, promise, files) in PROMISES {
+        for (file, tests) in files {
+            let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a file");
+            for test in *tests {
+                assert!(text.contains(&format!("fn {test}(")), "{number}: {promise}: {file} has no test {test}");
+            }
         }
     }
 }
@@ -378,4 +518,39 @@ async fn a_receiver_that_was_removed_ends_its_alerts() {
     assert_eq!(open(&app).await, 0, "nobody will ever accept for it again");
     let told = lines(&app.desk.take());
     assert!(told.iter().any(|line| line.contains("ops")), "{told:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_is_one_and_what_is_more_is_said() {
+    use crate::binary::Desk;
+    let desk = Desk::new();
+    desk.write("rules/test.toml", "[[rule]]\nalert = \"One\"\non = \"burn\"\n");
+    desk.write("cliffwatch.toml", "[source]\nbase_url = \"http://127.0.0.1:9\"\n[store]\npath = \"test.db\"\n");
+    std::fs::create_dir_all(desk.path("data/burn")).expect("made");
+    let list = r#"[{"tokenId": "alpha", "name": "A", "symbol": "A"}]"#;
+    desk.write("data/tokens.json", list).write("data/burn/alpha.json", r#"{"burns": [{"burnDate": "2026-01-01", "amount": 1}]}"#);
+    let imported = desk.run("import data --db one.db").ok();
+    for said in ["1 token, 0 events, ", ", 1 burn, ", "0 investors with 0 rounds"] {
+        assert!(imported.contains(said), "{said}: {imported}");
+    }
+    assert!(desk.run("export out --db one.db").ok().starts_with("1 token in 2 files"), "{}", desk.run("status").err);
+    assert!(desk.run("check").err.contains("1 rule in 1 file"));
+    assert_eq!(cliffwatch::model::format::tokens(1.0), "1 token");
+    assert_eq!(cliffwatch::model::format::tokens(2.0), "2 tokens");
+    // Each list says when it shows less than there is.
+    let app = TestApp::with(with(LEVELLED, "", storm(20, false))).await;
+    read(&app).await;
+    deliver(&app).await;
+    let path = app.config.store.path.clone();
+    desk.write(
+        "cliffwatch.toml",
+        &format!("[source]\nbase_url = \"http://127.0.0.1:9\"\n[store]\npath = {:?}\n", path.to_str().expect("UTF-8")),
+    );
+    for line in ["upcoming --limit 1", "alerts --limit 1", "outbox why --limit 1"] {
+        let ran = desk.run(&format!("--now 2026-03-01T00:00:00Z {line}"));
+        assert!(ran.err.contains("there are more than 1 ") && ran.err.contains("--limit shows more"), "{line}: {}", ran.err);
+        let all = desk.run(&format!("--now 2026-03-01T00:00:00Z {line}000"));
+        assert!(!all.err.contains("there are more"), "{line}: {}", all.err);
+    }
+    app.hook.take();
 }

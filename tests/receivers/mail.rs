@@ -161,3 +161,49 @@ async fn a_certificate_of_nobody_known_gets_no_mail_and_no_password() {
     assert_eq!((outcome, attempt.status), (Outcome::LATER, None), "{}", attempt.answer);
     assert!(attempt.answer.to_lowercase().contains("certificate"), "{}", attempt.answer);
 }
+
+/// A certificate that the server made and signed itself, as the usual one-liner makes it; `more` goes behind it.
+fn self_signed(folder: &Path, more: &[&str]) {
+    let openssl = outside::program("openssl");
+    let plain = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key", "-out", "server.pem", "-days", "2"];
+    let output = Command::new(&openssl).current_dir(folder).args(plain).args(more).output().expect("openssl runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::copy(folder.join("server.pem"), folder.join("ca.pem")).expect("copied");
+}
+
+#[tokio::test]
+async fn a_certificate_that_a_server_signed_itself_is_taken_where_it_is_named() {
+    if outside::lacks_python("aiosmtpd") || outside::lacks_program("openssl", "openssl") {
+        return;
+    }
+    let names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+    for (what, more) in [
+        ("as `openssl req -x509` makes it: one that may sign others, without an alternative name", &names[..2]),
+        ("one that may sign others", &names[..]),
+        ("one that may sign nothing", &[&names[..], &["-addext", "basicConstraints=critical,CA:FALSE"]].concat()[..]),
+        ("one of another name", &["-subj", "/CN=mail.elsewhere.example"][..]),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        self_signed(folder.path(), more);
+        let child = Outside::start(
+            Command::new(outside::python())
+                .arg(outside::script("smtpd.py"))
+                .args([folder.path().join("server.pem"), folder.path().join("server.key")])
+                .args(["alerts", PASSWORD]),
+        );
+        let port: u16 = child.line().parse().expect("a port");
+        let ours = mailbox(folder.path(), port, PASSWORD, "[\"desk@example.com\"]");
+        let (outcome, attempt) = send(&ours, &due("msg_1", vec![unlock("aptos", 7)])).await;
+        assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(250)), "{what}: {}", attempt.answer);
+        let mail = parsed(&child.line());
+        assert_eq!((&mail["tls"], &mail["authenticated"]), (&Value::from(true), &Value::from(true)), "{what}");
+
+        // Another one of the same name, made elsewhere, is nobody's.
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        self_signed(elsewhere.path(), more);
+        let theirs = mailbox(elsewhere.path(), port, PASSWORD, "[\"desk@example.com\"]");
+        let (outcome, attempt) = send(&theirs, &due("msg_2", vec![unlock("aptos", 7)])).await;
+        assert_eq!((outcome, attempt.status), (Outcome::LATER, None), "{what}: {}", attempt.answer);
+        assert!(attempt.answer.to_lowercase().contains("certificate"), "{what}: {}", attempt.answer);
+    }
+}

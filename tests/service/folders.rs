@@ -37,7 +37,7 @@ async fn what_is_exported_and_imported_again_answers_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let exported = bundled().export(&out, &mut |_| {}).unwrap();
-    assert_eq!((exported.tokens, exported.files), (59, 129));
+    assert_eq!((exported.tokens, exported.files), (59, 130));
     let again = Service::open(&folder.path().join("again.db"), options()).unwrap();
     again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap();
     let (before, after) = (answers(bundled()).await, answers(&again).await);

@@ -140,3 +140,43 @@ fn the_log_tells_who_asked_what_and_never_a_key() {
         assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "the database holds a key");
     }
 }
+
+/// Whatever is asked and however it is answered: HEAD has the status and the headers of GET, and no body.
+#[tokio::test]
+async fn head_has_the_headers_of_get_whatever_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::open(&folder.path().join("service.db"), options()).unwrap();
+    service.import(cliffwatch::service::bundled(), |_| {}).unwrap();
+    let key = service.add_key("desk", 1_000).unwrap();
+    let server = Server::of(&service).await;
+    for (path, key) in [
+        ("/v5/token/list", key.as_str()),
+        ("/v3/unlock/events?tokenId=optimism", &key),
+        ("/v5/burn/nobody", &key),
+        ("/v5/burn/bnb?start=never", &key),
+        ("/v5/burn/bnb", "cw_wrong"),
+        ("/openapi.json", &key),
+        ("/-/healthy", &key),
+        ("/metrics", &key),
+        ("/nowhere", &key),
+    ] {
+        let send = async |method: reqwest::Method| {
+            let request = server.http.request(method, format!("http://{}{path}", server.address));
+            let request = request.header("x-api-key", key).header("accept-encoding", "identity");
+            let answer = request.send().await.unwrap();
+            let status = answer.status().as_u16();
+            let headers: std::collections::BTreeMap<String, String> =
+                answer.headers().iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
+            (status, headers, answer.bytes().await.unwrap().len())
+        };
+        let (status, mut headers, length) = send(reqwest::Method::GET).await;
+        let (head_status, mut head_headers, head_length) = send(reqwest::Method::HEAD).await;
+        assert!(length > 0 && head_length == 0, "{path}: {length} {head_length}");
+        // A credit more may make a longer number; what counts requests has counted one more.
+        for headers in [&mut headers, &mut head_headers] {
+            let said = headers.remove("content-length");
+            assert!(said.is_some(), "{path}: {headers:?}");
+        }
+        assert_eq!((status, headers), (head_status, head_headers), "{path}");
+    }
+}

@@ -60,9 +60,18 @@ struct Daemon(Child, String);
 
 impl Daemon {
     fn start(db: &Path) -> Self {
+        Self::listening(db, "127.0.0.1:0")
+    }
+
+    fn listening(db: &Path, listen: &str) -> Self {
+        Self::with(db, listen, &[])
+    }
+
+    fn with(db: &Path, listen: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--no-access-log", "--db"])
+            .args(["serve", "--listen", listen, "--no-access-log", "--db"])
             .arg(db)
+            .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -186,4 +195,102 @@ async fn a_stop_lets_the_request_in_hand_finish_and_ends_with_success() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert!(status.success(), "{status}");
+}
+
+/// Beyond this machine a key is asked for, also before there is one; a mirror without keys does not listen there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_listens_beyond_loopback_asks_for_a_key() {
+    cliffwatch::source::install_crypto_provider();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.db");
+    drop(filled(&path, Options::default()));
+    for (listen, status) in [("127.0.0.1:0", 200), ("0.0.0.0:0", 401)] {
+        let daemon = Daemon::listening(&path, listen);
+        let address = daemon.1.replace("0.0.0.0", "127.0.0.1");
+        let answer = reqwest::get(format!("{address}/v5/token/list")).await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{listen}");
+    }
+    let mirror = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
+        .args(["serve", "--mirror", "--listen", "0.0.0.0:0", "--db"])
+        .arg(&path)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(mirror.stderr).unwrap();
+    assert_eq!(mirror.status.code(), Some(2), "{told}");
+    assert!(told.contains("--keys FILE"), "{told}");
+}
+
+/// By TLS of its own, for those who have no proxy before it: nothing is answered in the clear, and a client that trusts the certificate
+/// is served as by http.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_certificate_the_service_is_asked_by_https_alone() {
+    if Command::new("openssl").arg("version").output().is_err() {
+        eprintln!("SKIPPED with_a_certificate_the_service_is_asked_by_https_alone: openssl is not installed");
+        return;
+    }
+    cliffwatch::source::install_crypto_provider();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.db");
+    let key = filled(&path, Options::default()).add_key("desk", 10).unwrap();
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+        ])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"])
+        .args(["-keyout", "tls.key", "-out", "tls.pem"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let daemon = Daemon::with(&path, "127.0.0.1:0", &["--tls-cert-file", &file("tls.pem"), "--tls-key-file", &file("tls.key")]);
+    let address = daemon.1.strip_prefix("https://").unwrap_or_else(|| panic!("{}", daemon.1)).to_owned();
+    let certificate = reqwest::Certificate::from_pem(&std::fs::read(file("tls.pem")).unwrap()).unwrap();
+    let trusting = reqwest::Client::builder().tls_certs_merge([certificate]).timeout(Duration::from_secs(20)).build().unwrap();
+    for _ in 0..2 {
+        let answer = trusting.get(format!("https://{address}/v5/token/list")).header("x-api-key", &key).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+    }
+    let stranger = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
+    assert!(stranger.get(format!("https://{address}/v5/token/list")).send().await.is_err(), "nobody vouches for it");
+    assert!(stranger.get(format!("http://{address}/v5/token/list")).send().await.is_err(), "nothing goes in the clear");
+    // As another Cliffwatch asks it.
+    let source = format!(
+        "[source]\nbase_url = \"https://{address}\"\ntls_ca_file = {:?}\napi_key = {key:?}\n[schedule]\nevaluate = \"off\"\nunlock_events = \"off\"\n\
+         upcoming = \"off\"\nburn = \"off\"\nbuyback = \"off\"\nallocations = \"off\"\n[http]\nlisten = \"off\"\n[rules]\npaths = []\n",
+        file("tls.pem")
+    );
+    std::fs::write(folder.path().join("cliffwatch.toml"), source).unwrap();
+    let poll = Command::new(env!("CARGO_BIN_EXE_cliffwatch")).arg("poll").current_dir(folder.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&poll.stdout).into_owned() + &String::from_utf8_lossy(&poll.stderr);
+    assert!(poll.status.success() && told.contains("token_list: 1 asked, 1 fresh"), "{told}");
+    // A key of another certificate is told, not served with.
+    std::fs::write(folder.path().join("other.key"), "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n").unwrap();
+    let refused = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--tls-cert-file",
+            &file("tls.pem"),
+            "--tls-key-file",
+            &file("other.key"),
+            "--db",
+        ])
+        .arg(&path)
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{}", String::from_utf8_lossy(&refused.stderr));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot serve by TLS"));
 }

@@ -178,6 +178,60 @@ async fn what_a_daemon_never_read_is_not_told_as_nothing_by_a_copy_of_its_data()
     assert!(refused.contains("gaps.json: [1]: missing has \"weather\": there are token_list, "), "{refused}");
 }
 
+/// What its daemon did not ask for is not told as nothing: neither a day before its history, nor a sum that reaches back beyond it.
+#[tokio::test]
+async fn a_mirror_refuses_windows_from_before_its_history_and_says_from_when_it_knows() {
+    let source = Server::of(bundled()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let app = daemon(folder.path(), &source, "unlock_events = \"v3\"\n").await;
+    for endpoint in [Endpoint::TokenList, Endpoint::UnlockEvents, Endpoint::Burn, Endpoint::Buyback] {
+        app.tick(Job::Poll(endpoint)).await.unwrap();
+    }
+    app.close().await.unwrap();
+    let year = MirrorScope::unknown().reaching_back("365d".parse().unwrap());
+    let path = folder.path().join("daemon.db");
+    let opened = |scope| Service::mirror(&path, scope, None, Options { all_tokens: true, ..options() }).unwrap();
+    // The source was read at noon of 10 April 2026.
+    let mirror = Server::of(&opened(year)).await;
+    for (asked, status) in [
+        ("/v5/burn/bnb", 200),
+        ("/v5/burn/bnb?start=2025-04-10", 200),
+        ("/v5/burn/bnb?start=2025-04-09", 404), // the sum would lack a day
+        ("/v5/burn/bnb?start=2020-01-01&end=2020-12-31", 404),
+        ("/v5/burn/bnb?end=2025-04-09", 404),
+        ("/v5/buyback/hyperliquid?start=2020-01-01", 404),
+        ("/v5/unlock/events/optimism?start=2020-01-01", 200),
+        ("/v5/unlock/events/optimism?start=2020-01-01&end=2025-04-09", 404),
+        ("/v3/unlock/events?tokenId=optimism&end=2025-04-09", 404),
+    ] {
+        let (answered, body) = mirror.ask(asked).await;
+        assert_eq!(answered, status, "{asked}: {body}");
+        if status == 404 {
+            let message = body["errorMessage"].as_str().unwrap();
+            assert!(
+                message.contains("knows nothing from before 2025-04-10") && message.contains("history"),
+                "{asked}: {message}"
+            );
+        }
+    }
+    // One that asks for everything has everything.
+    let whole = Server::of(&opened(MirrorScope::unknown())).await;
+    assert_eq!(whole.ask("/v5/burn/bnb?start=2020-01-01&end=2020-12-31").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_schedule_that_a_folder_does_not_cover_is_not_told_as_one_without_unlocks() {
+    let server = Server::of(bundled()).await;
+    for path in ["/v5/unlock/events/okb", "/v3/unlock/events?tokenId=okb", "/v5/daily-emission/okb", "/v2/emission?tokenId=okb"] {
+        let (status, body) = server.ask(path).await;
+        assert_eq!(status, 404, "{path}: {body}");
+        assert!(body["errorMessage"].as_str().unwrap().contains("not known here"), "{path}: {body}");
+    }
+    // The rest of it is known.
+    assert_eq!(server.ask("/v5/burn/okb").await.0, 200);
+    assert_eq!(server.ask("/v5/unlock/events/solana").await.0, 200, "what is covered in part is told");
+}
+
 #[tokio::test]
 async fn the_daemon_serves_its_mirror_where_the_config_says_so() {
     let source = Server::of(bundled()).await;

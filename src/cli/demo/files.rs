@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::Path};
 
+use serde_json::Value;
+
 use super::{DemoError, io_error};
 use crate::starter;
 
@@ -25,6 +27,7 @@ pub(super) fn write_files(
     for (name, text) in starter::RULES {
         std::fs::write(rules.join(name), text).map_err(io_error("write the rules of the demo"))?;
     }
+    let covered = covered();
     let config = format!(
         r#"{CONFIG_MARK}
 [source]
@@ -34,7 +37,8 @@ requests_per_minute = 6000
 concurrency = 8
 
 [watch]
-tokens = ["*"]
+# Those whose schedules the bundled data has.
+tokens = [{covered}]
 groups = {{ portfolio = ["arbitrum", "optimism", "aptos", "sui"] }}
 
 [schedule]
@@ -82,6 +86,14 @@ receivers = ["ops", "desk"]
 "#
     );
     std::fs::write(path, config).map_err(io_error("write the config of the demo"))
+}
+
+/// The tokens of the bundled data whose schedules it has, as a list of TOML; of the others it says nothing.
+fn covered() -> String {
+    let list = service::bundled().flatten().find(|file| file.path == "tokens.json");
+    let tokens: Vec<Value> = list.and_then(|file| serde_json::from_str(&file.text).ok()).unwrap_or_default();
+    let covered = tokens.iter().filter(|token| token["coverage"] != "none").filter_map(|token| token["tokenId"].as_str());
+    covered.map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

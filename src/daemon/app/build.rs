@@ -102,6 +102,7 @@ impl App {
                 totals: Mutex::default(),
                 stopping: CancellationToken::new(),
                 turn: tokio::sync::Mutex::new(()),
+                reading: cycle::Reading::default(),
             });
             let app = Self {
                 alerts: SelfAlerts::new(deps.clone(), clock.clone(), readiness.clone()),

@@ -60,6 +60,11 @@ impl App {
                 }
                 Err(error) => tracing::error!(error = error_chain(&error), "cannot read the gauges"),
             }
+            for progress in self.deps.reading.due(std::time::Instant::now()) {
+                let sentence = progress.sentence();
+                tracing::info!("{sentence}");
+                systemd::status(&sentence);
+            }
             if let Some(check) = checking.take_if(|check| check.is_finished())
                 && let Ok(Err(source)) = check.await
             {

@@ -182,18 +182,34 @@ impl App {
                 "mirror.listen = {address:?} is not loopback, so it needs keys: set mirror.keys, or listen on 127.0.0.1"
             )));
         }
-        let reach = self.reach.get_or_init(|| service::MirrorScope::of(live.endpoints(), live.watch.clone())).clone();
+        let reach = self
+            .reach
+            .get_or_init(|| {
+                let history = self.deps.source.history;
+                service::MirrorScope::of(live.endpoints(), live.watch.clone()).reaching_back(history)
+            })
+            .clone();
         let options = service::Options {
             requests_per_minute: config.requests_per_minute,
             clock: self.clock.clone(),
             ..service::Options::default()
         };
+        let tls = match (&config.tls_cert_file, &config.tls_key_file) {
+            (Some(certificate), Some(key)) => Some(service::Tls::read(certificate, key).map_err(service::ServiceError::from)?),
+            (None, None) => None,
+            _ => {
+                return Err(AppError::Config(
+                    "mirror.tls_cert_file and mirror.tls_key_file belong together: set both".to_owned(),
+                ));
+            }
+        };
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let mirror = service::Service::mirror(&store.path, reach, config.keys.as_deref(), options)?;
-        tracing::info!(address = %bound, "the mirror listens at http://{bound}");
+        tracing::info!(address = %bound, "the mirror listens at {scheme}://{bound}");
         let stop = ending.clone().cancelled_owned();
         tasks.spawn(async move {
             // Both base addresses in one: their paths do not meet.
-            if let Err(error) = service::serve(listener, mirror.legacy_router(), stop).await {
+            if let Err(error) = service::serve_tls(listener, mirror.legacy_router(), tls, stop).await {
                 tracing::error!(%error, "the mirror ended");
             }
         });

@@ -80,6 +80,7 @@ impl ConfigCheck<'_> {
         let names = self.receivers(root);
         self.receiver_names(root, &names);
         self.open_address(root);
+        self.source_addresses(root);
         self.one_emission(root);
         self.list_for_patterns(root);
         self.open_mirror(root);

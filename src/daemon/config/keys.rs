@@ -128,8 +128,8 @@ pub(super) const SECTIONS: &[(&str, &[ConfigKey])] = &[
     (
         "source",
         &[
-            key("base_url", ValueKind::Url(true)),
-            key("legacy_base_url", ValueKind::Url(true)),
+            key("base_url", ValueKind::Url(false)), // https unless loopback or in `allow_http_networks`: see `together`
+            key("legacy_base_url", ValueKind::Url(false)),
             key("api_key", ValueKind::Secret),
             key("api_key_file", ValueKind::File),
             version(Endpoint::UnlockEvents),
@@ -152,6 +152,7 @@ pub(super) const SECTIONS: &[(&str, &[ConfigKey])] = &[
             key("horizon", ValueKind::Reach(DAY, 100 * YEAR)),
             key("upcoming_horizon", ValueKind::Span(DAY, 100 * YEAR)),
             key("tls_ca_file", ValueKind::File),
+            key("allow_http_networks", ValueKind::Networks),
         ],
     ),
     ("watch", &[key("tokens", ValueKind::Globs), key("groups", ValueKind::Groups)]),
@@ -197,7 +198,16 @@ pub(super) const SECTIONS: &[(&str, &[ConfigKey])] = &[
             key("dead_mans_switch_file", ValueKind::File),
         ],
     ),
-    ("mirror", &[key("listen", ValueKind::Listen), key("keys", ValueKind::File), key("requests_per_minute", count(1, 60_000))]),
+    (
+        "mirror",
+        &[
+            key("listen", ValueKind::Listen),
+            key("keys", ValueKind::File),
+            key("requests_per_minute", count(1, 60_000)),
+            key("tls_cert_file", ValueKind::File),
+            key("tls_key_file", ValueKind::File),
+        ],
+    ),
     (
         "delivery",
         &[

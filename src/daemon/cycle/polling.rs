@@ -1,8 +1,10 @@
 //! What a cycle asks, within the budget, and what it counts of the answers.
 
+use std::time::Instant;
+
 use tokio::sync::mpsc;
 
-use super::{Cycle, CycleError, asking, stored};
+use super::{Cycle, CycleError, Deps, asking, stored};
 use crate::schedule::Job;
 use engine::{
     ingest,
@@ -11,7 +13,7 @@ use engine::{
     self_monitor::{FeedNews, FeedResult},
 };
 use model::{
-    Watch, config,
+    BoxFuture, Watch, config,
     poll::{FailureKind, FetchedAnswer, PollFailure, PollOutcome},
     supply::{Endpoint, FeedId, FeedState, Timestamp},
 };
@@ -100,6 +102,9 @@ impl Cycle<'_> {
     /// Asks what was planned, several at a time, and hands the answers over as they come.
     pub(super) fn ask(&mut self, plan: PollPlan) -> mpsc::Receiver<(PlannedPoll, FetchedAnswer)> {
         self.report.resting += plan.resting;
+        if let Job::Poll(endpoint) = self.report.job {
+            self.deps.reading.plan(endpoint, plan.asks.len(), Instant::now());
+        }
         if let Some(until) = plan.spent_until {
             let feed = FeedId::whole(match self.report.job {
                 Job::Poll(endpoint) => endpoint,
@@ -122,41 +127,20 @@ impl Cycle<'_> {
         asking::ask(&self.deps.api, plan.asks, claim, in_flight, self.deps.stopping.clone())
     }
 
-    /// What a slot of an endpoint is to ask, of all that the endpoints with a schedule may.
     async fn plan(&self, endpoint: Endpoint) -> Result<PollPlan, CycleError> {
-        let (deps, setup) = (self.deps, self.deps.setup());
-        let mut endpoints = setup.endpoints();
-        if !endpoints.contains(&endpoint) {
-            endpoints.push(endpoint);
-        }
-        let mut feeds = Vec::with_capacity(endpoints.len());
-        for of in endpoints {
-            let by = (&setup.active.rules, &setup.config.mirror, &setup.watch);
-            feeds.push(stored("read what planning needs", endpoint_feeds(Some(&deps.store), by, of, self.now)).await?);
-        }
-        Ok(plan::plan(endpoint, &feeds, &self.basis(endpoint).await?))
+        plan_of(self.deps, endpoint, self.now).await
     }
 
     /// What planning goes by now.
     pub(super) async fn basis(&self, endpoint: Endpoint) -> Result<PlanBasis<'_>, CycleError> {
-        let deps = self.deps;
-        let (allowance, spent_today) = stored("read the quota", deps.ledger.allowance()).await?;
-        let setup = deps.setup();
-        let slots = setup.slots.iter().find(|(job, _)| *job == Job::Poll(endpoint)).map(|(_, slots)| slots);
-        Ok(PlanBasis {
-            allowance,
-            spent_today,
-            next_slot: slots.and_then(|slots| slots.next(self.now)).unwrap_or(self.now),
-            source: &deps.source,
-            near: setup.config.budget.near.delta(),
-            now: self.now,
-        })
+        basis_of(self.deps, endpoint, self.now).await
     }
 
     /// Counts an answer.
     pub(super) fn note(&mut self, fetched: &FetchedAnswer, ingested: &Ingested) {
         let feed = fetched.request.feed();
         self.report.asked += 1;
+        self.deps.reading.answered(fetched.request.endpoint(), ingested.failure.is_some());
         self.report.credits += fetched.credits;
         let outcome = ingest::entry_outcome(fetched, ingested.failure.as_ref());
         self.deps.metrics.poll(fetched.request.endpoint(), outcome, self.now);
@@ -178,4 +162,56 @@ impl Cycle<'_> {
         }
         self.seen.push(news);
     }
+}
+
+/// What a slot of an endpoint is to ask, of all that the endpoints with a schedule may.
+async fn plan_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<PollPlan, CycleError> {
+    let setup = deps.setup();
+    let mut endpoints = setup.endpoints();
+    if !endpoints.contains(&endpoint) {
+        endpoints.push(endpoint);
+    }
+    let mut feeds = Vec::with_capacity(endpoints.len());
+    for of in endpoints {
+        let by = (&setup.active.rules, &setup.config.mirror, &setup.watch);
+        feeds.push(stored("read what planning needs", endpoint_feeds(Some(&deps.store), by, of, now)).await?);
+    }
+    Ok(plan::plan(endpoint, &feeds, &basis_of(deps, endpoint, now).await?))
+}
+
+/// What planning goes by now.
+async fn basis_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<PlanBasis<'_>, CycleError> {
+    let (allowance, spent_today) = stored("read the quota", deps.ledger.allowance()).await?;
+    let setup = deps.setup();
+    let slots = setup.slots.iter().find(|(job, _)| *job == Job::Poll(endpoint)).map(|(_, slots)| slots);
+    Ok(PlanBasis {
+        allowance,
+        spent_today,
+        next_slot: slots.and_then(|slots| slots.next(now)).unwrap_or(now),
+        source: &deps.source,
+        near: setup.config.budget.near.delta(),
+        now,
+    })
+}
+
+/// What one read of an endpoint is going to ask, as far as is known before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedRead {
+    pub endpoint: Endpoint,
+    pub asks: usize,
+    /// Credits, if every answer is as long as the last one.
+    pub credits: u64,
+}
+
+/// What every endpoint with a schedule would ask now, and the credits that are left, where a limit is known. Nobody is asked for it.
+pub fn planned_reads(deps: &Deps, now: Timestamp) -> BoxFuture<'_, Result<(Vec<PlannedRead>, Option<u64>), CycleError>> {
+    Box::pin(async move {
+        let mut reads = Vec::new();
+        for endpoint in deps.setup().endpoints() {
+            let plan = plan_of(deps, endpoint, now).await?;
+            reads.push(PlannedRead { endpoint, asks: plan.asks.len(), credits: plan.cost() });
+        }
+        let (allowance, _) = stored("read the quota", deps.ledger.allowance()).await?;
+        Ok((reads, allowance.left))
+    })
 }

@@ -21,12 +21,13 @@ pub(super) struct NewSilence {
     #[serde(alias = "createdBy")]
     author: String,
     comment: String,
-    #[serde(default)]
+    /// Times and lengths are read as the command line reads those of `--from`, `--until` and `--for`, and may be called so.
+    #[serde(default, alias = "from", deserialize_with = "time")]
     starts_at: Option<Timestamp>,
-    #[serde(default)]
+    #[serde(default, alias = "until", deserialize_with = "time")]
     ends_at: Option<Timestamp>,
     /// Instead of `endsAt`: `2h`.
-    #[serde(default)]
+    #[serde(default, alias = "for")]
     duration: Option<String>,
     /// Only say what it would hide.
     #[serde(default)]
@@ -46,6 +47,13 @@ enum NewMatcher {
         #[serde(default = "yes")]
         is_equal: bool,
     },
+}
+
+/// `2026-03-09T12:00:00Z`, or a date for its midnight, UTC.
+fn time<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    let at = model::wire::parse_timestamp(&text);
+    at.map(Some).ok_or_else(|| serde::de::Error::custom("write a time like 2026-03-09T12:00:00Z or 2026-03-09"))
 }
 
 fn yes() -> bool {
@@ -96,7 +104,7 @@ pub(super) async fn add(State(deps): State<HttpDeps>, posted: JsonBody<NewSilenc
         (Some(ends_at), None) => ends_at,
         (None, Some(duration)) => {
             let span: Span = duration.parse().map_err(|error| HttpError::Bad(format!("duration: {error}")))?;
-            begin.checked_add_signed(span.delta()).unwrap_or(begin)
+            SilenceRequest::end_after(begin, span)
         }
         (None, None) => return Err(HttpError::Bad("give `endsAt`, or `duration` such as \"2h\"".to_owned())),
     };

@@ -247,6 +247,25 @@ async fn a_silence_is_made_listed_and_ended_with_the_token_alone() {
     assert_eq!(app.post(&format!("DELETE /api/silences/{id}"), "t0ken", "").await.0, 404);
 }
 
+/// `--for`, `--until` and `--from` of the command line, by these names and by those of the interface, read in one way.
+#[tokio::test]
+async fn a_silence_lasts_as_long_by_http_as_by_hand() {
+    let app = run(Some("t0ken"), None).await;
+    let rest = r#""matchers": ["token=arbitrum"], "author": "ann", "comment": "known""#;
+    for (times, begins, ends) in [
+        (r#""for": "2h", "from": "2026-12-01""#, "2026-12-01T00:00:00Z", "2026-12-01T02:00:00Z"),
+        (r#""duration": "2h", "startsAt": "2026-12-01T00:00:00Z""#, "2026-12-01T00:00:00Z", "2026-12-01T02:00:00Z"),
+        (r#""until": "2026-12-02", "from": "2026-12-01T06:00:00Z""#, "2026-12-01T06:00:00Z", "2026-12-02T00:00:00Z"),
+        (r#""endsAt": "2026-12-02T00:00:00Z", "startsAt": "2026-12-01""#, "2026-12-01T00:00:00Z", "2026-12-02T00:00:00Z"),
+    ] {
+        let (status, made) = app.post("POST /api/silences", "t0ken", &format!("{{{times}, {rest}}}")).await;
+        assert_eq!(status, 201, "{times}: {made}");
+        assert_eq!((&made["silence"]["startsAt"], &made["silence"]["endsAt"]), (&begins.into(), &ends.into()), "{times}");
+    }
+    let (status, answer) = app.post("POST /api/silences", "t0ken", &format!("{{\"until\": \"soon\", {rest}}}")).await;
+    assert!(status == 400 && answer["error"].as_str().is_some_and(|error| error.contains("2026-03-09")), "{answer}");
+}
+
 #[tokio::test]
 async fn a_silence_that_cannot_be_is_refused_with_the_reason() {
     let app = run(Some("t0ken"), None).await;

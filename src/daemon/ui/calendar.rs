@@ -79,7 +79,7 @@ fn summary(view: &UnlockView) -> String {
     let symbol = format::name(&view.symbol);
     let size = match (view.cliff_value, view.cliff_amount) {
         (Some(value), _) => format::usd(value),
-        (None, Some(amount)) => format!("{} tokens", format::amount(amount)),
+        (None, Some(amount)) => format::tokens(amount),
         (None, None) => return format!("{symbol}: a linear unlock begins"),
     };
     let share = view.value_to_market_cap.map(|share| format!(" ({} of market cap)", format::percent(share))).unwrap_or_default();
@@ -89,7 +89,7 @@ fn summary(view: &UnlockView) -> String {
 fn description(view: &UnlockView) -> String {
     let mut lines =
         vec![format!("{} ({})", format::name(&view.name), format::name(&view.token_id)), format!("When: {}", view.when)];
-    lines.extend(view.cliff_amount.map(|amount| format!("Amount: {} tokens", format::amount(amount))));
+    lines.extend(view.cliff_amount.map(|amount| format!("Amount: {}", format::tokens(amount))));
     lines.extend(view.cliff_value.map(|value| format!("Value: {}", format::usd(value))));
     lines.extend(view.value_to_market_cap.map(|share| format!("Of market cap: {}", format::percent(share))));
     if !view.allocations.is_empty() {

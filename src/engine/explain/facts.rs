@@ -40,7 +40,8 @@ impl Explainer<'_> {
             self.note(format!("an answer is held since {}: most of what lay ahead was missing from it", format::instant(since)));
         }
         if let Some((_, times)) = record.as_ref().and_then(|record| feed.missing.iter().find(|(key, _)| *key == record.key)) {
-            self.note(format!("left out by the last {times} answers: a removal that is not proven yet"));
+            let answers = if *times == 1 { "the last answer".to_owned() } else { format!("the last {times} answers") };
+            self.note(format!("left out by {answers}: a removal that is not proven yet"));
         }
     }
 

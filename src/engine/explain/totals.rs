@@ -50,7 +50,7 @@ pub(super) fn summed(rule: &Rule) -> Vec<Resource> {
 
 fn in_words(sum: Sum) -> String {
     let Some(count) = sum.count else { return "not known".to_owned() };
-    let amount = sum.amount.map_or_else(|| "an unknown amount".to_owned(), |amount| format!("{} tokens", format::amount(amount)));
+    let amount = sum.amount.map_or_else(|| "an unknown amount".to_owned(), format::tokens);
     let value = sum.value.map_or_else(|| "of unknown value".to_owned(), format::usd);
     format!("{amount}, {value}, {count} {}", if count == 1.0 { "entry" } else { "entries" })
 }

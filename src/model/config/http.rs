@@ -41,6 +41,11 @@ pub struct MirrorSettings {
     /// Requests that one key may make in a minute; none for no bound.
     #[serde(default)]
     pub requests_per_minute: Option<u32>,
+    /// Certificate and key (PEM) to serve https with; http without them.
+    #[serde(default)]
+    pub tls_cert_file: Option<PathBuf>,
+    #[serde(default)]
+    pub tls_key_file: Option<PathBuf>,
 }
 
 impl HttpSettings {

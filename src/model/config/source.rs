@@ -53,6 +53,10 @@ pub struct SourceSettings {
     /// A PEM file with a private certificate authority to trust beside the system's.
     #[serde(default)]
     pub tls_ca_file: Option<PathBuf>,
+    /// Private networks in which a base address may be plain http, such as that of a team's own mirror: who can listen there can read
+    /// the key.
+    #[serde(default)]
+    pub allow_http_networks: Vec<String>,
 }
 
 impl SourceSettings {

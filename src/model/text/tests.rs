@@ -62,6 +62,25 @@ fn a_hostile_text_becomes_one_visible_line() {
 }
 
 #[test]
+fn a_page_keeps_its_lines_and_loses_what_steers() {
+    let page = "a\tb\r\nc\rd\u{9b}31m\u{202e}\ne\u{1f}";
+    assert_eq!(harmless_lines(page), "a\tb\r\nc\\u{d}d\\u{9b}31m\\u{202e}\ne\\u{1f}");
+    assert_eq!(plain_lines(page), "a\tb\r\nc d 31m\ne ");
+    for same in ["", "\n", "a line\nanother: é€😀\n"] {
+        assert!(matches!(harmless_lines(same), Cow::Borrowed(text) if text == same));
+    }
+}
+
+#[test]
+fn json_means_the_same_and_steers_nothing() {
+    let value = serde_json::json!({"a\u{7f}": "\u{1b}[31m\u{202e}\u{e0001}é\n", "b": [1, "\u{9b}"]});
+    let text = serde_json::to_string_pretty(&value).unwrap();
+    let safe = harmless_json(&text);
+    assert!(safe.chars().all(|c| c == '\n' || !is_hostile(c)), "{safe}");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
+}
+
+#[test]
 fn a_cause_is_said_once() {
     #[derive(Debug, thiserror::Error)]
     #[error("cannot read it: {0}")]
@@ -76,4 +95,13 @@ fn a_cause_is_said_once() {
 #[test]
 fn bytes_are_two_digits_each() {
     assert_eq!(hex(&[0, 10, 255]), "000aff");
+}
+
+#[test]
+fn bytes_that_are_no_text_are_pointed_at() {
+    let problem = |bytes: &[u8]| utf8(bytes.to_vec()).unwrap_err();
+    assert_eq!(utf8("é\n".as_bytes().to_vec()).unwrap(), "é\n");
+    assert_eq!(problem(b"\xff"), "not UTF-8 text: line 1, byte 1 of it is 0xff");
+    assert_eq!(problem(b"a\nb\n\xc3\xa9x\xe9t\xe9\n"), "not UTF-8 text: line 3, byte 4 of it is 0xe9");
+    assert_eq!(problem(b"\n\xe2\x82"), "not UTF-8 text: line 2, byte 1 of it is 0xe2", "cut short");
 }

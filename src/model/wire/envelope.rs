@@ -35,6 +35,7 @@ wire! {
 wire! {
     /// Body of a refusal.
     ErrorBody {
+        metadata: Metadata = "metadata",
         status: bool = "status",
         status_code: i64 = "statusCode",
         error_message: String = "errorMessage",

@@ -159,12 +159,19 @@ impl<'de> DeserializeSeed<'de> for UnknownValue {
     type Value = Value;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         count_item()?;
-        if self.depth > MAX_EXTRA_DEPTH {
-            IgnoredAny::deserialize(deserializer)?;
-            note(|| format!("an unknown field nests deeper than {MAX_EXTRA_DEPTH} levels; what lies deeper is left out"));
-            return Ok(Value::Null);
-        }
         deserializer.deserialize_any(self)
+    }
+}
+
+impl UnknownValue {
+    /// Whether a list or an object here lies too deep. What is no such thing is kept at any depth, so that what was cut once can be read
+    /// again as it is.
+    fn lies_too_deep(&self) -> bool {
+        let is_deep = self.depth > MAX_EXTRA_DEPTH;
+        if is_deep {
+            note(|| format!("an unknown field nests deeper than {MAX_EXTRA_DEPTH} levels; what lies deeper is left out"));
+        }
+        is_deep
     }
 }
 
@@ -201,6 +208,10 @@ impl<'de> Visitor<'de> for UnknownValue {
         Ok(value.into())
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        if self.lies_too_deep() {
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(Value::Null);
+        }
         let mut items = Vec::new();
         while let Some(item) = seq.next_element_seed(UnknownValue { depth: self.depth + 1 })? {
             items.push(item);
@@ -208,6 +219,10 @@ impl<'de> Visitor<'de> for UnknownValue {
         Ok(Value::Array(items))
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        if self.lies_too_deep() {
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(Value::Null);
+        }
         let mut fields = serde_json::Map::new();
         while let Some(key) = map.next_key::<String>()? {
             fields.insert(key, map.next_value_seed(UnknownValue { depth: self.depth + 1 })?);

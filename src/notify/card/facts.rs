@@ -40,7 +40,7 @@ impl FieldUnit {
     fn show(self, value: &Value) -> Option<String> {
         let shown = match self {
             FieldUnit::Usd => format::usd(finite(value)?),
-            FieldUnit::Tokens => format!("{} tokens", format::amount(finite(value)?)),
+            FieldUnit::Tokens => format::tokens(finite(value)?),
             FieldUnit::Percent => format::percent(finite(value)?),
             FieldUnit::Text => text::line(value.as_str()?, text::MAX_LINE_CHARS),
             FieldUnit::Texts => {

@@ -108,7 +108,7 @@ fn size_of(body: &AlertBody, record: &Value) -> (Option<String>, Option<String>)
         let of_it = |whole: Option<f64>| whole.zip(factor).map(|(whole, factor)| whole * factor).filter(|part| part.is_finite());
         return (of_it(value).map(format::usd), of_it(share).map(format::percent));
     }
-    let size = value.map(format::usd).or_else(|| tokens.map(|tokens| format!("{} tokens", format::amount(tokens))));
+    let size = value.map(format::usd).or_else(|| tokens.map(format::tokens));
     (size, share.map(format::percent))
 }
 

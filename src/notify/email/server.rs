@@ -1,9 +1,11 @@
 //! How a mail server is reached: its address, and the way to a connection on which mail may be sent.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, path::Path};
 
-use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters, TlsParametersBuilder};
 use lettre::transport::smtp::extension::ClientId;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio::time::Instant;
 use url::{Host, Url};
 
@@ -29,9 +31,40 @@ pub(super) enum MailSecurity {
     /// As it is: loopback alone.
     Plain,
     /// Plain until STARTTLS, which must succeed before anything else is said.
-    StartTls(TlsParameters),
+    StartTls(TlsTrust),
     /// From the first byte.
-    Implicit(TlsParameters),
+    Implicit(TlsTrust),
+}
+
+/// Whom we believe to be the server.
+pub(super) struct TlsTrust {
+    /// Whoever has a certificate of the system's authorities, or of those of `tls_ca_file`, for the server's name.
+    verified: TlsParameters,
+    pinned: Option<PinnedCertificates>,
+}
+
+#[cfg(test)]
+impl TlsTrust {
+    /// Nothing but what the system's authorities, or those of the parameters, vouch for.
+    pub(super) fn verified(tls: TlsParameters) -> Self {
+        Self { verified: tls, pinned: None }
+    }
+}
+
+/// A server's own certificate that `tls_ca_file` names, such as one that it made and signed itself. The verification by authorities takes
+/// it for one that signs others, and refuses it. Who presents it has its key, as the handshake shows; that it was named is the trust.
+struct PinnedCertificates {
+    /// Takes any certificate: what came is compared before anything is said.
+    tls: TlsParameters,
+    certificates: Vec<CertificateDer<'static>>,
+    /// Whether one of them was presented last time.
+    is_presented: AtomicBool,
+}
+
+/// Takes whatever certificate comes, of whatever name; whether it is one that was named is for us to say.
+fn any_certificate(host: &str) -> TlsParametersBuilder {
+    let builder = TlsParameters::builder(host.to_owned());
+    builder.dangerous_accept_invalid_certs(true).dangerous_accept_invalid_hostnames(true)
 }
 
 impl fmt::Debug for MailSecurity {
@@ -75,17 +108,27 @@ impl MailServer {
         };
         let tls = || {
             let mut builder = TlsParameters::builder(host.clone());
+            let mut named = Vec::new();
             if let Some(pem) = certificates {
                 let certificate = Certificate::from_pem(pem).map_err(|error| {
                     let file = file.map(|file| file.display().to_string()).unwrap_or_default();
                     KeyProblem::wrong("tls_ca_file", format!("{file} is no PEM file with certificates: {}", error_chain(&error)))
                 })?;
                 builder = builder.add_root_certificate(certificate);
+                named = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
             }
-            let built = builder.build();
-            built.map_err(|error| {
+            let failed = |error: lettre::transport::smtp::Error| {
                 KeyProblem::wrong("smtp", format!("cannot prepare TLS for the mail server: {}", error_chain(&error)))
-            })
+            };
+            let pinned = match named.is_empty() {
+                true => None,
+                false => Some(PinnedCertificates {
+                    tls: any_certificate(&host).build().map_err(failed)?,
+                    certificates: named,
+                    is_presented: AtomicBool::new(false),
+                }),
+            };
+            Ok(TlsTrust { verified: builder.build().map_err(failed)?, pinned })
         };
         let (port, security) = match url.scheme() {
             "smtps" => (SUBMISSIONS_PORT, MailSecurity::Implicit(tls()?)),
@@ -98,13 +141,50 @@ impl MailServer {
 
     /// A new connection on which mail may be sent: greeted, and encrypted where that is asked for.
     pub(super) async fn connect(&self, deadline: Instant) -> Result<AsyncSmtpConnection, SessionFailure> {
+        let trust = match &self.security {
+            MailSecurity::Plain => return self.connect_by(None, deadline).await,
+            MailSecurity::StartTls(trust) | MailSecurity::Implicit(trust) => trust,
+        };
+        let Some(pinned) = &trust.pinned else { return self.connect_by(Some(&trust.verified), deadline).await };
+        if pinned.is_presented.load(Ordering::Relaxed)
+            && let Some(connection) = self.connect_pinned(pinned, deadline).await?
+        {
+            return Ok(connection);
+        }
+        match self.connect_by(Some(&trust.verified), deadline).await {
+            // The library says in words alone that it was the certificate.
+            Err(refused) if refused.code.is_none() && refused.text.contains("certificate") => {
+                let connection = self.connect_pinned(pinned, deadline).await?;
+                pinned.is_presented.store(connection.is_some(), Ordering::Relaxed);
+                connection.ok_or(refused)
+            }
+            result => result,
+        }
+    }
+
+    /// A connection to a server that presents a certificate which was named; none where it presents another.
+    async fn connect_pinned(
+        &self,
+        pinned: &PinnedCertificates,
+        deadline: Instant,
+    ) -> Result<Option<AsyncSmtpConnection>, SessionFailure> {
+        let connection = self.connect_by(Some(&pinned.tls), deadline).await?;
+        let presented = connection.peer_certificate().unwrap_or_default();
+        if pinned.certificates.iter().any(|named| named.as_ref() == presented) {
+            return Ok(Some(connection));
+        }
+        hang_up(connection);
+        Ok(None)
+    }
+
+    async fn connect_by(&self, tls: Option<&TlsParameters>, deadline: Instant) -> Result<AsyncSmtpConnection, SessionFailure> {
         let Self { host, port, security } = self;
         let hello = ClientId::default();
-        let implicit = if let MailSecurity::Implicit(tls) = security { Some(tls.clone()) } else { None };
+        let implicit = tls.filter(|_| matches!(security, MailSecurity::Implicit(_))).cloned();
         let address = (host.as_str(), *port);
         let connecting = AsyncSmtpConnection::connect_tokio1(address, None, &hello, implicit, None);
         let mut connection = step(deadline, "the greeting", connecting).await?;
-        if let MailSecurity::StartTls(tls) = security {
+        if let (MailSecurity::StartTls(_), Some(tls)) = (security, tls) {
             if !connection.can_starttls() {
                 hang_up(connection);
                 let text = "the mail server offers no STARTTLS, and nothing is sent in plain text over a network: use a server or port \

@@ -60,8 +60,10 @@ fn password_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProble
         match password.secret.resolve() {
             Ok(Some(_)) => {}
             Ok(None) => {
-                let message = "a `username` needs a password: give `password_file`, or `password`";
-                problems.push(KeyProblem::wrong("password", message));
+                let credential = format!("{}-password", receiver.name);
+                let message =
+                    format!("a `username` needs a password: give `password_file`, `password`, or the credential `{credential}`");
+                problems.push(KeyProblem::absent("password", message));
             }
             Err(error) => problems.push(KeyProblem::unreadable("password_file", error_chain(&error))),
         }

@@ -4,7 +4,8 @@ use lettre::transport::smtp::client::TlsParameters;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 
-use super::{server::MailSecurity, *};
+use super::server::{MailSecurity, TlsTrust};
+use super::*;
 use crate::KeyProblem;
 use crate::samples::{delivery_config, due, hostile, moved, resolved, time, unlock};
 use model::config::{self, SecretText, Span};
@@ -286,7 +287,7 @@ async fn nothing_is_said_in_plain_text_over_a_network() {
     let (smtp, heard) = server(Script::default()).await;
     let mut email = build(&receiver(&smtp)).expect("it is well configured");
     let tls = TlsParameters::new("mail.example.com".into()).expect("TLS");
-    email.server.security = MailSecurity::StartTls(tls);
+    email.server.security = MailSecurity::StartTls(TlsTrust::verified(tls));
     let answer = email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
     assert_eq!(answer.outcome, Outcome::LATER);
     assert!(answer.text.contains("offers no STARTTLS"), "{}", answer.text);

@@ -86,7 +86,9 @@ fn address_of(
         check_address(text, guard).map(|_| ()).map_err(|error| error.to_string())
     });
     if !is_there && spec.address.is_none() {
-        problems.push(KeyProblem::wrong("url", "a webhook needs its address: give `url`, or `url_file`"));
+        let credential = format!("{}-url", receiver.name);
+        let message = format!("a webhook needs its address: give `url`, `url_file`, or the credential `{credential}`");
+        problems.push(KeyProblem::absent("url", message));
     }
     address
 }
@@ -102,7 +104,11 @@ fn read_format(receiver: &config::ReceiverSettings, spec: &FormatSpec, problems:
             _ => is_given(receiver, key),
         };
         if key.is_needed && !is_there {
-            problems.push(KeyProblem::wrong(key.name, format!("a receiver of format {:?} needs `{}`", spec.name, key.name)));
+            let message = format!("a receiver of format {:?} needs `{}`", spec.name, key.name);
+            problems.push(match key.value.is_secret() {
+                true => KeyProblem::absent(key.name, message),
+                false => KeyProblem::wrong(key.name, message),
+            });
         }
     }
     if problems.len() > before {

@@ -117,7 +117,9 @@ impl ClauseWalk<'_, '_> {
                 .or_else(|| TimeExpr::Fact(get).eval(&env).map(format::instant))
                 .or_else(|| TextExpr::Fact(get).eval(&env).map(|text| format!("{text:?}"))),
             Some(Checked::Bool(cond)) => cond.eval(&env).map(|truth| truth.to_string()),
-            Some(Checked::Items(items, _)) => NumberExpr::Count(items).eval(&env).map(|count| format!("{count} items")),
+            Some(Checked::Items(items, _)) => NumberExpr::Count(items)
+                .eval(&env)
+                .map(|count| if count == 1.0 { "1 item".to_owned() } else { format!("{count} items") }),
             _ => return,
         };
         let text = cut(self.text(expr));

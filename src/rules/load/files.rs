@@ -30,7 +30,7 @@ pub struct RuleFiles {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Dependencies the files that the patterns of `[rules] paths` match, each once, in the order of their paths. A relative pattern starts at
+/// Reads the files that the patterns of `[rules] paths` match, each once, in the order of their paths. A relative pattern starts at
 /// `relative_to`, the folder of the configuration.
 pub fn read_files(globs: &[String], relative_to: &Path) -> RuleFiles {
     let mut read = RuleFiles::default();
@@ -81,13 +81,13 @@ pub fn read_files(globs: &[String], relative_to: &Path) -> RuleFiles {
 
 fn read_text(path: &Path) -> Result<String, String> {
     use std::io::Read;
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let file = model::file_kind::open_regular(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(format!("it is larger than {MAX_FILE} bytes"));
     }
-    String::from_utf8(bytes).map_err(|error| format!("it is not UTF-8 text (byte {})", error.utf8_error().valid_up_to()))
+    model::text::utf8(bytes).map_err(|problem| format!("it is {problem}"))
 }
 
 /// Files that a pattern matches. The part before the first wildcard is a folder; below it names are compared.

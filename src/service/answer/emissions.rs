@@ -1,6 +1,6 @@
 //! Emission by day and by week: as the source told it, else made from the schedule where the data is our own.
 
-use super::{AnswerContent, AnswerContext, held, totals::add, whole};
+use super::{AnswerContent, AnswerContext, held, totals::add, whole, within};
 use crate::emission;
 use crate::query::DataQuery;
 use crate::refusal::{Refusal, redact};
@@ -56,6 +56,7 @@ pub(super) fn weekly_emission(
         Coverage::NeverRead => None,
     };
     if let Some(read_at) = told_at {
+        within(query, false, read_at, context)?;
         weeks.retain(|week| window.includes(week.start_date.copied()));
         let weeks: Option<Vec<_>> = weeks.into_iter().map(|week| emission::told_week(week, query.version)).collect();
         let weeks = weeks.ok_or_else(|| {
@@ -67,6 +68,7 @@ pub(super) fn weekly_emission(
         Some(scope) if scope.asks(Endpoint::WeeklyEmission) => scope.missing(Endpoint::WeeklyEmission, Some(&query.id)),
         _ => refusal,
     })?;
+    within(query, false, read_at, context)?;
     let mut days = days(facts, &query.id)?;
     days.retain(|day| window.includes(day.start_date.copied()));
     whole(emission::weekly(&days, query.version), query, read_at)
@@ -79,6 +81,12 @@ fn days(facts: &impl SupplyFacts, token: &str) -> Result<Vec<Emission>, Refusal>
     if facts.coverage(Endpoint::DailyEmission, Some(token))? != Coverage::Own {
         // What the source did not tell is not made up: its schedule may be a part of the whole.
         return Ok(stored);
+    }
+    if stored.is_empty() && facts.coverage(Endpoint::UnlockEvents, Some(token))? == Coverage::NeverRead {
+        return Err(Refusal::unknown(format!(
+            "the schedule of token \"{}\" is not known here, so that no day can be made from it",
+            redact(token)
+        )));
     }
     let events: Vec<UnlockEvent> = facts.records(Resource::Unlock, token, DateRange::default())?;
     if events.iter().any(|event| event.linear_unlocks.is_absent()) {

@@ -4,7 +4,7 @@ use super::totals::{total_cliffs, total_linears};
 use crate::query::DataQuery;
 use crate::refusal::{Refusal, redact};
 use model::Timestamp;
-use model::wire::{CliffAllocation, Maybe, UnlockEvent};
+use model::wire::{CliffAllocation, Extra, Maybe, UnlockEvent};
 
 /// Shapes a schedule, which is in order of time, as a version tells it.
 pub(super) fn unlock_events(mut events: Vec<UnlockEvent>, query: &DataQuery) -> Result<Vec<UnlockEvent>, Refusal> {
@@ -25,6 +25,9 @@ pub(super) fn unlock_events(mut events: Vec<UnlockEvent>, query: &DataQuery) -> 
 
 /// An event as the versions from the fourth on, and `upcoming`, show it: what unlocks at once, in the categories that were asked for.
 pub(super) fn cliff_event(mut event: UnlockEvent, query: &DataQuery) -> Option<UnlockEvent> {
+    if is_reward(&event.extra, None) {
+        return None;
+    }
     let cliffs = event.cliff_unlocks.get_mut()?;
     // Where a mirror knows the event from the first version of `upcoming` alone, these have the names that they have there.
     for (total, told) in
@@ -38,8 +41,11 @@ pub(super) fn cliff_event(mut event: UnlockEvent, query: &DataQuery) -> Option<U
         // Without a breakdown nothing can be told of recipients.
         return query.standards.is_empty().then_some(event);
     };
+    if !items.is_empty() && items.iter().all(is_reward_part) {
+        return None;
+    }
     let before = items.len();
-    items.retain(|item| !is_mining_or_farming(item) && query.wants(item.standard_allocation_name.as_str()));
+    items.retain(|item| query.wants(item.standard_allocation_name.as_str()));
     if items.is_empty() && before > 0 {
         return None;
     }
@@ -84,8 +90,23 @@ fn drop_rate_changes(events: &mut Vec<UnlockEvent>) {
 
 // -- schedules --
 
-/// Whether an allocation pays miners or farmers: later versions leave those out of the events.
-fn is_mining_or_farming(item: &CliffAllocation) -> bool {
-    let name = item.allocation_name.as_str().unwrap_or_default().to_lowercase();
-    name.contains("mining") || name.contains("farming")
+/// The field of an import that says by which mechanism an event, or a part of it, is released. The source has no such field.
+const MECHANISM: &str = "releaseMechanism";
+
+/// Mechanisms and categories that pay miners, validators or farmers, by their letters alone.
+const REWARDS: [&str; 7] =
+    ["mining", "miningvalidators", "miningandvalidators", "farming", "yieldfarming", "liquiditymining", "miningrewards"];
+
+/// Whether what has these fields pays miners or farmers: later versions leave such events out. What an allocation is called says nothing.
+fn is_reward(extra: &Extra, standard: Option<&str>) -> bool {
+    let mechanism = extra.get(MECHANISM).and_then(|mechanism| mechanism.as_str());
+    let is_one = |word: &str| {
+        let letters: String = word.chars().filter(|c| c.is_ascii_alphabetic()).map(|c| c.to_ascii_lowercase()).collect();
+        REWARDS.contains(&letters.as_str())
+    };
+    mechanism.is_some_and(is_one) || standard.is_some_and(is_one)
+}
+
+fn is_reward_part(item: &CliffAllocation) -> bool {
+    is_reward(&item.extra, item.standard_allocation_name.as_str())
 }

@@ -111,7 +111,7 @@ fn instead(fault: &Fault) -> Option<Response> {
     let response = match fault {
         Fault::Status { code, retry_after } => {
             let status = StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let refusal = Refusal { status, message: "a fault that a test asked for".into(), retry_after: None };
+            let refusal = Refusal { status, message: "a fault that a test asked for".into(), retry_after: None, usage: None };
             let mut response = refusal.into_response();
             if let Some(wait) = retry_after.as_ref().and_then(|wait| HeaderValue::from_str(wait).ok()) {
                 response.headers_mut().insert(header::RETRY_AFTER, wait);

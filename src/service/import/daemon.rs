@@ -95,7 +95,7 @@ impl ImportRun<'_> {
         }
 
         let updated = item.last_updated_date.copied();
-        self.tokens.insert(id.to_owned(), ImportedToken { item, content, updated, latest_round: None });
+        self.tokens.insert(id.to_owned(), ImportedToken { item, content, updated, latest_round: None, is_uncovered: false });
         Ok(())
     }
 }

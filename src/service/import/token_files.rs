@@ -86,6 +86,7 @@ impl ImportRun<'_> {
         if let Some(token) = self.tokens.get_mut(id) {
             token.updated = token.updated.max(newest);
             token.item.has_committed_claim = claimed.into();
+            token.is_uncovered &= events.is_empty();
         }
         Ok(self.draft.put_records(Resource::Unlock, id, events.iter().map(event_row))?)
     }

@@ -41,6 +41,15 @@ pub struct DataGap {
 /// The list of them.
 struct DataGaps(Vec<DataGap>);
 
+/// Longest name of a file, bytes, without its `.json`.
+const MAX_STEM_BYTES: usize = 250;
+
+/// Whether an id can be the name of a token's files, also for whoever lists them on a terminal.
+pub fn names_a_file(id: &str) -> bool {
+    let is_short = id.chars().count() <= MAX_SLUG && id.len() <= MAX_STEM_BYTES;
+    !id.is_empty() && is_short && !id.contains('/') && !id.chars().any(model::text::is_hostile)
+}
+
 impl ReadJson for DataGaps {
     fn read_json(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text).map(Self)
@@ -57,7 +66,7 @@ impl ImportRun<'_> {
             // The folder's key is `tokenId`, as everywhere but in the token list; a saved token list is understood as well.
             let id =
                 item.id.as_str().or_else(|| item.extra.get("tokenId").and_then(Value::as_str)).unwrap_or_default().to_owned();
-            if id.is_empty() || id.chars().count() > MAX_SLUG || id.contains('/') || id.chars().any(char::is_control) {
+            if !names_a_file(&id) {
                 self.problems.add(
                     &file.path,
                     record,
@@ -68,8 +77,12 @@ impl ImportRun<'_> {
             let mut content = Xxh3::new();
             // Writing a record that was read from JSON cannot fail; were it to, the hash would only be less telling.
             content.update(serde_json::to_string(&item).unwrap_or_default().as_bytes());
-            for field in FOLDER_FIELDS {
-                item.extra.remove(field);
+            let is_uncovered = item.id.is_absent() && item.extra.get("coverage").and_then(Value::as_str) == Some("none");
+            // An entry of the token list has none of these from the folder: what is called so there is the source's own.
+            if item.id.is_absent() {
+                for field in FOLDER_FIELDS {
+                    item.extra.remove(field);
+                }
             }
             if item.website_url.is_absent() {
                 item.website_url = Maybe::Null;
@@ -101,7 +114,7 @@ impl ImportRun<'_> {
                     *flag = false.into();
                 }
             }
-            let gathered = ImportedToken { item, content, updated, latest_round: None };
+            let gathered = ImportedToken { item, content, updated, latest_round: None, is_uncovered };
             if self.tokens.insert(id.clone(), gathered).is_some() {
                 self.problems.add(&file.path, record, format!("token \"{id}\" is there twice"));
             }

@@ -114,7 +114,7 @@ async fn each_version_shows_its_fields_and_no_others() {
 }
 
 #[tokio::test]
-async fn older_events_start_rates_and_newer_ones_are_cliffs_without_mining() {
+async fn older_events_start_rates_and_newer_ones_are_cliffs() {
     let server = started().await;
     let dates = |data: &Value| -> Vec<String> {
         data.as_array().unwrap().iter().map(|row| row["unlockDate"].as_str().unwrap()[..10].to_owned()).collect()
@@ -132,10 +132,13 @@ async fn older_events_start_rates_and_newer_ones_are_cliffs_without_mining() {
     for path in ["/v4/unlock/events?tokenId=alpha", "/v5/unlock/events/alpha"] {
         let cliffs = server.data(path).await;
         assert_eq!(dates(&cliffs), ["2026-01-05", "2026-03-01"]);
-        near(&cliffs[0]["cliffUnlocks"]["cliffAmount"], 100.0);
-        near(&cliffs[0]["cliffUnlocks"]["cliffValue"], 200.0);
-        near(&cliffs[0]["cliffUnlocks"]["valueToMarketCap"], 2.0);
+        // A name that speaks of mining says nothing: it is the event of a team and of others.
+        near(&cliffs[0]["cliffUnlocks"]["cliffAmount"], 150.0);
     }
+    let team = server.data("/v5/unlock/events/alpha?standardAllocation=founderTeam").await;
+    near(&team[0]["cliffUnlocks"]["cliffAmount"], 100.0);
+    near(&team[0]["cliffUnlocks"]["cliffValue"], 200.0);
+    near(&team[0]["cliffUnlocks"]["valueToMarketCap"], 2.0);
     let investors = server.data("/v5/unlock/events/alpha?standardAllocation=privateInvestors,reserve").await;
     assert_eq!(dates(&investors), ["2026-03-01"]);
 }
@@ -321,4 +324,69 @@ async fn days_beyond_the_stored_ones_are_made_from_the_schedule() {
     let amounts: Vec<f64> = days.as_array().unwrap().iter().map(|day| day["unlockAmount"].as_f64().unwrap()).collect();
     assert_eq!(amounts[..3], [150.0, 4.0, 0.0]);
     assert_eq!((amounts.len(), &days[0]["startDate"]), (8, &"2026-01-05T00:00:00Z".into()));
+}
+
+#[tokio::test]
+async fn events_that_pay_miners_or_farmers_are_left_out_whole_from_the_fourth_version_on() {
+    let on_event = ALPHA.replacen("\"verdict\":\"kept\"", "\"releaseMechanism\":\"Mining & Validators\"", 1);
+    let part = "\"standardAllocationName\":\"Community\"";
+    let one_part = ALPHA.replacen(part, "\"standardAllocationName\":\"Community\",\"releaseMechanism\":\"yield farming\"", 1);
+    let every_part =
+        one_part.replacen("\"allocationName\":\"Team\"", "\"releaseMechanism\":\"mining\",\"allocationName\":\"Team\"", 1);
+    let category = ALPHA.replacen(part, "\"standardAllocationName\":\"Mining\"", 1).replacen(
+        "\"standardAllocationName\":\"Founder / Team\"",
+        "\"standardAllocationName\":\"Yield Farming\"",
+        1,
+    );
+    for (what, events, is_left_out) in [
+        ("the event says so", &on_event, true),
+        ("one part of two says so", &one_part, false),
+        ("every part says so", &every_part, true),
+        ("every category says so", &category, true),
+    ] {
+        let mut data: Vec<(&str, &str)> = FILES.to_vec();
+        data[2].1 = events;
+        let clock = Clock::manual(parse_timestamp("2026-01-01T09:00:00Z").unwrap());
+        let service = Service::in_memory(Options { clock, ..options() }).unwrap();
+        service.import(files(&data), |_| {}).unwrap();
+        let server = Server::start(service.legacy_router()).await;
+        for path in ["/v4/unlock/events?tokenId=alpha", "/v5/unlock/events/alpha"] {
+            let told = server.ask(path).await.1["data"].as_array().unwrap().len();
+            assert_eq!(told, if is_left_out { 1 } else { 2 }, "{what}: {path}");
+        }
+        let next = &server.ask("/v5/unlock/events/upcoming").await.1["data"][0]["upcomingEvent"];
+        assert_eq!(next["unlockDate"], if is_left_out { "2026-03-01T00:00:00Z" } else { "2026-01-05T00:00:00Z" }, "{what}");
+        if !is_left_out {
+            near(&next["cliffUnlocks"]["cliffAmount"], 150.0);
+        }
+        let all = server.ask("/v3/unlock/events?tokenId=alpha").await.1["data"].as_array().unwrap().len();
+        assert_eq!(all, 3, "{what}: older versions have it");
+    }
+}
+
+#[tokio::test]
+async fn whatever_a_good_key_is_refused_its_credits_are_told() {
+    let service = small(Options { requests_per_minute: Some(6), ..options() });
+    let key = service.add_key("desk", 1).unwrap();
+    let server = Server::start(service.router()).await;
+    let (status, body) = server.ask_with("/v5/burn/alpha", Some(&key)).await;
+    assert_eq!((status, &body["metadata"]["credit"]["used"]), (200, &1.into()), "{body}");
+    for (path, expected) in [
+        ("/v5/burn/nobody", 404),
+        ("/v5/burn/alpha?start=yesterday", 400),
+        ("/v5/burn/alpha?weather=fine", 400),
+        ("/v5/burn/%ff", 400),
+        ("/v5/buyback/alpha", 429), // the one credit is spent
+        ("/v5/buyback/alpha", 429), // and the minute is full
+    ] {
+        let (status, body) = server.ask_with(path, Some(&key)).await;
+        assert_eq!(status, expected, "{path}: {body}");
+        let credit = &body["metadata"]["credit"];
+        assert_eq!((&credit["used"], &credit["limit"]), (&1.into(), &1.into()), "{path}: {body}");
+        assert!(credit["resetAt"].is_string(), "{path}: {body}");
+    }
+    for (path, key) in [("/v5/burn/alpha", None), ("/v5/burn/alpha", Some("cw_wrong"))] {
+        let (status, body) = server.ask_with(path, key).await;
+        assert_eq!((status, body.get("metadata")), (401, None), "{body}");
+    }
 }

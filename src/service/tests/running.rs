@@ -11,7 +11,13 @@ async fn both_addresses_are_bound_told_and_stopped_together() {
     let (told, bound) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(async move {
-        listen(&service, any, Some(any), |bound| told.send(bound).unwrap(), async move { drop(stopped.await) }).await
+        listen(
+            &service,
+            Listening { address: any, legacy: Some(any), tls: None },
+            |bound| told.send(bound).unwrap(),
+            async move { drop(stopped.await) },
+        )
+        .await
     });
     let bound: BoundAddresses = bound.await.unwrap();
     for (address, weekly) in [(bound.address, 404), (bound.legacy.unwrap(), 200)] {
@@ -22,7 +28,8 @@ async fn both_addresses_are_bound_told_and_stopped_together() {
     stop.send(()).unwrap();
     tokio::time::timeout(Duration::from_secs(10), serving).await.expect("both stop").unwrap().unwrap();
     let taken = std::net::TcpListener::bind(any).unwrap();
-    let error = listen(&small(options()), taken.local_addr().unwrap(), None, |_| {}, async {}).await.unwrap_err();
+    let taken_already = Listening { address: taken.local_addr().unwrap(), legacy: None, tls: None };
+    let error = listen(&small(options()), taken_already, |_| {}, async {}).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on {}", taken.local_addr().unwrap()));
 }
 

@@ -85,6 +85,22 @@ fn an_address_that_would_expose_the_key_is_refused() {
 }
 
 #[test]
+fn a_mirror_in_a_private_network_that_is_named_may_be_asked_by_http() {
+    let check = |address: &str, network: &str| {
+        let source = SourceSettings { allow_http_networks: vec![network.to_owned()], ..source(address) };
+        Client::new(&source, Clock::manual(now())).err().map(|error| error.to_string())
+    };
+    for address in ["http://10.0.0.1:9798", "http://mirror.internal:9798", "http://[fd00::1]"] {
+        let network = if address.contains('[') { "fd00::/8" } else { "10.0.0.0/8" };
+        assert_eq!(check(address, network), None, "{address}");
+    }
+    for address in ["http://192.168.0.1", "http://93.184.215.14"] {
+        assert!(check(address, "10.0.0.0/8").is_some_and(|error| error.contains("in the clear")), "{address}");
+    }
+    assert!(check("http://93.184.215.14", "0.0.0.0/0").is_some_and(|error| error.contains("no private network")));
+}
+
+#[test]
 fn nothing_of_the_key_shows_in_debug() {
     let client = Client::new(&source("http://127.0.0.1:1"), Clock::manual(now())).expect("a client");
     assert!(!format!("{client:?}").contains("sk_secret"));

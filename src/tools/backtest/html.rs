@@ -141,7 +141,11 @@ fn notes(run: &BacktestRun, summary: &BacktestSummary) -> Vec<String> {
         ));
     }
     if run.uncounted > 0 {
-        notes.push(format!("{} more messages are not shown: that is too much for anyone.", run.uncounted));
+        let more = match run.uncounted {
+            1 => "1 more message is".to_owned(),
+            many => format!("{many} more messages are"),
+        };
+        notes.push(format!("{more} not shown: that is too much for anyone."));
     }
     for (rule, error) in &run.template_errors {
         notes.push(format!("A template of {rule} fails, and the built-in text stands in its place: {error}"));

@@ -180,7 +180,7 @@ pub(super) fn token_item(table: &toml::Table) -> Result<wire::TokenItem, String>
 fn read(path: &Path, resource: Resource) -> Result<RecordList, String> {
     let failed = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
     let mut text = String::new();
-    let file = super::open_regular(path).map_err(failed)?;
+    let file = model::file_kind::open_regular(path).map_err(failed)?;
     file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > MAX_FILE {
         return Err(format!("{} is larger than {MAX_FILE} bytes", path.display()));

@@ -153,15 +153,17 @@ impl ConfigCheck<'_> {
         }
     }
 
-    /// `key`, `key_file`, or a systemd credential must be there.
+    /// `key`, `key_file`, or a systemd credential must be there. A service beside this process may have credentials that it has not, so
+    /// only a start refuses what is missing.
     fn needs_secret(&mut self, node: &ConfigNode, name: &str, key: &str) {
         let file = format!("{key}_file");
         let is_credential = self.credentials.is_some_and(|directory| {
             [format!("{name}-{key}"), format!("{name}_{key}")].iter().any(|credential| directory.join(credential).exists())
         });
         if node.get(key).is_none() && node.get(&file).is_none() && !is_credential {
-            self.error(&node.place, format!("this receiver has no `{key}`")).help =
-                Some(format!("add `{key}`, `{file}`, or a systemd credential `{name}-{key}`"));
+            self.warning(&node.place, format!("this receiver has no `{key}`")).help = Some(format!(
+                "the daemon does not start without it: add `{key}`, `{file}`, or give its service the credential `{name}-{key}`"
+            ));
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use super::ConfigCheck;
+use super::{ConfigCheck, scalars::address};
 use crate::config::tree::ConfigNode;
+use notify::Network;
 
 impl ConfigCheck<'_> {
     /// Both emissions bring the same records, of a day and of a week: beside each other they would contradict each other for ever.
@@ -37,6 +38,34 @@ impl ConfigCheck<'_> {
         }
     }
 
+    /// The source is asked by https, or by http on this machine and in the networks that are named for it.
+    pub(super) fn source_addresses(&mut self, root: &ConfigNode) {
+        let Some(source) = root.get("source") else { return };
+        let networks = source.node.get("allow_http_networks").map(|entry| entry.node.list()).unwrap_or_default();
+        let networks: Vec<Network> = networks.iter().filter_map(|network| network.text()?.parse().ok()).collect();
+        for name in ["base_url", "legacy_base_url"] {
+            let Some(entry) = source.node.get(name) else { continue };
+            let Some(text) = entry.node.text() else { continue };
+            // Anything else that is wrong with it was told already.
+            if address(text, false, false).is_err() {
+                continue;
+            }
+            let Err(problem) = address(text, true, false) else { continue };
+            let host = url::Url::parse(text).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+            let is_allowed = match host.trim_matches(['[', ']']).parse() {
+                Ok(ip) => networks.iter().any(|network| network.contains(ip)),
+                // Where a name leads to is seen when it is asked.
+                Err(_) => !networks.is_empty(),
+            };
+            if !is_allowed {
+                self.error(&entry.node.place, format!("`{name}` {problem}")).help = Some(
+                    "a mirror in a private network may be asked by http where `allow_http_networks` of [source] names the network"
+                        .into(),
+                );
+            }
+        }
+    }
+
     /// An address that others can reach needs a token.
     pub(super) fn open_address(&mut self, root: &ConfigNode) {
         let Some(http) = root.get("http") else { return };
@@ -52,7 +81,8 @@ impl ConfigCheck<'_> {
             && http.node.get("token_file").is_none()
             && !is_credential
         {
-            self.error(&listen.node.place, "others can reach this address, so it needs a token").help =
+            // A service beside this process may have one as a credential: only its start refuses what is missing.
+            self.warning(&listen.node.place, "others can reach this address, so it needs a token").help =
                 Some("add `token_file` (or a systemd credential `http-token`), or listen on 127.0.0.1".into());
         }
     }

@@ -55,7 +55,7 @@ pub(super) fn rewritten(compared: &ScheduleComparison<'_>, explained: Vec<Explai
     };
     whole.change.summary = format!(
         "schedule rewritten: {}, {}, end {}",
-        step(before.events.to_string(), after.events.to_string(), " events"),
+        step(before.events.to_string(), after.events.to_string(), if after.events == 1 { " event" } else { " events" }),
         step(format::amount(before.total), format::amount(after.total), " tokens in all"),
         step(end(&before), end(&after), "")
     );

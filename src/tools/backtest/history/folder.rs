@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{History, HistoryContent, HistoryError, HistoryEvent};
+use model::file_kind::open_regular;
 use model::wire::{self, PriceRow, ReadJson};
 use model::{Endpoint, Payload, Timestamp, TokenId};
 
@@ -143,7 +144,7 @@ impl History {
         let mut history = History::default();
         for path in paths {
             let failed = |source| HistoryError::Read { path: path.clone(), source };
-            let mut reader = io::BufReader::new(fs::File::open(&path).map_err(failed)?);
+            let mut reader = io::BufReader::new(open_regular(&path).map_err(failed)?);
             let mut last_before = None;
             let mut number = 0;
             loop {
@@ -244,13 +245,13 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, HistoryError> {
 
 fn json<T: ReadJson>(path: &Path) -> Result<T, HistoryError> {
     let failed = |source| HistoryError::Read { path: path.to_owned(), source };
-    let mut text = String::new();
-    fs::File::open(path).map_err(failed)?.take(MAX_FILE + 1).read_to_string(&mut text).map_err(failed)?;
+    let mut bytes = Vec::new();
+    open_regular(path).map_err(failed)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
     let invalid = |problem| HistoryError::Invalid { path: path.to_owned(), line: None, problem };
-    if text.len() as u64 > MAX_FILE {
+    if bytes.len() as u64 > MAX_FILE {
         return Err(invalid(format!("it is larger than {MAX_FILE} bytes")));
     }
-    T::read_json(&text).map_err(|error| invalid(error.to_string()))
+    T::read_json(&model::text::utf8(bytes).map_err(invalid)?).map_err(|error| invalid(error.to_string()))
 }
 
 fn json_if_there<T: ReadJson>(path: &Path) -> Result<Option<T>, HistoryError> {

@@ -1,0 +1,19 @@
+//! Standard error for lines of JSON: what serializers leave as it is, though it steers a terminal, is escaped as well.
+
+use std::io::{self, Write};
+
+use model::text::harmless_json;
+
+/// Standard error. The log hands over each line whole.
+pub(super) struct EscapedStderr;
+
+impl Write for EscapedStderr {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        io::stderr().lock().write_all(harmless_json(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
