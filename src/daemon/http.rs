@@ -7,6 +7,7 @@
 //! something is new.
 
 mod assets;
+mod changes;
 mod gate;
 mod lists;
 mod news;
@@ -15,6 +16,7 @@ mod page;
 mod pages;
 mod query;
 mod silences;
+mod tokens;
 mod unsubscribe;
 mod upcoming;
 
@@ -77,6 +79,9 @@ pub struct HttpDeps {
 pub fn router(deps: HttpDeps) -> Router {
     Router::new()
         .route("/", get(overview::overview))
+        .route("/tokens", get(tokens::list))
+        .route("/tokens/{id}", get(tokens::one))
+        .route("/changes", get(changes::list))
         .route("/events", get(news::events))
         .route("/-/ready", get(pages::ready))
         .route("/-/reload", post(pages::reload))

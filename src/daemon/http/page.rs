@@ -13,7 +13,6 @@ pub(super) type PageResult = Result<Html<String>, PageError>;
 pub(super) enum PageError {
     Store(StoreError),
     /// What was asked for in the address cannot be.
-    #[expect(dead_code, reason = "the next page asks it")]
     Bad(String),
     NotFound {
         title: String,

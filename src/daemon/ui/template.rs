@@ -13,11 +13,14 @@ use super::view;
 use model::{Timestamp, format, time::parse_timestamp};
 
 /// The pages and what they share, by the names under which they extend and import each other.
-const TEMPLATES: [(&str, &str); 4] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("base.html", include_str!("html/base.html")),
     ("parts.html", include_str!("html/parts.html")),
     ("error.html", include_str!("html/error.html")),
     ("overview.html", include_str!("html/overview.html")),
+    ("tokens.html", include_str!("html/tokens.html")),
+    ("token.html", include_str!("html/token.html")),
+    ("changes.html", include_str!("html/changes.html")),
 ];
 
 /// Compiled once.
