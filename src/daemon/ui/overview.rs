@@ -29,7 +29,7 @@ const LISTED: usize = 12;
 /// Rows behind the chart.
 const MAX_TABLE: usize = 60;
 /// Alerts and changes on the page.
-pub const ALERT_ROWS: u32 = 12;
+pub const ALERT_ROWS: u32 = 10;
 pub const CHANGE_ROWS: u32 = 60;
 /// Lines of changes.
 const CHANGE_LINES: usize = 10;

@@ -12,7 +12,7 @@ use super::chart::recipient::shares;
 use super::chart::schedule::{Lane, ScheduleDrawing, draw};
 use super::overview::recipients;
 use super::page::{PageFrame, render};
-use super::schedule::{Curve, curves};
+use super::schedule::{Curve, curves, first_difference};
 use super::view::{AlertView, UnlockView};
 use model::{
     ChangeRow, Interval, Record, Resource, Timestamp, TokenSnapshot, Tracked, UpcomingRow, VersionRow, format, wire::UnlockEvent,
@@ -124,6 +124,7 @@ impl TokenPage {
         let curves = curves(events.iter().copied());
         let former = former::schedule(versions, changes);
         let former_curves = former.as_ref().map(|former| self::curves(former.events.iter())).unwrap_or_default();
+        let differs = former.as_ref().and_then(|_| first_difference(&curves, &former_curves));
         let burns = sizes(snapshot, Resource::Burn);
         let buybacks = sizes(snapshot, Resource::Buyback);
         let mut coming = coming(snapshot, now);
@@ -138,7 +139,7 @@ impl TokenPage {
         let next = coming.first().cloned();
         let drawing = ScheduleDrawing {
             curves: &curves,
-            former: &former_curves,
+            former: differs.map(|since| (former_curves.as_slice(), since)),
             cliffs: &cliffs,
             next: next_words(snapshot, now),
             lanes: [
@@ -165,7 +166,7 @@ impl TokenPage {
             ahead_count: coming.iter().filter(soon).count(),
             chart: draw(&drawing),
             legend: curves.iter().enumerate().map(|(place, curve)| AllocationRow::of(place, curve, now)).collect(),
-            former_until: former.map(|former| former.until).filter(|_| !former_curves.is_empty()),
+            former_until: former.map(|former| former.until).filter(|_| differs.is_some()),
             burned: burns.iter().map(|(_, size)| size).sum(),
             burns: burns.len(),
             bought_back: buybacks.iter().map(|(_, size)| size).sum(),

@@ -11,8 +11,8 @@ use model::{Interval, Timestamp, format, time::days};
 #[derive(Clone, Debug)]
 pub struct ScheduleDrawing<'a> {
     pub curves: &'a [Curve],
-    /// Curves of the schedule before its last correction; empty where there was none.
-    pub former: &'a [Curve],
+    /// Curves of the schedule before its last correction, and from when on it differs; none where there was no such correction.
+    pub former: Option<(&'a [Curve], Timestamp)>,
     /// Times of cliffs, in their order.
     pub cliffs: &'a [Interval],
     /// The next cliff, in words.
@@ -58,7 +58,13 @@ pub fn draw(drawing: &ScheduleDrawing<'_>) -> Option<Chart> {
     let room = (until - from) / 60;
     let (from, until) = (from - room, until + room);
     let samples = sampled(drawing.curves, from, until);
-    let former = if drawing.former.is_empty() { Vec::new() } else { sampled(drawing.former, from, until) };
+    let former = drawing.former.map(|(curves, since)| {
+        let mut samples = sampled(curves, from, until);
+        // From a little before the difference on: where both are the same, one line is enough.
+        let first = samples.iter().rposition(|sample| sample.at < since.max(from)).unwrap_or(0);
+        samples.split_off(first)
+    });
+    let former = former.unwrap_or_default();
     let plot = Plot { drawing, from, until, samples: &samples, former: &former };
     Some(Chart::of(WIDE, NARROW, |canvas| plot.on(canvas)))
 }
@@ -109,7 +115,7 @@ impl Plot<'_> {
         let mut svg = Svg::new(canvas.width, height, class, &label);
         self.grid(&mut svg, &frame, &steps);
         self.layers(&mut svg, &frame);
-        self.today(&mut svg, &frame, height);
+        self.today(&mut svg, &frame);
         self.cliffs(&mut svg, &frame);
         for (place, lane) in (0_u32..).zip(lanes) {
             self.lane(&mut svg, &frame, lane, f64::from(place).mul_add(LANE, canvas.height));
@@ -162,9 +168,9 @@ impl Plot<'_> {
         svg.line("axis", (frame.canvas.left, frame.floor), (frame.right(), frame.floor));
     }
 
-    fn today(&self, svg: &mut Svg, frame: &Frame, height: f64) {
+    fn today(&self, svg: &mut Svg, frame: &Frame) {
         let x = frame.time.x(self.drawing.now);
-        svg.line("today", (x, TOP - 4.0), (x, height - 2.0));
+        svg.line("today", (x, TOP - 4.0), (x, frame.floor));
     }
 
     fn cliffs(&self, svg: &mut Svg, frame: &Frame) {
