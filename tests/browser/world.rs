@@ -155,7 +155,8 @@ fn put(edit: &mut Edit<'_>, id: &str, name: &str, place: usize, now: Timestamp) 
     let item = json!({"id": id, "name": name, "symbol": symbol, "listedMethod": "AI", "marketCap": 1e7 * (place + 1) as f64, "maxSupply": 1e9,
         "hasBurn": false, "hasBuyback": false, "lastUpdatedDate": now - TimeDelta::days(1)});
     edit.put_token(&serde_json::from_value(item).expect("a token"))?;
-    let size = 1e5 * ((place * 7919) % 1000 + 1) as f64;
+    // Over three orders of magnitude, as real ones are.
+    let size = 5e4 * 10_f64.powf(((place * 7919) % 1000) as f64 / 330.0).round();
     let events: Vec<wire::UnlockEvent> = (-6_i64..12)
         .map(|month| {
             let date = now + TimeDelta::days(month * 30 + (place % 29) as i64) + TimeDelta::hours(1);

@@ -15,13 +15,22 @@ pub struct ScheduleDrawing<'a> {
     pub former: Option<(&'a [Curve], Timestamp)>,
     /// Times of cliffs, in their order.
     pub cliffs: &'a [Interval],
-    /// The next cliff, in words.
-    pub next: Option<(Interval, String)>,
+    /// The next cliff, in words: for a wide screen and for a phone.
+    pub next: Option<NextCliff>,
     /// What was burned (tokens) and bought back (USD), each as a time and a size.
     pub lanes: [Lane<'a>; 2],
     /// Tokens that there can be.
     pub max_supply: Option<f64>,
     pub now: Timestamp,
+}
+
+/// The next cliff, and what is said of it.
+#[derive(Clone, Debug)]
+pub struct NextCliff {
+    pub interval: Interval,
+    pub words: String,
+    /// The same for a phone.
+    pub brief: String,
 }
 
 /// Bars below the axis.
@@ -43,6 +52,8 @@ const AXIS: f64 = 24.0;
 const LANE: f64 = 44.0;
 /// Right of the marks, for shares of the supply.
 const RIGHT: f64 = 42.0;
+/// Width of a letter, about.
+const LETTER: f64 = 6.8;
 /// How far back and ahead a picture reaches at most, years.
 const MOST_PAST: i64 = 10;
 const MOST_AHEAD: i64 = 8;
@@ -186,15 +197,16 @@ impl Plot<'_> {
                 (number(x - 2.6), number(x + 2.6), number(frame.floor + 1.5), number(frame.floor + 6.0));
             svg.path("cliff", &format!("M{} {tip}L{right} {foot}L{left} {foot}Z", number(x)));
         }
-        let Some((next, words)) = &self.drawing.next else { return };
+        let Some(NextCliff { interval: next, words, brief }) = &self.drawing.next else { return };
         if next.start > self.until {
             return;
         }
         let (left, right) = (frame.time.x(next.start), frame.time.x(next.end));
         svg.rect("next", left - 0.6, TOP - 6.0, (right - left).max(1.2), frame.floor - TOP + 6.0, 0.0);
-        let is_late = left > frame.canvas.width * 0.55;
-        let (x, anchor) = if is_late { (left - 6.0, Anchor::End) } else { (right + 6.0, Anchor::Start) };
-        svg.text("strong halo", x, TOP - 10.0, anchor, words);
+        let words = if frame.canvas.width > 500.0 { words } else { brief };
+        let wide = f64::from(u32::try_from(words.chars().count()).unwrap_or(99)) * LETTER;
+        let x = if right + 6.0 + wide <= frame.canvas.width { right + 6.0 } else { (left - 6.0 - wide).max(0.0) };
+        svg.text("strong halo", x, TOP - 10.0, Anchor::Start, words);
     }
 
     /// Bars that hang from the axis of their lane, what falls on one place as one.

@@ -21,7 +21,7 @@ fn drawn(events: &[UnlockEvent], former: &[UnlockEvent], burns: &[(Timestamp, f6
         Lane { name: "Burned", class: "burn", sizes: burns, words: format::amount },
         Lane { name: "Bought back", class: "buyback", sizes: &[], words: format::usd },
     ];
-    let next = cliffs.last().map(|next| (*next, "next: <b>".to_owned()));
+    let next = cliffs.last().map(|next| NextCliff { interval: *next, words: "next: <b>".to_owned(), brief: "next".to_owned() });
     let since = crate::ui::schedule::first_difference(&curves, &former).filter(|_| !former.is_empty());
     let former = since.map(|since| (former.as_slice(), since));
     let drawing =
