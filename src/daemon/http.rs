@@ -37,6 +37,7 @@ use url::Url;
 use crate::{live::Live, metrics::Metrics, readiness::Readiness};
 use model::{Clock, config::Secret};
 pub use news::News;
+pub use overview::OverviewCache;
 use store::{Store, StoreError};
 
 /// For one whole request.
@@ -74,6 +75,8 @@ pub struct HttpDeps {
     pub reload: ReloadNow,
     /// Who hears that something is new.
     pub news: News,
+    /// What the overview showed last.
+    pub overview: OverviewCache,
 }
 
 pub fn router(deps: HttpDeps) -> Router {

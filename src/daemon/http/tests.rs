@@ -89,6 +89,7 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
         external_url: Url::parse("https://cliffwatch.example.com").ok(),
         reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
         news: News::start(store.clone(), stop.clone()),
+        overview: OverviewCache::default(),
     };
     let served = tokio::spawn(serve(listener, router(deps), stop.clone()));
     Running { address, store, readiness, stop, served }
@@ -426,4 +427,5 @@ async fn a_digest_is_stopped_by_a_post_to_its_link_alone() {
     app.served.await.expect("no panic").expect("served");
 }
 
+mod pages;
 mod scale;
