@@ -41,6 +41,7 @@ pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::
         resource: args.resource,
         since: args.since.and_then(|since| invocation.clock.now().checked_sub_signed(since.delta())),
         until: None,
+        offset: 0,
         limit: args.limit.saturating_add(1),
     };
     let mut changes = store.changes(filter).await?;

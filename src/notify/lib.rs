@@ -51,6 +51,7 @@ mod webhook;
 
 use std::{collections::BTreeMap, io::Read, time::Duration};
 
+pub use card::change_rows;
 pub use credentials::{MissingSecret, missing_secrets};
 pub use network::Network;
 pub use problem::{KeyProblem, ReceiverProblem};

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use rusqlite::{Row, Transaction, params, types::Value};
 
-use super::codec::{Conditions, Millis, all, from_json, list, time, word};
+use super::codec::{Conditions, Millis, all, counted, from_json, list, time, word};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
 use super::rows::{self, ALERT_COLUMNS, token, tracked};
@@ -22,6 +22,11 @@ impl Store {
     /// Changes, the latest first.
     pub async fn changes(&self, filter: ChangeFilter) -> Result<Vec<ChangeRow>, StoreError> {
         self.read("read changes", move |from| changes(from, &filter)).await
+    }
+
+    /// How many changes these are, whatever part of them the filter asks for.
+    pub async fn count_changes(&self, filter: ChangeFilter) -> Result<u64, StoreError> {
+        self.read("count changes", move |from| count_changes(from, &filter)).await
     }
 
     /// Alerts, those that moved last first.
@@ -79,18 +84,27 @@ fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<Upcom
     })
 }
 
-fn changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<ChangeRow>, StoreFault> {
+fn change_conditions(filter: &ChangeFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions
-        .and_some("t.id = ?", filter.token.as_ref().map(|id| id.as_str().to_owned()))
+        .and_some("c.token_no = (SELECT no FROM token WHERE id = ?)", filter.token.as_ref().map(|id| id.as_str().to_owned()))
         .and_some("c.kind = ?", filter.kind.map(|kind| kind.as_str().to_owned()))
         .and_some("c.resource = ?", filter.resource.map(|resource| resource.as_str().to_owned()))
         .and_some("c.at >= ?", filter.since.map(at))
         .and_some("c.at < ?", filter.until.map(at));
-    let (sql, values) = conditions.within(
+    conditions
+}
+
+fn count_changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<u64, StoreFault> {
+    let (sql, values) = change_conditions(filter).within("SELECT count(*) FROM change c", "");
+    Ok(from.prepare(&sql)?.query_row(values, |row| row.get(0)).map(counted)?)
+}
+
+fn changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<ChangeRow>, StoreFault> {
+    let (sql, values) = change_conditions(filter).within(
         "SELECT c.no, c.at, t.id, t.symbol, c.resource, c.kind, c.key, c.body, c.old_record, c.new_record
          FROM change c LEFT JOIN token t ON t.no = c.token_no",
-        &format!(" ORDER BY c.at DESC, c.no DESC LIMIT {}", filter.limit),
+        &format!(" ORDER BY c.at DESC, c.no DESC LIMIT {} OFFSET {}", filter.limit, filter.offset),
     );
     all(&mut from.prepare(&sql)?, values, change_row)
 }

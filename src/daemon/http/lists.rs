@@ -28,6 +28,7 @@ pub(super) async fn changes(State(deps): State<HttpDeps>, parameters: ListParame
         resource: words("resource", query.resource.as_deref(), Resource::parse)?.into_iter().next(),
         since: span("since", query.since.as_deref())?.and_then(|span| now.checked_sub_signed(span)),
         until: None,
+        offset: 0,
         limit: query.limit() + 1,
     };
     Ok(first(deps.store.changes(filter).await?, query.limit()))

@@ -77,6 +77,7 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
     let path = directory.join("cliffwatch.db");
     let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
     let readiness = Readiness::starting(now());
+    let stop = CancellationToken::new();
     let deps = HttpDeps {
         store: store.clone(),
         metrics: Arc::new(Metrics::default()),
@@ -87,8 +88,9 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
         live: Arc::new(Live::from_pointee(live(path))),
         external_url: Url::parse("https://cliffwatch.example.com").ok(),
         reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
+        news: News::start(store.clone(), stop.clone()),
+        overview: OverviewCache::default(),
     };
-    let stop = CancellationToken::new();
     let served = tokio::spawn(serve(listener, router(deps), stop.clone()));
     Running { address, store, readiness, stop, served }
 }
@@ -443,3 +445,6 @@ async fn a_digest_is_stopped_by_a_post_to_its_link_alone() {
     app.stop.cancel();
     app.served.await.expect("no panic").expect("served");
 }
+
+mod pages;
+mod scale;

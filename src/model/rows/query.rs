@@ -40,6 +40,8 @@ pub struct ChangeFilter {
     pub since: Option<Timestamp>,
     /// Seen before this time.
     pub until: Option<Timestamp>,
+    /// Rows before the first that is asked for.
+    pub offset: u32,
     /// At most so many.
     pub limit: u32,
 }
