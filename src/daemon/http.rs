@@ -4,11 +4,16 @@
 //! something needs the token always. Then a handler asks the store and renders: `pages` and `lists` read, `upcoming` also as a
 //! calendar; those of `silences` alone write, and `unsubscribe`, whose links carry their own proof and pass no gate.
 
+mod access;
+mod etag;
 mod gate;
 mod lists;
 mod pages;
+mod part;
 mod query;
+mod rule_list;
 mod silences;
+mod story;
 mod unsubscribe;
 mod upcoming;
 
@@ -26,7 +31,8 @@ use tower_http::{
 };
 use url::Url;
 
-use crate::{live::Live, metrics::Metrics, readiness::Readiness};
+use crate::{live::Live, metrics::Metrics, playground::Playground, readiness::Readiness};
+pub use access::AccessState;
 use model::{Clock, config::Secret};
 use store::{Store, StoreError};
 
@@ -36,11 +42,14 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_CONNECTIONS: usize = 128;
 /// How long open requests may take after the word to stop: a half-sent header would otherwise hold the door for ever.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
-/// Largest request body: that of a silence.
-const MAX_REQUEST_BYTES: usize = 16 * 1024;
+/// Largest request body: that of a rule to be tried, as a form packs it.
+const MAX_REQUEST_BYTES: usize = 128 * 1024;
 
 /// Reloads config and rules: what is at work now in a line, or every problem as text.
 pub type ReloadNow = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> + Send + Sync>;
+
+/// Wakes the outbox.
+pub type WakeOutbox = Arc<dyn Fn() + Send + Sync>;
 
 /// What the handlers need.
 #[derive(Clone)]
@@ -60,6 +69,12 @@ pub struct HttpDeps {
     pub external_url: Option<Url>,
     /// What `POST /-/reload` does.
     pub reload: ReloadNow,
+    /// Has the outbox look at what is due.
+    pub wake: WakeOutbox,
+    /// Who is logged in, and who guessed wrong.
+    pub access: Arc<AccessState>,
+    /// Lets one rule be tried at once.
+    pub playground: Playground,
 }
 
 pub fn router(deps: HttpDeps) -> Router {
@@ -68,16 +83,10 @@ pub fn router(deps: HttpDeps) -> Router {
         .route("/-/ready", get(pages::ready))
         .route("/-/reload", post(pages::reload))
         .route("/metrics", get(pages::metrics))
-        .route("/api/status", get(pages::status))
-        .route("/api/upcoming", get(upcoming::list))
         .route("/calendar.ics", get(upcoming::calendar))
-        .route("/api/changes", get(lists::changes))
-        .route("/api/alerts", get(lists::alerts))
-        .route("/api/outbox", get(lists::outbox))
-        .route("/api/outbox/{id}", get(lists::delivery))
-        .route("/api/silences", get(silences::list).post(silences::add))
-        .route("/api/silences/{id}", delete(silences::expire))
-        .route("/api/acks", get(silences::acks).post(silences::acknowledge))
+        .merge(api())
+        .route("/login", get(access::login::ask).post(access::login::log_in))
+        .route("/logout", post(access::login::log_out))
         .layer(middleware::from_fn_with_state(deps.clone(), gate::guard))
         // Asked by load balancers and probes that hold no secret; it tells nothing but that we are.
         .route("/-/healthy", get(async || "healthy\n"))
@@ -86,17 +95,35 @@ pub fn router(deps: HttpDeps) -> Router {
         .layer(CompressionLayer::new())
         .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
         .layer(SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
-        .layer(SetResponseHeaderLayer::overriding(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
+        .layer(SetResponseHeaderLayer::if_not_present(header::REFERRER_POLICY, HeaderValue::from_static("same-origin")))
         .layer(SetResponseHeaderLayer::if_not_present(
             header::CONTENT_SECURITY_POLICY,
             HeaderValue::from_static(
-                "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+                "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
             ),
         ))
         .layer(RequestBodyLimitLayer::new(MAX_REQUEST_BYTES))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT))
         .layer(CatchPanicLayer::new())
         .with_state(deps)
+}
+
+/// What programs read and write. Each answer has a tag.
+fn api() -> Router<HttpDeps> {
+    Router::new()
+        .route("/api/status", get(pages::status))
+        .route("/api/upcoming", get(upcoming::list))
+        .route("/api/changes", get(lists::changes))
+        .route("/api/alerts", get(lists::alerts))
+        .route("/api/alerts/{id}", get(lists::alert))
+        .route("/api/rules", get(lists::rules))
+        .route("/api/outbox", get(lists::outbox))
+        .route("/api/outbox/{id}", get(lists::delivery))
+        .route("/api/silences", get(silences::list).post(silences::add))
+        .route("/api/silences/preview", get(silences::preview))
+        .route("/api/silences/{id}", delete(silences::expire))
+        .route("/api/acks", get(silences::acks).post(silences::acknowledge))
+        .layer(middleware::from_fn(etag::tagged))
 }
 
 /// Answers requests until `stop`, then finishes those under way, at most `STOP_DEADLINE` long.

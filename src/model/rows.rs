@@ -20,7 +20,7 @@ pub use self::opt_out::{LinkKey, OptOut, OptOutSource};
 pub use self::outbox::{
     Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxRow,
 };
-pub use self::query::{AlertFilter, ChangeFilter, NotificationFilter, OutboxFilter, UpcomingFilter};
+pub use self::query::{AlertFilter, AlertPlace, ChangeFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter};
 pub use self::snapshot::{
     ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
 };
