@@ -1,13 +1,19 @@
-//! The daemon's own HTTP: status page, health, metrics, `/api/…`, reload.
+//! The daemon's own HTTP: pages, health, metrics, `/api/…`, reload.
 //!
 //! A request passes the `gate` first: on loopback its `Host` must name us, off loopback it must carry the token, and what changes
-//! something needs the token always. Then a handler asks the store and renders: `pages` and `lists` read, `upcoming` also as a
-//! calendar; those of `silences` alone write, and `unsubscribe`, whose links carry their own proof and pass no gate.
+//! something needs the token always. Then a handler asks the store and renders: `overview` and its neighbours as pages (`page` says what
+//! those share), `pages` and `lists` as JSON and text, `upcoming` also as a calendar; those of `silences` alone write, and
+//! `unsubscribe`, whose links carry their own proof and pass no gate. `assets` are what pages load, `news` tells open pages that
+//! something is new.
 
 mod access;
+mod assets;
 mod etag;
 mod gate;
 mod lists;
+mod news;
+mod overview;
+mod page;
 mod pages;
 mod part;
 mod query;
@@ -34,6 +40,7 @@ use url::Url;
 use crate::{live::Live, metrics::Metrics, playground::Playground, readiness::Readiness};
 pub use access::AccessState;
 use model::{Clock, config::Secret};
+pub use news::News;
 use store::{Store, StoreError};
 
 /// For one whole request.
@@ -42,6 +49,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_CONNECTIONS: usize = 128;
 /// How long open requests may take after the word to stop: a half-sent header would otherwise hold the door for ever.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
+/// What a page may load and do: its own sheet, script and icon, news of ours, forms that come back here. Nothing inline, nobody else.
+const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+     frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 /// Largest request body: that of a rule to be tried, as a form packs it.
 const MAX_REQUEST_BYTES: usize = 128 * 1024;
 
@@ -75,11 +85,14 @@ pub struct HttpDeps {
     pub access: Arc<AccessState>,
     /// Lets one rule be tried at once.
     pub playground: Playground,
+    /// Who hears that something is new.
+    pub news: News,
 }
 
 pub fn router(deps: HttpDeps) -> Router {
     Router::new()
-        .route("/", get(pages::status_page))
+        .route("/", get(overview::overview))
+        .route("/events", get(news::events))
         .route("/-/ready", get(pages::ready))
         .route("/-/reload", post(pages::reload))
         .route("/metrics", get(pages::metrics))
@@ -90,18 +103,14 @@ pub fn router(deps: HttpDeps) -> Router {
         .layer(middleware::from_fn_with_state(deps.clone(), gate::guard))
         // Asked by load balancers and probes that hold no secret; it tells nothing but that we are.
         .route("/-/healthy", get(async || "healthy\n"))
+        .route("/assets/{name}", get(assets::asset))
         .route(&format!("/{}/{{tag}}", unsubscribe::PATH), get(unsubscribe::ask).post(unsubscribe::stop))
-        .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here\n"))
+        .fallback(page::nothing)
         .layer(CompressionLayer::new())
         .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
         .layer(SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
         .layer(SetResponseHeaderLayer::if_not_present(header::REFERRER_POLICY, HeaderValue::from_static("same-origin")))
-        .layer(SetResponseHeaderLayer::if_not_present(
-            header::CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(
-                "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
-            ),
-        ))
+        .layer(SetResponseHeaderLayer::if_not_present(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY)))
         .layer(RequestBodyLimitLayer::new(MAX_REQUEST_BYTES))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT))
         .layer(CatchPanicLayer::new())

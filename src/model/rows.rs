@@ -6,6 +6,7 @@ mod credit;
 mod notification;
 mod opt_out;
 mod outbox;
+mod pages;
 mod query;
 mod snapshot;
 
@@ -20,6 +21,7 @@ pub use self::opt_out::{LinkKey, OptOut, OptOutSource};
 pub use self::outbox::{
     Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxRow,
 };
+pub use self::pages::{Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary};
 pub use self::query::{AlertFilter, AlertPlace, ChangeFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter};
 pub use self::snapshot::{
     ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,

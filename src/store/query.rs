@@ -9,7 +9,7 @@ use super::error::StoreFault;
 use super::rows::{token, tracked};
 use super::{Store, StoreError};
 use model::{
-    Change, ChangeFilter, ChangeKind, ChangeRow, Listed, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId,
+    Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId,
     UpcomingFilter, UpcomingRow, VersionRow,
 };
 
@@ -24,11 +24,9 @@ impl Store {
         self.read("read changes", move |from| changes(from, &filter)).await
     }
 
-    /// Changes as [`Self::changes`] has them, and how many there are in all.
-    pub async fn changes_listed(&self, filter: ChangeFilter) -> Result<Listed<ChangeRow>, StoreError> {
-        let read =
-            move |from: &Transaction<'_>| Ok(Listed { total: changes_total(from, &filter)?, rows: changes(from, &filter)? });
-        self.read("list changes", read).await
+    /// How many changes these are, whatever part of them the filter asks for.
+    pub async fn count_changes(&self, filter: ChangeFilter) -> Result<u64, StoreError> {
+        self.read("count changes", move |from| count_changes(from, &filter)).await
     }
 
     /// How many unlocks a filter lets in, whatever its limit.
@@ -100,7 +98,7 @@ fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<Upcom
 fn change_conditions(filter: &ChangeFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions
-        .and_some("t.id = ?", filter.token.as_ref().map(|id| id.as_str().to_owned()))
+        .and_some("c.token_no = (SELECT no FROM token WHERE id = ?)", filter.token.as_ref().map(|id| id.as_str().to_owned()))
         .and_some("c.kind = ?", filter.kind.map(|kind| kind.as_str().to_owned()))
         .and_some("c.resource = ?", filter.resource.map(|resource| resource.as_str().to_owned()))
         .and_some("c.at >= ?", filter.since.map(at))
@@ -108,10 +106,9 @@ fn change_conditions(filter: &ChangeFilter) -> Conditions {
     conditions
 }
 
-fn changes_total(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<u64, StoreFault> {
-    let head = "SELECT count(*) FROM change c LEFT JOIN token t ON t.no = c.token_no";
-    let (sql, values) = change_conditions(filter).within(head, "");
-    Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
+fn count_changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<u64, StoreFault> {
+    let (sql, values) = change_conditions(filter).within("SELECT count(*) FROM change c", "");
+    Ok(from.prepare(&sql)?.query_row(values, |row| row.get(0)).map(counted)?)
 }
 
 fn changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<ChangeRow>, StoreFault> {
@@ -120,7 +117,7 @@ fn changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<ChangeRo
     let (sql, values) = conditions.within(
         "SELECT c.no, c.at, t.id, t.symbol, c.resource, c.kind, c.key, c.body, c.old_record, c.new_record
          FROM change c LEFT JOIN token t ON t.no = c.token_no",
-        &format!(" ORDER BY c.at DESC, c.no DESC LIMIT {}", filter.limit),
+        &format!(" ORDER BY c.at DESC, c.no DESC LIMIT {} OFFSET {}", filter.limit, filter.offset),
     );
     all(&mut from.prepare(&sql)?, values, change_row)
 }

@@ -16,6 +16,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0005_drop_unread.sql"),
         include_str!("../../migrations/0006_findings.sql"),
         include_str!("../../migrations/0007_trust.sql"),
+        include_str!("../../migrations/0008_pages.sql"),
     ],
 };
 

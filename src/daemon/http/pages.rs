@@ -1,18 +1,14 @@
-//! The status page and its JSON, readiness, the metrics, and the reload by hand.
+//! The status as JSON, readiness, the metrics, and the reload by hand.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 
-use super::{HttpDeps, HttpError, lists::alert_views};
-use crate::ui::view::{StatusParts, StatusView, UnlockView, change_line};
-use crate::ui::{self, ChangeLine, StatusPage};
-use model::{AlertFilter, AlertState, ChangeFilter, OutboxFilter, UpcomingFilter, digest};
+use super::{HttpDeps, HttpError};
+use crate::ui::view::{StatusParts, StatusView};
+use model::digest;
 use store::StoreError;
-
-/// Unlocks, alerts, changes and deliveries on the status page.
-const PAGE_ROWS: u32 = 15;
 
 pub(super) async fn ready(State(deps): State<HttpDeps>) -> Response {
     match deps.readiness.not_ready() {
@@ -37,7 +33,7 @@ pub(super) async fn metrics(State(deps): State<HttpDeps>, headers: HeaderMap) ->
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], page)
 }
 
-async fn status_view(deps: &HttpDeps) -> Result<StatusView, StoreError> {
+pub(super) async fn status_view(deps: &HttpDeps) -> Result<StatusView, StoreError> {
     let now = deps.clock.now();
     let counts = deps.store.counts().await?;
     let endpoints = deps.store.poll_stats().await?;
@@ -59,25 +55,6 @@ async fn status_view(deps: &HttpDeps) -> Result<StatusView, StoreError> {
         rules: deps.readiness.rules(),
         daemon: Some(deps.readiness.view()),
     }))
-}
-
-pub(super) async fn status_page(State(deps): State<HttpDeps>) -> Result<Html<String>, HttpError> {
-    let now = deps.clock.now();
-    let firing = AlertFilter { states: vec![AlertState::Firing], limit: PAGE_ROWS, ..AlertFilter::default() };
-    let changes = deps.store.changes(ChangeFilter { limit: PAGE_ROWS, ..ChangeFilter::default() }).await?;
-    let upcoming = deps.store.upcoming(UpcomingFilter { tokens: None, from: now, until: None, limit: PAGE_ROWS }).await?;
-    let alerts = deps.store.alerts(firing).await?;
-    let page = StatusPage {
-        status: status_view(&deps).await?,
-        upcoming: upcoming.iter().filter_map(|row| UnlockView::of(row, now)).collect(),
-        alerts: alert_views(&deps, &alerts).await?,
-        changes: changes
-            .iter()
-            .map(|row| ChangeLine { at: row.at.format("%Y-%m-%d %H:%M").to_string(), text: change_line(row) })
-            .collect(),
-        deliveries: deps.store.outbox(OutboxFilter { limit: PAGE_ROWS, ..OutboxFilter::default() }).await?,
-    };
-    Ok(Html(ui::render(&page)))
 }
 
 pub(super) async fn status(State(deps): State<HttpDeps>) -> Result<Json<StatusView>, HttpError> {

@@ -75,6 +75,7 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
     let path = directory.join("cliffwatch.db");
     let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
     let readiness = Readiness::starting(now());
+    let stop = CancellationToken::new();
     let deps = HttpDeps {
         store: store.clone(),
         metrics: Arc::new(Metrics::default()),
@@ -88,8 +89,8 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
         playground: Playground::default(),
         external_url: Url::parse("https://cliffwatch.example.com").ok(),
         reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
+        news: News::start(store.clone(), stop.clone()),
     };
-    let stop = CancellationToken::new();
     let served = tokio::spawn(serve(listener, router(deps), stop.clone()));
     Running { address, store, readiness, stop, served }
 }

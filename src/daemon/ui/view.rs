@@ -247,3 +247,6 @@ impl EndpointView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,6 +44,8 @@ pub struct ChangeFilter {
     pub until: Option<Timestamp>,
     /// Those that were seen before this one, by its number.
     pub after: Option<i64>,
+    /// Rows before the first that is asked for.
+    pub offset: u32,
     /// At most so many.
     pub limit: u32,
 }

@@ -1,16 +1,12 @@
-use super::*;
+use super::{AlertView, RulesView, StatusParts, StatusView, UnlockView};
 use model::{
-    Alert, AlertId, AlertState, CreditState, Endpoint, EndpointStat, Findings, Matcher, NotificationOverview, NotificationState,
-    ReceiverStatus, Record, Resource, SilenceRequest, StoreCounts, SuppressedCount, Timestamp, Token, TokenId, Tracked,
-    UpcomingRow, wire,
+    Alert, AlertId, AlertState, CreditState, Endpoint, EndpointStat, Findings, NotificationOverview, NotificationState,
+    ReceiverStatus, Record, Resource, StoreCounts, Timestamp, Token, TokenId, Tracked, UpcomingRow, wire,
 };
-use view::{RulesView, StatusParts};
 
 fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a timestamp")
 }
-
-const HOSTILE: &str = "<script>alert(1)</script>\u{202e}&\"'";
 
 fn row(name: &str) -> UpcomingRow {
     let event = serde_json::json!({"unlockDate": "2026-03-16T13:00:00Z", "cliffUnlocks": {"cliffAmount": 92_650_000.0, "cliffValue": 33_150_000.0,
@@ -66,97 +62,6 @@ fn an_alert_names_as_told_only_who_took_it() {
     let view = AlertView::of(&alert("x"), &standings);
     assert_eq!(view.told, ["mail", "ops"]);
     assert_eq!(view.told_words(), "ops, desk (silenced), mail (last: retrying), wall (dead)");
-}
-
-fn page(name: &str) -> StatusPage {
-    let now = time("2026-03-09T12:00:00Z");
-    let stat = EndpointStat {
-        endpoint: Endpoint::UnlockEvents,
-        feeds: 2,
-        failing: 1,
-        failing_since: Some(time("2026-03-09T06:00:00Z")),
-        last_success: Some(time("2026-03-09T11:00:00Z")),
-        last_try: Some(now),
-        last_error: Some((now, format!("404 {name}"))),
-        oddities: 3,
-        looks: 310,
-        credits: 420,
-        findings: Findings { by_mark: 4, by_upcoming: 1, untold: 2, idle_marks: 3, idle_upcoming: 0 },
-    };
-    let counts =
-        StoreCounts { tokens: 2, alerts: vec![(AlertState::Firing, 1)], database_bytes: 5 << 20, ..StoreCounts::default() };
-    let credit = CreditState { used: Some(12), limit: Some(1000), reset_at: Some(time("2026-04-01")), ..CreditState::default() };
-    let held = SuppressedCount { receiver: "ops".into(), waiting: 2, silenced: 1, inhibited: 0, lately: 5 };
-    let wish = SilenceRequest {
-        matchers: vec![Matcher::of("token", name, false, true).expect("a matcher")],
-        author: name.to_owned(),
-        comment: name.to_owned(),
-        starts_at: None,
-        ends_at: time("2026-03-09T18:00:00Z"),
-    };
-    let notifications = NotificationOverview {
-        silences: vec![wish.grant(now).expect("a silence")],
-        held: vec![held],
-        ..NotificationOverview::default()
-    };
-    let status = StatusView::of(StatusParts {
-        now,
-        counts: &counts,
-        endpoints: &[stat],
-        credit: &credit,
-        incidents: &[],
-        receivers: vec!["ops".to_owned()],
-        notifications: &notifications,
-        digests: &[],
-        subscribers: &[],
-        database: "cliffwatch.db".into(),
-        rules: RulesView { count: Some(4), problem: None },
-        daemon: None,
-    });
-    StatusPage {
-        status,
-        upcoming: UnlockView::of(&row(name), now).into_iter().collect(),
-        alerts: vec![AlertView::of(&alert(name), &[standing("ops", true, "delivered"), standing(name, false, "silenced")])],
-        changes: vec![ChangeLine { at: "2026-03-09 06:00".to_owned(), text: name.to_owned() }],
-        deliveries: Vec::new(),
-    }
-}
-
-#[test]
-fn the_page_tells_what_there_is() {
-    let html = render(&page("ARB"));
-    insta::with_settings!({filters => vec![(r"(?s)<style>.*</style>", "<style>…</style>"), (env!("CARGO_PKG_VERSION"), "…")]}, {
-        insta::assert_snapshot!(html);
-    });
-}
-
-#[test]
-fn text_of_the_source_is_only_ever_text() {
-    let html = render(&page(HOSTILE));
-    assert!(!html.contains("<script>"), "{html}");
-    assert!(!html.contains('\u{202e}'));
-    assert!(html.contains("&lt;script&gt;"));
-}
-
-#[test]
-fn an_empty_page_says_that_nothing_was_asked() {
-    let status = StatusView::of(StatusParts {
-        now: time("2026-03-09T12:00:00Z"),
-        counts: &StoreCounts::default(),
-        endpoints: &[],
-        credit: &CreditState::default(),
-        incidents: &[],
-        receivers: Vec::new(),
-        notifications: &NotificationOverview::default(),
-        digests: &[],
-        subscribers: &[],
-        database: "cliffwatch.db".into(),
-        rules: RulesView::default(),
-        daemon: None,
-    });
-    let html =
-        render(&StatusPage { status, upcoming: Vec::new(), alerts: Vec::new(), changes: Vec::new(), deliveries: Vec::new() });
-    assert!(html.contains("Nothing was polled yet") && html.contains("not asked yet"), "{html}");
 }
 
 #[test]

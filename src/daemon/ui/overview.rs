@@ -1,0 +1,259 @@
+//! The overview: what unlocks next and how big it is, what fires, what changed, whether the watcher itself is well and its credits last.
+//! Pure: views and a `now` in, the page's value out.
+
+mod changes;
+mod credit;
+mod notices;
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::chart::Chart;
+use super::chart::recipient::{Recipient, shares};
+use super::chart::timeline::{self, Measure, TimelineEvent};
+use super::page::{Choice, PageFrame, Section, href, render};
+use super::template::{grouped, token_href};
+use super::view::{AlertView, StatusView, UnlockView};
+pub use changes::{ChangeLine, told};
+pub use credit::CreditGauge;
+use model::{Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, Record, Timestamp, UpcomingRow, format};
+use notices::Notice;
+
+/// How far the timeline reaches, days.
+pub const AHEAD_DAYS: i64 = 90;
+/// Unlocks that are asked for the timeline, and those of them that stand beside it.
+pub const AHEAD_ROWS: u32 = 160;
+const LISTED: usize = 12;
+/// Rows behind the chart.
+const MAX_TABLE: usize = 60;
+/// Alerts and changes on the page.
+pub const ALERT_ROWS: u32 = 15;
+pub const CHANGE_ROWS: u32 = 60;
+
+/// What an overview is made from.
+#[derive(Debug)]
+pub struct OverviewParts<'a> {
+    pub now: Timestamp,
+    pub status: StatusView,
+    /// The largest unlocks ahead, by `measure`.
+    pub ahead: &'a Ahead,
+    pub until: Timestamp,
+    pub measure: Measure,
+    pub firing: &'a FiringAlerts,
+    /// The views of the alerts of `firing`.
+    pub alerts: Vec<AlertView>,
+    pub changes: &'a [ChangeRow],
+    pub credit: &'a CreditState,
+    /// `[budget] monthly_credits`.
+    pub cap: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct OverviewPage {
+    status: StatusView,
+    notices: Vec<Notice>,
+    timeline: TimelineCard,
+    firing: FiringCard,
+    changes: Vec<ChangeLine>,
+    credits: CreditGauge,
+    /// Deliveries that wait, and those that are given up.
+    waiting: u64,
+    dead: u64,
+    dead_words: String,
+}
+
+/// The chart of what is ahead, with the list beside it and the table behind it.
+#[derive(Debug, Serialize)]
+struct TimelineCard {
+    chart: Option<Chart>,
+    /// By value or by share.
+    choices: Vec<Choice>,
+    /// The word of the measure.
+    by: &'static str,
+    legend: Vec<LegendItem>,
+    /// The largest first.
+    largest: Vec<AheadRow>,
+    /// What is drawn, by time.
+    table: Vec<AheadRow>,
+    /// How many there are, and what they come to.
+    certain: String,
+    /// What may come within the time or not; empty where there is none.
+    possible: String,
+    /// The first number of `certain` and the last, for a tile.
+    count: String,
+    value: String,
+    days: i64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct LegendItem {
+    class: &'static str,
+    name: &'static str,
+}
+
+/// An unlock ahead in a list.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct AheadRow {
+    /// Colour of whoever receives most.
+    class: &'static str,
+    /// Who receives, the largest first.
+    recipients: String,
+    unlock: UnlockView,
+}
+
+#[derive(Debug, Serialize)]
+struct FiringCard {
+    total: u64,
+    critical: u64,
+    /// How many of each gravity, in words.
+    summary: String,
+    shown: usize,
+    groups: Vec<SeverityGroup>,
+}
+
+/// Alerts of one gravity, with how many there are.
+#[derive(Debug, Serialize)]
+struct SeverityGroup {
+    name: &'static str,
+    class: &'static str,
+    count: u64,
+    alerts: Vec<AlertView>,
+}
+
+impl AheadRow {
+    pub(super) fn of(row: &UpcomingRow, now: Timestamp) -> Option<Self> {
+        let Record::Unlock(event) = &row.tracked.record else { return None };
+        let parts = event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
+        let shares = shares(parts);
+        // The record is in the JSON of the API; a page shows what is made of it.
+        let unlock = UnlockView { record: serde_json::Value::Null, ..UnlockView::of(row, now)? };
+        Some(Self {
+            class: shares.first().map_or(Recipient::Other, |(recipient, _)| *recipient).class(),
+            recipients: recipients(&shares),
+            unlock,
+        })
+    }
+}
+
+/// Who receives, in words: `Team 60%, Reserve 40%`.
+pub(super) fn recipients(shares: &[(Recipient, f64)]) -> String {
+    match shares {
+        [(only, _)] => only.name().to_owned(),
+        several => {
+            let part = |(recipient, share): &(Recipient, f64)| format!("{} {:.0}%", recipient.name(), share * 100.0);
+            several.iter().map(part).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// The overview as HTML.
+pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
+    let dead: u64 = parts.status.outbox.iter().map(|receiver| receiver.dead).sum();
+    let frame = PageFrame { refreshes: true, ..frame }.counting(Section::Deliveries, dead);
+    let page = OverviewPage {
+        notices: notices::of(&parts.status),
+        timeline: TimelineCard::of(&parts),
+        firing: FiringCard::of(parts.firing, parts.alerts),
+        changes: told(parts.changes, ALERT_ROWS as usize),
+        credits: CreditGauge::of(parts.credit, parts.cap, parts.now),
+        waiting: parts.status.outbox.iter().map(|receiver| receiver.pending).sum(),
+        dead_words: if dead == 0 {
+            "no dead letter".to_owned()
+        } else {
+            format::count(usize::try_from(dead).unwrap_or(usize::MAX), "dead letter")
+        },
+        dead,
+        status: parts.status,
+    };
+    render("overview.html", &frame, &page)
+}
+
+impl TimelineCard {
+    fn of(parts: &OverviewParts<'_>) -> Self {
+        let OverviewParts { now, ahead, until, measure, .. } = *parts;
+        let rows: Vec<AheadRow> = ahead.rows.iter().filter_map(|row| AheadRow::of(row, now)).collect();
+        let events: Vec<TimelineEvent> = ahead.rows.iter().filter_map(|row| timeline_event(row, measure)).collect();
+        let drawn: BTreeSet<Recipient> = events.iter().flat_map(|event| &event.shares).map(|(recipient, _)| *recipient).collect();
+        let mut table: Vec<AheadRow> = rows.iter().take(MAX_TABLE).cloned().collect();
+        table.sort_by(|a, b| a.unlock.days_until.unwrap_or(0.0).total_cmp(&b.unlock.days_until.unwrap_or(0.0)));
+        let choice = |of: Measure, name: &str| {
+            let by = if of == Measure::default() { "" } else { of.as_str() };
+            Choice::new(name, href("/", &[("by", by)]), of == measure)
+        };
+        Self {
+            chart: timeline::draw(&events, measure, now, until),
+            choices: vec![choice(Measure::Value, "USD"), choice(Measure::Share, "% of market cap")],
+            by: measure.as_str(),
+            legend: drawn.into_iter().map(|of| LegendItem { class: of.class(), name: of.name() }).collect(),
+            largest: rows.iter().take(LISTED).cloned().collect(),
+            table,
+            certain: sum_words(ahead.certain),
+            possible: if ahead.possible.count == 0 { String::new() } else { sum_words(ahead.possible) },
+            count: format::count(usize::try_from(ahead.certain.count).unwrap_or(usize::MAX), "unlock"),
+            value: format::usd(ahead.certain.value),
+            days: AHEAD_DAYS,
+        }
+    }
+}
+
+fn sum_words(sum: AheadSum) -> String {
+    let count = usize::try_from(sum.count).unwrap_or(usize::MAX);
+    format!("{} worth {}", format::count(count, "unlock"), format::usd(sum.value))
+}
+
+fn timeline_event(row: &UpcomingRow, measure: Measure) -> Option<TimelineEvent> {
+    let Record::Unlock(event) = &row.tracked.record else { return None };
+    let parts = event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
+    let size = match measure {
+        Measure::Value => event.cliff_value(),
+        Measure::Share => event.value_to_market_cap(),
+    };
+    let shares = shares(parts);
+    let symbol = format::name(row.token.symbol());
+    let to = if shares.is_empty() { String::new() } else { format!(" to {}", recipients(&shares)) };
+    Some(TimelineEvent {
+        title: format!("{symbol}{to}"),
+        symbol,
+        href: token_href(row.token.id.as_str()),
+        interval: event.interval()?,
+        size: size?,
+        shares,
+    })
+}
+
+impl FiringCard {
+    fn of(firing: &FiringAlerts, alerts: Vec<AlertView>) -> Self {
+        let shown = alerts.len();
+        let mut groups = [
+            SeverityGroup { name: "Critical", class: "critical", count: firing.critical, alerts: Vec::new() },
+            SeverityGroup { name: "Warning", class: "warning", count: firing.warning, alerts: Vec::new() },
+            SeverityGroup { name: "Other", class: "info", count: firing.other, alerts: Vec::new() },
+        ];
+        for alert in alerts {
+            let severity = alert.labels.get("severity").map(|severity| severity.to_ascii_lowercase());
+            let class = match severity.as_deref() {
+                Some("critical" | "page" | "error") => "critical",
+                Some("warning") => "warning",
+                _ => "info",
+            };
+            if let Some(group) = groups.iter_mut().find(|group| group.class == class) {
+                group.alerts.push(alert);
+            }
+        }
+        let total = firing.critical + firing.warning + firing.other;
+        let counts = [(firing.critical, "critical"), (firing.warning, "warning"), (firing.other, "other")];
+        let words = counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{} {word}", grouped(*count)));
+        let summary = words.collect::<Vec<_>>().join(", ");
+        Self {
+            total,
+            critical: firing.critical,
+            summary,
+            shown,
+            groups: groups.into_iter().filter(|group| group.count > 0).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+use super::*;
+use crate::ui::view::{RulesView, StatusParts};
+use model::{
+    Alert, AlertId, AlertState, Change, ChangeKind, Endpoint, EndpointStat, Findings, Labels, NotificationOverview,
+    NotificationState, ReceiverCounts, ReceiverStatus, Resource, StoreCounts, SuppressedCount, Token, TokenId, Tracked, wire,
+};
+
+fn time(text: &str) -> Timestamp {
+    wire::parse_timestamp(text).expect("a timestamp")
+}
+
+const NOW: &str = "2026-03-09T12:00:00Z";
+const HOSTILE: &str = "<script>alert(1)</script>\u{202e}&\"'";
+
+fn row(name: &str, date: &str, precision: &str, value: f64) -> UpcomingRow {
+    let part = |who: &str, standard: &str, amount: f64| serde_json::json!({"allocationName": who, "standardAllocationName": standard, "cliffAmount": amount, "unlockPrecision": precision});
+    let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 3e6, "cliffValue": value, "valueToMarketCap": 2.77,
+        "allocationBreakdown": [part("Investors", "Private Investors", 1e6), part(name, "Founder / Team", 2e6)]}});
+    let mut token = Token::unknown(TokenId::from(name));
+    token.item.symbol = name.to_owned().into();
+    let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+    UpcomingRow { token, tracked: Tracked { key: date.into(), record }, read_at: Some(time("2026-03-09T06:00:00Z")) }
+}
+
+fn alert(id: &str, severity: &str, summary: &str) -> Alert {
+    let at = time("2026-03-09T06:00:00Z");
+    let labels: Labels = [("severity".to_owned(), severity.to_owned())].into();
+    Alert {
+        id: AlertId::from(id),
+        rule: "BigCliffAhead".into(),
+        name: "BigCliffAhead".into(),
+        subject: "unlock/arbitrum/1".into(),
+        episode: 1,
+        state: AlertState::Firing,
+        resolution: None,
+        token: Some("arbitrum".into()),
+        resource: Some(Resource::Unlock),
+        key: None,
+        level: None,
+        labels,
+        annotations: [("summary".to_owned(), summary.to_owned())].into(),
+        told: Vec::new(),
+        leads: Vec::new(),
+        former_labels: Vec::new(),
+        members: Vec::new(),
+        active_at: at,
+        starts_at: Some(at),
+        ends_at: None,
+        false_since: None,
+        due: None,
+        recheck_at: None,
+        updated_at: at,
+    }
+}
+
+fn status(name: &str, incidents: &[Alert]) -> StatusView {
+    let stat = EndpointStat {
+        endpoint: Endpoint::UnlockEvents,
+        feeds: 2,
+        failing: 1,
+        failing_since: Some(time("2026-03-09T06:00:00Z")),
+        last_success: Some(time("2026-03-09T11:00:00Z")),
+        last_try: Some(time(NOW)),
+        last_error: Some((time(NOW), format!("404 {name}"))),
+        oddities: 3,
+        looks: 310,
+        credits: 420,
+        findings: Findings::default(),
+    };
+    let dead = ReceiverCounts {
+        receiver: "ops".into(),
+        states: vec![(model::DeliveryState::Dead, 3), (model::DeliveryState::Delivered, 40)],
+        oldest_pending: None,
+    };
+    let counts =
+        StoreCounts { tokens: 303, removals_held: 1, outbox: vec![dead], database_bytes: 5 << 20, ..StoreCounts::default() };
+    let held = SuppressedCount { receiver: "ops".into(), waiting: 2, silenced: 1, inhibited: 0, lately: 5 };
+    StatusView::of(StatusParts {
+        now: time(NOW),
+        counts: &counts,
+        endpoints: &[stat],
+        credit: &CreditState::default(),
+        incidents,
+        receivers: vec!["ops".to_owned()],
+        notifications: &NotificationOverview { held: vec![held], ..NotificationOverview::default() },
+        digests: &[],
+        subscribers: &[],
+        database: "cliffwatch.db".into(),
+        rules: RulesView { count: Some(4), problem: None },
+        daemon: None,
+    })
+}
+
+fn shown(name: &str) -> String {
+    let ahead = Ahead {
+        rows: vec![row(name, "2026-04-15T00:00:00Z", "month", 90e6), row("JUP", "2026-03-16T13:00:00Z", "second", 33e6)],
+        certain: AheadSum { count: 12, value: 200e6 },
+        possible: AheadSum { count: 2, value: 5e6 },
+    };
+    let firing = FiringAlerts {
+        alerts: vec![alert("al_1", "critical", name), alert("al_2", "warning", "small")],
+        critical: 1,
+        warning: 40,
+        other: 0,
+    };
+    let told_of =
+        ReceiverStatus { receiver: name.into(), was_told: false, state: NotificationState::parse("dead").expect("a state") };
+    let alerts = firing.alerts.iter().map(|alert| AlertView::of(alert, std::slice::from_ref(&told_of))).collect();
+    let mut change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &TokenId::from(name));
+    change.summary = format!("moved by {name}");
+    let changes = [ChangeRow {
+        id: 1,
+        at: time("2026-03-09T09:00:00Z"),
+        token: TokenId::from(name),
+        symbol: Some(name.to_owned()),
+        resource: Resource::Unlock,
+        key: None,
+        change,
+    }];
+    let mut incident = alert("al_3", "warning", name);
+    incident.subject = "source".to_owned();
+    let parts = OverviewParts {
+        now: time(NOW),
+        status: status(name, &[incident]),
+        ahead: &ahead,
+        until: time("2026-06-07T12:00:00Z"),
+        measure: Measure::Value,
+        firing: &firing,
+        alerts,
+        changes: &changes,
+        credit: &CreditState { used: Some(12), limit: Some(1000), ..CreditState::default() },
+        cap: None,
+    };
+    page(parts, PageFrame::of(Section::Overview, time(NOW)))
+}
+
+#[test]
+fn the_overview_tells_what_there_is() {
+    let html = shown("ARB");
+    let filters = vec![
+        (r"(?s)<svg.*?</svg>", "<svg…>"),
+        (env!("CARGO_PKG_VERSION"), "…"),
+        (r"/assets/(\w+)\.[0-9a-f]{16}\.", "/assets/$1.…."),
+    ];
+    insta::with_settings!({filters => filters}, { insta::assert_snapshot!(html) });
+}
+
+#[test]
+fn what_is_cut_says_of_how_many() {
+    let html = shown("ARB");
+    assert!(html.contains("2 of 41") && html.contains("1 of 40"), "{html}");
+    assert!(html.contains("Dead letters.") && html.contains("3 to ops") && html.contains("Held tokens."), "{html}");
+}
+
+#[test]
+fn the_chart_survives_the_template_as_a_drawing() {
+    let html = shown("ARB");
+    assert!(html.contains("<svg class=\"chart on-wide\"") && html.contains("<svg class=\"chart on-phone\""), "{html}");
+}
+
+#[test]
+fn text_of_the_source_is_only_ever_text() {
+    let html = shown(HOSTILE);
+    assert!(!html.contains("<script>") && !html.contains('\u{202e}'), "{html}");
+    assert!(html.contains("&lt;script&gt;"));
+    let long = shown(&"x".repeat(10_000));
+    assert!(long.len() < 200_000, "ten thousand letters are cut: {}", long.len());
+}

@@ -1,0 +1,209 @@
+//! What pages ask: what is ahead by size, what fires by gravity, tokens by whatever order, and whether anything is new.
+
+use std::collections::{HashMap, HashSet};
+
+use rusqlite::{Transaction, params};
+
+use super::codec::{Millis, all, counted, one, time};
+use super::cycle::LONGEST_INTERVAL;
+use super::error::StoreFault;
+use super::rows::{ALERT_COLUMNS, alert, token, tracked};
+use super::{Store, StoreError};
+use model::{
+    Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, Resource, Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary,
+    UpcomingRow,
+};
+
+impl Store {
+    /// The largest unlocks of a time ahead, and what all of that time come to.
+    pub async fn largest_ahead(&self, filter: AheadFilter) -> Result<Ahead, StoreError> {
+        self.read("read the largest unlocks ahead", move |from| largest_ahead(from, &filter)).await
+    }
+
+    /// What fires, the gravest first: at most `limit` alerts, and how many there are.
+    pub async fn firing_alerts(&self, limit: u32) -> Result<FiringAlerts, StoreError> {
+        self.read("read what fires", move |from| firing_alerts(from, limit)).await
+    }
+
+    /// Some of the tokens in the order that is asked for.
+    pub async fn token_list(&self, filter: TokenFilter) -> Result<TokenList, StoreError> {
+        self.read("list tokens", move |from| token_list(from, &filter)).await
+    }
+
+    /// How far everything has come.
+    pub async fn pulse(&self) -> Result<Pulse, StoreError> {
+        self.read("read whether anything is new", pulse).await
+    }
+}
+
+/// All that may lie ahead within a time, by the index alone: no record is read for it.
+const AHEAD: &str = "FROM record INDEXED BY record_window
+     WHERE resource = 'unlock' AND starts_at > ?1 - ?4 AND starts_at <= ?2 AND ends_at > ?3";
+
+fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, StoreFault> {
+    let AheadFilter { from: begin, until, by_share, limit } = *filter;
+    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
+    let values = params![Millis(begin), Millis(until), Millis(begin), longest];
+    let sums = format!(
+        "SELECT sum(starts_at > ?3 AND ends_at <= ?2), coalesce(sum(value) FILTER (WHERE starts_at > ?3 AND ends_at <= ?2), 0.0),
+         count(*), coalesce(sum(value), 0.0) {AHEAD} AND value > 0"
+    );
+    let (certain, every) = from.prepare_cached(&sums)?.query_row(values, |row| {
+        let sum = |at: usize| -> rusqlite::Result<AheadSum> {
+            Ok(AheadSum { count: counted(row.get::<_, Option<i64>>(at)?.unwrap_or(0)), value: row.get(at + 1)? })
+        };
+        Ok((sum(0)?, sum(2)?))
+    })?;
+    let size = if by_share { "share" } else { "value" };
+    let largest = format!(
+        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.key, r.body
+         FROM (SELECT no, {size} AS size {AHEAD} AND {size} > 0 ORDER BY {size} DESC, starts_at LIMIT {limit}) l
+         JOIN record r ON r.no = l.no JOIN token t ON t.no = r.token_no
+         LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events' ORDER BY l.size DESC, r.starts_at, t.id"
+    );
+    let rows = all(&mut *from.prepare_cached(&largest)?, values, |row| {
+        let token = token(row, 0)?;
+        let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
+        Ok(UpcomingRow { token, tracked, read_at: time(row.get(4)?) })
+    })?;
+    let possible = AheadSum { count: every.count.saturating_sub(certain.count), value: (every.value - certain.value).max(0.0) };
+    Ok(Ahead { rows, certain, possible })
+}
+
+fn firing_alerts(from: &Transaction<'_>, limit: u32) -> Result<FiringAlerts, StoreFault> {
+    let mut firing = FiringAlerts::default();
+    let counts = "SELECT gravity, count(*) FROM alert INDEXED BY alert_gravity WHERE state = 'firing' GROUP BY gravity";
+    for (gravity, count) in all(&mut *from.prepare_cached(counts)?, [], |row| Ok((row.get::<_, i64>(0)?, counted(row.get(1)?))))?
+    {
+        match gravity {
+            3 => firing.critical = count,
+            2 => firing.warning = count,
+            _ => firing.other += count,
+        }
+    }
+    let sql = format!(
+        "SELECT {ALERT_COLUMNS} FROM alert a INDEXED BY alert_gravity LEFT JOIN token t ON t.no = a.token_no
+         WHERE a.state = 'firing' ORDER BY a.gravity DESC, a.updated_at DESC LIMIT ?1"
+    );
+    firing.alerts = all(&mut *from.prepare_cached(&sql)?, [limit], alert)?;
+    Ok(firing)
+}
+
+/// What lies ahead of a token within the time that is asked for.
+#[derive(Clone, Copy, Default)]
+struct AheadOf {
+    sum: AheadSum,
+    /// Largest part of the market cap, percent.
+    share: f64,
+    /// Begin of the next.
+    next: Option<i64>,
+}
+
+fn token_list(from: &Transaction<'_>, filter: &TokenFilter) -> Result<TokenList, StoreFault> {
+    let fitting = fitting_tokens(from, &filter.text)?;
+    let ahead = ahead_by_token(from, filter)?;
+    let (offset, limit) = (filter.offset as usize, filter.limit as usize);
+    let total = fitting.len() as u64;
+    let order = order(from, filter.sort, fitting, &ahead)?;
+    let mut rows = Vec::new();
+    for no in order.into_iter().skip(offset).take(limit) {
+        rows.extend(summary(from, no, filter.now, ahead.get(&no).map(|ahead| ahead.sum).unwrap_or_default())?);
+    }
+    Ok(TokenList { rows, total })
+}
+
+/// Numbers of the tokens that fit, by name: those without a name by their slug.
+fn fitting_tokens(from: &Transaction<'_>, text: &str) -> Result<Vec<i64>, StoreFault> {
+    let sql = "SELECT no FROM token INDEXED BY token_name
+         WHERE ?1 = '' OR instr(lower(id), ?1) > 0 OR instr(lower(name), ?1) > 0 OR instr(lower(symbol), ?1) > 0
+         ORDER BY name COLLATE NOCASE";
+    all(&mut *from.prepare_cached(sql)?, [text.trim().to_ascii_lowercase()], |row| Ok(row.get(0)?))
+}
+
+fn ahead_by_token(from: &Transaction<'_>, filter: &TokenFilter) -> Result<HashMap<i64, AheadOf>, StoreFault> {
+    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
+    let mut ahead: HashMap<i64, AheadOf> = HashMap::new();
+    let sql = format!("SELECT token_no, starts_at, value, share {AHEAD} AND token_no IS NOT NULL");
+    let mut statement = from.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![Millis(filter.now), Millis(filter.until), Millis(filter.now), longest])?;
+    while let Some(row) = rows.next()? {
+        let of = ahead.entry(row.get(0)?).or_default();
+        let starts_at: i64 = row.get(1)?;
+        of.next = Some(of.next.map_or(starts_at, |next| next.min(starts_at)));
+        of.sum.count += 1;
+        of.sum.value += row.get::<_, Option<f64>>(2)?.unwrap_or(0.0);
+        of.share = of.share.max(row.get::<_, Option<f64>>(3)?.unwrap_or(0.0));
+    }
+    Ok(ahead)
+}
+
+/// The tokens, which come by name, in another order; equals stay as they come.
+fn order(
+    from: &Transaction<'_>,
+    sort: TokenSort,
+    mut tokens: Vec<i64>,
+    ahead: &HashMap<i64, AheadOf>,
+) -> Result<Vec<i64>, StoreFault> {
+    let of = |no: &i64| ahead.get(no).copied().unwrap_or_default();
+    match sort {
+        TokenSort::Name => {}
+        TokenSort::Value => tokens.sort_by(|a, b| of(b).sum.value.total_cmp(&of(a).sum.value)),
+        TokenSort::Share => tokens.sort_by(|a, b| of(b).share.total_cmp(&of(a).share)),
+        TokenSort::Next => {
+            // Whose next is not within the time of the sums is asked for by itself.
+            let mut later = from.prepare_cached(
+                "SELECT min(starts_at) FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > ?2",
+            )?;
+            let latest = ahead.values().filter_map(|of| of.next).max().unwrap_or(0);
+            let mut next: HashMap<i64, i64> = HashMap::with_capacity(tokens.len());
+            for no in &tokens {
+                let at = match of(no).next {
+                    Some(at) => Some(at),
+                    None => later.query_row(params![no, latest], |row| row.get(0))?,
+                };
+                next.insert(*no, at.unwrap_or(i64::MAX));
+            }
+            tokens.sort_by_key(|no| next.get(no).copied().unwrap_or(i64::MAX));
+        }
+        TokenSort::MarketCap => {
+            let sql = "SELECT no FROM token WHERE market_cap > 0 ORDER BY market_cap DESC";
+            let by_size: Vec<i64> = all(&mut *from.prepare_cached(sql)?, [], |row| Ok(row.get(0)?))?;
+            let fitting: HashSet<i64> = tokens.iter().copied().collect();
+            let sized: HashSet<i64> = by_size.iter().copied().collect();
+            let mut ordered: Vec<i64> = by_size.into_iter().filter(|no| fitting.contains(no)).collect();
+            ordered.extend(tokens.into_iter().filter(|no| !sized.contains(no)));
+            tokens = ordered;
+        }
+    }
+    Ok(tokens)
+}
+
+fn summary(from: &Transaction<'_>, no: i64, now: Timestamp, ahead: AheadSum) -> Result<Option<TokenSummary>, StoreFault> {
+    let mut statement = from.prepare_cached("SELECT id, item, name, symbol, listed FROM token WHERE no = ?1")?;
+    let known = one(&mut statement, [no], |row| Ok((token(row, 0)?, row.get::<_, bool>(4)?)))?;
+    let Some((token, listed)) = known else { return Ok(None) };
+    let mut statement = from.prepare_cached(
+        "SELECT key, body FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > ?2 - ?3
+         AND (starts_at > ?2 OR ends_at > ?2) ORDER BY starts_at, key LIMIT 1",
+    )?;
+    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
+    let next =
+        one(&mut statement, params![no, Millis(now), longest], |row| tracked(row, 0, Resource::Unlock, token.id.as_str()))?;
+    Ok(Some(TokenSummary { token, listed, next, ahead }))
+}
+
+fn pulse(from: &Transaction<'_>) -> Result<Pulse, StoreFault> {
+    let sql = "SELECT (SELECT coalesce(max(no), 0) FROM poll), (SELECT coalesce(max(no), 0) FROM change),
+         (SELECT coalesce(max(updated_at), 0) FROM alert),
+         (SELECT coalesce(max(no), 0) FROM delivery) + (SELECT coalesce(max(no), 0) FROM attempt),
+         (SELECT count(*) + coalesce(sum(ends_at % 1000003), 0) FROM silence) + (SELECT count(*) FROM ack)";
+    Ok(from.prepare_cached(sql)?.query_row([], |row| {
+        Ok(Pulse {
+            polls: row.get(0)?,
+            changes: row.get(1)?,
+            alerts: row.get(2)?,
+            deliveries: row.get(3)?,
+            silences: row.get(4)?,
+        })
+    })?)
+}
