@@ -8,6 +8,7 @@
 
 mod access;
 mod assets;
+mod desk;
 mod etag;
 mod gate;
 mod lists;
@@ -99,6 +100,7 @@ pub fn router(deps: HttpDeps) -> Router {
         .route("/calendar.ics", get(upcoming::calendar))
         .merge(api())
         .route("/login", get(access::login::ask).post(access::login::log_in))
+        .merge(desk::routes())
         .route("/logout", post(access::login::log_out))
         .layer(middleware::from_fn_with_state(deps.clone(), gate::guard))
         // Asked by load balancers and probes that hold no secret; it tells nothing but that we are.

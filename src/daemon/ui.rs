@@ -10,7 +10,9 @@
 pub mod asset;
 pub mod calendar;
 pub mod chart;
+pub mod desk;
 pub mod overview;
 pub mod page;
 pub mod template;
+pub mod trial;
 pub mod view;

@@ -51,6 +51,8 @@ mod webhook;
 
 use std::{collections::BTreeMap, io::Read, time::Duration};
 
+pub use card::Brief;
+pub use mail::{Mail, compose};
 pub use network::Network;
 pub use problem::{KeyProblem, ReceiverProblem};
 pub use retry::{NextStep, Outcome};

@@ -9,8 +9,8 @@ use super::error::StoreFault;
 use super::rows::{token, tracked};
 use super::{Store, StoreError};
 use model::{
-    Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId,
-    UpcomingFilter, UpcomingRow, VersionRow,
+    Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, UpcomingFilter,
+    UpcomingRow, VersionRow,
 };
 
 impl Store {

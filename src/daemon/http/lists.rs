@@ -26,7 +26,6 @@ pub(super) async fn changes(State(deps): State<HttpDeps>, uri: Uri, parameters: 
         resource: words("resource", query.resource.as_deref(), Resource::parse)?.into_iter().next(),
         since: span("since", query.since.as_deref())?.and_then(|span| now.checked_sub_signed(span)),
         until: None,
-        offset: 0,
         limit: query.limit() + 1,
         after: query.after(|text| text.parse().ok())?,
         offset: 0,

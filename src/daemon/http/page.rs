@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 
+use super::HttpError;
 use crate::ui::page::ErrorPage;
 use store::StoreError;
 
@@ -13,7 +14,6 @@ pub(super) type PageResult = Result<Html<String>, PageError>;
 pub(super) enum PageError {
     Store(StoreError),
     /// What was asked for in the address cannot be.
-    #[expect(dead_code, reason = "the next page asks it")]
     Bad(String),
     NotFound {
         title: String,
@@ -26,6 +26,15 @@ pub(super) enum PageError {
 impl From<StoreError> for PageError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<HttpError> for PageError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Store(error) => Self::Store(error),
+            HttpError::Bad(text) => Self::Bad(text),
+        }
     }
 }
 

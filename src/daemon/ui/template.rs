@@ -13,11 +13,21 @@ use super::view;
 use model::{Timestamp, format, time::parse_timestamp};
 
 /// The pages and what they share, by the names under which they extend and import each other.
-const TEMPLATES: [(&str, &str); 4] = [
+const TEMPLATES: [(&str, &str); 14] = [
     ("base.html", include_str!("html/base.html")),
     ("parts.html", include_str!("html/parts.html")),
     ("error.html", include_str!("html/error.html")),
     ("overview.html", include_str!("html/overview.html")),
+    ("alert.html", include_str!("html/alert.html")),
+    ("alerts.html", include_str!("html/alerts.html")),
+    ("code.html", include_str!("html/code.html")),
+    ("deliveries.html", include_str!("html/deliveries.html")),
+    ("delivery.html", include_str!("html/delivery.html")),
+    ("digests.html", include_str!("html/digests.html")),
+    ("login.html", include_str!("html/login.html")),
+    ("playground.html", include_str!("html/playground.html")),
+    ("rules.html", include_str!("html/rules.html")),
+    ("silences.html", include_str!("html/silences.html")),
 ];
 
 /// Compiled once.

@@ -4,12 +4,13 @@ use axum::Extension;
 use axum::extract::{Query, Request, State, rejection::QueryRejection};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::forms::{FormFields, FormRefusal, local_path};
 use super::{SESSION_COOKIE, Visitor, fingerprint_of, peer_of, session_cookie, sessions, unguessable};
 use crate::http::{HttpDeps, gate};
 use crate::live;
+use crate::ui::page::{ErrorPage, PageFrame, render};
 
 /// Where to go after the login.
 #[derive(Debug, Default, Deserialize)]
@@ -20,7 +21,6 @@ pub(in crate::http) struct LoginQuery {
 
 /// `GET /login`.
 pub(in crate::http) async fn ask(
-    State(deps): State<HttpDeps>,
     Extension(visitor): Extension<Visitor>,
     query: Result<Query<LoginQuery>, QueryRejection>,
 ) -> Response {
@@ -28,7 +28,7 @@ pub(in crate::http) async fn ask(
     if visitor.is_logged_in {
         return see(local_path(&next));
     }
-    page(&deps, &visitor, &next, None, StatusCode::OK)
+    page(&visitor, &next, None, StatusCode::OK)
 }
 
 /// `POST /login`: a session for the right token.
@@ -40,19 +40,19 @@ pub(in crate::http) async fn log_in(State(deps): State<HttpDeps>, request: Reque
     if let Some(wait) = deps.access.attempts(|attempts| attempts.wait(peer, now)) {
         let seconds = wait.num_seconds().max(1);
         let problem = format!("Too many wrong tokens came from your address. Try again in {seconds} s.");
-        let mut response = page(&deps, &visitor, &next, Some(&problem), StatusCode::TOO_MANY_REQUESTS);
+        let mut response = page(&visitor, &next, Some(&problem), StatusCode::TOO_MANY_REQUESTS);
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         return response;
     }
     let Ok(Some(token)) = live::resolve(deps.bearer.clone()).await else {
         let problem = "There is no token to log in with: set `[http] token_file`.";
-        return page(&deps, &visitor, &next, Some(problem), StatusCode::FORBIDDEN);
+        return page(&visitor, &next, Some(problem), StatusCode::FORBIDDEN);
     };
     // Pasted texts come with spaces and line ends around them.
     if !gate::is_token(fields.text("token"), Some(&token)) {
         deps.access.attempts(|attempts| attempts.failed(peer, now));
         tracing::warn!(%peer, "a login was refused: the token is wrong");
-        return page(&deps, &visitor, &next, Some("This is not the token."), StatusCode::FORBIDDEN);
+        return page(&visitor, &next, Some("This is not the token."), StatusCode::FORBIDDEN);
     }
     let (Some(id), Some(form_key)) = (unguessable(), unguessable()) else {
         return (StatusCode::INTERNAL_SERVER_ERROR, "the system gave no random bytes\n").into_response();
@@ -99,22 +99,25 @@ pub(in crate::http) fn once_more(path: &str) -> Response {
 /// Why a form did nothing.
 pub(in crate::http) fn refused_form(refusal: FormRefusal, visitor: &Visitor) -> Response {
     let (status, text) = match refusal {
-        FormRefusal::FromElsewhere => {
-            (StatusCode::FORBIDDEN, "This form did not come from a page of Cliffwatch. Nothing was done.")
-        }
-        FormRefusal::NotLoggedIn if visitor.has_login => {
-            (StatusCode::UNAUTHORIZED, "To change something, log in first. Nothing was done.")
-        }
-        FormRefusal::NotLoggedIn => {
-            (StatusCode::UNAUTHORIZED, "Nobody can change anything here: no token is set. Nothing was done.")
-        }
-        FormRefusal::Stale => {
-            (StatusCode::FORBIDDEN, "This page was too old: load it again, then try once more. Nothing was done.")
-        }
+        FormRefusal::FromElsewhere => (StatusCode::FORBIDDEN, "This form did not come from a page of Cliffwatch."),
+        FormRefusal::NotLoggedIn if visitor.has_login => (StatusCode::UNAUTHORIZED, "To change something, log in first."),
+        FormRefusal::NotLoggedIn => (StatusCode::UNAUTHORIZED, "Nobody can change anything here: no token is set."),
+        FormRefusal::Stale => (StatusCode::FORBIDDEN, "This page was too old: load it again, then try once more."),
     };
-    (status, format!("{text}\n")).into_response()
+    let page = ErrorPage { title: "Nothing was done".to_owned(), text: text.to_owned(), search: None };
+    (status, Html(page.render())).into_response()
 }
 
-fn page(_deps: &HttpDeps, _visitor: &Visitor, _next: &str, _problem: Option<&str>, _status: StatusCode) -> Response {
-    StatusCode::NOT_IMPLEMENTED.into_response()
+#[derive(Serialize)]
+struct LoginPage<'a> {
+    next: &'a str,
+    problem: Option<&'a str>,
+    has_login: bool,
+}
+
+fn page(visitor: &Visitor, next: &str, problem: Option<&str>, status: StatusCode) -> Response {
+    // Whoever is not in yet learns of no page that there is.
+    let frame = PageFrame { nav: Vec::new(), ..PageFrame::still(None) };
+    let page = LoginPage { next: local_path(next), problem, has_login: visitor.has_login };
+    (status, Html(render("login.html", &frame, &page))).into_response()
 }
