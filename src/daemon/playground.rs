@@ -50,14 +50,16 @@ impl Default for Playground {
     }
 }
 
-/// The leave to try one.
+/// The leave to try one, as long as it is kept.
 #[derive(Debug)]
-pub struct Turn(OwnedSemaphorePermit);
+pub struct Turn {
+    _permit: OwnedSemaphorePermit,
+}
 
 impl Playground {
     /// The leave to try a rule; none while another is tried.
     pub fn turn(&self) -> Option<Turn> {
-        self.0.clone().try_acquire_owned().ok().map(Turn)
+        self.0.clone().try_acquire_owned().ok().map(|_permit| Turn { _permit })
     }
 }
 

@@ -45,10 +45,6 @@ impl<T> Part<T> {
         let rows: Vec<T> = rows.into_iter().skip(from).take(limit).collect();
         Self { rows, total: total as u64, next: (end < total).then(|| end.to_string()) }
     }
-
-    pub fn map<U>(self, of: impl FnMut(T) -> U) -> Part<U> {
-        Part { rows: self.rows.into_iter().map(of).collect(), total: self.total, next: self.next }
-    }
 }
 
 impl<T: Serialize> Part<T> {

@@ -12,7 +12,7 @@ use crate::readiness::NotReady;
 use model::{Commit, Endpoint, FeedId, FeedState, FeedUpdate, Put, Record, Timestamp, Watch, config};
 use store::{Access, Opening};
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     chrono::DateTime::from_timestamp(1_790_000_000, 0).expect("a time")
 }
 
@@ -59,16 +59,16 @@ fn subscribers() -> Vec<Subscriber> {
     vec![one("desk@example.com"), one("risk@example.com")]
 }
 
-struct Running {
+pub(super) struct Running {
     address: SocketAddr,
-    store: Store,
+    pub(super) store: Store,
     readiness: Readiness,
     stop: CancellationToken,
     served: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
 /// Serves on a free port of loopback; `pretend` is the address that the gate believes we listen on.
-async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
+pub(super) async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let directory = tempfile::tempdir().expect("a directory").keep();
@@ -97,11 +97,11 @@ async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
 
 impl Running {
     /// Status and text of a raw request.
-    async fn ask(&self, line: &str, headers: &str) -> (u16, String) {
+    pub(super) async fn ask(&self, line: &str, headers: &str) -> (u16, String) {
         self.ask_with(line, headers, "").await
     }
 
-    async fn ask_with(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
+    pub(super) async fn ask_with(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).await.expect("a connection");
         let request = format!("{line} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n{body}");
         stream.write_all(request.as_bytes()).await.expect("sent");
@@ -116,7 +116,7 @@ impl Running {
     }
 }
 
-const LOCAL: &str = "Host: localhost:9797\r\n";
+pub(super) const LOCAL: &str = "Host: localhost:9797\r\n";
 
 #[tokio::test]
 async fn readiness_says_why_not() {
@@ -271,7 +271,7 @@ async fn a_silence_that_cannot_be_is_refused_with_the_reason() {
 }
 
 /// Two unlocks of a token of the group, one of another; the source was read an hour ago.
-async fn with_unlocks(app: &Running) {
+pub(super) async fn with_unlocks(app: &Running) {
     let at = now() - chrono::TimeDelta::hours(1);
     let feed = |token: &str, events: &[(&str, f64)]| FeedUpdate {
         id: FeedId::of(Endpoint::UnlockEvents, &token.into()),
