@@ -8,11 +8,13 @@
 
 mod access;
 mod assets;
+mod changes;
 mod desk;
 mod etag;
 mod gate;
 mod lists;
 mod news;
+mod openapi;
 mod overview;
 mod page;
 mod pages;
@@ -21,6 +23,8 @@ mod query;
 mod rule_list;
 mod silences;
 mod story;
+mod token_list;
+mod tokens;
 mod unsubscribe;
 mod upcoming;
 
@@ -93,6 +97,9 @@ pub struct HttpDeps {
 pub fn router(deps: HttpDeps) -> Router {
     Router::new()
         .route("/", get(overview::overview))
+        .route("/tokens", get(tokens::list))
+        .route("/tokens/{id}", get(tokens::one))
+        .route("/changes", get(changes::list))
         .route("/events", get(news::events))
         .route("/-/ready", get(pages::ready))
         .route("/-/reload", post(pages::reload))
@@ -124,6 +131,8 @@ fn api() -> Router<HttpDeps> {
     Router::new()
         .route("/api/status", get(pages::status))
         .route("/api/upcoming", get(upcoming::list))
+        .route("/api/tokens", get(token_list::list))
+        .route("/api/tokens/{id}", get(token_list::one))
         .route("/api/changes", get(lists::changes))
         .route("/api/alerts", get(lists::alerts))
         .route("/api/alerts/{id}", get(lists::alert))
@@ -134,6 +143,7 @@ fn api() -> Router<HttpDeps> {
         .route("/api/silences/preview", get(silences::preview))
         .route("/api/silences/{id}", delete(silences::expire))
         .route("/api/acks", get(silences::acks).post(silences::acknowledge))
+        .route("/api/openapi.json", get(openapi::document))
         .layer(middleware::from_fn(etag::tagged))
 }
 

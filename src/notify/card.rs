@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{message, text};
-use changes::change_rows;
+pub use changes::change_rows;
 use facts::{facts, shares};
 use headline::{headline, says_more, summary, title, token_symbol};
 pub use model::Tone;

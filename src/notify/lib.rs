@@ -51,7 +51,7 @@ mod webhook;
 
 use std::{collections::BTreeMap, io::Read, time::Duration};
 
-pub use card::Brief;
+pub use card::{Brief, change_rows};
 pub use mail::{Mail, compose};
 pub use network::Network;
 pub use problem::{KeyProblem, ReceiverProblem};

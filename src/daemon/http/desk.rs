@@ -93,4 +93,4 @@ fn shown(template: &str, frame: &PageFrame, page: &impl Serialize) -> Response {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

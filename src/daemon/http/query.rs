@@ -28,6 +28,7 @@ pub(super) struct ListQuery {
     pub(super) severity: Option<String>,
     pub(super) acknowledged: Option<bool>,
     pub(super) q: Option<String>,
+    pub(super) sort: Option<String>,
     pub(super) limit: Option<u32>,
     /// Where the list goes on: `next` of the part before.
     pub(super) after: Option<String>,
@@ -56,6 +57,7 @@ impl ListQuery {
             ("severity", self.severity.is_some()),
             ("acknowledged", self.acknowledged.is_some()),
             ("q", self.q.is_some()),
+            ("sort", self.sort.is_some()),
         ];
         match given.iter().find(|(name, is_given)| *is_given && !known.contains(name)) {
             Some((name, _)) => {

@@ -16,6 +16,7 @@ use super::page::{Choice, PageFrame, Section, href, render};
 use super::template::{grouped, token_href};
 use super::view::{AlertView, StatusView, UnlockView};
 pub use changes::{ChangeLine, told};
+pub(super) use changes::{text, tone};
 pub use credit::CreditGauge;
 use model::{Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, Record, Timestamp, UpcomingRow, format};
 use notices::Notice;
@@ -28,8 +29,10 @@ const LISTED: usize = 12;
 /// Rows behind the chart.
 const MAX_TABLE: usize = 60;
 /// Alerts and changes on the page.
-pub const ALERT_ROWS: u32 = 15;
+pub const ALERT_ROWS: u32 = 12;
 pub const CHANGE_ROWS: u32 = 60;
+/// Lines of changes.
+const CHANGE_LINES: usize = 10;
 
 /// What an overview is made from.
 #[derive(Debug)]
@@ -99,6 +102,8 @@ pub(super) struct AheadRow {
     class: &'static str,
     /// Who receives, the largest first.
     recipients: String,
+    /// How many others of its token are as large, where they stand for themselves no more.
+    alike: usize,
     unlock: UnlockView,
 }
 
@@ -131,9 +136,37 @@ impl AheadRow {
         Some(Self {
             class: shares.first().map_or(Recipient::Other, |(recipient, _)| *recipient).class(),
             recipients: recipients(&shares),
+            alike: 0,
             unlock,
         })
     }
+
+    fn is_alike(&self, other: &Self) -> bool {
+        let close = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => (a - b).abs() <= 0.02 * a.abs().max(b.abs()),
+            (a, b) => a == b,
+        };
+        self.unlock.token_id == other.unlock.token_id && close(self.unlock.cliff_value, other.unlock.cliff_value)
+    }
+}
+
+/// The largest, each token's equal ones as one: the nearest, with how many others are like it.
+fn folded(rows: &[AheadRow]) -> Vec<AheadRow> {
+    let mut found: Vec<AheadRow> = Vec::new();
+    for row in rows {
+        match found.iter_mut().find(|known| known.is_alike(row)) {
+            Some(known) => {
+                let alike = known.alike + 1;
+                if row.unlock.days_until.unwrap_or(f64::MAX) < known.unlock.days_until.unwrap_or(f64::MAX) {
+                    *known = row.clone();
+                }
+                known.alike = alike;
+            }
+            None => found.push(row.clone()),
+        }
+    }
+    found.truncate(LISTED);
+    found
 }
 
 /// Who receives, in words: `Team 60%, Reserve 40%`.
@@ -155,7 +188,7 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
         notices: notices::of(&parts.status),
         timeline: TimelineCard::of(&parts),
         firing: FiringCard::of(parts.firing, parts.alerts),
-        changes: told(parts.changes, ALERT_ROWS as usize),
+        changes: told(parts.changes, CHANGE_LINES),
         credits: CreditGauge::of(parts.credit, parts.cap, parts.now),
         waiting: parts.status.outbox.iter().map(|receiver| receiver.pending).sum(),
         dead_words: if dead == 0 {
@@ -186,7 +219,7 @@ impl TimelineCard {
             choices: vec![choice(Measure::Value, "USD"), choice(Measure::Share, "% of market cap")],
             by: measure.as_str(),
             legend: drawn.into_iter().map(|of| LegendItem { class: of.class(), name: of.name() }).collect(),
-            largest: rows.iter().take(LISTED).cloned().collect(),
+            largest: folded(&rows),
             table,
             certain: sum_words(ahead.certain),
             possible: if ahead.possible.count == 0 { String::new() } else { sum_words(ahead.possible) },

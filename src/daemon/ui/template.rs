@@ -13,11 +13,18 @@ use super::view;
 use model::{Timestamp, format, time::parse_timestamp};
 
 /// The pages and what they share, by the names under which they extend and import each other.
-const TEMPLATES: [(&str, &str); 14] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("base.html", include_str!("html/base.html")),
     ("parts.html", include_str!("html/parts.html")),
     ("error.html", include_str!("html/error.html")),
     ("overview.html", include_str!("html/overview.html")),
+    ("tokens.html", include_str!("html/tokens.html")),
+    ("token.html", include_str!("html/token.html")),
+    ("changes.html", include_str!("html/changes.html")),
+];
+
+/// Those of the pages on which one acts.
+const DESK_TEMPLATES: [(&str, &str); 10] = [
     ("alert.html", include_str!("html/alert.html")),
     ("alerts.html", include_str!("html/alerts.html")),
     ("code.html", include_str!("html/code.html")),
@@ -43,7 +50,7 @@ pub(crate) static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     pages.add_global("script_href", SCRIPT.href.as_str());
     pages.add_global("icon_href", ICON.href.as_str());
     add_filters(&mut pages);
-    for (name, source) in TEMPLATES {
+    for (name, source) in TEMPLATES.into_iter().chain(DESK_TEMPLATES) {
         if let Err(error) = pages.add_template(name, source) {
             tracing::error!(%error, name, "a template is broken");
         }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::text;
 use model::{AllocationChange, Change, Fact, FieldChange, ScheduleBrief, Timestamp, format};
 
-/// Before and after, as rows.
-pub(super) fn change_rows(change: &Change) -> Vec<(String, String, String)> {
+/// Before and after of what changed, as rows: what it is, what it was, what it became. Fit for one line each.
+pub fn change_rows(change: &Change) -> Vec<(String, String, String)> {
     let mut rows = Vec::new();
     if change.from.is_some() || change.to.is_some() {
         let what = match (&change.from, &change.to) {

@@ -10,7 +10,6 @@ use crate::http::page::PageError;
 use crate::http::query::ListQuery;
 use crate::http::story::{Story, StoryStatus};
 use crate::http::{HttpDeps, lists, silences};
-use crate::ui::desk::{Side, change_sides};
 use crate::ui::page::{Choice, Section, href};
 use crate::ui::template::segment;
 use crate::ui::view::AlertView;
@@ -163,7 +162,8 @@ struct StoryPage<'a> {
     is_open: bool,
     has_rule: bool,
     ack: Option<&'a Ack>,
-    sides: Option<Vec<Side>>,
+    /// What, before, after.
+    sides: Option<Vec<(String, String, String)>>,
     change: Option<&'a str>,
     explanation: Option<&'a Explanation>,
     unexplained: Option<&'a str>,
@@ -210,7 +210,7 @@ pub(super) async fn story(
         is_open,
         has_rule: story.has_rule,
         ack: story.ack.as_ref(),
-        sides: story.change.as_ref().map(|row| change_sides(&row.change)),
+        sides: story.change.as_ref().map(|row| notify::change_rows(&row.change)),
         change: story.change.as_ref().map(|row| row.change.summary.as_str()),
         explanation: story.explanation.as_ref(),
         unexplained: story.unexplained.as_deref(),

@@ -71,6 +71,31 @@ async fn dead_letter(app: &Running) -> i64 {
     due.id.0
 }
 
+/// Something of everything: an alert that is acknowledged and told in a dead letter, a change, tokens, silences. Answers the alert and
+/// the delivery.
+pub(in crate::http) async fn world() -> (Running, String, i64) {
+    let app = run(None, None).await;
+    with_unlocks(&app).await;
+    let mut notification = samples::unlock();
+    notification.body.rule = "BigCliff".into();
+    notification.body.event = Some("unlock/arbitrum/2026-10-16T13:00:00Z".into());
+    let change = samples::moved().body.change.expect("a change");
+    let change = model::Change { token: Some("arbitrum".into()), ..change };
+    app.store.commit(Commit { at: now(), changes: vec![change], ..Commit::default() }).await.expect("committed");
+    let id = told(&app, notification, AlertState::Firing).await;
+    let number = dead_letter(&app).await;
+    app.store.acknowledge(id.clone(), "ann".into(), "known".into(), now()).await.expect("done");
+    let request = model::SilenceRequest {
+        matchers: model::read_matchers(["token=arbitrum"]).expect("a matcher"),
+        author: "ann".into(),
+        comment: "known".into(),
+        starts_at: None,
+        ends_at: now() + chrono::TimeDelta::hours(1),
+    };
+    app.store.put_silence(request.grant(now()).expect("granted")).await.expect("made");
+    (app, id, number)
+}
+
 /// A browser: it keeps a cookie, and knows what the pages told it.
 struct Browser<'a> {
     app: &'a Running,

@@ -213,17 +213,23 @@ impl Drawing {
                 if tall < 8.0 || event.shares.is_empty() { &[(event.main(), 1.0)] } else { &event.shares };
             let mut y = top;
             for (recipient, share) in stripes {
-                svg.rect(&format!("mark span {}", recipient.class()), left, y, right - left, tall * share, 2.0);
+                // A gap between months, so that a monthly series is seen as what it is.
+                svg.rect(&format!("mark span {}", recipient.class()), left + 1.0, y, right - left - 2.0, tall * share, 2.0);
                 y += tall * share;
             }
         });
     }
 
     /// The tickers of the largest, each where it is in nobody's way; without a place it has none.
-    fn names(&self, svg: &mut Svg, marks: &[&TimelineEvent]) {
+    fn names<'e>(&self, svg: &mut Svg, marks: &[&'e TimelineEvent]) {
         let mut taken: Vec<Taken> =
             marks.iter().take(self.canvas.names * 2).filter(|event| !event.is_span()).map(|event| self.taken(event)).collect();
-        for event in marks.iter().take(self.canvas.names) {
+        let mut named: Vec<&'e str> = Vec::new();
+        for event in marks {
+            // Once a ticker: the others of its token lie beside it or at its height.
+            if named.len() >= self.canvas.names || named.contains(&event.symbol.as_str()) {
+                continue;
+            }
             let name: String = if event.symbol.chars().count() > MAX_NAME {
                 event.symbol.chars().take(MAX_NAME - 1).chain(['…']).collect()
             } else {
@@ -247,6 +253,7 @@ impl Drawing {
             let Some(place) = free else { continue };
             svg.text("strong halo", place.left, place.bottom - 2.0, Anchor::Start, &name);
             taken.push(place);
+            named.push(&event.symbol);
         }
     }
 

@@ -31,10 +31,10 @@ fn a_month_is_drawn_as_the_span_it_is_and_an_instant_as_a_dot() {
         wide.contains("TON: $83.00M, in December 2026") && wide.contains("JUP: $20.00M, on 20 Dec 2026, 12:00 UTC"),
         "{wide}"
     );
-    // December from its first to its last instant: 31 of 90 days.
+    // December from its first to its last instant: 31 of 90 days, but for the gap to the next.
     let scale =
         TimeScale { from: time("2026-11-22"), until: time("2027-02-20"), left: WIDE.left, width: WIDE.width - WIDE.left - RIGHT };
-    let width = number(scale.x(time("2027-01-01")) - scale.x(time("2026-12-01")));
+    let width = number(scale.x(time("2027-01-01")) - scale.x(time("2026-12-01")) - 2.0);
     assert!(wide.contains(&format!("width=\"{width}\"")), "{width}: {wide}");
 }
 

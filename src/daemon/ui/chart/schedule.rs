@@ -1,0 +1,248 @@
+//! A token's schedule: how much has unlocked over time, allocation on allocation, with its cliffs, what was burned and bought back below
+//! the axis, and the line of what the schedule was before it was corrected.
+
+use super::scale::{TimeScale, midnight, round_steps};
+use super::svg::{Anchor, Svg, number};
+use super::{Canvas, Chart};
+use crate::ui::schedule::{Curve, Sample, sampled};
+use model::{Interval, Timestamp, format, time::days};
+
+/// What is drawn.
+#[derive(Clone, Debug)]
+pub struct ScheduleDrawing<'a> {
+    pub curves: &'a [Curve],
+    /// Curves of the schedule before its last correction; empty where there was none.
+    pub former: &'a [Curve],
+    /// Times of cliffs, in their order.
+    pub cliffs: &'a [Interval],
+    /// The next cliff, in words.
+    pub next: Option<(Interval, String)>,
+    /// What was burned (tokens) and bought back (USD), each as a time and a size.
+    pub lanes: [Lane<'a>; 2],
+    /// Tokens that there can be.
+    pub max_supply: Option<f64>,
+    pub now: Timestamp,
+}
+
+/// Bars below the axis.
+#[derive(Clone, Copy, Debug)]
+pub struct Lane<'a> {
+    pub name: &'static str,
+    /// Its colour in the sheet.
+    pub class: &'static str,
+    pub sizes: &'a [(Timestamp, f64)],
+    /// A size in words.
+    pub words: fn(f64) -> String,
+}
+
+const WIDE: Canvas = Canvas { width: 1180.0, height: 330.0, left: 62.0, marks: 160, names: 1 };
+const NARROW: Canvas = Canvas { width: 360.0, height: 270.0, left: 48.0, marks: 60, names: 1 };
+const TOP: f64 = 26.0;
+/// Names of the time axis, and one lane.
+const AXIS: f64 = 24.0;
+const LANE: f64 = 44.0;
+/// Right of the marks, for shares of the supply.
+const RIGHT: f64 = 42.0;
+/// How far back and ahead a picture reaches at most, years.
+const MOST_PAST: i64 = 10;
+const MOST_AHEAD: i64 = 8;
+
+/// Draws it; none where nothing has a date and an amount.
+pub fn draw(drawing: &ScheduleDrawing<'_>) -> Option<Chart> {
+    let now = drawing.now;
+    let year = |count: i64| chrono::TimeDelta::days(count * 365);
+    let begin = drawing.curves.iter().filter_map(Curve::begin).min()?;
+    let end = drawing.curves.iter().filter_map(Curve::end).max()?;
+    let until = end.max(now + chrono::TimeDelta::days(60)).min(now + year(MOST_AHEAD));
+    let from = begin.max(now - year(MOST_PAST)).min(now - chrono::TimeDelta::days(60)).min(until - chrono::TimeDelta::days(30));
+    let room = (until - from) / 60;
+    let (from, until) = (from - room, until + room);
+    let samples = sampled(drawing.curves, from, until);
+    let former = if drawing.former.is_empty() { Vec::new() } else { sampled(drawing.former, from, until) };
+    let plot = Plot { drawing, from, until, samples: &samples, former: &former };
+    Some(Chart::of(WIDE, NARROW, |canvas| plot.on(canvas)))
+}
+
+/// What both canvases show.
+struct Plot<'a> {
+    drawing: &'a ScheduleDrawing<'a>,
+    from: Timestamp,
+    until: Timestamp,
+    samples: &'a [Sample],
+    former: &'a [Sample],
+}
+
+/// Where things go on one canvas.
+struct Frame {
+    canvas: Canvas,
+    time: TimeScale,
+    /// The axis of amounts: where zero is, and how far the most is above it.
+    floor: f64,
+    most: f64,
+}
+
+impl Frame {
+    fn y(&self, amount: f64) -> f64 {
+        let part = if self.most > 0.0 { (amount / self.most).clamp(0.0, 1.0) } else { 0.0 };
+        part.mul_add(-(self.floor - TOP), self.floor)
+    }
+
+    fn right(&self) -> f64 {
+        self.canvas.width - RIGHT
+    }
+}
+
+impl Plot<'_> {
+    fn on(&self, canvas: Canvas) -> String {
+        let lanes: Vec<&Lane<'_>> = self.drawing.lanes.iter().filter(|lane| !lane.sizes.is_empty()).collect();
+        let height = lanes.iter().fold(canvas.height, |height, _| height + LANE);
+        let total = |samples: &[Sample]| samples.iter().map(|sample| sample.after.iter().sum::<f64>()).fold(0.0, f64::max);
+        let steps = round_steps(total(self.samples).max(total(self.former)), 5);
+        let frame = Frame {
+            canvas,
+            time: TimeScale { from: self.from, until: self.until, left: canvas.left, width: canvas.width - canvas.left - RIGHT },
+            floor: canvas.height - AXIS,
+            most: steps.last().copied().unwrap_or(1.0),
+        };
+        let class = if canvas.width > 500.0 { "on-wide" } else { "on-phone" };
+        let label = format!("Tokens unlocked over time by {}", format::count(self.drawing.curves.len(), "allocation"));
+        let mut svg = Svg::new(canvas.width, height, class, &label);
+        self.grid(&mut svg, &frame, &steps);
+        self.layers(&mut svg, &frame);
+        self.today(&mut svg, &frame, height);
+        self.cliffs(&mut svg, &frame);
+        for (place, lane) in (0_u32..).zip(lanes) {
+            self.lane(&mut svg, &frame, lane, f64::from(place).mul_add(LANE, canvas.height));
+        }
+        svg.finish()
+    }
+
+    fn grid(&self, svg: &mut Svg, frame: &Frame, steps: &[f64]) {
+        let Canvas { width, height, left, .. } = frame.canvas;
+        for step in steps {
+            let y = frame.y(*step);
+            svg.line("grid-line", (left, y), (frame.right(), y));
+            svg.text("", left - 7.0, y + 4.0, Anchor::End, &format::amount(*step).replace(".00", ""));
+            if let Some(supply) = self.drawing.max_supply.filter(|supply| *supply > 0.0 && *step > 0.0) {
+                svg.text("", frame.right() + 6.0, y + 4.0, Anchor::Start, &format!("{:.0}%", step / supply * 100.0));
+            }
+        }
+        let most = if width > 500.0 { 14 } else { 5 };
+        for month in frame.time.months(most) {
+            let x = frame.time.x(midnight(month));
+            let is_year = month.format("%m").to_string() == "01";
+            let is_long = days(self.until - self.from) > 365.0 * 3.0;
+            let name = if is_year { month.format("%Y") } else { month.format(if is_long { "%b %y" } else { "%b %Y" }) };
+            svg.line("axis", (x, frame.floor), (x, frame.floor + 5.0));
+            svg.text("", x, height - 6.0, Anchor::Middle, &name.to_string());
+        }
+    }
+
+    /// The sums of ever fewer allocations, each over the one before: what is left in sight of each is its own.
+    fn layers(&self, svg: &mut Svg, frame: &Frame) {
+        for layer in (0..self.drawing.curves.len()).rev() {
+            let sum = |values: &[f64]| values.iter().take(layer + 1).sum::<f64>();
+            let mut d = format!("M{} {}", number(frame.canvas.left), number(frame.floor));
+            outline(&mut d, frame, self.samples, sum);
+            d.push_str(&format!("V{}Z", number(frame.floor)));
+            let name = self.drawing.curves.get(layer).map_or("", |curve| curve.name.as_str());
+            let of = self.drawing.curves.get(layer).map_or(0.0, Curve::total);
+            svg.mark(None, &format!("{}: {} tokens", format::name(name), format::amount(of)), |svg| {
+                svg.path(&format!("layer c{}", layer.min(11)), &d);
+            });
+        }
+        let x = frame.time.x(self.drawing.now);
+        svg.rect("future", x, TOP, frame.right() - x, frame.floor - TOP, 0.0);
+        if !self.former.is_empty() {
+            let mut d = String::new();
+            outline(&mut d, frame, self.former, |values| values.iter().sum());
+            let d = format!("M{}", d.trim_start_matches('L'));
+            svg.path("ghost", &d);
+        }
+        svg.line("axis", (frame.canvas.left, frame.floor), (frame.right(), frame.floor));
+    }
+
+    fn today(&self, svg: &mut Svg, frame: &Frame, height: f64) {
+        let x = frame.time.x(self.drawing.now);
+        svg.line("today", (x, TOP - 4.0), (x, height - 2.0));
+    }
+
+    fn cliffs(&self, svg: &mut Svg, frame: &Frame) {
+        let mut last = f64::NEG_INFINITY;
+        let mut drawn = 0;
+        for cliff in self.drawing.cliffs.iter().filter(|cliff| cliff.start >= self.from && cliff.start <= self.until) {
+            let x = f64::midpoint(frame.time.x(cliff.start), frame.time.x(cliff.end));
+            if x - last < 4.0 || drawn >= frame.canvas.marks {
+                continue;
+            }
+            (last, drawn) = (x, drawn + 1);
+            let (left, right, tip, foot) =
+                (number(x - 2.6), number(x + 2.6), number(frame.floor + 1.5), number(frame.floor + 6.0));
+            svg.path("cliff", &format!("M{} {tip}L{right} {foot}L{left} {foot}Z", number(x)));
+        }
+        let Some((next, words)) = &self.drawing.next else { return };
+        if next.start > self.until {
+            return;
+        }
+        let (left, right) = (frame.time.x(next.start), frame.time.x(next.end));
+        svg.rect("next", left - 0.6, TOP - 6.0, (right - left).max(1.2), frame.floor - TOP + 6.0, 0.0);
+        let is_late = left > frame.canvas.width * 0.55;
+        let (x, anchor) = if is_late { (left - 6.0, Anchor::End) } else { (right + 6.0, Anchor::Start) };
+        svg.text("strong halo", x, TOP - 10.0, anchor, words);
+    }
+
+    /// Bars that hang from the axis of their lane, what falls on one place as one.
+    fn lane(&self, svg: &mut Svg, frame: &Frame, lane: &Lane<'_>, top: f64) {
+        let step = if frame.canvas.width > 500.0 { 5.0 } else { 4.0 };
+        let mut columns: std::collections::BTreeMap<i64, f64> = std::collections::BTreeMap::new();
+        for (at, size) in
+            lane.sizes.iter().filter(|(at, size)| size.is_finite() && *size > 0.0 && (self.from..=self.until).contains(at))
+        {
+            #[expect(clippy::cast_possible_truncation, reason = "a drawing is about a thousand units wide")]
+            let column = (frame.time.x(*at) / step).floor() as i64;
+            *columns.entry(column).or_default() += size;
+        }
+        let most = columns.values().copied().fold(0.0, f64::max);
+        if most <= 0.0 {
+            return;
+        }
+        svg.line("axis", (frame.canvas.left, top), (frame.right(), top));
+        svg.text(
+            "",
+            frame.canvas.left,
+            top + 13.0,
+            Anchor::Start,
+            &format!("{}, at most {} at a time", lane.name, (lane.words)(most)),
+        );
+        for (column, size) in columns {
+            #[expect(clippy::cast_precision_loss, reason = "a drawing is about a thousand units wide")]
+            let x = column as f64 * step;
+            let tall = (size / most * (LANE - 12.0)).max(1.5);
+            svg.mark(None, &format!("{}: {}", lane.name, (lane.words)(size)), |svg| {
+                svg.rect(lane.class, x, top, step - 1.0, tall, 0.0)
+            });
+        }
+    }
+}
+
+/// The line of a sum of samples, with a step at each cliff.
+fn outline(d: &mut String, frame: &Frame, samples: &[Sample], sum: impl Fn(&[f64]) -> f64) {
+    let mut drawn: Option<String> = None;
+    for (place, sample) in samples.iter().enumerate() {
+        let (before, after) = (number(frame.y(sum(&sample.before))), number(frame.y(sum(&sample.after))));
+        let x = number(frame.time.x(sample.at));
+        // In the middle of a flat part there is nothing to say.
+        let next = samples.get(place + 1).map(|next| number(frame.y(sum(&next.before))));
+        if drawn.as_ref() == Some(&before) && before == after && next.as_ref() == Some(&before) {
+            continue;
+        }
+        d.push_str(&format!("L{x} {before}"));
+        if before != after {
+            d.push_str(&format!("V{after}"));
+        }
+        drawn = Some(after);
+    }
+}
+
+#[cfg(test)]
+mod tests;

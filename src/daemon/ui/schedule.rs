@@ -1,0 +1,182 @@
+//! A schedule as curves: how much each allocation has unlocked at any time. Pure.
+
+use std::collections::BTreeMap;
+
+use super::chart::recipient::Recipient;
+use model::{Interval, Precision, Timestamp, time::days, wire::UnlockEvent};
+
+/// Allocations that are drawn for themselves; the smallest beyond that are one.
+pub const MAX_CURVES: usize = 11;
+/// Times at which curves are measured.
+const MAX_SAMPLES: usize = 160;
+
+/// What one allocation gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// As the source names it; empty where it names none.
+    pub name: String,
+    pub recipient: Recipient,
+    /// By their beginning.
+    ramps: Vec<Ramp>,
+}
+
+/// Tokens that unlock between two times; at once where both are the same. A cliff of which only the month is known rises over it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ramp {
+    start: Timestamp,
+    end: Timestamp,
+    amount: f64,
+}
+
+impl Ramp {
+    fn at(&self, at: Timestamp) -> f64 {
+        if at >= self.end {
+            return self.amount;
+        }
+        if at <= self.start {
+            return 0.0;
+        }
+        self.amount * (days(at - self.start) / days(self.end - self.start))
+    }
+}
+
+impl Curve {
+    /// Tokens that have unlocked by then.
+    pub fn at(&self, at: Timestamp) -> f64 {
+        self.ramps.iter().map(|ramp| ramp.at(at)).sum()
+    }
+
+    pub fn total(&self) -> f64 {
+        self.ramps.iter().map(|ramp| ramp.amount).sum()
+    }
+
+    pub fn begin(&self) -> Option<Timestamp> {
+        self.ramps.iter().map(|ramp| ramp.start).min()
+    }
+
+    pub fn end(&self) -> Option<Timestamp> {
+        self.ramps.iter().map(|ramp| ramp.end).max()
+    }
+}
+
+/// The curves of a schedule, the largest first; what has no date or no amount is in none.
+pub fn curves<'a>(events: impl IntoIterator<Item = &'a UnlockEvent>) -> Vec<Curve> {
+    let mut by_name: BTreeMap<&'a str, Curve> = BTreeMap::new();
+    let mut add = |name: &'a str, standard: Option<&str>, ramp: Option<Ramp>| {
+        let Some(ramp) = ramp.filter(|ramp| ramp.amount.is_finite() && ramp.amount > 0.0) else { return };
+        let recipient = Recipient::of(standard);
+        by_name.entry(name).or_insert_with(|| Curve { name: name.to_owned(), recipient, ramps: Vec::new() }).ramps.push(ramp);
+    };
+    for event in events {
+        let date = event.unlock_date.copied();
+        if let Some(cliffs) = event.cliff_unlocks.get() {
+            let parts = cliffs.allocation_breakdown.items();
+            for part in parts {
+                let at = part.unlock_date.copied().or(date);
+                let ramp = cliff(at, Precision::of(part.unlock_precision.as_str()), part.cliff_amount.copied());
+                add(part.allocation_name.as_str().unwrap_or_default(), part.standard_allocation_name.as_str(), ramp);
+            }
+            if parts.is_empty() {
+                add("", None, cliff(date, event.precision(), event.cliff_amount()));
+            }
+        }
+        if let Some(linears) = event.linear_unlocks.get() {
+            for part in linears.allocation_breakdown.items() {
+                let start = part.begin_date.copied().or(date);
+                let ramp = start.zip(part.linear_amount.copied()).map(|(start, amount)| {
+                    let end = part.end_date.copied().filter(|end| *end > start).unwrap_or(start);
+                    Ramp { start, end, amount }
+                });
+                add(part.allocation_name.as_str().unwrap_or_default(), part.standard_allocation_name.as_str(), ramp);
+            }
+        }
+    }
+    let mut curves: Vec<Curve> = by_name.into_values().collect();
+    for curve in &mut curves {
+        curve.ramps.sort_by_key(|ramp| ramp.start);
+    }
+    curves.sort_by(|a, b| b.total().total_cmp(&a.total()).then_with(|| a.name.cmp(&b.name)));
+    bounded(curves)
+}
+
+fn cliff(at: Option<Timestamp>, precision: Precision, amount: Option<f64>) -> Option<Ramp> {
+    let Interval { start, end, precision } = Interval::of(at?, precision)?;
+    // A day or less is an instant in a picture of years.
+    let end = if precision <= Precision::Day { start } else { end };
+    Some(Ramp { start, end, amount: amount? })
+}
+
+fn bounded(mut curves: Vec<Curve>) -> Vec<Curve> {
+    if curves.len() > MAX_CURVES {
+        let rest = curves.split_off(MAX_CURVES);
+        let name = format!("{} others", rest.len());
+        let mut ramps: Vec<Ramp> = rest.into_iter().flat_map(|curve| curve.ramps).collect();
+        ramps.sort_by_key(|ramp| ramp.start);
+        curves.push(Curve { name, recipient: Recipient::Other, ramps });
+    }
+    curves
+}
+
+/// What has unlocked at one time, of each curve in its order: just before it, and then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pub at: Timestamp,
+    pub before: Vec<f64>,
+    pub after: Vec<f64>,
+}
+
+/// The curves from one time to another: at each of their corners, or at even distances where there are too many.
+pub fn sampled(curves: &[Curve], from: Timestamp, until: Timestamp) -> Vec<Sample> {
+    let mut corners: Vec<Timestamp> = curves
+        .iter()
+        .flat_map(|curve| curve.ramps.iter().flat_map(|ramp| [ramp.start, ramp.end]))
+        .filter(|at| (from..=until).contains(at))
+        .chain([from, until])
+        .collect();
+    corners.sort_unstable();
+    corners.dedup();
+    if corners.len() > MAX_SAMPLES {
+        let step = (until - from) / i32::try_from(MAX_SAMPLES).unwrap_or(160);
+        corners = (0..=MAX_SAMPLES).map(|place| from + step * i32::try_from(place).unwrap_or(0)).collect();
+    }
+    let by_curve: Vec<Vec<(f64, f64)>> = curves.iter().map(|curve| measured(curve, &corners)).collect();
+    let value = |place: usize, side: fn(&(f64, f64)) -> f64| {
+        by_curve.iter().map(|values| values.get(place).map_or(0.0, side)).collect::<Vec<f64>>()
+    };
+    let sample =
+        |(place, at): (usize, &Timestamp)| Sample { at: *at, before: value(place, |v| v.0), after: value(place, |v| v.1) };
+    corners.iter().enumerate().map(sample).collect()
+}
+
+/// One curve at these times, which are in order: just before each, and then. Ramps that are over are summed once.
+fn measured(curve: &Curve, times: &[Timestamp]) -> Vec<(f64, f64)> {
+    let mut coming = curve.ramps.iter().peekable();
+    let mut active: Vec<Ramp> = Vec::new();
+    let mut done = 0.0;
+    let mut values = Vec::with_capacity(times.len());
+    for at in times {
+        // Those that begin before it, then those that do at it: only cliffs make a step there.
+        while let Some(ramp) = coming.next_if(|ramp| ramp.start < *at) {
+            active.push(*ramp);
+        }
+        let settle = |active: &mut Vec<Ramp>, done: &mut f64| {
+            active.retain(|ramp| {
+                let is_over = ramp.end <= *at;
+                if is_over {
+                    *done += ramp.amount;
+                }
+                !is_over
+            });
+            *done + active.iter().map(|ramp| ramp.at(*at)).sum::<f64>()
+        };
+        let before = settle(&mut active, &mut done);
+        while let Some(ramp) = coming.next_if(|ramp| ramp.start <= *at) {
+            active.push(*ramp);
+        }
+        values.push((before, settle(&mut active, &mut done)));
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! The list of all tokens, searched and sorted. Pure.
+
+use serde::Serialize;
+
+use super::chart::recipient::{Recipient, shares};
+use super::page::{PageFrame, Pager, href, render};
+use super::view::UnlockView;
+use model::{Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow};
+
+const PATH: &str = "/tokens";
+
+#[derive(Debug, Serialize)]
+struct TokensPage {
+    tokens: Vec<TokenRow>,
+    pager: Pager,
+    text: String,
+    sort: TokenSort,
+    columns: Vec<Column>,
+    days: i64,
+}
+
+/// A heading that sorts.
+#[derive(Debug, Serialize)]
+struct Column {
+    name: String,
+    href: String,
+    is_current: bool,
+    is_number: bool,
+    /// As `aria-sort` says it.
+    order: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct TokenRow {
+    id: String,
+    symbol: String,
+    name: String,
+    listed: bool,
+    market_cap: Option<f64>,
+    next: Option<UnlockView>,
+    class: &'static str,
+    ahead_count: u64,
+    ahead_value: f64,
+}
+
+impl TokenRow {
+    fn of(row: &TokenSummary, now: Timestamp) -> Self {
+        let event = row.next.as_ref().and_then(|tracked| tracked.record.unlock());
+        let parts =
+            event.and_then(|event| event.cliff_unlocks.get()).map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
+        let next = row.next.as_ref().and_then(|tracked| {
+            let upcoming = UpcomingRow { token: row.token.clone(), tracked: tracked.clone(), read_at: None };
+            Some(UnlockView { record: serde_json::Value::Null, ..UnlockView::of(&upcoming, now)? })
+        });
+        Self {
+            id: row.token.id.as_str().to_owned(),
+            symbol: row.token.symbol().to_owned(),
+            name: row.token.name().to_owned(),
+            listed: row.listed,
+            market_cap: row.token.market_cap(),
+            next,
+            class: shares(parts).first().map_or(Recipient::Other, |(recipient, _)| *recipient).class(),
+            ahead_count: row.ahead.count,
+            ahead_value: row.ahead.value,
+        }
+    }
+}
+
+/// The page as HTML.
+pub fn page(list: &TokenList, filter: &TokenFilter, frame: &PageFrame) -> String {
+    let sort = if filter.sort == TokenSort::default() { "" } else { filter.sort.as_str() };
+    let column = |name: &str, by: TokenSort, is_number: bool, order: &'static str| Column {
+        name: name.to_owned(),
+        href: href(PATH, &[("q", &filter.text), ("sort", if by == TokenSort::default() { "" } else { by.as_str() })]),
+        is_current: filter.sort == by,
+        is_number,
+        order,
+    };
+    let days = (filter.until - filter.now).num_days();
+    let page = TokensPage {
+        tokens: list.rows.iter().map(|row| TokenRow::of(row, filter.now)).collect(),
+        pager: Pager::new(
+            PATH,
+            &[("q", &filter.text), ("sort", sort)],
+            filter.offset.into(),
+            filter.limit.into(),
+            list.rows.len(),
+            list.total,
+        ),
+        text: filter.text.clone(),
+        sort: filter.sort,
+        columns: vec![
+            column("Token", TokenSort::Name, false, "ascending"),
+            column("Next unlock", TokenSort::Next, false, "ascending"),
+            column("Its part of market cap", TokenSort::Share, true, "descending"),
+            column(&format!("Unlocks in {days} days"), TokenSort::Value, true, "descending"),
+            column("Market cap", TokenSort::MarketCap, true, "descending"),
+        ],
+        days,
+    };
+    render("tokens.html", &PageFrame { refreshes: true, ..frame.clone() }, &page)
+}
