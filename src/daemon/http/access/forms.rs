@@ -31,11 +31,6 @@ impl FormFields {
     pub fn whole(&self, name: &str) -> &str {
         self.0.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)
     }
-
-    /// All values of a field.
-    pub fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
-        self.0.iter().filter(move |(field, _)| field == name).map(|(_, value)| value.as_str())
-    }
 }
 
 /// Why a form is not let in.
