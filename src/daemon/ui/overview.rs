@@ -29,7 +29,7 @@ const LISTED: usize = 12;
 /// Rows behind the chart.
 const MAX_TABLE: usize = 60;
 /// Alerts and changes on the page.
-pub const ALERT_ROWS: u32 = 12;
+pub const ALERT_ROWS: u32 = 10;
 pub const CHANGE_ROWS: u32 = 60;
 /// Lines of changes.
 const CHANGE_LINES: usize = 10;
@@ -104,6 +104,8 @@ pub(super) struct AheadRow {
     recipients: String,
     /// How many others of its token are as large, where they stand for themselves no more.
     alike: usize,
+    /// When, no finer than the day.
+    day: String,
     unlock: UnlockView,
 }
 
@@ -137,6 +139,7 @@ impl AheadRow {
             class: shares.first().map_or(Recipient::Other, |(recipient, _)| *recipient).class(),
             recipients: recipients(&shares),
             alike: 0,
+            day: unlock.when.split(", ").next().unwrap_or_default().to_owned(),
             unlock,
         })
     }

@@ -148,6 +148,27 @@ pub fn sampled(curves: &[Curve], from: Timestamp, until: Timestamp) -> Vec<Sampl
     corners.iter().enumerate().map(sample).collect()
 }
 
+/// When a schedule first differs from what it was before, so that it can be seen: by a five-hundredth of the whole. None where it does
+/// not.
+pub fn first_difference(is: &[Curve], was: &[Curve]) -> Option<Timestamp> {
+    let whole: f64 = is.iter().map(Curve::total).sum::<f64>().max(was.iter().map(Curve::total).sum());
+    let corners = is.iter().chain(was).flat_map(|curve| curve.ramps.iter().flat_map(|ramp| [ramp.start, ramp.end]));
+    let mut corners: Vec<Timestamp> = corners.collect();
+    corners.sort_unstable();
+    corners.dedup();
+    let sums = |curves: &[Curve]| {
+        let mut sums = vec![0.0; corners.len()];
+        for curve in curves {
+            for (sum, (_, after)) in sums.iter_mut().zip(measured(curve, &corners)) {
+                *sum += after;
+            }
+        }
+        sums
+    };
+    let (is, was) = (sums(is), sums(was));
+    corners.iter().zip(is.iter().zip(&was)).find(|(_, (is, was))| (*is - *was).abs() > whole / 500.0).map(|(at, _)| *at)
+}
+
 /// One curve at these times, which are in order: just before each, and then. Ramps that are over are summed once.
 fn measured(curve: &Curve, times: &[Timestamp]) -> Vec<(f64, f64)> {
     let mut coming = curve.ramps.iter().peekable();

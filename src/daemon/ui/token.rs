@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::change::{ChangeItem, items};
 use super::chart::Chart;
 use super::chart::recipient::shares;
-use super::chart::schedule::{Lane, ScheduleDrawing, draw};
+use super::chart::schedule::{Lane, NextCliff, ScheduleDrawing, draw};
 use super::overview::recipients;
 use super::page::{PageFrame, render};
-use super::schedule::{Curve, curves};
+use super::schedule::{Curve, curves, first_difference};
 use super::view::{AlertView, UnlockView};
 use model::{
     ChangeRow, Interval, Record, Resource, Timestamp, TokenSnapshot, Tracked, UpcomingRow, VersionRow, format, wire::UnlockEvent,
@@ -124,6 +124,7 @@ impl TokenPage {
         let curves = curves(events.iter().copied());
         let former = former::schedule(versions, changes);
         let former_curves = former.as_ref().map(|former| self::curves(former.events.iter())).unwrap_or_default();
+        let differs = former.as_ref().and_then(|_| first_difference(&curves, &former_curves));
         let burns = sizes(snapshot, Resource::Burn);
         let buybacks = sizes(snapshot, Resource::Buyback);
         let mut coming = coming(snapshot, now);
@@ -138,9 +139,9 @@ impl TokenPage {
         let next = coming.first().cloned();
         let drawing = ScheduleDrawing {
             curves: &curves,
-            former: &former_curves,
+            former: differs.map(|since| (former_curves.as_slice(), since)),
             cliffs: &cliffs,
-            next: next_words(snapshot, now),
+            next: next_cliff(snapshot, now),
             lanes: [
                 Lane { name: "Burned", class: "burn", sizes: &burns, words: |size| format!("{} tokens", format::amount(size)) },
                 Lane { name: "Bought back", class: "buyback", sizes: &buybacks, words: format::usd },
@@ -165,7 +166,7 @@ impl TokenPage {
             ahead_count: coming.iter().filter(soon).count(),
             chart: draw(&drawing),
             legend: curves.iter().enumerate().map(|(place, curve)| AllocationRow::of(place, curve, now)).collect(),
-            former_until: former.map(|former| former.until).filter(|_| !former_curves.is_empty()),
+            former_until: former.map(|former| former.until).filter(|_| differs.is_some()),
             burned: burns.iter().map(|(_, size)| size).sum(),
             burns: burns.len(),
             bought_back: buybacks.iter().map(|(_, size)| size).sum(),
@@ -244,7 +245,7 @@ fn part_words(event: &UnlockEvent) -> String {
 }
 
 /// The next cliff, as the chart says it.
-fn next_words(snapshot: &TokenSnapshot, now: Timestamp) -> Option<(Interval, String)> {
+fn next_cliff(snapshot: &TokenSnapshot, now: Timestamp) -> Option<NextCliff> {
     let next = snapshot.records_of(Resource::Unlock).find_map(|tracked| {
         let event = tracked.record.unlock()?;
         let interval = event.interval().filter(|interval| !interval.has_passed(now))?;
@@ -252,7 +253,10 @@ fn next_words(snapshot: &TokenSnapshot, now: Timestamp) -> Option<(Interval, Str
     });
     let (interval, amount, value) = next?;
     let value = value.map(|value| format!(", {}", format::usd(value))).unwrap_or_default();
-    Some((interval, format!("next: {}{value}, {}", format::amount(amount), format::when(&interval))))
+    let (amount, when) = (format::amount(amount), format::when(&interval));
+    // A phone has room for the day, not for the hour.
+    let day = when.split(", ").next().unwrap_or(&when).to_owned();
+    Some(NextCliff { interval, words: format!("next: {amount}{value}, {when}"), brief: format!("next: {amount}, {day}") })
 }
 
 /// Burns in tokens, buybacks in USD: what the source mostly knows of each.

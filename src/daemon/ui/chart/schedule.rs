@@ -11,17 +11,26 @@ use model::{Interval, Timestamp, format, time::days};
 #[derive(Clone, Debug)]
 pub struct ScheduleDrawing<'a> {
     pub curves: &'a [Curve],
-    /// Curves of the schedule before its last correction; empty where there was none.
-    pub former: &'a [Curve],
+    /// Curves of the schedule before its last correction, and from when on it differs; none where there was no such correction.
+    pub former: Option<(&'a [Curve], Timestamp)>,
     /// Times of cliffs, in their order.
     pub cliffs: &'a [Interval],
-    /// The next cliff, in words.
-    pub next: Option<(Interval, String)>,
+    /// The next cliff, in words: for a wide screen and for a phone.
+    pub next: Option<NextCliff>,
     /// What was burned (tokens) and bought back (USD), each as a time and a size.
     pub lanes: [Lane<'a>; 2],
     /// Tokens that there can be.
     pub max_supply: Option<f64>,
     pub now: Timestamp,
+}
+
+/// The next cliff, and what is said of it.
+#[derive(Clone, Debug)]
+pub struct NextCliff {
+    pub interval: Interval,
+    pub words: String,
+    /// The same for a phone.
+    pub brief: String,
 }
 
 /// Bars below the axis.
@@ -43,6 +52,8 @@ const AXIS: f64 = 24.0;
 const LANE: f64 = 44.0;
 /// Right of the marks, for shares of the supply.
 const RIGHT: f64 = 42.0;
+/// Width of a letter, about.
+const LETTER: f64 = 6.8;
 /// How far back and ahead a picture reaches at most, years.
 const MOST_PAST: i64 = 10;
 const MOST_AHEAD: i64 = 8;
@@ -58,7 +69,13 @@ pub fn draw(drawing: &ScheduleDrawing<'_>) -> Option<Chart> {
     let room = (until - from) / 60;
     let (from, until) = (from - room, until + room);
     let samples = sampled(drawing.curves, from, until);
-    let former = if drawing.former.is_empty() { Vec::new() } else { sampled(drawing.former, from, until) };
+    let former = drawing.former.map(|(curves, since)| {
+        let mut samples = sampled(curves, from, until);
+        // From a little before the difference on: where both are the same, one line is enough.
+        let first = samples.iter().rposition(|sample| sample.at < since.max(from)).unwrap_or(0);
+        samples.split_off(first)
+    });
+    let former = former.unwrap_or_default();
     let plot = Plot { drawing, from, until, samples: &samples, former: &former };
     Some(Chart::of(WIDE, NARROW, |canvas| plot.on(canvas)))
 }
@@ -109,7 +126,7 @@ impl Plot<'_> {
         let mut svg = Svg::new(canvas.width, height, class, &label);
         self.grid(&mut svg, &frame, &steps);
         self.layers(&mut svg, &frame);
-        self.today(&mut svg, &frame, height);
+        self.today(&mut svg, &frame);
         self.cliffs(&mut svg, &frame);
         for (place, lane) in (0_u32..).zip(lanes) {
             self.lane(&mut svg, &frame, lane, f64::from(place).mul_add(LANE, canvas.height));
@@ -162,9 +179,9 @@ impl Plot<'_> {
         svg.line("axis", (frame.canvas.left, frame.floor), (frame.right(), frame.floor));
     }
 
-    fn today(&self, svg: &mut Svg, frame: &Frame, height: f64) {
+    fn today(&self, svg: &mut Svg, frame: &Frame) {
         let x = frame.time.x(self.drawing.now);
-        svg.line("today", (x, TOP - 4.0), (x, height - 2.0));
+        svg.line("today", (x, TOP - 4.0), (x, frame.floor));
     }
 
     fn cliffs(&self, svg: &mut Svg, frame: &Frame) {
@@ -180,15 +197,16 @@ impl Plot<'_> {
                 (number(x - 2.6), number(x + 2.6), number(frame.floor + 1.5), number(frame.floor + 6.0));
             svg.path("cliff", &format!("M{} {tip}L{right} {foot}L{left} {foot}Z", number(x)));
         }
-        let Some((next, words)) = &self.drawing.next else { return };
+        let Some(NextCliff { interval: next, words, brief }) = &self.drawing.next else { return };
         if next.start > self.until {
             return;
         }
         let (left, right) = (frame.time.x(next.start), frame.time.x(next.end));
         svg.rect("next", left - 0.6, TOP - 6.0, (right - left).max(1.2), frame.floor - TOP + 6.0, 0.0);
-        let is_late = left > frame.canvas.width * 0.55;
-        let (x, anchor) = if is_late { (left - 6.0, Anchor::End) } else { (right + 6.0, Anchor::Start) };
-        svg.text("strong halo", x, TOP - 10.0, anchor, words);
+        let words = if frame.canvas.width > 500.0 { words } else { brief };
+        let wide = f64::from(u32::try_from(words.chars().count()).unwrap_or(99)) * LETTER;
+        let x = if right + 6.0 + wide <= frame.canvas.width { right + 6.0 } else { (left - 6.0 - wide).max(0.0) };
+        svg.text("strong halo", x, TOP - 10.0, Anchor::Start, words);
     }
 
     /// Bars that hang from the axis of their lane, what falls on one place as one.

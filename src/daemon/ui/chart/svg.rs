@@ -32,6 +32,17 @@ impl Svg {
         Self { out }
     }
 
+    /// A drawing that is stretched to wherever it stands: a bar.
+    pub fn stretched(width: f64, height: f64, class: &str, label: &str) -> Self {
+        let mut out = String::with_capacity(512);
+        let (width, height, label) = (number(width), number(height), escaped(label));
+        let _ = write!(
+            out,
+            "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{label}\">"
+        );
+        Self { out }
+    }
+
     pub fn rect(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64, round: f64) {
         let (x, y, width, height) = (number(x), number(y), number(width.max(0.0)), number(height.max(0.0)));
         let round = if round > 0.0 { format!(" rx=\"{}\"", number(round)) } else { String::new() };

@@ -73,7 +73,7 @@ impl TimelineEvent {
     }
 }
 
-const WIDE: Canvas = Canvas { width: 880.0, height: 360.0, left: 52.0, marks: 160, names: 18 };
+const WIDE: Canvas = Canvas { width: 880.0, height: 430.0, left: 52.0, marks: 160, names: 24 };
 const NARROW: Canvas = Canvas { width: 360.0, height: 330.0, left: 46.0, marks: 60, names: 9 };
 /// Above the marks, below them and right of them.
 const TOP: f64 = 14.0;
@@ -222,8 +222,7 @@ impl Drawing {
 
     /// The tickers of the largest, each where it is in nobody's way; without a place it has none.
     fn names<'e>(&self, svg: &mut Svg, marks: &[&'e TimelineEvent]) {
-        let mut taken: Vec<Taken> =
-            marks.iter().take(self.canvas.names * 2).filter(|event| !event.is_span()).map(|event| self.taken(event)).collect();
+        let mut taken: Vec<Taken> = marks.iter().map(|event| self.taken(event)).collect();
         let mut named: Vec<&'e str> = Vec::new();
         for event in marks {
             // Once a ticker: the others of its token lie beside it or at its height.
@@ -239,12 +238,17 @@ impl Drawing {
             let wide = f64::from(u32::try_from(name.chars().count()).unwrap_or(9)) * LETTER;
             let y = f64::midpoint(own.top, own.bottom);
             let beside = |left: f64, y: f64| Taken { left, right: left + wide, top: y - 8.0, bottom: y + 5.0 };
+            let middle = f64::midpoint(own.left, own.right) - wide / 2.0;
             let places = if event.is_span() {
-                let middle = f64::midpoint(own.left, own.right) - wide / 2.0;
-                [beside(middle, own.top - 5.0), beside(middle, own.bottom + 11.0), beside(own.left + 4.0, own.top - 5.0)]
+                let places = [own.left + 4.0, middle, own.right - wide - 4.0];
+                places.map(|left| [beside(left, own.top - 5.5), beside(left, own.bottom + 9.0)]).concat()
             } else {
-                let middle = f64::midpoint(own.left, own.right) - wide / 2.0;
-                [beside(own.right + 3.0, y + 3.0), beside(own.left - 3.0 - wide, y + 3.0), beside(middle, own.top - 4.0)]
+                vec![
+                    beside(own.right + 3.0, y + 3.0),
+                    beside(own.left - 3.0 - wide, y + 3.0),
+                    beside(middle, own.top - 5.0),
+                    beside(middle, own.bottom + 9.0),
+                ]
             };
             let free = places.into_iter().find(|place| {
                 let inside = place.left >= self.canvas.left && place.right <= self.canvas.width && place.top >= 0.0;

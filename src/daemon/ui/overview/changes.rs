@@ -66,9 +66,12 @@ pub fn told(changes: &[ChangeRow], limit: usize) -> Vec<ChangeLine> {
 /// What happened in a few words. A schedule is what most changes are of, so that only other records are named.
 pub(in crate::ui) fn text(row: &ChangeRow) -> String {
     let summary = format::sentence(&row.change.summary);
-    match row.resource {
-        Resource::Unlock => summary,
-        other => format!("{other} {summary}"),
+    match (row.resource, row.change.kind) {
+        (Resource::Unlock, _) => summary,
+        (_, ChangeKind::Added) if summary.starts_with("added: ") => summary.replacen("added: ", "new ", 1),
+        (_, ChangeKind::Removed) if summary.starts_with("removed: ") => summary.replacen("removed: ", "gone: ", 1),
+        (Resource::Allocation, _) => format!("supply: {summary}"),
+        (other, _) => format!("{other} {summary}"),
     }
 }
 

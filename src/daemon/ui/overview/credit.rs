@@ -84,7 +84,7 @@ fn elapsed(credit: &CreditState, now: Timestamp) -> Option<f64> {
 #[expect(clippy::cast_precision_loss, reason = "a picture")]
 fn bar(spent: u64, limit: u64, tone: &str, elapsed: Option<f64>) -> String {
     let part = if limit == 0 { 1.0 } else { (spent as f64 / limit as f64).clamp(0.0, 1.0) };
-    let mut svg = Svg::new(200.0, 8.0, "gauge", &format!("{:.0} percent spent", part * 100.0));
+    let mut svg = Svg::stretched(200.0, 8.0, "gauge", &format!("{:.0} percent spent", part * 100.0));
     svg.rect("back", 0.0, 0.0, 200.0, 8.0, 3.0);
     svg.rect(&format!("fill {tone}"), 0.0, 0.0, (part * 200.0).max(if spent > 0 { 2.0 } else { 0.0 }), 8.0, 3.0);
     if let Some(elapsed) = elapsed {

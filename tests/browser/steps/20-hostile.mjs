@@ -1,0 +1,21 @@
+// Names with markup, of ten thousand letters, from right to left: nothing is run, nothing breaks out.
+export default async function (t) {
+  for (const size of ["wide", "phone"]) {
+    const page = await t.page({ size });
+    for (let place = 0; place < 6; place++) {
+      await t.open(page, `/tokens/hostile-${place}`);
+      await t.look(page, `hostile-${place}.${size}`);
+      t.check((await page.locator('main a[href^="javascript:"]').count()) === 0, `hostile-${place}: a link that runs something`);
+    }
+    await t.open(page, "/tokens?q=hostile");
+    await t.look(page, `hostile-list.${size}`);
+    t.check((await page.locator("main img, main script, main iframe").count()) === 0, "markup of a name became an element");
+    await page.close();
+  }
+  const page = await t.page({ expects: ["404", "400", "414", "431"] });
+  for (const path of ["/tokens/%3Cscript%3Ewindow.pwned=1%3C/script%3E", "/tokens/..%2f..%2fetc", "/changes?token=%22%3E%3Cscript%3Ewindow.pwned=1%3C/script%3E", "/tokens?q=%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E", "/?by=%00", "/tokens?offset=4294967295"]) {
+    await page.goto(t.base + path);
+    await t.look(page);
+  }
+  await page.close();
+}

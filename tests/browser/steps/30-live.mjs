@@ -1,0 +1,26 @@
+// What is new comes by itself; without scripts a page is whole.
+export default async function (t) {
+  const page = await t.page();
+  await t.open(page, "/");
+  await page.getByText("live", { exact: true }).waitFor({ timeout: 15000 });
+  const before = await page.locator("#changes").innerText();
+  await page.evaluate(() => { window.isTheSame = true; });
+  await t.happen("correct");
+  await page.waitForFunction((text) => document.querySelector("#changes").innerText !== text, before, { timeout: 60000 });
+  t.check(await page.evaluate(() => window.isTheSame), "the page was loaded anew");
+  await t.look(page);
+  await page.close();
+
+  const plain = await t.page({ javaScriptEnabled: false });
+  for (const [path, text] of [["/", "Unlocks of the next 90 days"], ["/tokens/arbitrum", "Where this is from"], ["/tokens?q=arb", "ARB"], ["/changes", "rescheduled"]]) {
+    await t.open(plain, path);
+    t.check((await plain.locator("main").innerText()).includes(text), `${path} without scripts lacks ${text}`);
+  }
+  // By keyboard: the first stop skips the navigation.
+  await plain.close();
+  const keyboard = await t.page();
+  await t.open(keyboard, "/");
+  await keyboard.keyboard.press("Tab");
+  t.check((await keyboard.evaluate(() => document.activeElement.textContent)) === "Skip to the content", "the first stop of the keyboard is another");
+  await keyboard.close();
+}
