@@ -42,13 +42,14 @@ use tower_http::{
 };
 use url::Url;
 
-use crate::{live::Live, metrics::Metrics, playground::Playground, readiness::Readiness};
+use crate::playground::{self, Playground};
+use crate::{live::Live, metrics::Metrics, readiness::Readiness};
 pub use access::AccessState;
 use model::{Clock, config::Secret};
 pub use news::News;
 use store::{Store, StoreError};
 
-/// For one whole request.
+/// For one whole request, but for those that try a rule.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections at once; more wait in the listen queue.
 const MAX_CONNECTIONS: usize = 128;
@@ -95,7 +96,8 @@ pub struct HttpDeps {
 }
 
 pub fn router(deps: HttpDeps) -> Router {
-    Router::new()
+    let within = |time| TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, time);
+    let quick = Router::new()
         .route("/", get(overview::overview))
         .route("/tokens", get(tokens::list))
         .route("/tokens/{id}", get(tokens::one))
@@ -106,9 +108,12 @@ pub fn router(deps: HttpDeps) -> Router {
         .route("/metrics", get(pages::metrics))
         .route("/calendar.ics", get(upcoming::calendar))
         .merge(api())
-        .route("/login", get(access::login::ask).post(access::login::log_in))
         .merge(desk::routes())
+        .route("/login", get(access::login::ask).post(access::login::log_in))
         .route("/logout", post(access::login::log_out))
+        .layer(within(REQUEST_TIMEOUT));
+    quick
+        .merge(desk::slow_routes())
         .layer(middleware::from_fn_with_state(deps.clone(), gate::guard))
         // Asked by load balancers and probes that hold no secret; it tells nothing but that we are.
         .route("/-/healthy", get(async || "healthy\n"))
@@ -121,7 +126,7 @@ pub fn router(deps: HttpDeps) -> Router {
         .layer(SetResponseHeaderLayer::if_not_present(header::REFERRER_POLICY, HeaderValue::from_static("same-origin")))
         .layer(SetResponseHeaderLayer::if_not_present(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY)))
         .layer(RequestBodyLimitLayer::new(MAX_REQUEST_BYTES))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT))
+        .layer(within(playground::REQUEST_TIMEOUT))
         .layer(CatchPanicLayer::new())
         .with_state(deps)
 }

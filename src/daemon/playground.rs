@@ -30,9 +30,11 @@ pub const MAX_TEXT: usize = 32 * 1024;
 const MAX_RULES: usize = 20;
 /// What is played.
 const SPAN: TimeDelta = TimeDelta::days(365);
-/// How long the database is read at most, and how long is played at most. Together they stay below what a request may take.
-const READ_TIME: Duration = Duration::from_secs(3);
-const PLAY_TIME: Duration = Duration::from_secs(5);
+/// How long the database is read at most, and how long is played at most.
+const READ_TIME: Duration = Duration::from_secs(5);
+const PLAY_TIME: Duration = Duration::from_secs(10);
+/// For a whole request: what is not bounded by these two takes a part of it.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Notifications and messages that are kept of a run; more are counted.
 const MAX_KEPT: usize = 5_000;
 /// How often conditions that read the clock are looked at in the past.
@@ -118,7 +120,9 @@ pub async fn try_out(
         }
     };
     let Some(set) = set else { return Ok(Trial { source, diagnostics, outcome: None }) };
+    let begun = Instant::now();
     let (histories, left_out) = read(store, &live, &set).await?;
+    let read_in = begun.elapsed();
     let (silences, acks) = (store.silences(None).await?, store.acks().await?);
     let playing = tokio::task::spawn_blocking(move || {
         // Kept until the thread is done, also where whoever asked has gone.
@@ -129,6 +133,7 @@ pub async fn try_out(
         play(&histories, &live, &set, &delivery, left_out, now)
     });
     let outcome = playing.await.map_err(|error| tracing::error!(%error, "a rule could not be tried")).ok();
+    tracing::debug!(read_ms = read_in.as_millis(), took_ms = begun.elapsed().as_millis(), "a rule was tried");
     Ok(Trial { source, diagnostics, outcome })
 }
 

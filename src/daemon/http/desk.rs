@@ -38,7 +38,6 @@ pub(super) fn routes() -> Router<HttpDeps> {
         .route("/silences/preview", post(silences::preview))
         .route("/silences/{id}/expire", post(silences::expire))
         .route("/rules", get(rules::list))
-        .route("/rules/playground", get(rules::playground).post(rules::try_out))
         .route("/deliveries", get(deliveries::list))
         .route("/deliveries/{id}", get(deliveries::one))
         .route("/deliveries/{id}/retry", post(deliveries::retry))
@@ -46,6 +45,11 @@ pub(super) fn routes() -> Router<HttpDeps> {
         .route("/deliveries/retry-dead", post(deliveries::retry_dead))
         .route("/digests", get(digests::list))
         .route("/digests/{receiver}/preview", get(digests::preview))
+}
+
+/// Those that may take longer than others.
+pub(super) fn slow_routes() -> Router<HttpDeps> {
+    Router::new().route("/rules/playground", get(rules::playground).post(rules::try_out))
 }
 
 /// The frame of a page for whoever asks, with what was just done.

@@ -242,7 +242,7 @@ fn unknown(deps: &HttpDeps) -> PageError {
 /// The matchers of a silence that takes this alert and what is alike: its rule, for its token.
 fn matchers_of(alert: &Alert) -> Vec<Matcher> {
     let of = |name: &str| alert.labels.get(name).and_then(|value| Matcher::of(name, value, false, true).ok());
-    ["alertname", "token", "receiver"].into_iter().filter_map(of).collect()
+    ["alertname", "token", "group", "receiver"].into_iter().filter_map(of).collect()
 }
 
 /// `POST /alerts/{id}/acknowledge`.
