@@ -1,12 +1,13 @@
 //! The rules at work, as the page and `/api/rules` show them.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::HttpDeps;
-use model::{AlertState, LineIndex, RuleId, Timestamp};
-use rules::Rule;
+use model::{AlertFilter, AlertState, LineIndex, RuleId, Timestamp};
+use rules::{On, Rule};
 use store::StoreError;
 
 /// One rule at work.
@@ -44,6 +45,13 @@ pub(super) async fn views(deps: &HttpDeps) -> Result<Vec<RuleView>, StoreError> 
     let texts = deps.readiness.texts();
     let lines: HashMap<_, _> = texts.iter().map(|source| (source.file.as_path(), LineIndex::of(&source.text))).collect();
     let live = deps.live.load_full();
+    let mut matches = matches;
+    for rule in live.active.rules.rules.iter().filter(|rule| rule.on == On::Source) {
+        // Trouble is told whether a rule words it or not: what it matched is known by the alerts that bear its name.
+        let filter = AlertFilter { rule: Some(RuleId::from(rule.name.as_str())), limit: 1, ..AlertFilter::default() };
+        let last = deps.store.alerts(filter).await?.pop().map(|alert| alert.updated_at);
+        matches.extend(last.map(|at| (rule.id.clone(), at)));
+    }
     let count = |rule: &Rule, state| {
         let own = open.iter().filter(|(id, of, _)| *id == rule.id && *of == state);
         own.map(|(_, _, count)| count).sum()
@@ -52,7 +60,7 @@ pub(super) async fn views(deps: &HttpDeps) -> Result<Vec<RuleView>, StoreError> 
         id: rule.id.to_string(),
         name: rule.name.clone(),
         on: rule.on.to_string(),
-        file: rule.location.file.display().to_string(),
+        file: shown(&rule.location.file),
         line: lines.get(&*rule.location.file).map(|lines| lines.line(rule.location.span.start)),
         within: rule.within.iter().map(|lead| lead.text.clone()).collect(),
         receivers: rule.receivers.iter().map(ToString::to_string).collect(),
@@ -64,6 +72,11 @@ pub(super) async fn views(deps: &HttpDeps) -> Result<Vec<RuleView>, StoreError> 
         firing: count(rule, AlertState::Firing),
     };
     Ok(live.active.rules.rules.iter().map(view).collect())
+}
+
+/// A path without the dot that a config in the present folder gives it.
+fn shown(path: &Path) -> String {
+    path.strip_prefix(".").unwrap_or(path).display().to_string()
 }
 
 /// The text of one rule in its file: from its `[[rule]]` to that of the next, without the comment of the next.

@@ -8,7 +8,7 @@ use model::{Diagnostic, LineIndex, Severity, Timestamp, format};
 use tools::backtest::{BacktestMessage, BacktestNotification, joint_messages};
 
 /// What matches now and is listed, and messages that are; more are counted.
-const MAX_LISTED: usize = 30;
+const MAX_LISTED: usize = 15;
 /// Lines of a text.
 const MAX_LINES: usize = 2_000;
 
