@@ -164,6 +164,10 @@ fn short(value: f64) -> String {
     if !value.is_finite() {
         return "unknown".to_owned();
     }
+    // Also that below zero, which a sum of nothing is.
+    if value == 0.0 {
+        return "0".to_owned();
+    }
     for (scale, unit) in UNITS {
         // What would be shown as 1000.00K is 1.00M.
         if value >= scale * 0.999_995 && value >= 999.995 {
@@ -171,7 +175,7 @@ fn short(value: f64) -> String {
             return if scaled >= 1e6 { format!("{scaled:.2e}{unit}") } else { format!("{scaled:.2}{unit}") };
         }
     }
-    if value == 0.0 || value >= 1.0 {
+    if value >= 1.0 {
         let text = format!("{value:.2}");
         text.strip_suffix(".00").map_or_else(|| text.clone(), str::to_owned)
     } else {

@@ -404,3 +404,5 @@ async fn a_digest_is_stopped_by_a_post_to_its_link_alone() {
     app.stop.cancel();
     app.served.await.expect("no panic").expect("served");
 }
+
+mod scale;

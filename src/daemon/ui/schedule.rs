@@ -148,9 +148,12 @@ pub fn sampled(curves: &[Curve], from: Timestamp, until: Timestamp) -> Vec<Sampl
     corners.iter().enumerate().map(sample).collect()
 }
 
-/// When a schedule first differs from what it was before, so that it can be seen: by a five-hundredth of the whole. None where it does
-/// not.
-pub fn first_difference(is: &[Curve], was: &[Curve]) -> Option<Timestamp> {
+/// Whether a schedule differs from what it was before so that it can be seen: by a five-hundredth of the whole. Where nothing was, there
+/// is nothing to see.
+pub fn differs(is: &[Curve], was: &[Curve]) -> bool {
+    if was.is_empty() {
+        return false;
+    }
     let whole: f64 = is.iter().map(Curve::total).sum::<f64>().max(was.iter().map(Curve::total).sum());
     let corners = is.iter().chain(was).flat_map(|curve| curve.ramps.iter().flat_map(|ramp| [ramp.start, ramp.end]));
     let mut corners: Vec<Timestamp> = corners.collect();
@@ -166,7 +169,7 @@ pub fn first_difference(is: &[Curve], was: &[Curve]) -> Option<Timestamp> {
         sums
     };
     let (is, was) = (sums(is), sums(was));
-    corners.iter().zip(is.iter().zip(&was)).find(|(_, (is, was))| (*is - *was).abs() > whole / 500.0).map(|(at, _)| *at)
+    is.iter().zip(&was).any(|(is, was)| (is - was).abs() > whole / 500.0)
 }
 
 /// One curve at these times, which are in order: just before each, and then. Ramps that are over are summed once.

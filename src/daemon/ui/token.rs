@@ -12,7 +12,7 @@ use super::chart::recipient::shares;
 use super::chart::schedule::{Lane, NextCliff, ScheduleDrawing, draw};
 use super::overview::recipients;
 use super::page::{PageFrame, render};
-use super::schedule::{Curve, curves, first_difference};
+use super::schedule::{Curve, curves, differs};
 use super::view::{AlertView, UnlockView};
 use model::{
     ChangeRow, Interval, Record, Resource, Timestamp, TokenSnapshot, Tracked, UpcomingRow, VersionRow, format, wire::UnlockEvent,
@@ -124,7 +124,7 @@ impl TokenPage {
         let curves = curves(events.iter().copied());
         let former = former::schedule(versions, changes);
         let former_curves = former.as_ref().map(|former| self::curves(former.events.iter())).unwrap_or_default();
-        let differs = former.as_ref().and_then(|_| first_difference(&curves, &former_curves));
+        let has_ghost = differs(&curves, &former_curves);
         let burns = sizes(snapshot, Resource::Burn);
         let buybacks = sizes(snapshot, Resource::Buyback);
         let mut coming = coming(snapshot, now);
@@ -139,7 +139,7 @@ impl TokenPage {
         let next = coming.first().cloned();
         let drawing = ScheduleDrawing {
             curves: &curves,
-            former: differs.map(|since| (former_curves.as_slice(), since)),
+            former: has_ghost.then_some(former_curves.as_slice()),
             cliffs: &cliffs,
             next: next_cliff(snapshot, now),
             lanes: [
@@ -166,7 +166,7 @@ impl TokenPage {
             ahead_count: coming.iter().filter(soon).count(),
             chart: draw(&drawing),
             legend: curves.iter().enumerate().map(|(place, curve)| AllocationRow::of(place, curve, now)).collect(),
-            former_until: former.map(|former| former.until).filter(|_| differs.is_some()),
+            former_until: former.map(|former| former.until).filter(|_| has_ghost),
             burned: burns.iter().map(|(_, size)| size).sum(),
             burns: burns.len(),
             bought_back: buybacks.iter().map(|(_, size)| size).sum(),

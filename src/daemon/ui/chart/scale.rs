@@ -107,6 +107,15 @@ impl LogScale {
     }
 }
 
+/// A round number beside an axis, without zeros that say nothing: `$1.50B` as `$1.5B`.
+pub fn tick(words: &str) -> String {
+    let Some(point) = words.find('.') else { return words.to_owned() };
+    let (whole, rest) = words.split_at(point);
+    let unit = rest.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (digits, unit) = rest.split_at(unit);
+    format!("{whole}{}{unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// Round values from zero up to at least `most`, at most `count` steps of 1, 2 or 5 times a power of ten.
 pub fn round_steps(most: f64, count: usize) -> Vec<f64> {
     if !most.is_finite() || most <= 0.0 {

@@ -1,7 +1,7 @@
 //! A token's schedule: how much has unlocked over time, allocation on allocation, with its cliffs, what was burned and bought back below
 //! the axis, and the line of what the schedule was before it was corrected.
 
-use super::scale::{TimeScale, midnight, round_steps};
+use super::scale::{self, TimeScale, midnight, round_steps};
 use super::svg::{Anchor, Svg, number};
 use super::{Canvas, Chart};
 use crate::ui::schedule::{Curve, Sample, sampled};
@@ -11,8 +11,8 @@ use model::{Interval, Timestamp, format, time::days};
 #[derive(Clone, Debug)]
 pub struct ScheduleDrawing<'a> {
     pub curves: &'a [Curve],
-    /// Curves of the schedule before its last correction, and from when on it differs; none where there was no such correction.
-    pub former: Option<(&'a [Curve], Timestamp)>,
+    /// Curves of the schedule before its last correction; none where that cannot be seen.
+    pub former: Option<&'a [Curve]>,
     /// Times of cliffs, in their order.
     pub cliffs: &'a [Interval],
     /// The next cliff, in words: for a wide screen and for a phone.
@@ -49,7 +49,9 @@ const NARROW: Canvas = Canvas { width: 360.0, height: 270.0, left: 48.0, marks: 
 const TOP: f64 = 26.0;
 /// Names of the time axis, and one lane.
 const AXIS: f64 = 24.0;
-const LANE: f64 = 44.0;
+const LANE: f64 = 56.0;
+/// Above the bars of a lane, for its name.
+const LANE_NAME: f64 = 17.0;
 /// Right of the marks, for shares of the supply.
 const RIGHT: f64 = 42.0;
 /// Width of a letter, about.
@@ -69,13 +71,7 @@ pub fn draw(drawing: &ScheduleDrawing<'_>) -> Option<Chart> {
     let room = (until - from) / 60;
     let (from, until) = (from - room, until + room);
     let samples = sampled(drawing.curves, from, until);
-    let former = drawing.former.map(|(curves, since)| {
-        let mut samples = sampled(curves, from, until);
-        // From a little before the difference on: where both are the same, one line is enough.
-        let first = samples.iter().rposition(|sample| sample.at < since.max(from)).unwrap_or(0);
-        samples.split_off(first)
-    });
-    let former = former.unwrap_or_default();
+    let former = drawing.former.map(|curves| sampled(curves, from, until)).unwrap_or_default();
     let plot = Plot { drawing, from, until, samples: &samples, former: &former };
     Some(Chart::of(WIDE, NARROW, |canvas| plot.on(canvas)))
 }
@@ -139,7 +135,7 @@ impl Plot<'_> {
         for step in steps {
             let y = frame.y(*step);
             svg.line("grid-line", (left, y), (frame.right(), y));
-            svg.text("", left - 7.0, y + 4.0, Anchor::End, &format::amount(*step).replace(".00", ""));
+            svg.text("", left - 7.0, y + 4.0, Anchor::End, &scale::tick(&format::amount(*step)));
             if let Some(supply) = self.drawing.max_supply.filter(|supply| *supply > 0.0 && *step > 0.0) {
                 svg.text("", frame.right() + 6.0, y + 4.0, Anchor::Start, &format!("{:.0}%", step / supply * 100.0));
             }
@@ -170,13 +166,39 @@ impl Plot<'_> {
         }
         let x = frame.time.x(self.drawing.now);
         svg.rect("future", x, TOP, frame.right() - x, frame.floor - TOP, 0.0);
-        if !self.former.is_empty() {
+        for run in self.differing() {
             let mut d = String::new();
-            outline(&mut d, frame, self.former, |values| values.iter().sum());
+            outline(&mut d, frame, run, |values| values.iter().sum());
             let d = format!("M{}", d.trim_start_matches('L'));
             svg.path("ghost", &d);
         }
         svg.line("axis", (frame.canvas.left, frame.floor), (frame.right(), frame.floor));
+    }
+
+    /// The parts of the former schedule that differ from what it is now, each with one corner before and after.
+    fn differing(&self) -> Vec<&[Sample]> {
+        let now = |at: Timestamp| self.drawing.curves.iter().map(|curve| curve.at(at)).sum::<f64>();
+        let whole: f64 = self.drawing.curves.iter().map(Curve::total).sum();
+        let differs = |sample: &Sample| {
+            let before = now(sample.at - chrono::TimeDelta::milliseconds(1)) - sample.before.iter().sum::<f64>();
+            let after = now(sample.at) - sample.after.iter().sum::<f64>();
+            before.abs().max(after.abs()) > whole / 500.0
+        };
+        let marks: Vec<bool> = self.former.iter().map(differs).collect();
+        let near = |place: usize| (place.saturating_sub(1)..=place + 1).any(|near| marks.get(near).copied().unwrap_or(false));
+        let mut runs = Vec::new();
+        let mut begin = None;
+        for place in 0..=self.former.len() {
+            match (place < self.former.len() && near(place), begin) {
+                (true, None) => begin = Some(place),
+                (false, Some(from)) => {
+                    runs.extend(self.former.get(from..place));
+                    begin = None;
+                }
+                _ => {}
+            }
+        }
+        runs
     }
 
     fn today(&self, svg: &mut Svg, frame: &Frame) {
@@ -224,20 +246,21 @@ impl Plot<'_> {
         if most <= 0.0 {
             return;
         }
-        svg.line("axis", (frame.canvas.left, top), (frame.right(), top));
+        let axis = top + LANE_NAME;
+        svg.line("axis", (frame.canvas.left, axis), (frame.right(), axis));
         svg.text(
             "",
             frame.canvas.left,
-            top + 13.0,
+            top + 12.0,
             Anchor::Start,
             &format!("{}, at most {} at a time", lane.name, (lane.words)(most)),
         );
         for (column, size) in columns {
             #[expect(clippy::cast_precision_loss, reason = "a drawing is about a thousand units wide")]
             let x = column as f64 * step;
-            let tall = (size / most * (LANE - 12.0)).max(1.5);
+            let tall = (size / most * (LANE - LANE_NAME - 4.0)).max(1.5);
             svg.mark(None, &format!("{}: {}", lane.name, (lane.words)(size)), |svg| {
-                svg.rect(lane.class, x, top, step - 1.0, tall, 0.0)
+                svg.rect(lane.class, x, axis, step - 1.0, tall, 0.0)
             });
         }
     }

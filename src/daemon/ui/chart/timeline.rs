@@ -4,7 +4,7 @@
 use std::f64::consts::TAU;
 
 use super::recipient::Recipient;
-use super::scale::{LogScale, TimeScale, midnight};
+use super::scale::{self, LogScale, TimeScale, midnight};
 use super::svg::{Anchor, Svg, number};
 use super::{Canvas, Chart};
 use model::{Interval, Timestamp, format};
@@ -37,12 +37,6 @@ impl Measure {
             Measure::Value => format::usd(size),
             Measure::Share => format::percent(size),
         }
-    }
-
-    /// A round number of the axis, short.
-    fn tick(self, size: f64) -> String {
-        let text = self.words(size);
-        text.replace(".00", "").replace(".0%", "%")
     }
 }
 
@@ -80,7 +74,7 @@ const TOP: f64 = 14.0;
 const BOTTOM: f64 = 26.0;
 const RIGHT: f64 = 10.0;
 /// Width of a letter of a name, about.
-const LETTER: f64 = 7.2;
+const LETTER: f64 = 8.0;
 /// Longest name that is drawn, characters.
 const MAX_NAME: usize = 9;
 
@@ -158,7 +152,7 @@ impl Drawing {
         for tick in self.sizes.ticks() {
             let y = self.sizes.y(tick);
             svg.line("grid-line", (left, y), (width - RIGHT, y));
-            svg.text("", left - 7.0, y + 4.0, Anchor::End, &measure.tick(tick));
+            svg.text("", left - 7.0, y + 4.0, Anchor::End, &scale::tick(&measure.words(tick)));
         }
         for monday in self.time.weeks() {
             let x = self.time.x(midnight(monday));

@@ -45,11 +45,19 @@ impl DataSource {
     }
 }
 
+/// Some sources are several addresses in one text.
+fn each_source(text: &str) -> Vec<&str> {
+    let parts: Vec<&str> =
+        text.split([',', ' ', '\n', ';']).map(str::trim).filter(|part| !part.is_empty()).take(2 * MAX_SOURCES).collect();
+    if parts.len() > 1 && parts.iter().all(|part| part.starts_with("http")) { parts } else { vec![text] }
+}
+
 impl Provenance {
     pub(super) fn of(snapshot: &TokenSnapshot, events: &[&UnlockEvent]) -> Self {
         let item = &snapshot.token.item;
         let mut sources: Vec<DataSource> = Vec::new();
-        for text in events.iter().filter_map(|event| event.data_source.as_str()).filter(|text| !text.trim().is_empty()) {
+        let texts = events.iter().filter_map(|event| event.data_source.as_str());
+        for text in texts.flat_map(each_source).filter(|text| !text.trim().is_empty()) {
             let source = DataSource::of(text);
             if sources.len() < MAX_SOURCES && !sources.contains(&source) {
                 sources.push(source);

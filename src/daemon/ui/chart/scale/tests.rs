@@ -39,3 +39,8 @@ fn steps_are_round_and_reach_beyond_the_most() {
         assert!(steps.len() <= 7 && steps.last().is_some_and(|last| *last >= most), "{most}: {steps:?}");
     }
 }
+
+#[test]
+fn numbers_of_an_axis_have_no_needless_zeros() {
+    assert_eq!(["$1.50B", "$100.00M", "2.00%", "500", "0.25"].map(tick), ["$1.5B", "$100M", "2%", "500", "0.25"]);
+}

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ui::schedule::curves;
+use crate::ui::schedule::{curves, differs};
 use model::wire::UnlockEvent;
 
 fn time(text: &str) -> Timestamp {
@@ -22,8 +22,7 @@ fn drawn(events: &[UnlockEvent], former: &[UnlockEvent], burns: &[(Timestamp, f6
         Lane { name: "Bought back", class: "buyback", sizes: &[], words: format::usd },
     ];
     let next = cliffs.last().map(|next| NextCliff { interval: *next, words: "next: <b>".to_owned(), brief: "next".to_owned() });
-    let since = crate::ui::schedule::first_difference(&curves, &former).filter(|_| !former.is_empty());
-    let former = since.map(|since| (former.as_slice(), since));
+    let former = Some(former.as_slice()).filter(|former| differs(&curves, former));
     let drawing =
         ScheduleDrawing { curves: &curves, former, cliffs: &cliffs, next, lanes, max_supply: Some(1e9), now: time("2026-11-22") };
     draw(&drawing).map(|chart| chart.wide.to_string())

@@ -1,0 +1,161 @@
+//! Pages of ten thousand tokens and a hundred thousand alerts: times and bytes, printed and not judged. Takes a minute, so it is asked for:
+//! `cargo test --release -p cliffwatch-daemon --lib pages_of_ten_thousand -- --ignored --nocapture`.
+
+use std::time::Instant;
+
+use chrono::TimeDelta;
+
+use super::*;
+use model::{Alert, AlertId, AlertState, Change, ChangeKind, Labels, Resource, TokenId};
+
+const TOKENS: usize = 10_000;
+const ALERTS: usize = 100_000;
+/// Of these, those that fire.
+const FIRING: usize = 3000;
+const CHANGES: usize = 20_000;
+/// Of each page; the middle one counts.
+const ROUNDS: usize = 9;
+
+fn id(token: usize) -> TokenId {
+    TokenId::from(format!("token-{token:05}"))
+}
+
+fn feed(token: usize) -> FeedUpdate {
+    let event = |month: i64| {
+        let at = now() + TimeDelta::days(month * 30 + i64::try_from(token % 30).unwrap_or(0)) + TimeDelta::minutes(7);
+        let size = 1e5 + ((token * 7919 + usize::try_from(month + 12).unwrap_or(0) * 104_729) % 100_000) as f64 * 1e3;
+        let part = |who: &str, standard: &str| {
+            serde_json::json!({"unlockDate": at, "allocationName": who, "standardAllocationName": standard, "cliffAmount": size / 3.0,
+                "cliffValue": size / 3.0, "referencePrice": 1.0, "referencePriceUpdatedTime": at, "unlockPrecision": if token.is_multiple_of(4) { "month" } else { "day" }})
+        };
+        let parts = [part("Team", "Founder / Team"), part("Investors", "Private Investors"), part("Treasury", "Reserve")];
+        let event = serde_json::json!({"unlockDate": at, "tokenName": format!("Token {token}"), "tokenSymbol": format!("T{token}"), "listedMethod": "AI",
+            "dataSource": "https://example.org/schedule", "linearUnlocks": null, "latestUpdateDate": now(),
+            "cliffUnlocks": {"cliffAmount": size, "cliffValue": size, "valueToMarketCap": size / 1e7, "allocationBreakdown": parts}});
+        let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+        Put { key: format!("k{month}").into(), record, is_new_version: true }
+    };
+    FeedUpdate {
+        id: FeedId::of(Endpoint::UnlockEvents, &id(token)),
+        state: FeedState {
+            baseline_at: Some(now()),
+            read_at: Some(now()),
+            tried_at: Some(now()),
+            cost: 1,
+            ..FeedState::default()
+        },
+        put: (-12..24).map(event).collect(),
+        removed: Vec::new(),
+        header: None,
+    }
+}
+
+fn alert(number: usize) -> Alert {
+    let at = now() - TimeDelta::seconds(i64::try_from(number).unwrap_or(0));
+    let severity = ["info", "warning", "critical", "info"][number % 4];
+    let labels: Labels =
+        [("severity".to_owned(), severity.to_owned()), ("alertname".to_owned(), "BigCliffAhead".to_owned())].into();
+    let token = id(number % TOKENS);
+    Alert {
+        id: AlertId::from(format!("al_{number:06}")),
+        rule: "BigCliffAhead".into(),
+        name: "BigCliffAhead".into(),
+        subject: format!("unlock/{token}/{number}"),
+        episode: 1,
+        state: if number < FIRING { AlertState::Firing } else { AlertState::Event },
+        resolution: None,
+        token: Some(token),
+        resource: Some(Resource::Unlock),
+        key: None,
+        level: None,
+        labels,
+        annotations: [("summary".to_owned(), format!("T{number}: $33.15M (2.77% of market cap) to unlock in November 2026"))]
+            .into(),
+        told: vec!["ops".into()],
+        leads: vec!["7d".into()],
+        former_labels: Vec::new(),
+        members: Vec::new(),
+        active_at: at,
+        starts_at: Some(at),
+        ends_at: None,
+        false_since: None,
+        due: None,
+        recheck_at: None,
+        updated_at: at,
+    }
+}
+
+fn change(number: usize) -> Change {
+    let mut change = Change::of(ChangeKind::ALL[number % 6], Resource::Unlock, &id(number % TOKENS));
+    change.summary = format!("{number} tranches moved by +3 days");
+    change
+}
+
+async fn fill(store: &Store) {
+    let item = |token: usize| {
+        let item = serde_json::json!({"id": id(token).as_str(), "name": format!("Token {token}"), "symbol": format!("T{token}"),
+            "listedMethod": "AI", "marketCap": 1e6 * token as f64, "circulatingSupply": 1e9, "maxSupply": 1e10, "hasBurn": false, "hasBuyback": false,
+            "websiteUrl": "https://example.org", "lastUpdatedDate": now()});
+        serde_json::from_value(item).expect("a token")
+    };
+    let tokens: Vec<_> = (0..TOKENS).map(item).collect();
+    store.commit(Commit { at: now(), tokens, token_list_complete: true, ..Commit::default() }).await.expect("committed");
+    let all: Vec<usize> = (0..TOKENS).collect();
+    for some in all.chunks(250) {
+        let feeds = some.iter().map(|token| feed(*token)).collect();
+        store.commit(Commit { at: now(), feeds, ..Commit::default() }).await.expect("committed");
+    }
+    let all: Vec<usize> = (0..ALERTS).collect();
+    for some in all.chunks(5000) {
+        let alerts = some.iter().map(|number| alert(*number)).collect();
+        store.commit(Commit { at: now(), alerts, ..Commit::default() }).await.expect("committed");
+    }
+    let changes = (0..CHANGES).map(change).collect();
+    store.commit(Commit { at: now(), changes, ..Commit::default() }).await.expect("committed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes a minute, and prints rather than judges"]
+async fn pages_of_ten_thousand_tokens() {
+    let app = run(None, None).await;
+    let begun = Instant::now();
+    fill(&app.store).await;
+    println!("filled in {:.1?}", begun.elapsed());
+    for path in [
+        "/",
+        "/?by=share",
+        "/tokens",
+        "/tokens?sort=next",
+        "/tokens?sort=market_cap",
+        "/tokens?sort=name&offset=9000",
+        "/tokens?q=7",
+        "/tokens/token-00042",
+        "/tokens/nothing",
+        "/changes",
+        "/changes?kind=resized&offset=3000",
+        "/changes?token=token-00042",
+        "/api/status",
+    ] {
+        let mut times = Vec::new();
+        let mut bytes = (0, 0);
+        for _ in 0..ROUNDS {
+            let begun = Instant::now();
+            bytes.0 = body_bytes(&app, path, LOCAL).await;
+            times.push(begun.elapsed());
+        }
+        bytes.1 = body_bytes(&app, path, &format!("{LOCAL}Accept-Encoding: gzip\r\n")).await;
+        times.sort();
+        println!("{path:40} {:>9.1?} {:>7} bytes, {:>6} packed", times[ROUNDS / 2], bytes.0, bytes.1);
+    }
+    let begun = Instant::now();
+    app.store.pulse().await.expect("read");
+    println!("pulse {:?}", begun.elapsed());
+}
+
+async fn body_bytes(app: &Running, path: &str, headers: &str) -> usize {
+    let mut stream = TcpStream::connect(app.address).await.expect("a connection");
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n").as_bytes()).await.expect("sent");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.expect("an answer");
+    answer.len()
+}
