@@ -1,10 +1,11 @@
 //! The overview: asks the store, renders.
 
-use axum::extract::{Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::response::Html;
 use chrono::TimeDelta;
 use serde::Deserialize;
 
+use super::access::Visitor;
 use super::page::PageResult;
 use super::{HttpDeps, lists::alert_views, pages::status_view};
 use crate::ui::chart::timeline::Measure;
@@ -19,7 +20,11 @@ pub(super) struct OverviewQuery {
     by: String,
 }
 
-pub(super) async fn overview(State(deps): State<HttpDeps>, Query(query): Query<OverviewQuery>) -> PageResult {
+pub(super) async fn overview(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<OverviewQuery>,
+) -> PageResult {
     let now = deps.clock.now();
     let measure = Measure::parse(&query.by).unwrap_or_default();
     let until = now.checked_add_signed(TimeDelta::days(AHEAD_DAYS)).unwrap_or(now);
@@ -43,5 +48,5 @@ pub(super) async fn overview(State(deps): State<HttpDeps>, Query(query): Query<O
         credit: &credit,
         cap,
     };
-    Ok(Html(page(parts, PageFrame::of(Section::Overview, now))))
+    Ok(Html(page(parts, PageFrame::of(Section::Overview, now).seen_by(&visitor))))
 }
