@@ -12,8 +12,8 @@ use engine::digest_schedule::DigestPlan;
 use engine::explain::{self, CaseOrNothing, ExplainCase, ExplainQuery, ExplainTarget, ExplainWorld, Explanation, MAX_CASES};
 use engine::pipeline::DispatchPolicy;
 use model::{
-    Alert, AlertFilter, AlertState, ChangeFilter, ChangeKind, ChangeRow, FiringAlert, Resource, RuleId, SOURCE_TROUBLE,
-    Timestamp, TokenId, TokenSnapshot, Watch,
+    Alert, AlertFilter, ChangeFilter, ChangeKind, ChangeRow, FiringAlert, Resource, RuleId, SOURCE_TROUBLE, Timestamp, TokenId,
+    TokenSnapshot, Watch,
 };
 use rules::aggregate::{self, AggregateCache, FlowEntries, Recheck};
 use rules::{On, Rule};
@@ -74,8 +74,7 @@ impl ExplainReader {
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let statuses = StatusReader::read(&store, &active.routes, policy.max_per_hour.clone(), now).await?;
-        let firing = store.open_alerts().await?.into_iter().filter(|alert| alert.state == AlertState::Firing);
-        let firing = firing.map(|alert| FiringAlert { id: alert.id, labels: alert.labels }).collect();
+        let firing = store.firing_labels().await?;
         Ok(Self { store, watch, active, digests: policy.digests.clone(), statuses, firing, now })
     }
 

@@ -2,12 +2,13 @@
 
 use rusqlite::{Transaction, types::Value};
 
-use super::codec::{Conditions, all, counted, list, one, word};
+use super::codec::{Conditions, all, counted, from_json, list, one, word};
+use super::counts::alert_states;
 use super::error::StoreFault;
 use super::outbox::notification;
 use super::rows::{self, ALERT_COLUMNS};
 use super::{Store, StoreError};
-use model::{Alert, AlertFilter, AlertId, AlertState, Listed, Notification, RuleId};
+use model::{Alert, AlertFilter, AlertId, AlertState, FiringAlert, Listed, Notification, RuleId};
 
 /// Messages of one alert that are read.
 const MAX_NOTIFICATIONS: u32 = 200;
@@ -32,6 +33,16 @@ impl Store {
     /// What was decided to be told of an alert, the first first. It may outlive its alert: a digest has none.
     pub async fn notifications_of(&self, alert: AlertId) -> Result<Vec<Notification>, StoreError> {
         self.read("read what was told of an alert", move |from| notifications_of(from, &alert)).await
+    }
+
+    /// What fires, as inhibitions see it.
+    pub async fn firing_labels(&self) -> Result<Vec<FiringAlert>, StoreError> {
+        self.read("read the labels of what fires", firing_labels).await
+    }
+
+    /// How many alerts are in each state.
+    pub async fn alert_counts(&self) -> Result<Vec<(AlertState, u64)>, StoreError> {
+        self.read("count alerts", alert_states).await
     }
 
     /// How many alerts of each rule are pending or fire.
@@ -90,6 +101,16 @@ fn notifications_of(from: &Transaction<'_>, alert: &AlertId) -> Result<Vec<Notif
         "SELECT id, alert, kind, at, receivers, body FROM notice WHERE alert = ?1 ORDER BY at, id LIMIT {MAX_NOTIFICATIONS}"
     );
     all(&mut *from.prepare_cached(&sql)?, [alert.as_str()], notification)
+}
+
+fn firing_labels(from: &Transaction<'_>) -> Result<Vec<FiringAlert>, StoreFault> {
+    let mut statement =
+        from.prepare_cached("SELECT id, body ->> '$.labels' FROM alert WHERE state = 'firing' ORDER BY updated_at DESC, id")?;
+    all(&mut statement, [], |row| {
+        let id: String = row.get(0)?;
+        let labels = from_json("the labels of the alert", &id, &row.get::<_, String>(1)?)?;
+        Ok(FiringAlert { id: AlertId::from(id), labels })
+    })
 }
 
 fn open_by_rule(from: &Transaction<'_>) -> Result<Vec<(RuleId, AlertState, u64)>, StoreFault> {

@@ -104,7 +104,7 @@ pub(super) async fn list(
 ) -> DeskResult {
     let now = deps.clock.now();
     let part = lists::alert_part(&deps, &query.list_query()).await?;
-    let counts = deps.store.counts().await?.alerts;
+    let counts = deps.store.alert_counts().await?;
     let states = AlertState::ALL.into_iter().map(|state| {
         let count = counts.iter().find(|(of, _)| *of == state).map_or(0, |(_, count)| *count);
         let name = format!(
