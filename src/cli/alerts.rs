@@ -38,6 +38,7 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
         rule: args.rule.as_deref().map(RuleId::from),
         token,
         limit: args.limit.saturating_add(1),
+        ..AlertFilter::default()
     };
     let mut alerts = store.alerts(filter).await?;
     super::print::keep_first(&mut alerts, args.limit, "alerts");

@@ -40,9 +40,8 @@ pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::
         kind: args.kind,
         resource: args.resource,
         since: args.since.and_then(|since| invocation.clock.now().checked_sub_signed(since.delta())),
-        until: None,
-        offset: 0,
         limit: args.limit.saturating_add(1),
+        ..ChangeFilter::default()
     };
     let mut changes = store.changes(filter).await?;
     super::print::keep_first(&mut changes, args.limit, "changes");

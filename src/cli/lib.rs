@@ -30,7 +30,6 @@ mod explain;
 mod init;
 mod invocation;
 mod man;
-mod notification_status;
 mod notify;
 mod outbox;
 mod parse;

@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::invocation::routes_of;
-use super::notification_status::StatusReader;
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError};
+use daemon::explain::StatusReader;
 use engine::{explain, pipeline::DispatchPolicy};
 use model::{
     AlertId, DeliveryId, DeliveryState, NotificationFilter, NotificationRole, NotificationStatus, OutboxDetail, OutboxFilter,
@@ -180,6 +180,7 @@ async fn chosen(which: &DeliverySelection, store: &Store) -> anyhow::Result<Vec<
         receiver: which.receiver.as_deref().map(ReceiverName::from),
         states: vec![DeliveryState::Dead],
         limit: MAX_AT_ONCE,
+        ..OutboxFilter::default()
     };
     Ok(store.outbox(filter).await?.into_iter().map(|row| row.id).collect())
 }
@@ -189,6 +190,7 @@ async fn list_deliveries(list: &DeliveryListArgs, store: &Store, invocation: &In
         receiver: list.receiver.as_deref().map(ReceiverName::from),
         states: list.state.clone(),
         limit: list.limit.saturating_add(1),
+        ..OutboxFilter::default()
     };
     let mut deliveries = store.outbox(filter).await?;
     print::keep_first(&mut deliveries, list.limit, "deliveries");

@@ -64,7 +64,7 @@ impl Dispatcher {
             if let DigestTurn::Due { since, slot } = turn
                 && self.is_wanted(live, &plan.receiver).await?
             {
-                commit.notifications = vec![self.digest(plan, since, slot, now).await?.notice(&plan.receiver, now)];
+                commit.notifications = vec![read_digest(&self.store, plan, since, slot, now).await?.notice(&plan.receiver, now)];
             }
             self.store.commit(commit).await?;
             slots.insert(name, turn.slot());
@@ -79,25 +79,6 @@ impl Dispatcher {
         let mut of_it = live.subscribers.iter().filter(|subscriber| subscriber.receiver == *receiver).peekable();
         // One without mail recipients has none who could stop it.
         Ok(of_it.peek().is_none() || of_it.any(|subscriber| stopped.iter().all(|wish| wish.address != subscriber.address)))
-    }
-
-    async fn digest(&self, plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Result<Digest, StoreError> {
-        let store = &self.store;
-        let DigestReads { upcoming, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
-        let counts = store.counts().await?;
-        let firing = counts.alerts.iter().find(|(state, _)| *state == AlertState::Firing).map_or(0, |(_, count)| *count);
-        let dead: Vec<(ReceiverName, u64)> =
-            counts.outbox.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
-        let rows = DigestRows {
-            upcoming: &store.upcoming(upcoming).await?,
-            changes: &store.changes(changes).await?,
-            statuses: &store.notification_statuses(statuses).await?,
-            silences: &store.silences(Some(silences_at)).await?,
-            firing,
-            incidents: &store.source_alerts().await?,
-            dead: &dead,
-        };
-        Ok(pipeline::digest(plan, since, slot, &rows))
     }
 
     /// Tells again what still fires.
@@ -134,6 +115,31 @@ impl Dispatcher {
         }
         Ok(known)
     }
+}
+
+/// Reads what a digest is made of, and makes it: the one that is sent, and the one that a page shows before.
+pub(crate) async fn read_digest(
+    store: &Store,
+    plan: &DigestPlan,
+    since: Timestamp,
+    slot: Timestamp,
+    now: Timestamp,
+) -> Result<Digest, StoreError> {
+    let DigestReads { upcoming, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
+    let counts = store.counts().await?;
+    let firing = counts.alerts.iter().find(|(state, _)| *state == AlertState::Firing).map_or(0, |(_, count)| *count);
+    let dead: Vec<(ReceiverName, u64)> =
+        counts.outbox.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
+    let rows = DigestRows {
+        upcoming: &store.upcoming(upcoming).await?,
+        changes: &store.changes(changes).await?,
+        statuses: &store.notification_statuses(statuses).await?,
+        silences: &store.silences(Some(silences_at)).await?,
+        firing,
+        incidents: &store.source_alerts().await?,
+        dead: &dead,
+    };
+    Ok(pipeline::digest(plan, since, slot, &rows))
 }
 
 #[cfg(test)]

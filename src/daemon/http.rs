@@ -6,16 +6,24 @@
 //! `unsubscribe`, whose links carry their own proof and pass no gate. `assets` are what pages load, `news` tells open pages that
 //! something is new.
 
+mod access;
 mod assets;
 mod changes;
+mod desk;
+mod etag;
 mod gate;
 mod lists;
 mod news;
+mod openapi;
 mod overview;
 mod page;
 mod pages;
+mod part;
 mod query;
+mod rule_list;
 mod silences;
+mod story;
+mod token_list;
 mod tokens;
 mod unsubscribe;
 mod upcoming;
@@ -35,13 +43,15 @@ use tower_http::{
 };
 use url::Url;
 
+use crate::playground::{self, Playground};
 use crate::{live::Live, metrics::Metrics, readiness::Readiness};
+pub use access::AccessState;
 use model::{Clock, config::Secret};
 pub use news::News;
 pub use overview::OverviewCache;
 use store::{Store, StoreError};
 
-/// For one whole request.
+/// For one whole request, but for those that try a rule.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections at once; more wait in the listen queue.
 const MAX_CONNECTIONS: usize = 128;
@@ -49,12 +59,15 @@ const MAX_CONNECTIONS: usize = 128;
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 /// What a page may load and do: its own sheet, script and icon, news of ours, forms that come back here. Nothing inline, nobody else.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
-     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-/// Largest request body: that of a silence.
-const MAX_REQUEST_BYTES: usize = 16 * 1024;
+     frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+/// Largest request body: that of a rule to be tried, as a form packs it.
+const MAX_REQUEST_BYTES: usize = 128 * 1024;
 
 /// Reloads config and rules: what is at work now in a line, or every problem as text.
 pub type ReloadNow = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> + Send + Sync>;
+
+/// Wakes the outbox.
+pub type WakeOutbox = Arc<dyn Fn() + Send + Sync>;
 
 /// What the handlers need.
 #[derive(Clone)]
@@ -74,6 +87,12 @@ pub struct HttpDeps {
     pub external_url: Option<Url>,
     /// What `POST /-/reload` does.
     pub reload: ReloadNow,
+    /// Has the outbox look at what is due.
+    pub wake: WakeOutbox,
+    /// Who is logged in, and who guessed wrong.
+    pub access: Arc<AccessState>,
+    /// Lets one rule be tried at once.
+    pub playground: Playground,
     /// Who hears that something is new.
     pub news: News,
     /// What the overview showed last.
@@ -81,7 +100,8 @@ pub struct HttpDeps {
 }
 
 pub fn router(deps: HttpDeps) -> Router {
-    Router::new()
+    let within = |time| TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, time);
+    let quick = Router::new()
         .route("/", get(overview::overview))
         .route("/tokens", get(tokens::list))
         .route("/tokens/{id}", get(tokens::one))
@@ -90,16 +110,14 @@ pub fn router(deps: HttpDeps) -> Router {
         .route("/-/ready", get(pages::ready))
         .route("/-/reload", post(pages::reload))
         .route("/metrics", get(pages::metrics))
-        .route("/api/status", get(pages::status))
-        .route("/api/upcoming", get(upcoming::list))
         .route("/calendar.ics", get(upcoming::calendar))
-        .route("/api/changes", get(lists::changes))
-        .route("/api/alerts", get(lists::alerts))
-        .route("/api/outbox", get(lists::outbox))
-        .route("/api/outbox/{id}", get(lists::delivery))
-        .route("/api/silences", get(silences::list).post(silences::add))
-        .route("/api/silences/{id}", delete(silences::expire))
-        .route("/api/acks", get(silences::acks).post(silences::acknowledge))
+        .merge(api())
+        .merge(desk::routes())
+        .route("/login", get(access::login::ask).post(access::login::log_in))
+        .route("/logout", post(access::login::log_out))
+        .layer(within(REQUEST_TIMEOUT));
+    quick
+        .merge(desk::slow_routes())
         .layer(middleware::from_fn_with_state(deps.clone(), gate::guard))
         // Asked by load balancers and probes that hold no secret; it tells nothing but that we are.
         .route("/-/healthy", get(async || "healthy\n"))
@@ -110,12 +128,33 @@ pub fn router(deps: HttpDeps) -> Router {
         .layer(CompressionLayer::new())
         .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
         .layer(SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
-        .layer(SetResponseHeaderLayer::overriding(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
+        .layer(SetResponseHeaderLayer::if_not_present(header::REFERRER_POLICY, HeaderValue::from_static("same-origin")))
         .layer(SetResponseHeaderLayer::if_not_present(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY)))
         .layer(RequestBodyLimitLayer::new(MAX_REQUEST_BYTES))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT))
+        .layer(within(playground::REQUEST_TIMEOUT))
         .layer(CatchPanicLayer::new())
         .with_state(deps)
+}
+
+/// What programs read and write. Each answer has a tag.
+fn api() -> Router<HttpDeps> {
+    Router::new()
+        .route("/api/status", get(pages::status))
+        .route("/api/upcoming", get(upcoming::list))
+        .route("/api/tokens", get(token_list::list))
+        .route("/api/tokens/{id}", get(token_list::one))
+        .route("/api/changes", get(lists::changes))
+        .route("/api/alerts", get(lists::alerts))
+        .route("/api/alerts/{id}", get(lists::alert))
+        .route("/api/rules", get(lists::rules))
+        .route("/api/outbox", get(lists::outbox))
+        .route("/api/outbox/{id}", get(lists::delivery))
+        .route("/api/silences", get(silences::list).post(silences::add))
+        .route("/api/silences/preview", get(silences::preview))
+        .route("/api/silences/{id}", delete(silences::expire))
+        .route("/api/acks", get(silences::acks).post(silences::acknowledge))
+        .route("/api/openapi.json", get(openapi::document))
+        .layer(middleware::from_fn(etag::tagged))
 }
 
 /// Answers requests until `stop`, then finishes those under way, at most `STOP_DEADLINE` long.

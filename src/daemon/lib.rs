@@ -3,7 +3,7 @@
 //! **The cast.** [`app`] is the daemon as a whole: built from the config, run by its schedule or turned by hand, stopped in reverse
 //! order. [`config`] is text to a config that was checked; [`live`] is everything that is built from config and rules, as one value;
 //! [`reload`] reads the files again and swaps that value. [`schedule`] says when each job is due, [`cycle`] runs one, [`dispatch`] makes
-//! deliveries of what waits, [`outbox`] sends them. [`http`] is the web (status page, API, metrics, silences) and [`ui`] what it shows.
+//! deliveries of what waits, [`outbox`] sends them; [`explain`] reads why. [`http`] is the web (status page, API, metrics, silences) and [`ui`] what it shows.
 //! [`readiness`] says whether the daemon works, and why not; [`metrics`], [`log`] and [`systemd`] tell those who watch the watcher.
 //!
 //! **The path.** The schedule takes a slot; a [cycle](cycle::run_cycle) polls, compares, evaluates and commits; the outbox is woken, the
@@ -26,6 +26,7 @@ pub mod app;
 pub mod config;
 pub mod cycle;
 pub mod dispatch;
+pub mod explain;
 pub mod http;
 mod kept_clock;
 pub mod ledger;
@@ -33,6 +34,7 @@ pub mod live;
 pub mod log;
 pub mod metrics;
 pub mod outbox;
+pub mod playground;
 pub mod readiness;
 pub mod reload;
 pub mod schedule;

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ui::view::{DaemonView, RulesView};
 use engine::self_monitor::SourceState;
-use model::Timestamp;
+use model::{Diagnostic, SourceText, Timestamp};
+use tools::ruletest::TestOutcome;
 
 /// Why the daemon is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,17 @@ impl fmt::Display for NotReady {
     }
 }
 
+/// What the rule files were when they were last read, good or bad.
+#[derive(Clone, Debug)]
+pub struct RuleLoad {
+    pub at: Timestamp,
+    /// Everything that was found in them.
+    pub diagnostics: Vec<Diagnostic>,
+    pub texts: Vec<SourceText>,
+    /// How the tests beside them ended; none where they were not run, as at a start.
+    pub outcomes: Option<Vec<TestOutcome>>,
+}
+
 /// What the daemon knows of itself. Cheap to clone; clones share it.
 #[derive(Clone, Debug)]
 pub struct Readiness(Arc<Mutex<DaemonState>>);
@@ -44,6 +56,8 @@ struct DaemonState {
     rules_problem: Option<String>,
     last_reload_at: Option<Timestamp>,
     source: Option<SourceState>,
+    last_load: Option<Arc<RuleLoad>>,
+    texts: Arc<Vec<SourceText>>,
 }
 
 impl Readiness {
@@ -57,6 +71,8 @@ impl Readiness {
             rules_problem: None,
             last_reload_at: None,
             source: None,
+            last_load: None,
+            texts: Arc::default(),
         })))
     }
 
@@ -98,6 +114,26 @@ impl Readiness {
             state.rules_problem = Some(problem.into());
             state.last_reload_at = Some(at);
         });
+    }
+
+    /// The files were read.
+    pub fn rules_read(&self, load: RuleLoad) {
+        self.with(|state| state.last_load = Some(Arc::new(load)));
+    }
+
+    /// What came of the last reading; none before the first.
+    pub fn last_load(&self) -> Option<Arc<RuleLoad>> {
+        self.with(|state| state.last_load.clone())
+    }
+
+    /// The rules at work are those of these files.
+    pub fn texts_at_work(&self, texts: Vec<SourceText>) {
+        self.with(|state| state.texts = Arc::new(texts));
+    }
+
+    /// The files of the rules at work.
+    pub fn texts(&self) -> Arc<Vec<SourceText>> {
+        self.with(|state| state.texts.clone())
     }
 
     /// Why it is not ready; none where it is.

@@ -22,7 +22,7 @@ use model::config::{Config, SecretText};
 use model::{Diagnostic, SourceText, Timestamp};
 pub use problem::ReloadProblem;
 use rules::{self, RuleSet};
-use tools::ruletest::{self, TestSetup};
+use tools::ruletest::{self, TestOutcome, TestSetup};
 use vanished::{SETTLING, vanished};
 
 /// How often the files are looked at. A few small files are read; nothing is parsed.
@@ -49,7 +49,8 @@ pub struct ReadFiles {
     pub diagnostics: Vec<Diagnostic>,
     /// The texts of the rule files.
     pub texts: Vec<SourceText>,
-    pub tests: usize,
+    /// How the tests beside the rules ended; empty where none were run.
+    pub outcomes: Vec<TestOutcome>,
     /// Why the rules cannot be put to work.
     pub problem: Option<ReloadProblem>,
 }
@@ -61,7 +62,7 @@ pub fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Dia
     let loaded = rules::load(&texts, &around);
     diagnostics.extend(loaded.diagnostics);
     let problem = ReloadProblem::of_files(&diagnostics, &texts);
-    ReadFiles { config: config.clone(), waits: Vec::new(), set: loaded.set, diagnostics, texts, tests: 0, problem }
+    ReadFiles { config: config.clone(), waits: Vec::new(), set: loaded.set, diagnostics, texts, outcomes: Vec::new(), problem }
 }
 
 /// The rule files whose rules are at work.
@@ -104,7 +105,7 @@ pub fn read(at_work: &Config, good: &mut GoodFiles, origin: Option<&Origin>, bas
                 set: RuleSet::default(),
                 diagnostics,
                 texts: Vec::new(),
-                tests: 0,
+                outcomes: Vec::new(),
                 problem,
             };
         }
@@ -117,8 +118,8 @@ pub fn read(at_work: &Config, good: &mut GoodFiles, origin: Option<&Origin>, bas
     let config = &config;
     let files = ruletest::files_beside(config, base_dir);
     let outcomes = ruletest::run(&files, &TestSetup { config, base_dir, only: None }, |_| {});
-    read.tests = outcomes.len();
     read.problem = ReloadProblem::of_tests(&outcomes, &read.set);
+    read.outcomes = outcomes;
     read
 }
 

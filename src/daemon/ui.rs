@@ -19,4 +19,5 @@ pub mod schedule;
 pub mod template;
 pub mod token;
 pub mod tokens;
+pub mod trial;
 pub mod view;

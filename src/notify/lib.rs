@@ -51,8 +51,9 @@ mod webhook;
 
 use std::{collections::BTreeMap, io::Read, time::Duration};
 
-pub use card::change_rows;
+pub use card::{Brief, change_rows};
 pub use credentials::{MissingSecret, missing_secrets};
+pub use mail::{Mail, compose};
 pub use network::Network;
 pub use problem::{KeyProblem, ReceiverProblem};
 pub use retry::{NextStep, Outcome};

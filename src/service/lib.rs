@@ -93,7 +93,7 @@ pub use error::ServiceError;
 pub use export::ExportSummary;
 pub use import::{ImportError, ImportProblem, ImportSummary};
 pub use listen::{BoundAddresses, Listening, listen};
-pub use listener::{bind, serve, serve_few, serve_tls};
+pub use listener::{Peer, bind, serve, serve_few, serve_tls};
 pub use mirror::MirrorScope;
 pub use options::{AccessPolicy, Options};
 pub use service::Service;

@@ -74,7 +74,7 @@ fn gauges(from: &Transaction<'_>) -> Result<StoreGauges, StoreFault> {
     Ok(StoreGauges { alerts: alert_states(from)?, outbox: receivers(from)?, removals_held, last_success })
 }
 
-fn alert_states(from: &Transaction<'_>) -> Result<Vec<(AlertState, u64)>, StoreFault> {
+pub(super) fn alert_states(from: &Transaction<'_>) -> Result<Vec<(AlertState, u64)>, StoreFault> {
     let states = all(&mut *from.prepare_cached("SELECT state, count(*) FROM alert GROUP BY state")?, [], |row| {
         let state: String = row.get(0)?;
         Ok((word("the state of alerts", &state, &state, AlertState::parse)?, counted(row.get(1)?)))

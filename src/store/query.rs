@@ -1,16 +1,16 @@
-//! What people ask: upcoming, changes, alerts, history, tokens by whatever name.
+//! What people ask: upcoming, changes, history, tokens by whatever name. Alerts have a file of their own.
 
 use chrono::TimeDelta;
 use rusqlite::{Row, Transaction, params, types::Value};
 
-use super::codec::{Conditions, Millis, all, counted, from_json, list, time, word};
+use super::codec::{Conditions, Millis, all, counted, from_json, list, one, time, word};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
-use super::rows::{self, ALERT_COLUMNS, token, tracked};
+use super::rows::{token, tracked};
 use super::{Store, StoreError};
 use model::{
-    Alert, AlertFilter, Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token,
-    TokenId, UpcomingFilter, UpcomingRow, VersionRow,
+    Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, UpcomingFilter,
+    UpcomingRow, VersionRow,
 };
 
 impl Store {
@@ -29,9 +29,9 @@ impl Store {
         self.read("count changes", move |from| count_changes(from, &filter)).await
     }
 
-    /// Alerts, those that moved last first.
-    pub async fn alerts(&self, filter: AlertFilter) -> Result<Vec<Alert>, StoreError> {
-        self.read("read alerts", move |from| alerts(from, &filter)).await
+    /// How many unlocks a filter lets in, whatever its limit.
+    pub async fn upcoming_total(&self, filter: UpcomingFilter) -> Result<u64, StoreError> {
+        self.read("count what is upcoming", move |from| upcoming_total(from, &filter)).await
     }
 
     /// All kept versions of all records of a token, in the order in which they were seen.
@@ -60,7 +60,8 @@ fn at(time: Timestamp) -> Value {
     Value::Integer(time.timestamp_millis())
 }
 
-fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreFault> {
+/// What a filter of unlocks asks for.
+fn upcoming_conditions(filter: &UpcomingFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions
         .and("r.resource = 'unlock' AND r.ends_at > ?", at(filter.from))
@@ -72,7 +73,16 @@ fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<Upcom
             list(tokens.iter().map(TokenId::as_str)),
         );
     }
-    let (sql, values) = conditions.within(
+    conditions
+}
+
+fn upcoming_total(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<u64, StoreFault> {
+    let (sql, values) = upcoming_conditions(filter).within("SELECT count(*) FROM record r JOIN token t ON t.no = r.token_no", "");
+    Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
+}
+
+fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreFault> {
+    let (sql, values) = upcoming_conditions(filter).within(
         "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.key, r.body FROM record r JOIN token t ON t.no = r.token_no
          LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'",
         &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {}", filter.limit),
@@ -84,6 +94,7 @@ fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<Upcom
     })
 }
 
+/// What a filter of changes asks for, without the place at which the list begins.
 fn change_conditions(filter: &ChangeFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions
@@ -101,7 +112,9 @@ fn count_changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<u64, S
 }
 
 fn changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<ChangeRow>, StoreFault> {
-    let (sql, values) = change_conditions(filter).within(
+    let mut conditions = change_conditions(filter);
+    conditions.and_some("(c.at, c.no) < (SELECT at, no FROM change WHERE no = ?)", filter.after);
+    let (sql, values) = conditions.within(
         "SELECT c.no, c.at, t.id, t.symbol, c.resource, c.kind, c.key, c.body, c.old_record, c.new_record
          FROM change c LEFT JOIN token t ON t.no = c.token_no",
         &format!(" ORDER BY c.at DESC, c.no DESC LIMIT {} OFFSET {}", filter.limit, filter.offset),
@@ -137,22 +150,6 @@ fn change_row(row: &Row<'_>) -> Result<ChangeRow, StoreFault> {
 fn record(resource: Resource, what: &str, of: &str, text: &str) -> Result<Record, StoreFault> {
     Record::from_json(resource, text)
         .map_err(|source| StoreFault::BadRow { what: format!("the record of {what} {of} cannot be read"), source: Some(source) })
-}
-
-fn alerts(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Vec<Alert>, StoreFault> {
-    let mut conditions = Conditions::default();
-    if !filter.states.is_empty() {
-        conditions.and("a.state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
-    }
-    let rule = filter.rule.as_ref().map(|rule| rule.as_str().to_owned());
-    conditions
-        .and_some("? IN (a.rule, a.name)", rule)
-        .and_some("t.id = ?", filter.token.as_ref().map(|id| id.as_str().to_owned()));
-    let (sql, values) = conditions.within(
-        &format!("SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no"),
-        &format!(" ORDER BY a.updated_at DESC, a.id LIMIT {}", filter.limit),
-    );
-    all(&mut from.prepare(&sql)?, values, rows::alert)
 }
 
 fn versions(from: &Transaction<'_>, token: &TokenId) -> Result<Vec<VersionRow>, StoreFault> {

@@ -17,6 +17,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0006_findings.sql"),
         include_str!("../../migrations/0007_trust.sql"),
         include_str!("../../migrations/0008_pages.sql"),
+        include_str!("../../migrations/0009_desk.sql"),
     ],
 };
 

@@ -1,3 +1,4 @@
+mod alerts;
 mod clock;
 mod commit;
 mod counts;

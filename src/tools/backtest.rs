@@ -11,6 +11,7 @@ mod summary;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -220,6 +221,21 @@ pub fn run(
     to: Timestamp,
     mut heard: impl FnMut(f64),
 ) -> BacktestRun {
+    run_within(history, setup, (from, to), MAX_MESSAGES, |done| {
+        heard(done);
+        ControlFlow::Continue(())
+    })
+}
+
+/// As [`run`] over a span, with at most so many notifications and messages kept, and no further than `heard` lets it come. A run that
+/// was broken off ends where it was, and says so in [`BacktestRun::to`].
+pub fn run_within(
+    history: &History,
+    setup: &BacktestSetup<'_>,
+    (from, to): (Timestamp, Timestamp),
+    most: usize,
+    mut heard: impl FnMut(f64) -> ControlFlow<()>,
+) -> BacktestRun {
     let mut simulation =
         Simulation::new(setup.rules, setup.routes, setup.watch, setup.pace, from).with_delivery(setup.delivery.clone());
     let mut run = BacktestRun {
@@ -239,7 +255,7 @@ pub fn run(
     history.play(&mut simulation, to, |simulation| {
         run.changes += simulation.take_changes().len() as u64;
         for notification in simulation.take_told() {
-            if run.notifications.len() >= MAX_MESSAGES {
+            if run.notifications.len() >= most {
                 run.uncounted += 1;
                 continue;
             }
@@ -256,14 +272,15 @@ pub fn run(
             run.notifications.push(notification);
         }
         for sent in simulation.take_sent() {
-            if run.messages.len() >= MAX_MESSAGES {
+            if run.messages.len() >= most {
                 run.uncounted += 1;
                 continue;
             }
             run.messages.push(message(sent, &mut known));
         }
-        heard((seconds(simulation.now() - from) / whole).clamp(0.0, 1.0));
+        heard((seconds(simulation.now() - from) / whole).clamp(0.0, 1.0))
     });
+    run.to = simulation.now().min(to);
     run.undelivered.extend(simulation.undelivered().into_iter().filter_map(|undelivered| {
         let notification = known.get(&undelivered.notice)?.clone();
         let (state, holder) = match undelivered.by {

@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::live::LiveConfig;
 use crate::metrics::Metrics;
 use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
-use crate::readiness::Readiness;
+use crate::readiness::{Readiness, RuleLoad};
 use crate::reload::{self, GoodFiles};
 use model::{BoxFuture, Clock, SourceText, Timestamp, config::Config, text::error_chain};
 use rules::RuleSet;
@@ -60,8 +60,10 @@ impl App {
             let delivery = config.delivery.clone();
             let switch = DeadMansSwitch::of(&config.http)?;
 
-            let StartRules { config, rules, problem, files } = StartRules::read(config, base_dir, &store, now).await?;
+            let StartRules { config, rules, problem, files, load } = StartRules::read(config, base_dir, &store, now).await?;
             let (readiness, metrics) = (Readiness::starting(now), Arc::new(Metrics::default()));
+            readiness.rules_read(load);
+            readiness.texts_at_work(files.good.texts.clone());
             metrics.set_reload(problem.is_none());
             match problem {
                 None => readiness.rules_loaded(now, rules.rules.len()),
@@ -129,6 +131,8 @@ struct StartRules {
     /// What is wrong with the files, where the rules are those of the last good ones.
     problem: Option<String>,
     files: FilesAtWork,
+    /// The files as they are.
+    load: RuleLoad,
 }
 
 impl StartRules {
@@ -146,20 +150,21 @@ impl StartRules {
         });
         let (config, mut files, read) =
             reading.await.map_err(|error| AppError::Rules(format!("the files could not be read: {error}")))?;
+        let load = RuleLoad { at: now, diagnostics: read.diagnostics.clone(), texts: read.texts.clone(), outcomes: None };
         let Some(problem) = read.problem else {
             for diagnostic in &read.diagnostics {
                 tracing::warn!(file = %diagnostic.file.display(), "{}", diagnostic.message);
             }
             files.good = GoodFiles { paths: config.rules.paths.clone(), texts: read.texts, ..GoodFiles::default() };
             remember_good_rules(store, &files.good).await;
-            return Ok(Self { config, rules: read.set, problem: None, files });
+            return Ok(Self { config, rules: read.set, problem: None, files, load });
         };
         let problem = problem.full;
         let before = reload::compile(&config, files.good.texts.clone(), Vec::new(), now);
         if files.good.texts.is_empty() || before.problem.is_some() {
             return Err(AppError::Rules(problem));
         }
-        Ok(Self { config, rules: before.set, problem: Some(problem), files })
+        Ok(Self { config, rules: before.set, problem: Some(problem), files, load })
     }
 }
 

@@ -7,6 +7,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{App, AppError};
 use crate::http::{self, HttpDeps};
+use crate::playground::Playground;
 use crate::readiness::NotReady;
 use crate::reload::ReloadProblem;
 use crate::schedule::{RunJob, Scheduler};
@@ -145,6 +146,12 @@ impl App {
             bearer,
             address,
             live: self.deps.live.clone(),
+            wake: {
+                let outbox = Arc::downgrade(&self.deps.outbox);
+                Arc::new(move || outbox.upgrade().into_iter().for_each(|outbox| outbox.wake()))
+            },
+            access: Arc::default(),
+            playground: Playground::default(),
             external_url: config.external_url.as_deref().and_then(|url| url::Url::parse(url).ok()),
             reload: Arc::new(move || {
                 let app = reloads.upgrade();

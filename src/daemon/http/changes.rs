@@ -1,10 +1,11 @@
 //! The list of changes: asks the store, renders.
 
-use axum::extract::{Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::response::Html;
 use serde::Deserialize;
 
 use super::HttpDeps;
+use super::access::Visitor;
 use super::page::{PageError, PageResult};
 use crate::ui::changes;
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
@@ -20,7 +21,11 @@ pub(super) struct ChangesQuery {
 }
 
 /// `GET /changes`. A token may be named by its slug, its ticker or its name.
-pub(super) async fn list(State(deps): State<HttpDeps>, Query(query): Query<ChangesQuery>) -> PageResult {
+pub(super) async fn list(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<ChangesQuery>,
+) -> PageResult {
     let now = deps.clock.now();
     let kind = match query.kind.as_str() {
         "" => None,
@@ -33,7 +38,7 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Query(query): Query<Chang
     let filter = ChangeFilter { token, kind, offset: query.offset.unwrap_or(0), limit: PAGE_ROWS, ..ChangeFilter::default() };
     let rows = deps.store.changes(filter.clone()).await?;
     let total = deps.store.count_changes(filter.clone()).await?;
-    Ok(Html(changes::page(&rows, &filter, total, &PageFrame::of(Section::Changes, now))))
+    Ok(Html(changes::page(&rows, &filter, total, &PageFrame::of(Section::Changes, now).seen_by(&visitor))))
 }
 
 fn unknown_kind(word: &str) -> PageError {

@@ -1,24 +1,22 @@
-//! The lists as JSON: changes, alerts, deliveries. Each refuses parameters that it does not know.
+//! What there is as JSON: changes, alerts, deliveries, rules. Each list refuses parameters that it does not know.
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde_json::json;
 
-use super::query::{ListParameters, list_query, span, words};
+use super::part::Part;
+use super::query::{ListParameters, ListQuery, list_query, span, words};
 use super::{HttpDeps, HttpError};
 use crate::ui::view::AlertView;
 use model::{
-    Alert, AlertFilter, AlertState, ChangeFilter, ChangeKind, DeliveryId, DeliveryState, OutboxFilter, ReceiverName, Resource,
-    RuleId, TokenId,
+    Alert, AlertFilter, AlertId, AlertPlace, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
+    OutboxFilter, ReceiverName, Resource, RuleId, TokenId,
 };
 use store::StoreError;
 
-/// Whether there is more than what an answer holds.
-const HAS_MORE: HeaderName = HeaderName::from_static("cliffwatch-has-more");
-
-pub(super) async fn changes(State(deps): State<HttpDeps>, parameters: ListParameters) -> Result<Response, HttpError> {
+pub(super) async fn changes(State(deps): State<HttpDeps>, uri: Uri, parameters: ListParameters) -> Result<Response, HttpError> {
     let query = list_query(parameters)?;
     query.only(&["token", "kind", "resource", "since"])?;
     let now = deps.clock.now();
@@ -28,31 +26,46 @@ pub(super) async fn changes(State(deps): State<HttpDeps>, parameters: ListParame
         resource: words("resource", query.resource.as_deref(), Resource::parse)?.into_iter().next(),
         since: span("since", query.since.as_deref())?.and_then(|span| now.checked_sub_signed(span)),
         until: None,
+        limit: query.limit() + 1,
+        after: query.after(|text| text.parse().ok())?,
         offset: 0,
-        limit: query.limit() + 1,
     };
-    Ok(first(deps.store.changes(filter).await?, query.limit()))
+    let total = deps.store.count_changes(filter.clone()).await?;
+    let listed = Listed { rows: deps.store.changes(filter).await?, total };
+    Ok(Part::of(listed, query.limit(), |row: &ChangeRow| row.id.to_string()).answer(&query, &uri))
 }
 
-pub(super) async fn alerts(State(deps): State<HttpDeps>, parameters: ListParameters) -> Result<Response, HttpError> {
-    let query = list_query(parameters)?;
-    query.only(&["state", "rule", "token"])?;
-    let filter = AlertFilter {
+/// The filters of alerts, as `/api/alerts` and the page of alerts take them.
+pub(super) const ALERT_FILTERS: &[&str] = &["state", "rule", "token", "severity", "acknowledged", "receiver"];
+
+/// What a list of alerts is asked for; one row more than its limit.
+pub(super) fn alert_filter(query: &ListQuery) -> Result<AlertFilter, HttpError> {
+    query.only(ALERT_FILTERS)?;
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    Ok(AlertFilter {
         states: words("state", query.state.as_deref(), AlertState::parse)?,
-        rule: query.rule.as_deref().map(RuleId::from),
-        token: query.token.as_deref().map(TokenId::from),
+        rule: given(&query.rule).map(RuleId::from),
+        token: given(&query.token).map(TokenId::from),
+        severity: given(&query.severity),
+        acknowledged: query.acknowledged,
+        receiver: given(&query.receiver).map(ReceiverName::from),
+        after: query.after(AlertPlace::parse)?,
         limit: query.limit() + 1,
-    };
-    let alerts = deps.store.alerts(filter).await?;
-    Ok(first(alert_views(&deps, &alerts).await?, query.limit()))
+        ids: Vec::new(),
+    })
 }
 
-/// The first rows of a list that was asked for one more; a header says that there are others.
-pub(super) fn first<T: Serialize>(mut rows: Vec<T>, limit: u32) -> Response {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    ([(HAS_MORE, HeaderValue::from_static(if has_more { "true" } else { "false" }))], Json(rows)).into_response()
+/// A part of the list of alerts, with where each stands with its receivers.
+pub(super) async fn alert_part(deps: &HttpDeps, query: &ListQuery) -> Result<Part<AlertView>, HttpError> {
+    let listed = deps.store.alerts_listed(alert_filter(query)?).await?;
+    let part = Part::of(listed, query.limit(), |alert| AlertPlace::of(alert).to_string());
+    let views = alert_views(deps, &part.rows).await?;
+    Ok(Part { rows: views, total: part.total, next: part.next })
+}
+
+pub(super) async fn alerts(State(deps): State<HttpDeps>, uri: Uri, parameters: ListParameters) -> Result<Response, HttpError> {
+    let query = list_query(parameters)?;
+    Ok(alert_part(&deps, &query).await?.answer(&query, &uri))
 }
 
 pub(super) async fn alert_views(deps: &HttpDeps, alerts: &[Alert]) -> Result<Vec<AlertView>, StoreError> {
@@ -60,15 +73,30 @@ pub(super) async fn alert_views(deps: &HttpDeps, alerts: &[Alert]) -> Result<Vec
     Ok(AlertView::all(alerts, &standings))
 }
 
-pub(super) async fn outbox(State(deps): State<HttpDeps>, parameters: ListParameters) -> Result<Response, HttpError> {
-    let query = list_query(parameters)?;
+/// One alert with its story: what was told of it to whom, and why.
+pub(super) async fn alert(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, HttpError> {
+    let story = super::story::Story::read(&deps, AlertId::from(id)).await?;
+    Ok(story.map_or_else(
+        || not_found("there is no alert with this id, or it was forgotten"),
+        |story| Json(story.json()).into_response(),
+    ))
+}
+
+/// What a list of deliveries is asked for; one row more than its limit.
+pub(super) fn outbox_filter(query: &ListQuery) -> Result<OutboxFilter, HttpError> {
     query.only(&["receiver", "state"])?;
-    let filter = OutboxFilter {
-        receiver: query.receiver.as_deref().map(ReceiverName::from),
+    Ok(OutboxFilter {
+        receiver: query.receiver.as_deref().filter(|name| !name.is_empty()).map(ReceiverName::from),
         states: words("state", query.state.as_deref(), DeliveryState::parse)?,
+        after: query.after(|text| text.parse().ok().map(DeliveryId))?,
         limit: query.limit() + 1,
-    };
-    Ok(first(deps.store.outbox(filter).await?, query.limit()))
+    })
+}
+
+pub(super) async fn outbox(State(deps): State<HttpDeps>, uri: Uri, parameters: ListParameters) -> Result<Response, HttpError> {
+    let query = list_query(parameters)?;
+    let listed: Listed<_> = deps.store.outbox_listed(outbox_filter(&query)?).await?;
+    Ok(Part::of(listed, query.limit(), |row| row.id.to_string()).answer(&query, &uri))
 }
 
 /// One delivery with everything that it stands for: also what its message only counts.
@@ -78,4 +106,19 @@ pub(super) async fn delivery(State(deps): State<HttpDeps>, Path(id): Path<i64>) 
         || (StatusCode::NOT_FOUND, "there is no such delivery\n").into_response(),
         |detail| Json(detail.json()).into_response(),
     ))
+}
+
+/// The rules at work, in the order of their files.
+pub(super) async fn rules(State(deps): State<HttpDeps>, uri: Uri, parameters: ListParameters) -> Result<Response, HttpError> {
+    let query = list_query(parameters)?;
+    query.only(&["rule"])?;
+    let mut views = super::rule_list::views(&deps).await?;
+    views.retain(|view| query.rule.as_ref().is_none_or(|rule| view.name == *rule || view.id == *rule));
+    let from = query.after(|text| text.parse().ok())?.unwrap_or(0);
+    Ok(Part::from_whole(views, from, query.limit()).answer(&query, &uri))
+}
+
+/// The answer where there is nothing of that name.
+pub(super) fn not_found(problem: &str) -> Response {
+    (StatusCode::NOT_FOUND, Json(json!({ "error": problem }))).into_response()
 }

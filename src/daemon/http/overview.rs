@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::response::Html;
 use chrono::TimeDelta;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
+use super::access::Visitor;
 use super::page::PageResult;
 use super::{HttpDeps, lists::alert_views, pages::status_view};
 use crate::ui::chart::timeline::Measure;
@@ -77,7 +78,11 @@ fn until(now: Timestamp) -> Timestamp {
     now.checked_add_signed(TimeDelta::days(AHEAD_DAYS)).unwrap_or(now)
 }
 
-pub(super) async fn overview(State(deps): State<HttpDeps>, Query(query): Query<OverviewQuery>) -> PageResult {
+pub(super) async fn overview(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<OverviewQuery>,
+) -> PageResult {
     let measure = Measure::parse(&query.by).unwrap_or_default();
     let reads = deps.overview.read(&deps, measure).await?;
     let parts = OverviewParts {
@@ -92,5 +97,5 @@ pub(super) async fn overview(State(deps): State<HttpDeps>, Query(query): Query<O
         credit: &reads.credit,
         cap: deps.live.load().config.budget.monthly_credits,
     };
-    Ok(Html(page(parts, PageFrame::of(Section::Overview, reads.at))))
+    Ok(Html(page(parts, PageFrame::of(Section::Overview, reads.at).seen_by(&visitor))))
 }

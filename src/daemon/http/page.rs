@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 
+use super::HttpError;
 use crate::ui::page::ErrorPage;
 use store::StoreError;
 
@@ -25,6 +26,15 @@ pub(super) enum PageError {
 impl From<StoreError> for PageError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<HttpError> for PageError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Store(error) => Self::Store(error),
+            HttpError::Bad(text) => Self::Bad(text),
+        }
     }
 }
 

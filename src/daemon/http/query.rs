@@ -1,4 +1,4 @@
-//! What the lists are asked: filters and a limit.
+//! What the lists are asked: filters, a limit, and the place at which a list goes on.
 
 use axum::{extract::Query, extract::rejection::QueryRejection};
 use serde::Deserialize;
@@ -25,7 +25,15 @@ pub(super) struct ListQuery {
     pub(super) state: Option<String>,
     pub(super) rule: Option<String>,
     pub(super) receiver: Option<String>,
+    pub(super) severity: Option<String>,
+    pub(super) acknowledged: Option<bool>,
+    pub(super) q: Option<String>,
+    pub(super) sort: Option<String>,
     pub(super) limit: Option<u32>,
+    /// Where the list goes on: `next` of the part before.
+    pub(super) after: Option<String>,
+    /// Whether the answer is an object with `total`, `next` and `items`, and not the bare items.
+    pub(super) paged: bool,
 }
 
 impl ListQuery {
@@ -46,13 +54,26 @@ impl ListQuery {
             ("state", self.state.is_some()),
             ("rule", self.rule.is_some()),
             ("receiver", self.receiver.is_some()),
+            ("severity", self.severity.is_some()),
+            ("acknowledged", self.acknowledged.is_some()),
+            ("q", self.q.is_some()),
+            ("sort", self.sort.is_some()),
         ];
         match given.iter().find(|(name, is_given)| *is_given && !known.contains(name)) {
             Some((name, _)) => {
-                Err(HttpError::Bad(format!("`{name}` is no parameter here; there are {}, limit", known.join(", "))))
+                let known = known.iter().map(|name| format!("{name}, ")).collect::<String>();
+                Err(HttpError::Bad(format!("`{name}` is no parameter here; there are {known}limit, after, paged")))
             }
             None => Ok(()),
         }
+    }
+
+    /// The place at which the list goes on, read by `parse`.
+    pub(super) fn after<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, HttpError> {
+        let Some(text) = &self.after else { return Ok(None) };
+        let wrong =
+            || HttpError::Bad(format!("{text:?} is no place in this list: `after` takes what an answer named as the next"));
+        parse(text).map(Some).ok_or_else(wrong)
     }
 }
 

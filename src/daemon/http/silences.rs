@@ -1,7 +1,7 @@
 //! Silences and acknowledgements by HTTP: `/api/silences`, `/api/acks`. The gate has posted for the token before anything is written.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -10,8 +10,9 @@ use serde_json::json;
 use super::{HttpDeps, HttpError};
 use model::{
     Ack, AckResult, AlertId, Matcher, MatcherError, SilenceError, SilencePreview, SilenceRequest, SilenceView, Timestamp,
-    ack_words, config::Span,
+    ack_words, config::Span, read_matchers,
 };
+use store::StoreError;
 
 /// What is posted to make a silence. Matchers are texts (`token="arbitrum"`) or the objects that Alertmanager's own clients send.
 #[derive(Debug, Deserialize)]
@@ -92,6 +93,33 @@ pub(super) async fn list(State(deps): State<HttpDeps>) -> Result<Json<Vec<Silenc
     Ok(Json(silences.into_iter().map(|silence| SilenceView::of(silence, now)).collect()))
 }
 
+/// `GET /api/silences/preview`: what a silence with these matchers would hide. It changes nothing, so it needs no token on loopback.
+pub(super) async fn preview(State(deps): State<HttpDeps>, RawQuery(query): RawQuery) -> Result<Json<SilencePreview>, HttpError> {
+    let query = query.unwrap_or_default();
+    let mut texts = Vec::new();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "matcher" => texts.push(value.into_owned()),
+            _ => {
+                return Err(HttpError::Bad(format!(
+                    "`{name}` is no parameter here; there is matcher, which may be given several times"
+                )));
+            }
+        }
+    }
+    let matchers = read_matchers(texts.iter().map(String::as_str)).map_err(|error| refused(&error))?;
+    if matchers.is_empty() {
+        return Err(refused(&SilenceError::NoMatchers));
+    }
+    Ok(Json(hidden_by(&deps, &matchers).await?))
+}
+
+/// What matchers take of what is open, and of last week's messages.
+pub(super) async fn hidden_by(deps: &HttpDeps, matchers: &[Matcher]) -> Result<SilencePreview, StoreError> {
+    let matchers = matchers.to_vec();
+    deps.store.preview(move |open, last_week| SilencePreview::of(&matchers, open, last_week), deps.clock.now()).await
+}
+
 /// `POST /api/silences`.
 pub(super) async fn add(State(deps): State<HttpDeps>, posted: JsonBody<NewSilence>) -> Result<Response, HttpError> {
     let posted = body(posted)?;
@@ -110,10 +138,7 @@ pub(super) async fn add(State(deps): State<HttpDeps>, posted: JsonBody<NewSilenc
     };
     let wish = SilenceRequest { matchers, author: posted.author, comment: posted.comment, starts_at: posted.starts_at, ends_at };
     let silence = wish.grant(now).map_err(|error| refused(&error))?;
-    let hides = {
-        let matchers = silence.matchers.clone();
-        deps.store.preview(move |open, last_week| SilencePreview::of(&matchers, open, last_week), now).await?
-    };
+    let hides = hidden_by(&deps, &silence.matchers).await?;
     if posted.dry_run {
         return Ok(Json(json!({ "silence": SilenceView::of(silence, now), "hides": hides })).into_response());
     }

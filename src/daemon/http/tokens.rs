@@ -1,10 +1,11 @@
 //! All tokens, and one of them: asks the store, renders.
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Extension, Path, Query, State};
 use axum::response::Html;
 use chrono::TimeDelta;
 use serde::Deserialize;
 
+use super::access::Visitor;
 use super::page::{PageError, PageResult};
 use super::{HttpDeps, lists::alert_views};
 use crate::ui::overview::AHEAD_DAYS;
@@ -29,7 +30,11 @@ pub(super) struct TokensQuery {
 }
 
 /// `GET /tokens`.
-pub(super) async fn list(State(deps): State<HttpDeps>, Query(query): Query<TokensQuery>) -> PageResult {
+pub(super) async fn list(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<TokensQuery>,
+) -> PageResult {
     let now = deps.clock.now();
     let filter = TokenFilter {
         text: query.q.trim().chars().take(MAX_TEXT).collect(),
@@ -40,11 +45,15 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Query(query): Query<Token
         limit: PAGE_ROWS,
     };
     let list = deps.store.token_list(filter.clone()).await?;
-    Ok(Html(tokens::page(&list, &filter, &PageFrame::of(Section::Tokens, now))))
+    Ok(Html(tokens::page(&list, &filter, &PageFrame::of(Section::Tokens, now).seen_by(&visitor))))
 }
 
 /// `GET /tokens/{id}`: by its slug.
-pub(super) async fn one(State(deps): State<HttpDeps>, Path(id): Path<String>) -> PageResult {
+pub(super) async fn one(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+) -> PageResult {
     let now = deps.clock.now();
     let id = TokenId::from(id);
     let is_known = deps.store.find_token(id.as_str()).await?.iter().any(|token| token.id == id);
@@ -56,10 +65,10 @@ pub(super) async fn one(State(deps): State<HttpDeps>, Path(id): Path<String>) ->
             search: Some(id.as_str().chars().take(MAX_TEXT).collect()),
         });
     };
-    token_page(&deps, snapshot, now).await
+    token_page(&deps, snapshot, PageFrame::of(Section::Tokens, now).seen_by(&visitor), now).await
 }
 
-async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, now: Timestamp) -> PageResult {
+async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, frame: PageFrame, now: Timestamp) -> PageResult {
     let id = snapshot.token.id.clone();
     let filter = ChangeFilter { token: Some(id.clone()), limit: token::CHANGE_ROWS, ..ChangeFilter::default() };
     let changes = deps.store.changes(filter.clone()).await?;
@@ -80,7 +89,7 @@ async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, now: Timestamp) ->
         is_watched: live.watch.covers(&id),
         groups: placed.groups.iter().cloned().collect(),
     };
-    Ok(Html(token::page(parts, PageFrame::of(Section::Tokens, now))))
+    Ok(Html(token::page(parts, frame)))
 }
 
 /// What is kept of its records, where its schedule was corrected: else nobody reads them.

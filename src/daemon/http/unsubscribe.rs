@@ -80,7 +80,9 @@ fn page(subscription: Subscription, subscriber: Option<&Subscriber>) -> Response
             let policy = HeaderValue::from_static(
                 "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
             );
-            (status, [(header::CONTENT_SECURITY_POLICY, policy)], Html(html)).into_response()
+            // Its address proves who reads it: nobody else is to see where they came from.
+            let referrer = HeaderValue::from_static("no-referrer");
+            (status, [(header::CONTENT_SECURITY_POLICY, policy), (header::REFERRER_POLICY, referrer)], Html(html)).into_response()
         }
         Err(error) => {
             tracing::error!(%error, "the page to stop digests cannot be rendered");

@@ -1,12 +1,12 @@
 //! Unlocks ahead: as JSON, and as a calendar to subscribe to. Both take the same filters.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::lists::first;
+use super::part::Part;
 use super::query::{ListParameters, ListQuery, MAX_ROWS, list_query, span, words};
 use super::{HttpDeps, HttpError};
 use crate::cycle::ActiveRules;
@@ -22,12 +22,15 @@ const CALENDAR_SPAN: TimeDelta = TimeDelta::days(365);
 
 const FILTERS: &[&str] = &["token", "group", "rule", "within", "min_value"];
 
-pub(super) async fn list(State(deps): State<HttpDeps>, parameters: ListParameters) -> Result<Response, HttpError> {
+pub(super) async fn list(State(deps): State<HttpDeps>, uri: Uri, parameters: ListParameters) -> Result<Response, HttpError> {
     let query = list_query(parameters)?;
     let now = deps.clock.now();
-    let rows = select(&deps, &query, None, query.limit() + 1, now).await?;
+    let from: u32 = query.after(|text| text.parse().ok())?.unwrap_or(0);
+    let wanted = from.saturating_add(query.limit()).saturating_add(1).min(MAX_ROWS);
+    let (rows, total) = select(&deps, &query, None, wanted, now).await?;
     let views: Vec<UnlockView> = rows.iter().filter_map(|row| UnlockView::of(row, now)).collect();
-    Ok(first(views, query.limit()))
+    let part = Part::from_whole(views, usize::try_from(from).unwrap_or(usize::MAX), query.limit());
+    Ok(Part { total: total.max(part.total), ..part }.answer(&query, &uri))
 }
 
 pub(super) async fn calendar(
@@ -37,7 +40,7 @@ pub(super) async fn calendar(
 ) -> Result<Response, HttpError> {
     let query = list_query(parameters)?;
     let now = deps.clock.now();
-    let rows = select(&deps, &query, Some(CALENDAR_SPAN), query.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS), now).await?;
+    let (rows, _) = select(&deps, &query, Some(CALENDAR_SPAN), query.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS), now).await?;
     let entries: Vec<CalendarEntry> = rows
         .iter()
         .filter_map(|row| {
@@ -57,14 +60,14 @@ pub(super) async fn calendar(
     Ok(([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, name), (header::ETAG, tag)], text).into_response())
 }
 
-/// The unlocks that pass the filters, the nearest first, at most `limit`. `span` is how far it reaches where the request does not say.
+/// The unlocks that pass the filters, the nearest first, at most `limit`, and how many pass. `span` is how far it reaches where the request does not say.
 async fn select(
     deps: &HttpDeps,
     query: &ListQuery,
     span_otherwise: Option<TimeDelta>,
     limit: u32,
     now: Timestamp,
-) -> Result<Vec<UpcomingRow>, HttpError> {
+) -> Result<(Vec<UpcomingRow>, u64), HttpError> {
     query.only(FILTERS)?;
     let tokens = words("token", query.token.as_deref(), |word| Some(TokenId::from(word)))?;
     let groups = words("group", query.group.as_deref(), |word| Some(word.trim_start_matches('@').to_owned()))?;
@@ -87,13 +90,20 @@ async fn select(
         until: span("within", query.within.as_deref())?.or(span_otherwise).and_then(|span| now.checked_add_signed(span)),
         limit: if is_filtered_here { MAX_ROWS } else { limit },
     };
+    let total = match is_filtered_here {
+        true => None,
+        false => Some(deps.store.upcoming_total(filter.clone()).await?),
+    };
     let rows = deps.store.upcoming(filter).await?.into_iter();
     let rows = rows.map(|row| UpcomingRow { token: watch.placed(row.token), ..row }).filter(|row| {
         let value = query.min_value.is_none_or(|least| value_of(row).is_some_and(|value| value >= least));
         let group = groups.is_empty() || row.token.groups.iter().any(|group| groups.contains(group));
         value && group && (rules.is_empty() || rules.iter().any(|rule| holds(rule, row, now)))
     });
-    Ok(rows.take(limit as usize).collect())
+    let mut rows: Vec<UpcomingRow> = rows.collect();
+    let total = total.unwrap_or(rows.len() as u64);
+    rows.truncate(limit as usize);
+    Ok((rows, total))
 }
 
 fn value_of(row: &UpcomingRow) -> Option<f64> {

@@ -10,6 +10,7 @@ use super::{GoodFiles, ReadFiles, ReloadProblem, WATCH, fingerprint, read};
 use crate::app::{App, FilesAtWork, remember_good_rules, told_to_systemd};
 use crate::live::LiveConfig;
 use crate::outbox::ReceiverSender;
+use crate::readiness::RuleLoad;
 use model::{BoxFuture, format::count, text::error_chain};
 
 impl App {
@@ -32,7 +33,7 @@ impl App {
             let read = read(&at_work.config, &mut good, origin.as_ref(), &base_dir, now);
             (FilesAtWork { fingerprint, good }, read)
         });
-        let ReadFiles { config, waits, set, texts, tests, problem, .. } = match reading.await {
+        let ReadFiles { config, waits, set, texts, outcomes, problem, diagnostics } = match reading.await {
             Ok((as_read, read)) => {
                 *files = as_read;
                 read
@@ -42,7 +43,9 @@ impl App {
                 return Err(ReloadProblem::of_parts(None, &["the files could not be read: see the log".to_owned()]));
             }
         };
-        let rules = set.rules.len();
+        let (rules, tests) = (set.rules.len(), outcomes.len());
+        let load = RuleLoad { at: now, diagnostics, texts: texts.clone(), outcomes: Some(outcomes) };
+        self.readiness.rules_read(load);
         let built = match problem {
             Some(problem) => Err(problem),
             None => LiveConfig::build(config, set)
@@ -59,6 +62,7 @@ impl App {
                 return Err(problem);
             }
         };
+        self.readiness.texts_at_work(texts.clone());
         files.good = GoodFiles { paths: live.config.rules.paths.clone(), texts, ..GoodFiles::default() };
         remember_good_rules(&self.deps.store, &files.good).await;
         self.swap(live).await;

@@ -24,7 +24,7 @@ fn read_of(rules: &str, test: &str) -> ReadFiles {
 #[test]
 fn good_rules_with_good_tests_go_to_work() {
     let read = read_of(RULES, TEST);
-    assert_eq!((read.problem, read.tests, read.set.rules.len()), (None, 1, 2));
+    assert_eq!((read.problem, read.outcomes.len(), read.set.rules.len()), (None, 1, 2));
 }
 
 #[test]

@@ -23,6 +23,20 @@ const TEMPLATES: [(&str, &str); 7] = [
     ("changes.html", include_str!("html/changes.html")),
 ];
 
+/// Those of the pages on which one acts.
+const DESK_TEMPLATES: [(&str, &str); 10] = [
+    ("alert.html", include_str!("html/alert.html")),
+    ("alerts.html", include_str!("html/alerts.html")),
+    ("code.html", include_str!("html/code.html")),
+    ("deliveries.html", include_str!("html/deliveries.html")),
+    ("delivery.html", include_str!("html/delivery.html")),
+    ("digests.html", include_str!("html/digests.html")),
+    ("login.html", include_str!("html/login.html")),
+    ("playground.html", include_str!("html/playground.html")),
+    ("rules.html", include_str!("html/rules.html")),
+    ("silences.html", include_str!("html/silences.html")),
+];
+
 /// Compiled once.
 pub(crate) static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut pages = Environment::new();
@@ -36,7 +50,7 @@ pub(crate) static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     pages.add_global("script_href", SCRIPT.href.as_str());
     pages.add_global("icon_href", ICON.href.as_str());
     add_filters(&mut pages);
-    for (name, source) in TEMPLATES {
+    for (name, source) in TEMPLATES.into_iter().chain(DESK_TEMPLATES) {
         if let Err(error) = pages.add_template(name, source) {
             tracing::error!(%error, name, "a template is broken");
         }

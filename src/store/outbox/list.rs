@@ -7,7 +7,7 @@ use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, wor
 use crate::error::StoreFault;
 use crate::{Store, StoreError};
 use model::{
-    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, Notification, NotificationRole, OutboxAlert,
+    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, Listed, Notification, NotificationRole, OutboxAlert,
     OutboxDetail, OutboxFilter, OutboxRow, ReceiverName, Timestamp, cut_summary,
 };
 
@@ -15,6 +15,12 @@ impl Store {
     /// Deliveries for `outbox list`, the newest first.
     pub async fn outbox(&self, filter: OutboxFilter) -> Result<Vec<OutboxRow>, StoreError> {
         self.read("read the outbox", move |from| outbox(from, &filter)).await
+    }
+
+    /// Deliveries as [`Self::outbox`] has them, and how many there are in all.
+    pub async fn outbox_listed(&self, filter: OutboxFilter) -> Result<Listed<OutboxRow>, StoreError> {
+        let read = move |from: &Transaction<'_>| Ok(Listed { total: outbox_total(from, &filter)?, rows: outbox(from, &filter)? });
+        self.read("list the outbox", read).await
     }
 
     /// The deliveries that tell of one of these alerts, the oldest first.
@@ -35,19 +41,35 @@ impl Store {
 
     /// Takes deliveries out that are due, retrying or dead, as of the time at which the store was opened; answers how many.
     pub async fn drop_deliveries(&self, ids: Vec<DeliveryId>) -> Result<usize, StoreError> {
-        let now = self.0.opened_at;
+        self.drop_at(ids, self.0.opened_at).await
+    }
+
+    /// As [`Self::drop_deliveries`], as of `now`.
+    pub async fn drop_at(&self, ids: Vec<DeliveryId>, now: Timestamp) -> Result<usize, StoreError> {
         self.write("drop deliveries", move |to| drop_deliveries(to, &ids, now)).await
     }
 }
 
 const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_answer, created_at, delivered_at, shape, bundle ->> '$.truncated' FROM delivery";
 
-fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow>, StoreFault> {
+/// What a filter asks for, without the place at which the list begins.
+fn conditions(filter: &OutboxFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions.and_some("receiver = ?", filter.receiver.as_ref().map(|name| name.as_str().to_owned()));
     if !filter.states.is_empty() {
         conditions.and("state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
     }
+    conditions
+}
+
+fn outbox_total(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<u64, StoreFault> {
+    let (sql, values) = conditions(filter).within("SELECT count(*) FROM delivery", "");
+    Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
+}
+
+fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow>, StoreFault> {
+    let mut conditions = conditions(filter);
+    conditions.and_some("no < ?", filter.after.map(|after| after.0));
     let tail = format!(" ORDER BY no DESC LIMIT {}", filter.limit);
     let (sql, values) = conditions.within(&format!("SELECT {ROW_COLUMNS}"), &tail);
     let rows = all(&mut from.prepare(&sql)?, values, outbox_row)?;

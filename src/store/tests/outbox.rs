@@ -145,7 +145,8 @@ async fn what_was_dropped_by_hand_stays_dropped_unless_it_was_accepted() {
         ])
         .await
         .expect("recorded");
-    let filter = OutboxFilter { states: vec![DeliveryState::Dropped], receiver: Some("ops".into()), limit: 9 };
+    let filter =
+        OutboxFilter { states: vec![DeliveryState::Dropped], receiver: Some("ops".into()), limit: 9, ..OutboxFilter::default() };
     let dropped = store.outbox(filter).await.expect("read");
     assert_eq!(dropped.iter().map(|row| row.id).collect::<Vec<_>>(), [a]);
     assert_eq!(store.outbox_one(b).await.expect("read").expect("there").row.state, DeliveryState::Delivered);

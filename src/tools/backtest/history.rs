@@ -5,6 +5,7 @@ mod folder;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use chrono::TimeDelta;
@@ -135,8 +136,13 @@ impl History {
         Some((self.inputs.first()?.at, self.inputs.last()?.at))
     }
 
-    /// Plays all of it up to `to`; `heard` is told the time now and then, and what there is to take.
-    pub fn play(&self, simulation: &mut Simulation<'_>, to: Timestamp, mut heard: impl FnMut(&mut Simulation<'_>)) {
+    /// Plays all of it up to `to`, or until `heard` says that it is enough: it is told the time now and then, and what there is to take.
+    pub fn play(
+        &self,
+        simulation: &mut Simulation<'_>,
+        to: Timestamp,
+        mut heard: impl FnMut(&mut Simulation<'_>) -> ControlFlow<()>,
+    ) {
         for item in &self.tokens {
             simulation.token(item);
         }
@@ -152,13 +158,17 @@ impl History {
                 HistoryContent::Rounds(rounds) => simulation.rounds(&input.token, rounds),
                 HistoryContent::SoFar(endpoint) => self.so_far(simulation, &input.token, *endpoint, input.at),
             }
-            heard(simulation);
+            if heard(simulation).is_break() {
+                return;
+            }
         }
         // In steps, so that whoever watches sees it move.
         while simulation.now() < to {
             let next = (simulation.now() + TimeDelta::days(7)).min(to);
             simulation.advance(next);
-            heard(simulation);
+            if heard(simulation).is_break() {
+                return;
+            }
         }
     }
 

@@ -271,7 +271,10 @@ fn real_corrections_are_told_as_people_tell_them() {
     let from = history.span().expect("versions").0;
     let mut simulation = Simulation::new(&rules, &routes, &watch, Pace::default(), from);
     let mut told: Vec<(Timestamp, Change)> = Vec::new();
-    history.play(&mut simulation, last, |simulation| told.extend(simulation.take_changes()));
+    history.play(&mut simulation, last, |simulation| {
+        told.extend(simulation.take_changes());
+        std::ops::ControlFlow::Continue(())
+    });
     let (mut right, mut faults) = (0, Vec::new());
     for label in &labels {
         let same = labels.iter().filter(|other| other.token == label.token).map(|other| at(&other.at));

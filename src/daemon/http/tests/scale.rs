@@ -134,7 +134,22 @@ async fn pages_of_ten_thousand_tokens() {
         "/changes",
         "/changes?kind=resized&offset=3000",
         "/changes?token=token-00042",
+        "/alerts",
+        "/alerts?state=firing",
+        "/alerts?severity=critical",
+        "/alerts?rule=BigCliffAhead&acknowledged=no",
+        "/alerts?receiver=ops",
+        "/alerts?token=token-00042",
+        "/alerts/al_000042",
+        "/silences",
+        "/silences?matcher=severity%3D%22critical%22",
+        "/rules",
+        "/deliveries",
+        "/digests",
         "/api/status",
+        "/api/alerts",
+        "/api/tokens",
+        "/api/tokens/token-00042",
     ] {
         let mut times = Vec::new();
         let mut bytes = (0, 0);

@@ -33,12 +33,7 @@ pub struct OutboxView {
 
 impl OutboxView {
     /// The outbox of each receiver of the config, then of those that left it with messages waiting.
-    pub(super) fn all(
-        receivers: &[String],
-        counts: &StoreCounts,
-        notifications: &NotificationOverview,
-        now: Timestamp,
-    ) -> Vec<Self> {
+    pub fn all(receivers: &[String], counts: &StoreCounts, notifications: &NotificationOverview, now: Timestamp) -> Vec<Self> {
         let mut names = receivers.to_vec();
         names.extend(
             counts

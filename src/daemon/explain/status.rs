@@ -9,44 +9,41 @@ use engine::route::RouteTree;
 use model::{
     Ack, Alert, AlertFilter, AlertId, NotificationFilter, NotificationState, NotificationStatus, OutboxRow, Silence, Timestamp,
 };
-use store::Store;
+use store::{Store, StoreError};
 
 /// Messages of one alert that are looked at.
 const MAX_STATUSES: u32 = 500;
 
 /// Reads what became of messages, with what that is explained by, whatever alert they are of.
-pub(super) struct StatusReader {
+#[derive(Debug)]
+pub struct StatusReader {
     silences: Vec<Silence>,
     acks: Vec<Ack>,
     prospects: Vec<Prospect>,
 }
 
 /// What is read beside for some statuses.
-pub(super) struct StatusRecords {
+#[derive(Debug)]
+pub struct StatusRecords {
     inhibitors: Vec<Alert>,
     deliveries: Vec<OutboxRow>,
 }
 
 impl StatusReader {
-    pub async fn read(store: &Store, routes: &RouteTree, max_per_hour: HourLimits, now: Timestamp) -> anyhow::Result<Self> {
+    pub async fn read(store: &Store, routes: &RouteTree, max_per_hour: HourLimits, now: Timestamp) -> Result<Self, StoreError> {
         let routes = routes.clone();
         let prospects = store.pending(move |state| pipeline::prospects(state, &routes, &max_per_hour, now), now).await?;
         Ok(Self { silences: store.silences(None).await?, acks: store.acks().await?, prospects: prospects.unwrap_or_default() })
     }
 
     /// What became of each message about an alert.
-    pub async fn of_alert(&self, store: &Store, alert: &AlertId) -> anyhow::Result<Vec<NotificationStatus>> {
-        Ok(store
-            .notification_statuses(NotificationFilter {
-                alert: Some(alert.clone()),
-                limit: MAX_STATUSES,
-                ..NotificationFilter::default()
-            })
-            .await?)
+    pub async fn of_alert(&self, store: &Store, alert: &AlertId) -> Result<Vec<NotificationStatus>, StoreError> {
+        let filter = NotificationFilter { alert: Some(alert.clone()), limit: MAX_STATUSES, ..NotificationFilter::default() };
+        store.notification_statuses(filter).await
     }
 
     /// The deliveries of these messages, and the alerts that hold some of them back.
-    pub async fn records_of(&self, store: &Store, statuses: &[NotificationStatus]) -> anyhow::Result<StatusRecords> {
+    pub async fn records_of(&self, store: &Store, statuses: &[NotificationStatus]) -> Result<StatusRecords, StoreError> {
         let alerts: BTreeSet<AlertId> =
             statuses.iter().filter(|status| status.delivery.is_some()).map(|status| status.alert.clone()).collect();
         let deliveries = if alerts.is_empty() { Vec::new() } else { store.deliveries_of(alerts.into_iter().collect()).await? };
@@ -57,8 +54,8 @@ impl StatusReader {
             .collect();
         let mut inhibitors = Vec::new();
         if !holders.is_empty() {
-            inhibitors = store.alerts(AlertFilter { limit: u32::MAX, ..AlertFilter::default() }).await?;
-            inhibitors.retain(|alert| holders.contains(alert.id.as_str()));
+            let ids = holders.into_iter().map(AlertId::from).collect();
+            inhibitors = store.alerts(AlertFilter { ids, limit: u32::MAX, ..AlertFilter::default() }).await?;
         }
         Ok(StatusRecords { inhibitors, deliveries })
     }

@@ -1,0 +1,236 @@
+//! Reads what an explanation needs, and asks the engine: for `explain` and for the page of an alert, which say the same.
+//!
+//! The cast: [`ExplainReader`] goes by one value of what is at work and by one moment; [`StatusReader`] reads what became of messages.
+//! What is decided, [`engine::explain`] decides; nothing here does.
+
+mod status;
+
+use std::sync::Arc;
+
+use crate::cycle::ActiveRules;
+use engine::digest_schedule::DigestPlan;
+use engine::explain::{self, CaseOrNothing, ExplainCase, ExplainQuery, ExplainTarget, ExplainWorld, Explanation, MAX_CASES};
+use engine::pipeline::DispatchPolicy;
+use model::{
+    Alert, AlertFilter, ChangeFilter, ChangeKind, ChangeRow, FiringAlert, Resource, RuleId, SOURCE_TROUBLE, Timestamp, TokenId,
+    TokenSnapshot, Watch,
+};
+use rules::aggregate::{self, AggregateCache, FlowEntries, Recheck};
+use rules::{On, Rule};
+pub use status::{StatusReader, StatusRecords};
+use store::{Store, StoreError};
+
+/// Alerts of one rule and token that are looked at.
+const MAX_ALERTS: u32 = 5_000;
+/// Changes of one rule and token that are looked at.
+const MAX_CHANGES: u32 = 200;
+/// Tokens that are read at once to add them up.
+const BATCH: usize = 256;
+
+/// Why there is no explanation.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    #[error("{0} looks at tokens: name one, or an event of it")]
+    NoToken(String),
+    #[error("nothing is known of {0}")]
+    Unknown(TokenId),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Reads what explanations need.
+#[derive(Debug)]
+pub struct ExplainReader {
+    pub store: Store,
+    pub watch: Watch,
+    /// The rules and routes that are asked.
+    pub active: Arc<ActiveRules>,
+    digests: Vec<DigestPlan>,
+    pub statuses: StatusReader,
+    firing: Vec<FiringAlert>,
+    /// The time of the question.
+    pub now: Timestamp,
+}
+
+/// What an alert points at.
+pub fn target_of(alert: &Alert) -> ExplainTarget {
+    ExplainTarget {
+        token: alert.token.clone(),
+        resource: alert.resource,
+        key: alert.key.as_ref().map(ToString::to_string),
+        day: None,
+        group: alert.subject.strip_prefix("portfolio/").map(str::to_owned),
+        alert: Some(alert.clone()),
+    }
+}
+
+impl ExplainReader {
+    /// Reads what is the same for all that is asked.
+    pub async fn read(
+        store: Store,
+        watch: Watch,
+        active: Arc<ActiveRules>,
+        policy: &DispatchPolicy,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let statuses = StatusReader::read(&store, &active.routes, policy.max_per_hour.clone(), now).await?;
+        let firing = store.firing_labels().await?;
+        Ok(Self { store, watch, active, digests: policy.digests.clone(), statuses, firing, now })
+    }
+
+    /// One rule about a target: its event, or the token's next ones.
+    pub async fn explanations(&self, rule: &Rule, target: &ExplainTarget) -> Result<Vec<Explanation>, ExplainError> {
+        match rule.on {
+            On::Portfolio => return self.of_groups(rule, target).await,
+            On::Source => return self.of_incidents(rule, target).await,
+            _ => {}
+        }
+        let Some(token) = &target.token else {
+            return Err(ExplainError::NoToken(rule.name.clone()));
+        };
+        let Some(snapshot) = self.snapshot(token).await? else { return Err(ExplainError::Unknown(token.clone())) };
+        let alerts = self.alerts(&rule.id, Some(token)).await?;
+        let own: Vec<&Alert> = alerts.iter().collect();
+        let cases = match rule.on {
+            On::Record(resource) => {
+                let mut cases = explain::record_cases(&snapshot, resource, target, &own, self.now);
+                cases.truncate(MAX_CASES);
+                if cases.is_empty() {
+                    if let Some(absent) = explain::absent_record(rule, &snapshot, resource, target, &own) {
+                        return Ok(vec![absent]);
+                    }
+                    cases.push(explain::missing_record_case(&snapshot, resource, target, &own));
+                }
+                cases
+            }
+            On::Change(resource, kind) => {
+                let changes = self.changes(Some(token), resource, kind, MAX_CHANGES).await?;
+                let cases = explain::change_cases(&snapshot, &changes, target, &alerts);
+                if cases.is_empty() {
+                    return Ok(vec![explain::unheard(rule, &snapshot.token, resource, kind)]);
+                }
+                return self.explain_all(rule, cases).await;
+            }
+            _ => {
+                let has_shares = self.has_shares() && !snapshot.token.groups.is_empty();
+                let ids = if has_shares { self.store.token_ids(false).await? } else { vec![token.clone()] };
+                let cache = self.cache(ids).await?;
+                let computed = cache.compute(&snapshot.token, &entries(&snapshot), Recheck::Longest, self.now);
+                vec![explain::token_case(&snapshot, computed.totals(), own)]
+            }
+        };
+        self.explain_all(rule, cases).await
+    }
+
+    /// Reads what became of the messages of a case, and asks the engine.
+    pub async fn explain(&self, rule: &Rule, case: &ExplainCase<'_>) -> Result<Explanation, ExplainError> {
+        let mut statuses = Vec::new();
+        for alert in &case.alerts {
+            statuses.extend(self.statuses.of_alert(&self.store, &alert.id).await?);
+        }
+        statuses.sort_by_key(|status| status.at);
+        let read = self.statuses.records_of(&self.store, &statuses).await?;
+        let Self { watch, active, digests, firing, now, .. } = self;
+        let world = ExplainWorld { watch, routes: &active.routes, digests, firing, now: *now };
+        let records = self.statuses.records(&read);
+        Ok(explain::explain(&ExplainQuery { rule, case, statuses: &statuses, records, world: &world }))
+    }
+
+    async fn explain_all(&self, rule: &Rule, cases: Vec<ExplainCase<'_>>) -> Result<Vec<Explanation>, ExplainError> {
+        let mut explanations = Vec::new();
+        for case in &cases {
+            explanations.push(self.explain(rule, case).await?);
+        }
+        Ok(explanations)
+    }
+
+    /// A rule on groups: about the group that is named, those that the token is in, or all.
+    async fn of_groups(&self, rule: &Rule, target: &ExplainTarget) -> Result<Vec<Explanation>, ExplainError> {
+        let mut cache = self.cache(self.store.token_ids(false).await?).await?;
+        let alerts = self.alerts(&rule.id, None).await?;
+        let token = match &target.token {
+            None => None,
+            Some(token) => self.snapshot(token).await?.map(|snapshot| snapshot.token),
+        };
+        let mut explanations = Vec::new();
+        for case in explain::group_cases(rule, target, token.as_ref(), &mut cache, &alerts) {
+            explanations.push(match case {
+                CaseOrNothing::Case(case) => self.explain(rule, &case).await?,
+                CaseOrNothing::Nothing(explanation) => explanation,
+            });
+        }
+        Ok(explanations)
+    }
+
+    /// A rule on the source: about each incident that lasts, and the latest that are over.
+    async fn of_incidents(&self, rule: &Rule, target: &ExplainTarget) -> Result<Vec<Explanation>, ExplainError> {
+        let alerts = self.alerts(&RuleId::from(SOURCE_TROUBLE), None).await?;
+        let mut explanations = Vec::new();
+        for alert in explain::incidents(alerts, target) {
+            let token = match &alert.token {
+                Some(id) => self.snapshot(id).await?.map(|snapshot| snapshot.token),
+                None => None,
+            };
+            let explanation = self.explain(rule, &explain::incident_case(rule, &alert, token.as_ref())).await?;
+            explanations.push(explain::of_incident(explanation, rule, &alert));
+        }
+        if explanations.is_empty() {
+            let because = "there was never any trouble with source, receivers or this program";
+            explanations.push(explain::nothing(rule, "the source", because));
+        }
+        Ok(explanations)
+    }
+
+    pub async fn snapshot(&self, token: &TokenId) -> Result<Option<TokenSnapshot>, ExplainError> {
+        let mut snapshot = self.store.tokens(vec![token.clone()], Resource::ALL.to_vec()).await?.into_iter().next();
+        if let Some(snapshot) = &mut snapshot {
+            snapshot.token = self.watch.placed(snapshot.token.clone());
+        }
+        Ok(snapshot)
+    }
+
+    /// All alerts that a rule ever raised, of one token or of all.
+    pub async fn alerts(&self, rule: &RuleId, token: Option<&TokenId>) -> Result<Vec<Alert>, ExplainError> {
+        let filter = AlertFilter { rule: Some(rule.clone()), token: token.cloned(), limit: MAX_ALERTS, ..AlertFilter::default() };
+        Ok(self.store.alerts(filter).await?)
+    }
+
+    pub async fn changes(
+        &self,
+        token: Option<&TokenId>,
+        resource: Resource,
+        kind: Option<ChangeKind>,
+        limit: u32,
+    ) -> Result<Vec<ChangeRow>, ExplainError> {
+        let filter = ChangeFilter { token: token.cloned(), resource: Some(resource), kind, limit, ..ChangeFilter::default() };
+        Ok(self.store.changes(filter).await?)
+    }
+
+    /// Whether a rule asks for a token's share of its group.
+    fn has_shares(&self) -> bool {
+        self.active.rules.rules.iter().any(|rule| !rule.shares().is_empty())
+    }
+
+    /// The totals of watched tokens, from what the database holds.
+    pub async fn cache(&self, ids: Vec<TokenId>) -> Result<AggregateCache, ExplainError> {
+        let mut cache = AggregateCache::default();
+        cache.reset(self.active.rules.windows.clone(), self.active.rules.since.clone(), self.has_shares());
+        let watched: Vec<TokenId> = ids.into_iter().filter(|id| self.watch.covers(id)).collect();
+        let summed = vec![Resource::Unlock, Resource::Emission, Resource::Burn, Resource::Buyback];
+        for ids in watched.chunks(BATCH) {
+            for mut snapshot in self.store.tokens(ids.to_vec(), summed.clone()).await? {
+                snapshot.token = self.watch.placed(snapshot.token);
+                let computed = cache.compute(&snapshot.token, &entries(&snapshot), Recheck::Longest, self.now);
+                cache.keep(computed);
+            }
+        }
+        cache.complete(self.now);
+        Ok(cache)
+    }
+}
+
+/// The dated entries of a token.
+pub fn entries(snapshot: &TokenSnapshot) -> FlowEntries {
+    let TokenSnapshot { token, feeds, records, .. } = snapshot;
+    FlowEntries::of(records, |resource| aggregate::is_known(resource, feeds, &token.item))
+}

@@ -1,0 +1,91 @@
+//! Digests: who gets them, when, and the next one as it would be sent now.
+
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{Html, IntoResponse, Response};
+use serde::Serialize;
+
+use super::{Asked, DeskResult, shown, still_frame};
+use crate::dispatch::read_digest;
+use crate::http::HttpDeps;
+use crate::http::page::PageError;
+use crate::ui::page::Section;
+use crate::ui::template::segment;
+use crate::ui::view::DigestView;
+use engine::digest_schedule::{DigestPlan, LOOK_BACK};
+use model::{Batch, BatchKind, DeliveryId, DueDelivery, ReceiverName, Timestamp, digest};
+use notify::{Brief, Mail, compose};
+use store::StoreError;
+
+#[derive(Serialize)]
+struct DigestsPage {
+    now: Timestamp,
+    digests: Vec<NextDigest>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NextDigest {
+    view: DigestView,
+    subject: String,
+    text: String,
+    /// Where the mail stands as HTML.
+    frame: Option<String>,
+}
+
+pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Asked) -> DeskResult {
+    let now = deps.clock.now();
+    let live = deps.live.load_full();
+    let overview = deps.store.notification_overview(now, now - digest::DAY).await?;
+    let mut digests = Vec::new();
+    for (plan, view) in live.policy.digests.iter().zip(DigestView::all(&live.policy.digests, &live.subscribers, &overview, now)) {
+        let mail = next(&deps, plan, view.last_at, now).await?;
+        let frame = format!("/digests/{}/preview", segment(plan.receiver.as_str()));
+        let (subject, text, has_html) = mail.map(|mail| (mail.subject, mail.text, mail.html.is_some())).unwrap_or_default();
+        digests.push(NextDigest { view, subject, text, frame: has_html.then_some(frame) });
+    }
+    Ok(shown("digests.html", &still_frame(Section::Digests, &visitor, now, ""), &DigestsPage { now, digests }))
+}
+
+/// `GET /digests/{receiver}/preview`: the HTML of the mail, for a frame on the page: styled by itself, and able to do nothing.
+pub(super) async fn preview(State(deps): State<HttpDeps>, Path(receiver): Path<String>) -> DeskResult {
+    let now = deps.clock.now();
+    let live = deps.live.load_full();
+    let Some(plan) = live.policy.digests.iter().find(|plan| plan.receiver.as_str() == receiver) else {
+        return Err(PageError::NotFound {
+            title: "No such digest".to_owned(),
+            text: "No receiver of this name gets a digest.".to_owned(),
+            search: None,
+        });
+    };
+    let last = deps.store.job_slots().await?.into_iter().find(|(name, _)| *name == digest::job_name(&plan.receiver));
+    let mail = next(&deps, plan, last.map(|(_, slot)| slot), now).await?;
+    Ok(framed(mail.and_then(|mail| mail.html).unwrap_or_default()))
+}
+
+fn framed(html: String) -> Response {
+    let policy = HeaderValue::from_static(
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'; sandbox",
+    );
+    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(html)).into_response()
+}
+
+/// The mail that the next digest would be if its time came now.
+async fn next(deps: &HttpDeps, plan: &DigestPlan, last: Option<Timestamp>, now: Timestamp) -> Result<Option<Mail>, StoreError> {
+    let since = last.unwrap_or(now - LOOK_BACK);
+    let digest = read_digest(&deps.store, plan, since, now, now).await?;
+    let notification = digest.notice(&plan.receiver, now);
+    let delivery = DueDelivery {
+        id: DeliveryId(0),
+        webhook_id: String::new(),
+        receiver: ReceiverName::from(plan.receiver.as_str()),
+        attempts: 0,
+        tries: 0,
+        created_at: now,
+        due_at: now,
+        notifications: vec![notification],
+        bundle: Batch { shape: BatchKind::Digest, ..Batch::default() },
+    };
+    let external = deps.external_url.as_ref().map(url::Url::as_str);
+    Ok(compose(&Brief { delivery: &delivery, external_url: external, now }, None))
+}

@@ -1,0 +1,187 @@
+//! Silences: those that hold, what a new one would hide, making and ending one.
+
+use axum::extract::{Extension, Path, Query, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use super::alerts::DoneQuery;
+use super::{Asked, DeskResult, shown, still_frame};
+use crate::http::access::{Visitor, forms::FormFields, login::see};
+use crate::http::{HttpDeps, silences};
+use crate::ui::page::Section;
+use model::{
+    Matcher, SilenceError, SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, config::Span, read_matchers,
+};
+
+/// Silences that are over and still shown.
+const MAX_OVER: usize = 20;
+/// How long a silence may be chosen to last: what the address says, and in words.
+const DURATIONS: [(&str, &str); 7] = [
+    ("1h", "1 hour"),
+    ("4h", "4 hours"),
+    ("1d", "1 day"),
+    ("3d", "3 days"),
+    ("7d", "1 week"),
+    ("30d", "30 days"),
+    ("90d", "90 days"),
+];
+
+/// What somebody wrote into the form.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Draft {
+    /// A matcher a line.
+    matchers: String,
+    duration: String,
+    author: String,
+    comment: String,
+}
+
+impl Draft {
+    fn of(fields: &FormFields) -> Self {
+        let text = |name: &str| fields.text(name).to_owned();
+        Self { matchers: text("matchers"), duration: text("duration"), author: text("author"), comment: text("comment") }
+    }
+
+    fn matchers(&self) -> Result<Vec<Matcher>, SilenceError> {
+        let lines = self.matchers.lines().map(str::trim).filter(|line| !line.is_empty());
+        let matchers = read_matchers(lines)?;
+        match matchers.is_empty() {
+            true => Err(SilenceError::NoMatchers),
+            false => Ok(matchers),
+        }
+    }
+
+    /// The silence that is asked for.
+    fn request(&self, now: Timestamp) -> Result<SilenceRequest, String> {
+        let span: Span = self.duration.parse().map_err(|error| format!("the duration: {error}"))?;
+        let ends_at = now.checked_add_signed(span.delta()).ok_or("the duration is too long")?;
+        let matchers = self.matchers().map_err(|error| error.to_string())?;
+        Ok(SilenceRequest { matchers, author: self.author.clone(), comment: self.comment.clone(), starts_at: None, ends_at })
+    }
+}
+
+#[derive(Serialize)]
+struct SilencesPage {
+    now: Timestamp,
+    open: Vec<SilenceRow>,
+    over: Vec<SilenceRow>,
+    draft: Draft,
+    durations: Vec<(&'static str, &'static str)>,
+    problem: Option<String>,
+    hides: Option<SilencePreview>,
+    sentence: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SilenceRow {
+    #[serde(flatten)]
+    view: SilenceView,
+    /// Alerts that it hides now.
+    hides: usize,
+}
+
+/// `GET /silences`, with matchers to begin with: `?matcher=token="arbitrum"`.
+pub(super) async fn list(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): Asked,
+    Query(DoneQuery { done }): Query<DoneQuery>,
+    RawQuery(query): RawQuery,
+) -> DeskResult {
+    let query = query.unwrap_or_default();
+    let given = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "matcher");
+    let matchers = given.map(|(_, value)| value.into_owned()).take(32).collect::<Vec<_>>().join("\n");
+    let draft = Draft { matchers, duration: "4h".to_owned(), ..Draft::default() };
+    let has_matchers = !draft.matchers.is_empty();
+    let (problem, hides) = match has_matchers {
+        true => previewed(&deps, &draft).await?,
+        false => (None, None),
+    };
+    page(&deps, &visitor, draft, problem, hides, &done).await
+}
+
+/// `POST /silences/preview`: the page again, with what the silence would hide.
+pub(super) async fn preview(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): Asked,
+    Extension(fields): Extension<FormFields>,
+) -> DeskResult {
+    let draft = Draft::of(&fields);
+    let (problem, hides) = previewed(&deps, &draft).await?;
+    page(&deps, &visitor, draft, problem, hides, "").await
+}
+
+/// `POST /silences`.
+pub(super) async fn make(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): Asked,
+    Extension(fields): Extension<FormFields>,
+) -> DeskResult {
+    let (draft, now) = (Draft::of(&fields), deps.clock.now());
+    let granted = draft.request(now).and_then(|request| request.grant(now).map_err(|error| error.to_string()));
+    match granted {
+        Ok(silence) => {
+            deps.store.put_silence(silence.clone()).await?;
+            tracing::info!(
+                silence = silence.id,
+                author = silence.author,
+                matchers = silence.matchers_line(),
+                "a silence was made on a page"
+            );
+            Ok(see("/silences?done=silenced"))
+        }
+        Err(problem) => page(&deps, &visitor, draft, Some(problem), None, "").await,
+    }
+}
+
+/// `POST /silences/{id}/expire`.
+pub(super) async fn expire(State(deps): State<HttpDeps>, Path(id): Path<String>) -> DeskResult {
+    let is_done = deps.store.expire_silence(id.clone(), deps.clock.now()).await?;
+    if is_done {
+        tracing::info!(silence = id, "a silence was ended on a page");
+        (deps.wake)();
+    }
+    Ok(see(if is_done { "/silences?done=expired" } else { "/silences?done=gone" }))
+}
+
+async fn previewed(
+    deps: &HttpDeps,
+    draft: &Draft,
+) -> Result<(Option<String>, Option<SilencePreview>), crate::http::page::PageError> {
+    Ok(match draft.matchers() {
+        Ok(matchers) => (None, Some(silences::hidden_by(deps, &matchers).await?)),
+        Err(error) => (Some(error.to_string()), None),
+    })
+}
+
+async fn page(
+    deps: &HttpDeps,
+    visitor: &Visitor,
+    draft: Draft,
+    problem: Option<String>,
+    hides: Option<SilencePreview>,
+    done: &str,
+) -> DeskResult {
+    let now = deps.clock.now();
+    let alerts = deps.store.open_alerts().await?;
+    let row = |silence: model::Silence| {
+        let hides = alerts.iter().filter(|alert| silence.hides(&alert.labels, now)).count();
+        SilenceRow { hides, view: SilenceView::of(silence, now) }
+    };
+    let all: Vec<SilenceRow> = deps.store.silences(None).await?.into_iter().map(row).collect();
+    let (over, open): (Vec<_>, Vec<_>) = all.into_iter().partition(|row| row.view.state == SilenceState::Expired);
+    let status = if problem.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let page = SilencesPage {
+        now,
+        open,
+        over: over.into_iter().take(MAX_OVER).collect(),
+        durations: DURATIONS.to_vec(),
+        sentence: hides.as_ref().map(SilencePreview::sentence).unwrap_or_default(),
+        draft,
+        problem,
+        hides,
+    };
+    let response: Response = shown("silences.html", &still_frame(Section::Silences, visitor, now, done), &page);
+    Ok((status, response).into_response())
+}

@@ -1,0 +1,93 @@
+use super::*;
+use crate::config::{Environment, load_text};
+use model::{Commit, FeedId, FeedUpdate, Put, Record};
+use store::{Access, Opening};
+
+fn now() -> Timestamp {
+    chrono::DateTime::from_timestamp(1_790_000_000, 0).expect("a time")
+}
+
+/// A database that was begun yesterday: two tokens with unlocks before and after now.
+async fn world() -> (Store, Arc<LiveConfig>) {
+    let directory = tempfile::tempdir().expect("a directory").keep();
+    let path = directory.join("cliffwatch.db");
+    let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
+    let at = now() - TimeDelta::days(1);
+    let feed = |token: &str, events: &[(&str, f64)]| FeedUpdate {
+        id: FeedId::of(Endpoint::UnlockEvents, &token.into()),
+        state: FeedState { baseline_at: Some(at), read_at: Some(at), tried_at: Some(at), cost: 1, ..FeedState::default() },
+        put: events
+            .iter()
+            .map(|(date, value)| {
+                let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1e6, "cliffValue": value}});
+                let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+                Put { key: (*date).into(), record, is_new_version: true }
+            })
+            .collect(),
+        removed: Vec::new(),
+        header: None,
+    };
+    // The tests' now is 21 Sep 2026.
+    let feeds = vec![
+        feed("arbitrum", &[("2026-03-16T13:00:00Z", 9e6), ("2026-06-16T13:00:00Z", 9e6), ("2026-09-24T13:00:00Z", 9e6)]),
+        feed("sui", &[("2026-10-01T00:00:00Z", 2e6)]),
+    ];
+    store.commit(Commit { at, feeds, ..Commit::default() }).await.expect("committed");
+    let text =
+        "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\n[route]\nreceivers = [\"ops\"]\n";
+    let mut config = load_text(None, text, &Environment::default()).config.expect("good");
+    config.store.path = path;
+    (store, Arc::new(LiveConfig::build_now(config, RuleSet::default()).expect("builds")))
+}
+
+async fn tried(text: &str) -> Trial {
+    let (store, live) = world().await;
+    let turn = Playground::default().turn().expect("free");
+    try_out(&store, live, text.to_owned(), now(), turn).await.expect("readable")
+}
+
+#[tokio::test]
+async fn a_rule_shows_what_it_matches_now_and_what_it_would_have_sent_in_a_year() {
+    let rule = "[[rule]]\nalert = \"Big\"\non = \"unlock\"\nwithin = [\"7d\"]\nwhen = \"cliffValue >= 5000000\"\n";
+    let trial = tried(rule).await;
+    assert!(trial.diagnostics.is_empty(), "{:?}", trial.diagnostics);
+    let outcome = trial.outcome.expect("it was played");
+    let now_firing: Vec<_> = outcome.matches.iter().map(|told| told.token.as_deref()).collect();
+    assert_eq!(now_firing, [Some("arbitrum")], "the one in three days");
+    let firing: Vec<_> = outcome.run.notifications.iter().filter(|told| told.kind == "alert.firing").collect();
+    let days: Vec<String> = firing.iter().map(|told| told.at.format("%m-%d").to_string()).collect();
+    assert_eq!(days, ["03-09", "06-09", "09-17"], "as if the schedule had been known all the year");
+    assert!(outcome.summary.messages >= 3 && outcome.run.to == now() && !outcome.is_once, "{:?}", outcome.summary);
+    assert_eq!((outcome.recorded_since, outcome.left_out), (Some(now() - TimeDelta::days(1)), (0, 2)));
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_in_its_place_and_nothing_is_played() {
+    for (text, said) in [
+        ("[[rule]]\nalert = \"Big\"\non = \"unlock\"\nwhen = \"clifValue >= 5\"\n", "clifValue"),
+        ("", "no rule"),
+        ("[[rule]]\nalert = \"Big\"\non = \"unlock\"\nenabled = false\n", "no rule"),
+        ("not toml", ""),
+    ] {
+        let trial = tried(text).await;
+        assert!(trial.outcome.is_none(), "{text}");
+        assert!(trial.diagnostics.iter().any(|problem| problem.message.contains(said)), "{text}: {:?}", trial.diagnostics);
+    }
+    let many: String = (0..=MAX_RULES).map(|n| format!("[[rule]]\nalert = \"R{n}\"\non = \"unlock\"\n")).collect();
+    assert!(tried(&many).await.outcome.is_none());
+}
+
+#[tokio::test]
+async fn a_change_matches_nothing_at_one_moment() {
+    let outcome = tried("[[rule]]\nalert = \"Moved\"\non = \"unlock.rescheduled\"\n").await.outcome.expect("played");
+    assert!(outcome.is_once && outcome.matches.is_empty() && outcome.run.messages.is_empty());
+}
+
+#[test]
+fn one_is_tried_at_once() {
+    let playground = Playground::default();
+    let turn = playground.turn().expect("free");
+    assert!(playground.turn().is_none());
+    drop(turn);
+    assert!(playground.turn().is_some());
+}

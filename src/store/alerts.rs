@@ -1,0 +1,124 @@
+//! Alerts as people ask for them: lists of them, one by its id, what was told of it, and what each rule has open.
+
+use rusqlite::{Transaction, types::Value};
+
+use super::codec::{Conditions, all, counted, from_json, list, one, word};
+use super::counts::alert_states;
+use super::error::StoreFault;
+use super::outbox::notification;
+use super::rows::{self, ALERT_COLUMNS};
+use super::{Store, StoreError};
+use model::{Alert, AlertFilter, AlertId, AlertState, FiringAlert, Listed, Notification, RuleId};
+
+/// Messages of one alert that are read.
+const MAX_NOTIFICATIONS: u32 = 200;
+
+impl Store {
+    /// Alerts, those that moved last first.
+    pub async fn alerts(&self, filter: AlertFilter) -> Result<Vec<Alert>, StoreError> {
+        self.read("read alerts", move |from| alerts(from, &filter)).await
+    }
+
+    /// Alerts as [`Self::alerts`] has them, and how many there are in all.
+    pub async fn alerts_listed(&self, filter: AlertFilter) -> Result<Listed<Alert>, StoreError> {
+        let read = move |from: &Transaction<'_>| Ok(Listed { total: alerts_total(from, &filter)?, rows: alerts(from, &filter)? });
+        self.read("list alerts", read).await
+    }
+
+    /// One alert; none where there is none of this id, or it was forgotten.
+    pub async fn alert(&self, id: AlertId) -> Result<Option<Alert>, StoreError> {
+        self.read("read an alert", move |from| alert(from, &id)).await
+    }
+
+    /// What was decided to be told of an alert, the first first. It may outlive its alert: a digest has none.
+    pub async fn notifications_of(&self, alert: AlertId) -> Result<Vec<Notification>, StoreError> {
+        self.read("read what was told of an alert", move |from| notifications_of(from, &alert)).await
+    }
+
+    /// What fires, as inhibitions see it.
+    pub async fn firing_labels(&self) -> Result<Vec<FiringAlert>, StoreError> {
+        self.read("read the labels of what fires", firing_labels).await
+    }
+
+    /// How many alerts are in each state.
+    pub async fn alert_counts(&self) -> Result<Vec<(AlertState, u64)>, StoreError> {
+        self.read("count alerts", alert_states).await
+    }
+
+    /// How many alerts of each rule are pending or fire.
+    pub async fn open_by_rule(&self) -> Result<Vec<(RuleId, AlertState, u64)>, StoreError> {
+        self.read("count the open alerts of each rule", open_by_rule).await
+    }
+}
+
+/// What a filter asks for, without the place at which the list begins.
+fn conditions(filter: &AlertFilter) -> Conditions {
+    let mut conditions = Conditions::default();
+    if !filter.states.is_empty() {
+        conditions.and("a.state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
+    }
+    if !filter.ids.is_empty() {
+        conditions.and("a.id IN (SELECT value FROM json_each(?))", list(filter.ids.iter().map(AlertId::as_str)));
+    }
+    let told_to = "EXISTS (SELECT 1 FROM notice n, json_each(n.receivers) r WHERE n.alert = a.id AND r.value = ?)";
+    let is_acknowledged = "EXISTS (SELECT 1 FROM ack WHERE ack.alert = a.id) = ?";
+    conditions
+        .and_some("? IN (a.rule, a.name)", filter.rule.as_ref().map(|rule| rule.as_str().to_owned()))
+        .and_some("a.token_no = (SELECT no FROM token WHERE id = ?)", filter.token.as_ref().map(|id| id.as_str().to_owned()))
+        .and_some("a.body ->> '$.labels.severity' = ?", filter.severity.clone())
+        .and_some(is_acknowledged, filter.acknowledged.map(|wanted| Value::Integer(wanted.into())))
+        .and_some(told_to, filter.receiver.as_ref().map(|name| name.as_str().to_owned()));
+    conditions
+}
+
+fn alerts(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Vec<Alert>, StoreFault> {
+    let mut conditions = conditions(filter);
+    if let Some(after) = &filter.after {
+        conditions
+            .and("a.updated_at <= ?", after.updated_ms)
+            .and(&format!("(a.updated_at < {} OR a.id > ?)", after.updated_ms), after.id.as_str().to_owned());
+    }
+    let (sql, values) = conditions.within(
+        &format!("SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no"),
+        &format!(" ORDER BY a.updated_at DESC, a.id LIMIT {}", filter.limit),
+    );
+    all(&mut from.prepare(&sql)?, values, rows::alert)
+}
+
+fn alerts_total(from: &Transaction<'_>, filter: &AlertFilter) -> Result<u64, StoreFault> {
+    let (sql, values) = conditions(filter).within("SELECT count(*) FROM alert a", "");
+    Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
+}
+
+fn alert(from: &Transaction<'_>, id: &AlertId) -> Result<Option<Alert>, StoreFault> {
+    let sql = format!("SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no WHERE a.id = ?1");
+    one(&mut *from.prepare_cached(&sql)?, [id.as_str()], rows::alert)
+}
+
+fn notifications_of(from: &Transaction<'_>, alert: &AlertId) -> Result<Vec<Notification>, StoreFault> {
+    let sql = format!(
+        "SELECT id, alert, kind, at, receivers, body FROM notice WHERE alert = ?1 ORDER BY at, id LIMIT {MAX_NOTIFICATIONS}"
+    );
+    all(&mut *from.prepare_cached(&sql)?, [alert.as_str()], notification)
+}
+
+fn firing_labels(from: &Transaction<'_>) -> Result<Vec<FiringAlert>, StoreFault> {
+    let mut statement =
+        from.prepare_cached("SELECT id, body ->> '$.labels' FROM alert WHERE state = 'firing' ORDER BY updated_at DESC, id")?;
+    all(&mut statement, [], |row| {
+        let id: String = row.get(0)?;
+        let labels = from_json("the labels of the alert", &id, &row.get::<_, String>(1)?)?;
+        Ok(FiringAlert { id: AlertId::from(id), labels })
+    })
+}
+
+fn open_by_rule(from: &Transaction<'_>) -> Result<Vec<(RuleId, AlertState, u64)>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT rule, state, count(*) FROM alert WHERE state IN ('pending', 'firing') GROUP BY rule, state ORDER BY rule, state",
+    )?;
+    all(&mut statement, [], |row| {
+        let (rule, state): (String, String) = (row.get(0)?, row.get(1)?);
+        let state = word("the state of alerts of", &rule, &state, AlertState::parse)?;
+        Ok((RuleId::from(rule), state, counted(row.get(2)?)))
+    })
+}

@@ -1,0 +1,76 @@
+//! Alerts as people ask for them.
+
+use tempfile::TempDir;
+
+use super::support::*;
+use crate::Store;
+use model::*;
+
+/// Five alerts, a minute apart: the odd ones are critical, the last one has ended.
+async fn five(store: &Store) -> Vec<Alert> {
+    let mut alerts = Vec::new();
+    for number in 1..=5_u32 {
+        let mut alert = firing(&format!("cliff-{number}"), Some("arbitrum"));
+        alert.updated_at = now() + minutes(number.into());
+        let severity = if number % 2 == 1 { "critical" } else { "info" };
+        alert.labels.insert("severity".into(), severity.into());
+        if number == 5 {
+            (alert.state, alert.resolution, alert.ends_at) = (AlertState::Resolved, Some(Resolution::Passed), Some(now()));
+        }
+        alerts.push(alert);
+    }
+    let notifications = vec![notification(&alerts[0], "firing", &["ops"]), notification(&alerts[1], "firing", &["desk", "ops"])];
+    store.commit(at(Commit { alerts: alerts.clone(), notifications, ..Commit::default() })).await.expect("committed");
+    alerts
+}
+
+#[tokio::test]
+async fn alerts_are_filtered_counted_and_gone_through_part_by_part() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let alerts = five(&store).await;
+    store.acknowledge(alerts[1].id.to_string(), "ann".into(), String::new(), now()).await.expect("done");
+    let ids = |listed: &Listed<Alert>| listed.rows.iter().map(|alert| alert.id.clone()).collect::<Vec<_>>();
+    let expect = |numbers: &[usize]| numbers.iter().map(|number| alerts[number - 1].id.clone()).collect::<Vec<_>>();
+    let all = AlertFilter { limit: 99, ..AlertFilter::default() };
+    for (filter, numbers) in [
+        (all.clone(), &[5, 4, 3, 2, 1][..]),
+        (AlertFilter { severity: Some("critical".into()), ..all.clone() }, &[5, 3, 1]),
+        (AlertFilter { severity: Some("nothing".into()), ..all.clone() }, &[]),
+        (AlertFilter { acknowledged: Some(true), ..all.clone() }, &[2]),
+        (AlertFilter { acknowledged: Some(false), ..all.clone() }, &[5, 4, 3, 1]),
+        (AlertFilter { receiver: Some("ops".into()), ..all.clone() }, &[2, 1]),
+        (AlertFilter { receiver: Some("desk".into()), ..all.clone() }, &[2]),
+        (AlertFilter { states: vec![AlertState::Resolved], ..all.clone() }, &[5]),
+        (AlertFilter { ids: expect(&[1, 4]), ..all.clone() }, &[4, 1]),
+        (AlertFilter { rule: Some(alerts[0].rule.clone()), token: Some("aptos".into()), ..all.clone() }, &[]),
+    ] {
+        let listed = store.alerts_listed(filter.clone()).await.expect("read");
+        assert_eq!((ids(&listed), listed.total), (expect(numbers), numbers.len() as u64), "{filter:?}");
+    }
+    let mut after = None;
+    let mut seen = Vec::new();
+    loop {
+        let part = store.alerts_listed(AlertFilter { after, limit: 2, ..all.clone() }).await.expect("read");
+        assert_eq!(part.total, 5, "the whole, wherever one is");
+        seen.extend(ids(&part));
+        let Some(last) = part.rows.last() else { break };
+        let place = AlertPlace::of(last);
+        assert_eq!(AlertPlace::parse(&place.to_string()), Some(place.clone()));
+        after = Some(place);
+    }
+    assert_eq!(seen, expect(&[5, 4, 3, 2, 1]));
+}
+
+#[tokio::test]
+async fn an_alert_is_found_by_its_id_with_what_was_told_of_it() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let alerts = five(&store).await;
+    assert_eq!(store.alert(alerts[4].id.clone()).await.expect("read").as_ref(), Some(&alerts[4]));
+    assert_eq!(store.alert("al_none".into()).await.expect("read"), None);
+    let told = store.notifications_of(alerts[1].id.clone()).await.expect("read");
+    assert_eq!(told.iter().map(|told| told.receivers.len()).collect::<Vec<_>>(), [2]);
+    let open = store.open_by_rule().await.expect("read");
+    assert_eq!(open.iter().map(|(_, _, count)| count).sum::<u64>(), 4);
+}

@@ -1,0 +1,145 @@
+// Where one acts: a login and a refused one, an alert acknowledged, a silence previewed, made and ended, a dead letter sent again, a rule tried.
+const text = (page) => page.locator("main").innerText();
+
+async function logIn(t, page, path) {
+  await t.open(page, `/login?next=${encodeURIComponent(path)}`);
+  if (page.url() === t.base + path) return;
+  await page.getByLabel(/token/i).fill(t.token);
+  await page.getByRole("button", { name: "Log in" }).click();
+  t.check(page.url() === t.base + path, `after the login one is at ${page.url()}`);
+}
+
+async function refusedLogin(t) {
+  const page = await t.page({ expects: ["403", "401"], locale: "en-GB" });
+  await t.open(page, "/alerts?state=firing");
+  await page.locator("#alerts tbody a[href^='/alerts/']").first().click();
+  t.check((await page.getByRole("button", { name: "Acknowledge" }).count()) === 0, "a stranger is offered to acknowledge");
+  await page.locator("main").getByRole("link", { name: "log in" }).click();
+  await t.look(page, "login.wide.light");
+  await page.getByLabel(/token/i).fill("not the token");
+  await page.getByRole("button", { name: "Log in" }).click();
+  t.check((await text(page)).includes("This is not the token."), "a wrong token is not refused");
+  await t.look(page, "login-refused.wide.light");
+  // A form that a page elsewhere would post: the browser says where it was.
+  const forged = await page.request.post(`${t.base}/silences`, { form: { matchers: "token=x", duration: "1h", author: "x", comment: "x" }, headers: { origin: "https://evil.example" } });
+  t.check(forged.status() === 403, `a forged form: ${forged.status()}`);
+  await page.close();
+}
+
+async function acknowledge(t, page) {
+  await t.open(page, "/alerts?state=firing&acknowledged=no");
+  await page.locator("#alerts tbody a[href^='/alerts/']").first().click();
+  const path = new URL(page.url()).pathname;
+  await page.locator("#acknowledge").getByLabel("Your name").fill("ann");
+  await page.locator("#acknowledge").getByLabel("Comment").fill("hedged <b>already</b>");
+  await page.getByRole("button", { name: "Acknowledge" }).click();
+  t.check((await text(page)).includes("ann acknowledged it"), "the alert is not acknowledged");
+  t.check((await text(page)).includes("hedged <b>already</b>"), "the comment is not shown as it was written");
+  await t.look(page, "alert-acknowledged.wide.light");
+  await t.open(page, "/alerts?acknowledged=yes");
+  t.check((await page.locator(`#alerts a[href='${path}']`).count()) === 1, "the list of what is acknowledged lacks it");
+  await t.open(page, path);
+  await page.getByRole("button", { name: "Withdraw the acknowledgement" }).click();
+  t.check((await page.getByRole("button", { name: "Acknowledge" }).count()) === 1, "the acknowledgement is not withdrawn");
+}
+
+async function silence(t, page) {
+  await t.open(page, "/alerts?state=firing");
+  await page.locator("#alerts tbody a[href^='/alerts/']").first().click();
+  const form = page.locator("#silence");
+  await form.getByLabel("Why").fill("known");
+  await form.getByRole("button", { name: "Preview what it hides" }).click();
+  const preview = await page.locator("#preview").innerText();
+  t.check(/it hides [1-9]\d* of \d+ alerts/.test(preview), `the preview says ${preview}`);
+  t.check((await page.locator("#silence").getByLabel("Why").inputValue()) === "known", "what was written is gone after the preview");
+  await t.look(page, "silence-preview.wide.light");
+  await page.locator("#silence").getByLabel("Your name").fill("ann");
+  await page.getByRole("button", { name: "Silence", exact: true }).click();
+  t.check((await text(page)).includes("The silence is made."), "the silence is not made");
+  await t.look(page, "silences.wide.light");
+  await page.getByRole("button", { name: /^End/ }).first().click();
+  t.check((await text(page)).includes("The silence is ended."), "the silence is not ended");
+  const refused = await t.page({ expects: ["400"] });
+  await t.open(refused, "/silences");
+  await refused.locator("#silence").getByLabel(/What is silenced/).fill('token!="x"');
+  await refused.locator("#silence").getByLabel("Your name").fill("ann");
+  await refused.locator("#silence").getByLabel("Why").fill("all");
+  await refused.getByRole("button", { name: "Silence", exact: true }).click();
+  t.check((await text(refused)).includes("this would silence everything"), "a silence of everything is not refused with the reason");
+  await refused.close();
+}
+
+async function deadLetter(t, page) {
+  await t.open(page, "/deliveries?state=dead");
+  await t.look(page, "deliveries.wide.light");
+  const row = page.locator("#list tbody tr").first();
+  const number = (await row.locator("td").first().innerText()).trim();
+  await row.getByRole("button", { name: "Send again" }).click();
+  t.check((await text(page)).includes("It is due now"), "the dead letter is not sent again");
+  await t.open(page, `/deliveries/${number}`);
+  for (let wait = 0; wait < 60 && (await page.locator("main tbody tr").count()) < 2; wait++) { await page.waitForTimeout(500); await page.reload(); }
+  t.check((await page.locator("main tbody tr").count()) >= 2, "there is no second attempt");
+  t.check((await text(page)).includes("<b>here</b>"), "the answer of the receiver is not shown as it came");
+  await t.look(page, "delivery.wide.light");
+  await page.getByRole("button", { name: "Drop" }).click();
+  t.check((await text(page)).includes("taken out of the outbox"), "the delivery is not dropped");
+}
+
+async function playground(t, page) {
+  await t.open(page, "/rules");
+  await t.look(page, "rules.wide.light");
+  await page.getByRole("link", { name: /^Try a copy of/ }).first().click();
+  t.check((await page.locator("#text").inputValue()).startsWith("[[rule]]"), "there is no copy of the rule");
+  await page.locator("#text").fill('[[rule]]\nalert = "Big"\non = "unlock"\nwithin = ["7d", "1d"]\nwhen = "cliffVallue >= 1000000"\n');
+  await page.getByRole("button", { name: "Try it" }).click();
+  t.check((await page.locator("#results").innerText()).includes("did you mean `cliffValue`?"), "the mistake is not named in its place");
+  await t.look(page, "playground-mistake.wide.light");
+  await page.locator("#text").fill('[[rule]]\nalert = "Big"\non = "unlock"\nwithin = ["7d", "1d"]\nwhen = "cliffValue >= 1000000"\nlabels = { severity = "warning" }\n');
+  const begun = Date.now();
+  await page.getByRole("button", { name: "Try it" }).click();
+  await page.locator("#results").getByText("What it would have sent").waitFor({ timeout: 30000 });
+  console.log(`  a rule was tried in ${((Date.now() - begun) / 1000).toFixed(1)} s`);
+  const results = await page.locator("#results").innerText();
+  t.check(/Messages\s+[1-9]/.test(results), `it would have sent nothing: ${results.slice(0, 400)}`);
+  t.check((await page.locator("#text").inputValue()).includes("cliffValue >= 1000000"), "the text is gone after the trial");
+  await t.look(page, "playground.wide.light");
+  t.check((await (await page.request.get(`${t.base}/api/rules?rule=Big`)).json()).length === 0, "something was saved");
+}
+
+async function everyLook(t) {
+  const first = async (page) => { await t.open(page, "/alerts"); return page.locator("#alerts tbody a[href^='/alerts/']").first().getAttribute("href"); };
+  for (const size of ["wide", "phone"]) for (const scheme of ["light", "dark"]) {
+    const page = await t.page({ size, scheme });
+    await logIn(t, page, "/alerts");
+    const paths = { alerts: "/alerts", "alerts-firing": "/alerts?state=firing&severity=warning", alert: await first(page), rules: "/rules", "playground-new": "/rules/playground", deliveries: "/deliveries", silences: "/silences?matcher=severity%3D%22warning%22", digests: "/digests" };
+    for (const [name, path] of Object.entries(paths)) {
+      await t.open(page, path);
+      await t.look(page, `${name}.${size}.${scheme}`);
+    }
+    await t.open(page, "/changes");
+    await page.close();
+  }
+  const missing = await t.page({ expects: ["404"] });
+  await t.open(missing, "/alerts/al_nothing", 404);
+  t.check((await text(missing)).includes("forgotten after"), "a page that was forgotten does not say so");
+  await t.look(missing, "alert-missing.wide.light");
+  await missing.close();
+}
+
+export default async function (t) {
+  await refusedLogin(t);
+  const page = await t.page();
+  await logIn(t, page, "/alerts?state=firing");
+  await acknowledge(t, page);
+  await silence(t, page);
+  await deadLetter(t, page);
+  await playground(t, page);
+  await everyLook(t);
+  // The session is over here, whatever the browser keeps.
+  await t.open(page, "/alerts");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  t.check(page.url().startsWith(`${t.base}/login`), `after signing out one is at ${page.url()}`);
+  await t.open(page, "/silences");
+  t.check((await page.locator("#silence").count()) === 0, "whoever signed out can still silence");
+  await page.close();
+}
