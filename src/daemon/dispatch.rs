@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::live::{Live, LiveConfig};
 use engine::digest_schedule::DigestPlan;
 use engine::group::MuteTimes;
-use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn};
+use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn, FIRING_ROWS};
 use model::{
-    AlertState, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, PendingState, ReceiverName, RepeatGroup, Resource,
-    Timestamp, TokenId, TokenSnapshot, digest,
+    AlertFilter, AlertState, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, PendingState, ReceiverName, RepeatGroup,
+    Resource, Timestamp, TokenId, TokenSnapshot, UpcomingRow, digest,
 };
 use store::{Store, StoreError};
 
@@ -64,7 +64,7 @@ impl Dispatcher {
             if let DigestTurn::Due { since, slot } = turn
                 && self.is_wanted(live, &plan.receiver).await?
             {
-                commit.notifications = vec![self.digest(plan, since, slot, now).await?.notice(&plan.receiver, now)];
+                commit.notifications = vec![self.digest(live, plan, since, slot, now).await?.notice(&plan.receiver, now)];
             }
             self.store.commit(commit).await?;
             slots.insert(name, turn.slot());
@@ -81,19 +81,30 @@ impl Dispatcher {
         Ok(of_it.peek().is_none() || of_it.any(|subscriber| stopped.iter().all(|wish| wish.address != subscriber.address)))
     }
 
-    async fn digest(&self, plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Result<Digest, StoreError> {
+    async fn digest(
+        &self,
+        live: &LiveConfig,
+        plan: &DigestPlan,
+        since: Timestamp,
+        slot: Timestamp,
+        now: Timestamp,
+    ) -> Result<Digest, StoreError> {
         let store = &self.store;
         let DigestReads { upcoming, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
         let counts = store.counts().await?;
         let firing = counts.alerts.iter().find(|(state, _)| *state == AlertState::Firing).map_or(0, |(_, count)| *count);
         let dead: Vec<(ReceiverName, u64)> =
             counts.outbox.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
+        let upcoming = store.upcoming(upcoming).await?.into_iter();
+        let upcoming: Vec<UpcomingRow> = upcoming.map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row }).collect();
+        let fires = AlertFilter { states: vec![AlertState::Firing], limit: FIRING_ROWS, ..AlertFilter::default() };
         let rows = DigestRows {
-            upcoming: &store.upcoming(upcoming).await?,
+            upcoming: &upcoming,
             changes: &store.changes(changes).await?,
             statuses: &store.notification_statuses(statuses).await?,
             silences: &store.silences(Some(silences_at)).await?,
             firing,
+            fires: &store.alerts(fires).await?,
             incidents: &store.source_alerts().await?,
             dead: &dead,
         };

@@ -52,7 +52,8 @@ fn templates() -> Environment<'static> {
     templates.add_filter("usd", |value: Option<f64>| value.map_or_else(|| "–".to_owned(), format::usd));
     templates.add_filter("amount", |value: Option<f64>| value.map_or_else(|| "–".to_owned(), format::amount));
     templates.add_filter("percent", |value: Option<f64>| value.map_or_else(|| "–".to_owned(), format::percent));
-    templates.add_filter("ahead", |days: Option<f64>| days.map(view::ahead).unwrap_or_default());
+    templates
+        .add_filter("ahead", |days: Option<f64>, when: String| days.map(|days| view::ahead(days, &when)).unwrap_or_default());
     templates.add_filter("age", |seconds: Option<i64>| seconds.map_or_else(|| "never".to_owned(), view::age));
     templates.add_filter("bytes", view::bytes);
     templates.add_filter("time", |text: Option<String>| text.map(|text| short_time(&text)).unwrap_or_default());

@@ -90,6 +90,7 @@ pub fn unlock() -> Notification {
             event: Some("unlock/arbitrum/2026-03-16T13:00:00Z".into()),
             former_labels: Vec::new(),
             series: schedule(),
+            members: Vec::new(),
             source: SourceBody {
                 polled_at: Some(time("2026-03-09T12:10:04Z")),
                 listed_method: Some("INTERNAL".into()),

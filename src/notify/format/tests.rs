@@ -55,6 +55,7 @@ fn cases() -> Vec<(&'static str, DueDelivery)> {
         group_labels: [("severity".to_owned(), "warning".to_owned())].into(),
         told_before: 3,
         truncated: 12,
+        is_welcome: false,
         note: None,
     };
     let nasty = Batch { note: Some(format!("412 alerts {}", crate::samples::HOSTILE)), truncated: 1, ..Batch::default() };
