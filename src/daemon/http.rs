@@ -1,9 +1,11 @@
 //! The daemon's own HTTP: status page, health, metrics, `/api/…`, reload.
 //!
 //! A request passes the `gate` first: on loopback its `Host` must name us, off loopback it must carry the token, and what changes
-//! something needs the token always. Then a handler asks the store and renders: `pages` and `lists` read, `upcoming` also as a
-//! calendar; those of `silences` alone write, and `unsubscribe`, whose links carry their own proof and pass no gate.
+//! something needs the token always. Then a handler asks the store and renders: `pages` and `lists` read, `feeds` are
+//! what other programs subscribe to; those of `silences` alone write, and `unsubscribe`, whose links carry their own proof and pass no
+//! gate, as the secret links of `feeds` do.
 
+mod feeds;
 mod gate;
 mod lists;
 mod pages;
@@ -70,7 +72,8 @@ pub fn router(deps: HttpDeps) -> Router {
         .route("/metrics", get(pages::metrics))
         .route("/api/status", get(pages::status))
         .route("/api/upcoming", get(upcoming::list))
-        .route("/calendar.ics", get(upcoming::calendar))
+        .route(&format!("/{}", feeds::CALENDAR), get(feeds::calendar))
+        .route(&format!("/{}", feeds::ATOM), get(feeds::atom))
         .route("/api/changes", get(lists::changes))
         .route("/api/alerts", get(lists::alerts))
         .route("/api/outbox", get(lists::outbox))
@@ -82,6 +85,8 @@ pub fn router(deps: HttpDeps) -> Router {
         // Asked by load balancers and probes that hold no secret; it tells nothing but that we are.
         .route("/-/healthy", get(async || "healthy\n"))
         .route(&format!("/{}/{{tag}}", unsubscribe::PATH), get(unsubscribe::ask).post(unsubscribe::stop))
+        .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::CALENDAR), get(feeds::calendar_by_link))
+        .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::ATOM), get(feeds::atom_by_link))
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here\n"))
         .layer(CompressionLayer::new())
         .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
@@ -109,6 +114,9 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
 enum HttpError {
     Store(StoreError),
     Bad(String),
+    /// Something of that name is not known.
+    NotFound(String),
+    Template(minijinja::Error),
 }
 
 impl From<StoreError> for HttpError {
@@ -117,10 +125,24 @@ impl From<StoreError> for HttpError {
     }
 }
 
+impl From<minijinja::Error> for HttpError {
+    fn from(error: minijinja::Error) -> Self {
+        Self::Template(error)
+    }
+}
+
 impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         match self {
             HttpError::Bad(problem) => (StatusCode::BAD_REQUEST, Json(serde_json::json!({ "error": problem }))).into_response(),
+            HttpError::NotFound(problem) => {
+                (StatusCode::NOT_FOUND, Json(serde_json::json!({ "error": problem }))).into_response()
+            }
+            HttpError::Template(error) => {
+                tracing::error!(%error, "a template of ours is broken");
+                let problem = "it cannot be shown; the log says why";
+                (StatusCode::INTERNAL_SERVER_ERROR, Json(serde_json::json!({ "error": problem }))).into_response()
+            }
             HttpError::Store(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a page could not be made");
                 let problem = "the database cannot be read; the log says why";

@@ -3,6 +3,7 @@
 //! The page's template escapes everything that it shows, since names come from the source. The page needs no script, reads well on a phone and
 //! in the dark, and refreshes itself.
 
+pub mod atom;
 pub mod calendar;
 pub mod view;
 

@@ -22,5 +22,5 @@ pub use self::outbox::{
 };
 pub use self::query::{AlertFilter, ChangeFilter, NotificationFilter, OutboxFilter, UpcomingFilter};
 pub use self::snapshot::{
-    ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
+    CalendarRow, ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
 };

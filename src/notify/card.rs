@@ -107,7 +107,12 @@ impl<'a> Brief<'a> {
     /// The first `max` entries as cards; of a welcome, the beginning alone.
     pub fn cards(&self, max: usize) -> Vec<Card> {
         let max = if self.delivery.bundle.is_welcome { max.min(WELCOME_LINES) } else { max };
-        self.entries().iter().take(max).map(|entry| card(entry, self)).collect()
+        self.entries().iter().take(max).map(|entry| self.card(entry)).collect()
+    }
+
+    /// One entry as a card.
+    pub fn card(&self, entry: &MessageEntry<'_>) -> Card {
+        card(entry, self)
     }
 
     /// What is told, in one line of at most `max_chars` characters: token, size, share, when, and how far away that is.
@@ -279,8 +284,15 @@ impl Card {
         summary.into_iter().chain(also).chain(self.description.lines().map(str::to_owned)).collect()
     }
 
-    /// Everything of it as plain lines, for services that show text alone: the rule's words, rows, footer.
+    /// Everything of it as plain lines, for services that show text alone: the rule's words, rows, footer, links.
     pub fn lines(&self, max_shares: usize) -> Vec<String> {
+        let mut lines = self.lines_without_links(max_shares);
+        lines.extend(self.links().iter().map(|(words, url)| format!("{words}: {url}")));
+        lines
+    }
+
+    /// The same for a service that shows links by itself.
+    pub fn lines_without_links(&self, max_shares: usize) -> Vec<String> {
         let mut lines = self.words();
         let rows = self.rows(max_shares);
         if !lines.is_empty() && !rows.is_empty() {
@@ -288,7 +300,6 @@ impl Card {
         }
         lines.extend(rows.into_iter().map(|(name, value)| format!("{name}: {value}")));
         lines.extend([String::new(), self.footer()]);
-        lines.extend(self.links().iter().map(|(words, url)| format!("{words}: {url}")));
         lines
     }
 }
