@@ -56,6 +56,7 @@ use std::{collections::BTreeMap, io::Read, time::Duration};
 pub use network::Network;
 pub use problem::{KeyProblem, ReceiverProblem};
 pub use retry::{NextStep, Outcome};
+pub use webhook::webhook_schema;
 
 use model::config::{self, ReceiverKind};
 use model::{Attempt, BoxFuture, DueDelivery, NotificationKind, ReceiverName, Timestamp};

@@ -85,13 +85,8 @@ pub(super) async fn calendar(
 /// The unlocks of a calendar, the nearest first, those that are gone at the end.
 async fn unlocks(deps: &HttpDeps, query: &CalendarQuery, now: Timestamp) -> Result<Vec<CalendarRow>, HttpError> {
     let live = deps.live.load_full();
-    let wanted = UnlockWords {
-        token: query.token.as_deref(),
-        group: query.group.as_deref(),
-        rule: query.rule.as_deref(),
-        min_value: query.min_value,
-    };
-    let filter = UnlockFilter::read(deps, &live, wanted).await?;
+    let wanted = UnlockWords { group: query.group.as_deref(), rule: query.rule.as_deref(), min_value: query.min_value };
+    let filter = UnlockFilter::of(tokens(deps, query.token.as_deref()).await?, &live, wanted)?;
     let within = span("within", query.within.as_deref())?.unwrap_or(CALENDAR_SPAN);
     let limit = query.limit.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS);
     let rows = filter.rows(now.checked_add_signed(within), limit, now);

@@ -359,7 +359,6 @@ async fn a_name_that_is_not_known_is_not_found() {
         ("/calendar.ics?token=sui,suii", "suii"),
         ("/feed.atom?token=suii", "suii"),
         ("/feed.atom?group=portfolioo", "portfolioo"),
-        ("/api/upcoming?token=suii", "suii"),
     ] {
         let (status, text) = app.ask(&format!("GET {path}"), LOCAL).await;
         assert!(status == 404 && text.contains(said), "{path}: {text}");

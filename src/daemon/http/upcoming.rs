@@ -28,23 +28,20 @@ pub(super) async fn list(State(deps): State<HttpDeps>, parameters: ListParameter
 async fn select(deps: &HttpDeps, query: &ListQuery, limit: u32, now: Timestamp) -> Result<Vec<UpcomingRow>, HttpError> {
     query.only(FILTERS)?;
     let live = deps.live.load_full();
-    let wanted = UnlockWords {
-        token: query.token.as_deref(),
-        group: query.group.as_deref(),
-        rule: query.rule.as_deref(),
-        min_value: query.min_value,
-    };
-    let filter = UnlockFilter::read(deps, &live, wanted).await?;
+    let wanted = UnlockWords { group: query.group.as_deref(), rule: query.rule.as_deref(), min_value: query.min_value };
+    // A list of what is known: of a token that was never seen it is empty.
+    let tokens = words("token", query.token.as_deref(), |word| Some(TokenId::from(word)))?;
+    few(tokens.len())?;
+    let filter = UnlockFilter::of(tokens, &live, wanted)?;
     let until = span("within", query.within.as_deref())?.and_then(|span| now.checked_add_signed(span));
     let rows = deps.store.upcoming(filter.rows(until, limit, now)).await?.into_iter();
     let rows = rows.map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row });
     Ok(rows.filter(|row| filter.lets_in(row, now)).take(limit as usize).collect())
 }
 
-/// Which unlocks are asked for, as a request says it.
+/// Which unlocks are asked for beside those of certain tokens, as a request says it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct UnlockWords<'a> {
-    pub(super) token: Option<&'a str>,
     pub(super) group: Option<&'a str>,
     pub(super) rule: Option<&'a str>,
     pub(super) min_value: Option<f64>,
@@ -52,16 +49,15 @@ pub(super) struct UnlockWords<'a> {
 
 /// Which unlocks are asked for: each name is known.
 pub(super) struct UnlockFilter<'a> {
-    pub(super) tokens: Vec<TokenId>,
-    pub(super) groups: Vec<String>,
+    tokens: Vec<TokenId>,
+    groups: Vec<String>,
     rules: Vec<&'a Rule>,
     min_value: Option<f64>,
 }
 
 impl<'a> UnlockFilter<'a> {
-    /// Fails with 404 where a token, group or rule is not known.
-    pub(super) async fn read(deps: &HttpDeps, live: &'a LiveConfig, wanted: UnlockWords<'_>) -> Result<Self, HttpError> {
-        let tokens = tokens(deps, wanted.token).await?;
+    /// Fails with 404 where a group or rule is not known.
+    pub(super) fn of(tokens: Vec<TokenId>, live: &'a LiveConfig, wanted: UnlockWords<'_>) -> Result<Self, HttpError> {
         let groups = groups(live, wanted.group)?;
         let names = words("rule", wanted.rule, |word| Some(word.to_owned()))?;
         few(names.len())?;

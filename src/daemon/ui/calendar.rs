@@ -78,9 +78,10 @@ pub fn render(entries: &[CalendarEntry], style: &CalendarStyle<'_>) -> String {
 fn event(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> Event {
     let CalendarEntry { key, interval, view, modified_at, is_removed, .. } = entry;
     let summary = summary(entry);
+    let uid = one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id));
     let mut event = Event::new();
     event
-        .uid(&one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id)))
+        .uid(&uid)
         .timestamp(*modified_at)
         .last_modified(*modified_at)
         .sequence(sequence(entry))
@@ -100,7 +101,8 @@ fn event(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> Event {
         (false, false) => EventStatus::Tentative,
     });
     if let Some(before) = style.alarm.filter(|_| !is_removed) {
-        event.alarm(Alarm::display(&summary, Trigger::before_start(before)));
+        // Of its own accord the library would give it another id each time.
+        event.alarm(Alarm::display(&summary, Trigger::before_start(before)).uid(&format!("alarm/{uid}")).done());
     }
     event.done()
 }
