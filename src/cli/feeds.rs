@@ -8,8 +8,10 @@ use notify::feed_link;
 
 /// `feeds`.
 #[derive(Debug, Args)]
-#[command(after_help = "A link tells nobody the token, opens nothing else, and ends when [http] token changes. Filters are added to it:\n  \
-    …/calendar.ics?group=portfolio&within=90d&alarm=1d&spans=month\n  …/feed.atom?token=arbitrum,optimism")]
+#[command(
+    after_help = "A link tells nobody the token, opens nothing else, and ends when [http] token changes. Filters are added to it:\n  \
+    …/calendar.ics?group=portfolio&within=90d&alarm=1d&spans=month\n  …/feed.atom?token=arbitrum,optimism"
+)]
 pub(super) struct FeedsArgs {}
 
 /// A link with what it is.

@@ -37,7 +37,8 @@ fn at(time: Timestamp) -> Value {
     Value::Integer(time.timestamp_millis())
 }
 
-/// Unlocks ahead. One that was there before, and had gone, has a history that its present row does not know of.
+/// Unlocks ahead. One that was there before, and had gone for a while, has a history that its present row does not know of; one that was
+/// known by `upcoming` alone until its schedule was read never was another.
 fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<CalendarRow>, StoreFault> {
     let mut conditions = Conditions::default();
     conditions
@@ -53,7 +54,7 @@ fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<Calendar
     let (sql, values) = conditions.within(
         "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.key, r.body, r.version_at, r.version_at > r.first_seen OR EXISTS (
              SELECT 1 FROM record_version v WHERE v.token_no = r.token_no AND v.resource = 'unlock' AND v.key = r.key
-             AND v.replaced_at <= r.first_seen)
+             AND v.replaced_at < r.first_seen)
          FROM record r JOIN token t ON t.no = r.token_no
          LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'",
         &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {}", filter.limit),

@@ -12,8 +12,9 @@ use crate::card::{Brief, ShareStyle, color};
 use crate::retry::Outcome;
 use model::config;
 
-/// With every character escaped it stays below the 256 of a title.
-const MAX_TITLE_CHARS: usize = 128;
+const MAX_TITLE: usize = 256;
+/// So many find room in any case: of each at most a backslash more, or the two halves of a character.
+const MIN_TITLE_CHARS: usize = 100;
 const MAX_DESCRIPTION: usize = 3_500;
 const MAX_FIELDS: usize = 20;
 const MAX_FIELD_NAME: usize = 80;
@@ -99,7 +100,7 @@ fn body(brief: &Brief<'_>) -> Value {
         footer = if footer.is_empty() { rest } else { format!("{footer} · {rest}") };
     }
     let mut embed = json!({
-        "title": clip(&brief.title(ShareStyle::Long, MAX_TITLE_CHARS), 2 * MAX_TITLE_CHARS),
+        "title": title(brief),
         "color": color(brief.tone()),
         "description": description,
         "fields": fields,
@@ -109,6 +110,19 @@ fn body(brief: &Brief<'_>) -> Value {
         embed.insert("url".into(), url.into());
     }
     json!({"username": "Cliffwatch", "embeds": [embed], "allowed_mentions": {"parse": []}})
+}
+
+/// The title, escaped, as much of it as there is room for.
+fn title(brief: &Brief<'_>) -> String {
+    let mut max = MAX_TITLE;
+    loop {
+        let title = escape(&brief.title(ShareStyle::Long, max));
+        let length = utf16(&title);
+        if length <= MAX_TITLE || max <= MIN_TITLE_CHARS {
+            return title;
+        }
+        max = max.saturating_sub(length - MAX_TITLE).max(MIN_TITLE_CHARS);
+    }
 }
 
 /// At most `max` characters, escaped; a field must not be empty.
