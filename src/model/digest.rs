@@ -10,15 +10,15 @@ mod words;
 
 pub use words::POSSIBLE;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Alert, AlertBody, AlertStatus, ChangeRow, Labels, Notification, NotificationKind, NotificationState, NotificationStatus,
-    ReceiverName, Record, RuleId, Silence, SilenceState, SourceBody, Timestamp, Tone, UpcomingRow, alert_id, format,
-    notification_id,
+    Precedence, ReceiverName, Record, RecordKey, Resource, RuleId, Silence, SilenceState, SourceBody, Timestamp, TokenId, Tone,
+    UpcomingRow, alert_id, format, notification_id,
 };
 
 /// A day, over which what was held back is counted for a look.
@@ -89,6 +89,9 @@ pub struct Digest {
     /// The gravest of them.
     #[serde(default)]
     pub fires: Vec<FiringLine>,
+    /// Of these, not listed.
+    #[serde(default)]
+    pub fires_left_out: u32,
     /// What is the matter with source, receivers and database, in sentences; empty where all is well.
     pub trouble: Vec<String>,
 }
@@ -146,6 +149,7 @@ impl Digest {
             .collect();
         let silences: Vec<SilencedLine> =
             silences.iter().filter(|silence| silence.state(at) == SilenceState::Active).map(SilencedLine::of).collect();
+        let fires = firing_lines(fires, upcoming);
         ahead.sort_by(AheadLine::order);
         possible.sort_by(AheadLine::order);
         let left_out = |length: usize| count(length.saturating_sub(MAX_LINES));
@@ -168,7 +172,8 @@ impl Digest {
             silences_left_out: left_out(silences.len()),
             silences: first(silences),
             firing,
-            fires: first(firing_lines(fires)),
+            fires_left_out: left_out(fires.len()),
+            fires: first(fires),
             trouble: trouble.to_vec(),
         }
     }
@@ -238,21 +243,40 @@ fn ahead_line(row: &UpcomingRow, at: Timestamp, until: Timestamp) -> Option<(Ahe
     Some((line, !is_over && counted.start <= until))
 }
 
-/// What fires, the gravest first, then the nearest.
-fn firing_lines(fires: &[Alert]) -> Vec<FiringLine> {
-    let mut all: Vec<&Alert> = fires.iter().collect();
+/// What fires, the gravest first, then the most valuable, then the nearest; what several rules say of one event is one line.
+fn firing_lines(fires: &[Alert], upcoming: &[UpcomingRow]) -> Vec<FiringLine> {
+    let values: HashMap<(&TokenId, &RecordKey), f64> = upcoming
+        .iter()
+        .filter_map(|row| Some(((&row.token.id, &row.tracked.key), row.tracked.record.unlock()?.cliff_value()?)))
+        .collect();
     let tone = |alert: &Alert| Tone::of_severity(alert.labels.get("severity").map(String::as_str));
-    all.sort_by(|a, b| {
-        let due = |of: &Alert| of.due.map_or(Timestamp::MAX_UTC, |due| due.start);
-        tone(b).cmp(&tone(a)).then_with(|| due(a).cmp(&due(b))).then_with(|| a.id.cmp(&b.id))
-    });
-    let line = |alert: &Alert| FiringLine {
-        alert: alert.id.as_str().to_owned(),
-        rule: alert.name.clone(),
+    let precedence = |alert: &Alert| Precedence {
         tone: tone(alert),
-        summary: alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone()),
+        value: alert.token.as_ref().zip(alert.key.as_ref()).and_then(|event| values.get(&event).copied()),
+        due: alert.due.map(|due| due.start),
     };
-    all.into_iter().map(line).collect()
+    let mut all: Vec<(Precedence, &Alert)> = fires.iter().map(|alert| (precedence(alert), alert)).collect();
+    all.sort_by(|a, b| a.0.order(&b.0).then_with(|| a.1.id.cmp(&b.1.id)));
+    let mut lines: Vec<FiringLine> = Vec::new();
+    let mut known: HashMap<(&TokenId, Resource, &RecordKey), usize> = HashMap::new();
+    for (Precedence { tone, .. }, alert) in all {
+        let event = alert.token.as_ref().zip(alert.resource).zip(alert.key.as_ref()).map(|((token, of), key)| (token, of, key));
+        if let Some(line) = event.and_then(|event| known.get(&event)).and_then(|at| lines.get_mut(*at)) {
+            line.also.push(alert.name.clone());
+            continue;
+        }
+        if let Some(event) = event {
+            known.insert(event, lines.len());
+        }
+        lines.push(FiringLine {
+            alert: alert.id.as_str().to_owned(),
+            rule: alert.name.clone(),
+            also: Vec::new(),
+            tone,
+            summary: alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone()),
+        });
+    }
+    lines
 }
 
 impl AheadLine {
@@ -270,6 +294,13 @@ impl AheadLine {
             (None, Some(amount)) => format!("{} tokens{share}", format::amount(amount)),
             (None, None) => "an unknown amount".to_owned(),
         }
+    }
+}
+
+impl FiringLine {
+    /// The rules that say it: `BigCliffAhead, also InsiderUnlockAhead`.
+    pub fn rules(&self) -> String {
+        if self.also.is_empty() { self.rule.clone() } else { format!("{}, also {}", self.rule, self.also.join(", ")) }
     }
 }
 
@@ -353,6 +384,9 @@ pub struct FiringLine {
     /// Its id.
     pub alert: String,
     pub rule: String,
+    /// Other rules that say the same of the event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     pub tone: Tone,
     pub summary: String,
 }

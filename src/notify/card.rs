@@ -84,8 +84,8 @@ impl<'a> Brief<'a> {
         self.rest_of(self.count().saturating_sub(shown))
     }
 
-    /// As [`rest`](Self::rest), of so many that are left out.
-    pub fn rest_of(&self, left_out: usize) -> String {
+    /// What is not shown where so many are left out; empty where all is shown.
+    pub fn rest_words(&self, left_out: usize) -> String {
         let told_before = self.delivery.bundle.told_before as usize;
         let mut parts = Vec::new();
         if left_out > 0 {
@@ -97,10 +97,19 @@ impl<'a> Brief<'a> {
         if parts.is_empty() {
             return String::new();
         }
+        parts.join("; ")
+    }
+
+    /// The same with where it can be seen.
+    pub fn rest_of(&self, left_out: usize) -> String {
+        let words = self.rest_words(left_out);
+        if words.is_empty() {
+            return words;
+        }
         let how = if left_out > 0 { message::command(self.delivery) } else { "`cliffwatch alerts`".to_owned() };
         match self.link_to("alerts") {
-            Some(link) => format!("{}: see {link} or {how}", parts.join("; ")),
-            None => format!("{}: see {how}", parts.join("; ")),
+            Some(link) => format!("{words}: see {link} or {how}"),
+            None => format!("{words}: see {how}"),
         }
     }
 
@@ -226,8 +235,8 @@ pub struct Card {
     pub schedule: Vec<(String, String, bool)>,
     /// The annotation `runbook_url`, if it is an address of the web.
     pub runbook: Option<String>,
-    /// Where the schedule is from, if that is an address of the web.
-    pub data_source: Option<String>,
+    /// Where the schedule is from: each place, and its address where that is one of the web.
+    pub data_sources: Vec<(String, Option<String>)>,
     /// Our own page of it.
     pub page: Option<String>,
     /// Where it comes from and why it is told.
@@ -237,14 +246,20 @@ pub struct Card {
 impl Card {
     /// Links that belong to it, with what they are called: its page, the runbook, where the schedule is from.
     pub fn links(&self) -> Vec<(&'static str, &str)> {
-        let links = [(PAGE_WORDS, &self.page), ("Runbook", &self.runbook), ("Data source", &self.data_source)];
-        links.into_iter().filter_map(|(words, url)| Some((words, url.as_deref()?))).collect()
+        let source = self.data_sources.iter().find_map(|(_, url)| url.as_deref());
+        let links = [(PAGE_WORDS, self.page.as_deref()), ("Runbook", self.runbook.as_deref()), ("Data source", source)];
+        links.into_iter().filter_map(|(words, url)| Some((words, url?))).collect()
+    }
+
+    /// Which other rules say the same, without their words: `InsiderUnlockAhead (info), CommittedClaimDiffers (warning)`.
+    pub fn also_rules(&self) -> String {
+        self.also.iter().map(|also| also.split(':').next().unwrap_or_default()).collect::<Vec<_>>().join(", ")
     }
 
     /// The line of it in a list: what is told, and which rules say the same.
     pub fn list_line(&self) -> String {
-        let also: Vec<&str> = self.also.iter().map(|also| also.split(':').next().unwrap_or_default()).collect();
-        if also.is_empty() { self.first_line.clone() } else { format!("{} · also {}", self.first_line, also.join(", ")) }
+        let also = self.also_rules();
+        if also.is_empty() { self.first_line.clone() } else { format!("{} · also {also}", self.first_line) }
     }
 
     /// What matters most, as name and value: what changed, the facts, and the `max_shares` largest shares.
@@ -358,7 +373,7 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
         more,
         schedule: schedule(body),
         runbook: web_address(annotation("runbook_url")),
-        data_source: body.source.data_source.as_deref().and_then(web_address),
+        data_sources: data_sources(body.source.data_source.as_deref().unwrap_or_default()),
         page: brief.page(notice),
         origin: origin(notice, now),
     }
@@ -374,6 +389,18 @@ fn also(entry: &MessageEntry<'_>, headline: &str) -> Vec<String> {
         format!("{}{severity}{said}", text::line(&body.rule, 120))
     };
     entry.also.iter().take(MAX_ROWS).map(words).collect()
+}
+
+/// The places that a source names, each with its address.
+fn data_sources(text: &str) -> Vec<(String, Option<String>)> {
+    // A title may hold blanks and commas, addresses do not.
+    let is_list = text.split([',', ';', ' ', '\n']).any(|word| web_address(word).is_some());
+    let parts: Vec<&str> = if is_list { text.split([',', ';', '\n']).collect() } else { vec![text] };
+    let part = |part: &str| {
+        let words = text::line(part, 120);
+        (!words.is_empty()).then(|| (words, web_address(part).filter(|_| !part.trim().contains(char::is_whitespace))))
+    };
+    parts.into_iter().filter_map(part).take(MAX_ROWS).collect()
 }
 
 /// A link that may be shown: an address of the web, written plainly.

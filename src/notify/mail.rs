@@ -12,7 +12,7 @@ mod digest;
 
 use super::card::{self, Brief, Card, MAX_TITLE_CHARS, PAGE_WORDS, ShareStyle, Tone};
 use super::picture::{self, Picture};
-use super::text;
+use super::{message, text};
 use model::Notification;
 
 /// Alerts up to which all are shown in full. Of more, each is a line of a list, and the first are shown in full below it.
@@ -49,6 +49,8 @@ struct MailPage<'a> {
     cards: Vec<ShownCard<'a>>,
     note: &'a str,
     rest: &'a str,
+    /// The command that shows all of it.
+    command: String,
     external_url: Option<&'a str>,
     /// The same without a slash at its end, for the paths of pages.
     base: Option<&'a str>,
@@ -65,7 +67,7 @@ struct ListedAlert<'a> {
     /// How near it is, or why it is over.
     aside: String,
     page: Option<&'a str>,
-    also: &'a [String],
+    also: String,
 }
 
 #[derive(Serialize)]
@@ -83,6 +85,7 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     }
     let cards = brief.cards(MAX_LINES);
     let rest = brief.rest(cards.len());
+    let rest_words = brief.rest_words(brief.count().saturating_sub(cards.len()));
     let listed = if brief.count() > FEW { cards.as_slice() } else { &[] };
     // A welcome is an overview: what is in it can be looked at one by one.
     let detailed = if brief.delivery.bundle.is_welcome { 0 } else { DETAILED };
@@ -125,7 +128,8 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
             })
             .collect(),
         note: &note,
-        rest: &rest,
+        rest: &rest_words,
+        command: message::command(brief.delivery).replace('`', ""),
         external_url: external_url.as_deref(),
         base: external_url.as_deref().map(|url| url.trim_end_matches('/')),
         receiver: &receiver,
@@ -141,7 +145,7 @@ fn line_of<'a>(card: &'a Card, notice: &Notification, brief: &Brief<'_>) -> List
         Tone::Good => Some(card::ending(&notice.body)).filter(|why| !why.is_empty()).unwrap_or_else(|| "resolved".to_owned()),
         _ => card::nearness(notice, brief.now).unwrap_or_default(),
     };
-    ListedAlert { tone: card.tone, headline: &card.headline, aside, page: card.page.as_deref(), also: &card.also }
+    ListedAlert { tone: card.tone, headline: &card.headline, aside, page: card.page.as_deref(), also: card.also_rules() }
 }
 
 /// The HTML part.

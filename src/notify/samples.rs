@@ -277,7 +277,7 @@ pub fn digest() -> Notification {
                 "possible": [ahead("SUI", "2026-03-01T00:00:00Z", "in March 2026", 120_000_000.0, 3.4)], "possibleLeftOut": 0, "possibleValue": 120_000_000.0,
                 "groups": [{"name": "portfolio", "value": 94_550_000.0, "events": 2, "tokens": [["APT", 61_400_000.0], ["ARB", 33_150_000.0]], "leftOut": 2}],
                 "fires": [{"alert": "al_0123", "rule": "BigCliffAhead", "tone": "critical", "summary": "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026"}],
-                "changesCount": 33,
+                "firesLeftOut": 3, "changesCount": 33,
                 "changes": [{"at": "2026-03-09T06:00:00Z", "token": "", "symbol": "32 tokens", "text": "moved by +3 days: OP, SUI, ENA and 29 more"},
                     {"at": "2026-03-09T06:00:00Z", "token": "aptos", "symbol": "APT", "text": "unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days)"}],
                 "changesLeftOut": 0,

@@ -57,9 +57,11 @@ fn a_digest_reads_as_plain_text_and_hostile_names_stay_on_their_lines() {
         fires: vec![FiringLine {
             alert: "al_1".into(),
             rule: "BigCliffAhead".into(),
+            also: vec!["InsiderUnlockAhead".into()],
             tone: Tone::Critical,
             summary: "ARB: $96.1M unlocks on 16 Mar 2026".into(),
         }],
+        fires_left_out: 1,
         trouble: vec!["The source does not answer in time".into()],
     };
     insta::assert_snapshot!(format!("{}\n\n{}", digest.summary(), digest.text()));
@@ -105,4 +107,45 @@ fn a_month_is_in_a_sum_by_its_nominal_date_alone() {
     assert_eq!((names(&digest.possible), digest.possible_value), (vec!["later".into(), "past".into()], Some(3_000.0)));
     assert_eq!(digest.summary(), "Digest: 3 unlocks ($55) in the next 7 days, 2 more possible ($3.00K), 0 changes");
     assert_eq!(digest.groups[0].words(), "$55 in 3 unlocks: now $40, small $10, today $5");
+}
+
+#[test]
+fn what_fires_is_told_once_for_each_event_and_the_most_valuable_first() {
+    let rows = [upcoming("big", "2026-03-12", "day", 900.0), upcoming("small", "2026-03-10", "day", 10.0)];
+    let alert = |id: &str, rule: &str, severity: &str, token: Option<(&str, &str)>| Alert {
+        id: id.into(),
+        rule: rule.into(),
+        name: rule.into(),
+        subject: rule.into(),
+        episode: 1,
+        state: crate::AlertState::Firing,
+        resolution: None,
+        token: token.map(|(token, _)| token.into()),
+        resource: token.map(|_| Resource::Unlock),
+        key: token.map(|(_, key)| key.into()),
+        level: None,
+        labels: Labels::from([("severity".to_owned(), severity.to_owned())]),
+        former_labels: Vec::new(),
+        annotations: BTreeMap::new(),
+        told: Vec::new(),
+        leads: Vec::new(),
+        members: Vec::new(),
+        active_at: time("2026-03-09"),
+        starts_at: None,
+        ends_at: None,
+        false_since: None,
+        due: None,
+        recheck_at: None,
+        updated_at: time("2026-03-09"),
+    };
+    let (big, small) = (Some(("big", "2026-03-12")), Some(("small", "2026-03-10")));
+    let fires = [
+        alert("al_1", "Insiders", "info", small),
+        alert("al_2", "Pressure", "info", None),
+        alert("al_3", "Claim", "info", big),
+        alert("al_4", "Cliff", "warning", small),
+        alert("al_5", "Cliff", "warning", big),
+    ];
+    let told: Vec<String> = firing_lines(&fires, &rows).iter().map(|line| format!("{} {}", line.alert, line.rules())).collect();
+    assert_eq!(told, ["al_5 Cliff, also Claim", "al_4 Cliff, also Insiders", "al_2 Pressure"]);
 }

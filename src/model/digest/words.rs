@@ -42,12 +42,13 @@ impl Digest {
         }
         let firing = format::count(usize::try_from(self.firing).unwrap_or_default(), "alert");
         let verb = if self.firing == 1 { "fires" } else { "fire" };
-        let fires = self.fires.iter().map(|alert| format!("{}{}", tone_words(alert.tone), format::sentence(&alert.summary)));
+        let fires = self.fires.iter().map(|alert| {
+            format!("{}{} ({})", tone_words(alert.tone), format::sentence(&alert.summary), format::sentence(&alert.rules()))
+        });
         match self.fires.is_empty() {
             true => _ = writeln!(text, "\n{firing} {verb} now."),
             false => {
-                let more = self.firing.saturating_sub(u32::try_from(self.fires.len()).unwrap_or(u32::MAX));
-                part(&mut text, &format!("{firing} {verb} now"), fires, more, "cliffwatch alerts");
+                part(&mut text, &format!("{firing} {verb} now"), fires, self.fires_left_out, "cliffwatch alerts");
             }
         }
         let held = self.held_back.iter().map(|held| format!("{}: {}", held.state, format::sentence(&held.summary)));

@@ -103,6 +103,7 @@ fn facts_in_a_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
         let told = if change.summary.is_empty() { change.kind.as_str() } else { &change.summary };
         // What moved or was resized is an unlock anyway: the sentence says whose.
         let of = change.resource.or(body.resource).filter(|of| *of != Resource::Unlock).map_or("", Resource::as_str);
+        let of = if told.contains(of) { "" } else { of };
         // The size first: a phone shows the beginning of a line.
         let size = if size.is_empty() { size } else { format!("{size} · ") };
         return Some(format!("{size}{}", format!("{of} {}", text::line(told, text::MAX_LINE_CHARS)).trim()));

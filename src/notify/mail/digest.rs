@@ -45,7 +45,7 @@ pub(super) fn tables(notice: &Notification) -> Option<DigestTables> {
         part(POSSIBLE, digest.possible.iter().map(ahead), digest.possible_left_out).worth(digest.possible_value),
         part("Ahead by group", digest.groups.iter().map(|group| row(&group.name, &group.words(), "")), 0),
         part("Changed", changes(&digest), digest.changes_left_out),
-        part("Fires now", fires(&digest), digest.firing.saturating_sub(u32::try_from(digest.fires.len()).unwrap_or(u32::MAX))),
+        part("Fires now", fires(&digest), digest.fires_left_out),
         part("Held back", held(&digest), digest.held_back_left_out),
         part("Silenced now", silenced(&digest), digest.silences_left_out),
     ];
@@ -98,7 +98,7 @@ fn fires(digest: &Digest) -> impl Iterator<Item = DigestRow> {
     digest.fires.iter().map(|alert| DigestRow {
         tone: Some(alert.tone),
         path: slug(&alert.alert).map(|id| format!("alerts/{id}")),
-        ..row(alert.tone.as_str(), &alert.summary, &alert.rule)
+        ..row(alert.tone.as_str(), &alert.summary, &alert.rules())
     })
 }
 

@@ -213,6 +213,12 @@ fn a_source_that_is_an_address_of_the_web_is_a_link() {
     let html = compose_one(notice).html.expect("the template works").replace("&#x2f;", "/");
     assert!(html.contains("href=\"https://docs.example.com/tokens?a=1&amp;b=2\""), "{html}");
     let mut notice = unlock();
+    notice.body.source.data_source = Some("https://a.example/x, Whitepaper; https://b.example/y".into());
+    let html = compose_one(notice).html.expect("the template works").replace("&#x2f;", "/");
+    for part in ["href=\"https://a.example/x\"", ">https://a.example/x</a>, Whitepaper, <a", "href=\"https://b.example/y\""] {
+        assert!(html.contains(part), "{part} in {html}");
+    }
+    let mut notice = unlock();
     notice.body.source.data_source = Some("javascript:alert(1)".into());
     assert!(!compose_one(notice).html.expect("the template works").contains("href=\"javascript"));
 }
