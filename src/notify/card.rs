@@ -76,7 +76,18 @@ impl<'a> Brief<'a> {
 
     /// A line to stand above the alerts; empty where there is none.
     pub fn note(&self) -> String {
+        if self.delivery.bundle.is_welcome {
+            return self.welcome_note();
+        }
         self.delivery.bundle.note.as_deref().map(|note| text::line(note, text::MAX_LINE_CHARS)).unwrap_or_default()
+    }
+
+    /// What a welcome says above its alerts: how many there are, and how many of them are grave.
+    fn welcome_note(&self) -> String {
+        let critical = self.entries().iter().filter(|entry| entry.strongest.body.tone() == Tone::Critical).count();
+        let critical = if critical > 0 { format!(", {critical} of them critical") } else { String::new() };
+        let alerts = format::count(self.count(), "alert");
+        format!("This is the first that Cliffwatch tells you: {alerts}{critical}. These come first:")
     }
 
     /// What is not shown where `shown` entries are, and where it can be seen: a line to stand below them; empty where all is shown.

@@ -73,7 +73,7 @@ fn a_reader_of_calendars_sees_an_unlock_move_and_go() {
         ("1.ics", render(&[first], &style)),
         ("2.ics", render(&[moved], &style)),
         ("3.ics", render(&[gone], &style)),
-        ("4.ics", render(&[month.clone()], &style)),
+        ("4.ics", render(std::slice::from_ref(&month), &style)),
         ("5.ics", render(&[month], &whole)),
     ]);
     assert!(seen.iter().all(|calendar| calendar["problems"] == json!([])), "{seen:#?}");

@@ -232,6 +232,11 @@ fn a_welcome_is_an_overview_of_the_ten_largest() {
     assert!(mail.subject.starts_with("123 alerts to begin with: T01: $33.15M"), "{}", mail.subject);
     assert_eq!(mail.text.lines().filter(|line| line.starts_with("- T")).count(), 10);
     assert!(mail.text.contains("113 more alerts not shown here: see https://cliffwatch.example.com/alerts or"), "{}", mail.text);
+    assert!(
+        mail.text.starts_with("This is the first that Cliffwatch tells you: 123 alerts. These come first:\n"),
+        "{}",
+        mail.text
+    );
     assert!(!mail.text.contains("in full") && mail.pictures.is_empty());
 }
 
