@@ -17,6 +17,8 @@
 //! The promise: every message that comes in is in exactly one place afterwards, and each place is recorded. Of one alert, a receiver
 //! is told things in the order in which they were decided; where several wait, the latest is told and stands for the others.
 
+mod welcome;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -48,16 +50,6 @@ const MAX_BATCHES: usize = 10;
 
 /// Rules that get messages of their own when alerts are put together; the others share one.
 const MAX_FOLDS: usize = 8;
-
-/// Messages above which what a new receiver is told first comes as one welcome.
-const MAX_FIRST_MESSAGES: usize = 10;
-
-/// How long a welcome waits for others after the last that came, and a quarter of the time over which they came so far: a first read of
-/// hundreds of tokens takes its time, and that of a few none.
-const WELCOME_WAIT: TimeDelta = TimeDelta::seconds(5);
-
-/// The longest that a welcome waits for others.
-const MAX_WELCOME_WAIT: TimeDelta = TimeDelta::minutes(5);
 
 /// How soon an inhibition is looked at again: the end of what inhibits may be told to nobody.
 const RECHECK: TimeDelta = TimeDelta::seconds(30);
@@ -325,7 +317,7 @@ pub fn decide<'a>(
     now: Timestamp,
 ) -> Decision<'a> {
     let mut decision = Decision::default();
-    let welcomed = welcome(groups, usage, now, &mut decision);
+    let welcomed = welcome::welcome(groups, usage, now, &mut decision);
     let mut due: BTreeMap<&ReceiverName, Vec<usize>> = BTreeMap::new();
     for (index, group) in groups.iter().enumerate().filter(|(index, _)| !welcomed.contains(index)) {
         match due_at(group, flushed_at(index)) {
@@ -344,47 +336,6 @@ pub fn decide<'a>(
         one_receiver(&indices, groups, &usage(receiver), now, &mut decision);
     }
     decision
-}
-
-/// Puts together what new receivers are told first, where it would be many messages: told once nothing more comes, or left to wait until
-/// then. Gives the groups that this settles, by index.
-fn welcome<'a>(
-    groups: &[Group<'a>],
-    usage: &dyn Fn(&ReceiverName) -> Usage,
-    now: Timestamp,
-    decision: &mut Decision<'a>,
-) -> HashSet<usize> {
-    let mut first: BTreeMap<&ReceiverName, Vec<usize>> = BTreeMap::new();
-    let is_about_tokens = |group: &Group<'_>| group.rows.iter().all(|row| row.kind != NotificationKind::Source);
-    for (index, group) in groups.iter().enumerate() {
-        if !group.is_urgent && group.muted.is_none() && is_about_tokens(group) {
-            first.entry(&group.receiver).or_default().push(index);
-        }
-    }
-    let mut settled = HashSet::new();
-    for (receiver, indices) in first {
-        let Usage { max_per_hour, lately } = usage(receiver);
-        let made = usize::try_from(lately.lately).unwrap_or(usize::MAX);
-        let is_many = indices.len() > 1 && indices.len().saturating_add(made) > MAX_FIRST_MESSAGES;
-        if !lately.is_new || !is_many || lately.last_hour >= max_per_hour.max(1) {
-            continue;
-        }
-        let rows = || indices.iter().filter_map(|index| groups.get(*index)).flat_map(|group| group.rows.iter());
-        let (Some(begin), Some(last)) = (rows().map(|row| row.since).min(), rows().map(|row| row.since).max()) else { continue };
-        let wait = (last - begin + WELCOME_WAIT + (last - begin) / 4).min(MAX_WELCOME_WAIT);
-        let at = begin.checked_add_signed(wait).unwrap_or(begin);
-        if at <= now {
-            let alerts: HashSet<&AlertId> = rows().map(|row| &row.alert).collect();
-            let note = format!("This is the first that Cliffwatch tells you: {} at once", format::count(alerts.len(), "alert"));
-            let from = decision.messages.len();
-            decision.tell(&PlannedMessage { shape: BatchKind::Fold, groups: indices.clone(), chunk: None }, groups, Some(note));
-            decision.messages.iter_mut().skip(from).for_each(|message| message.bundle.is_welcome = true);
-        } else {
-            sooner(&mut decision.next_at, Some(at));
-        }
-        settled.extend(indices);
-    }
-    settled
 }
 
 /// A message that is decided on, with the groups that it tells.
