@@ -15,6 +15,7 @@ use super::check::CheckArgs;
 use super::demo::DemoArgs;
 use super::digest::DigestCommand;
 use super::explain::ExplainArgs;
+use super::feeds::FeedsArgs;
 use super::init::InitArgs;
 use super::man::ManArgs;
 use super::notify::NotifyArgs;
@@ -131,6 +132,8 @@ pub(super) enum Command {
     /// Show digests, and who wants them
     #[command(subcommand)]
     Digest(DigestCommand),
+    /// Show the links by which calendars and feed readers subscribe
+    Feeds(FeedsArgs),
     /// Fill the database of the data service
     Import(ImportArgs),
     /// Write the data of the data service, or of the daemon, as a folder
@@ -142,7 +145,7 @@ pub(super) enum Command {
     Backup(BackupArgs),
     /// Put a backup in the place of the database
     Restore(RestoreArgs),
-    /// Print the JSON Schema of a file, for editors
+    /// Print the JSON Schema of a file, for editors, or of what a webhook receives
     Schema(SchemaArgs),
     /// Print completions for a shell
     Completions {

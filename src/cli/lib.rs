@@ -27,6 +27,7 @@ mod demo;
 mod digest;
 mod exit;
 mod explain;
+mod feeds;
 mod init;
 mod invocation;
 mod man;
@@ -111,6 +112,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Ack(ack) => wait(ack::run(&ack, invocation)),
         Command::Accept(accept) => wait(accept::run(&accept, invocation)),
         Command::Digest(digest) => wait(digest::run(&digest, invocation)),
+        Command::Feeds(feeds) => wait(feeds::run(&feeds, invocation)),
         Command::Run => run::run(invocation),
         Command::Demo(demo) => demo::run(&demo, invocation),
         Command::Serve(serve) => service::serve(&serve, invocation),

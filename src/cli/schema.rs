@@ -1,8 +1,10 @@
-//! `schema [config|rules|tests]`: the JSON Schema of a file, for editors that complete and validate TOML.
+//! `schema [config|rules|tests]`: the JSON Schema of a file, for editors that complete and validate TOML; `schema webhook [TYPE]`: that of
+//! what a webhook receives, for those who read it.
 
 use clap::{Args, ValueEnum};
 
-use super::{Exit, print};
+use super::{Exit, UsageError, print};
+use model::{NotificationKind, closest};
 use tools::ruletest;
 
 /// `schema`.
@@ -12,6 +14,9 @@ pub(super) struct SchemaArgs {
     /// Of which file
     #[arg(value_enum, default_value_t)]
     of: Of,
+    /// Of a webhook's body: of this `type` alone, such as alert.firing
+    #[arg(value_name = "TYPE")]
+    kind: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -23,14 +28,30 @@ enum Of {
     Rules,
     /// Files of rule tests
     Tests,
+    /// Bodies of webhooks with `format = "cliffwatch"`
+    Webhook,
 }
 
 pub(super) fn run(schema: &SchemaArgs) -> anyhow::Result<Exit> {
+    let kind = match (&schema.kind, schema.of) {
+        (Some(word), Of::Webhook) => Some(kind_of(word)?),
+        (Some(_), _) => return Err(UsageError("only `schema webhook` takes a type".to_owned()).into()),
+        (None, _) => None,
+    };
     let schema = match schema.of {
         Of::Config => daemon::config::schema(),
         Of::Rules => rules::schema::rules(),
         Of::Tests => ruletest::schema::tests(&daemon::config::schema()),
+        Of::Webhook => notify::webhook_schema(kind),
     };
     print::out(&print::json(&schema)?)?;
     Ok(Exit::Done)
+}
+
+fn kind_of(word: &str) -> Result<NotificationKind, UsageError> {
+    let words = NotificationKind::ALL.map(NotificationKind::as_str);
+    NotificationKind::parse(word).ok_or_else(|| {
+        let near = closest(word, words).map(|near| format!("; did you mean {near:?}?"));
+        UsageError(format!("{word:?} is no type of message: there are {}{}", words.join(", "), near.unwrap_or_default()))
+    })
 }

@@ -7,7 +7,7 @@ use super::print::{Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_money, parse_span};
 use daemon::ui::view::UnlockView;
 use model::config::{Config, Span};
-use model::{TokenId, UpcomingFilter, closest, format};
+use model::{Precision, TokenId, UpcomingFilter, closest, format};
 use store::{Access, Store};
 
 /// Rows that are read where something is filtered here.
@@ -72,7 +72,7 @@ fn print(views: &[UnlockView], nothing: &str, invocation: &Invocation) -> anyhow
     let mut listing = Listing::of(views)
         .words("Token", "symbol", |view| Cell::text(&view.symbol))
         .words("When", "when", |view| Cell::text(&view.when))
-        .numbers("In days", "daysUntil", |view| Cell::number(view.days_until, |days| format!("{days:.1}")))
+        .numbers("In days", "daysUntil", |view| Cell::number(view.days_until, |days| in_days(days, view.precision)))
         .numbers("Value", "cliffValue", |view| Cell::number(view.cliff_value, format::usd))
         .numbers("Of market cap", "valueToMarketCap", |view| Cell::number(view.value_to_market_cap, format::percent))
         .numbers("Amount", "cliffAmount", |view| Cell::number(view.cliff_amount, format::amount))
@@ -86,6 +86,14 @@ fn print(views: &[UnlockView], nothing: &str, invocation: &Invocation) -> anyhow
     }
     listing.print(nothing, invocation)?;
     Ok(Exit::Done)
+}
+
+/// Days until a date begins: of a month or a week the least that it can be, `9+`.
+fn in_days(days: f64, precision: Precision) -> String {
+    match precision {
+        Precision::Week | Precision::Month => format!("{:.0}+", days.floor()),
+        _ => format!("{days:.1}"),
+    }
 }
 
 /// Tokens that were named.

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::live::{Live, LiveConfig};
 use engine::digest_schedule::DigestPlan;
 use engine::group::MuteTimes;
-use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn};
+use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn, FIRING_ROWS};
 use model::{
-    AlertState, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, PendingState, ReceiverName, RepeatGroup, Resource,
-    Timestamp, TokenId, TokenSnapshot, digest,
+    AlertFilter, AlertState, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, PendingState, ReceiverName, RepeatGroup,
+    Resource, Timestamp, TokenId, TokenSnapshot, UpcomingRow, digest,
 };
 use store::{Store, StoreError};
 
@@ -64,7 +64,8 @@ impl Dispatcher {
             if let DigestTurn::Due { since, slot } = turn
                 && self.is_wanted(live, &plan.receiver).await?
             {
-                commit.notifications = vec![read_digest(&self.store, plan, since, slot, now).await?.notice(&plan.receiver, now)];
+                commit.notifications =
+                    vec![read_digest(&self.store, live, plan, since, slot, now).await?.notice(&plan.receiver, now)];
             }
             self.store.commit(commit).await?;
             slots.insert(name, turn.slot());
@@ -120,6 +121,7 @@ impl Dispatcher {
 /// Reads what a digest is made of, and makes it: the one that is sent, and the one that a page shows before.
 pub(crate) async fn read_digest(
     store: &Store,
+    live: &LiveConfig,
     plan: &DigestPlan,
     since: Timestamp,
     slot: Timestamp,
@@ -130,12 +132,16 @@ pub(crate) async fn read_digest(
     let firing = counts.alerts.iter().find(|(state, _)| *state == AlertState::Firing).map_or(0, |(_, count)| *count);
     let dead: Vec<(ReceiverName, u64)> =
         counts.outbox.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
+    let upcoming = store.upcoming(upcoming).await?.into_iter();
+    let upcoming: Vec<UpcomingRow> = upcoming.map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row }).collect();
+    let fires = AlertFilter { states: vec![AlertState::Firing], limit: FIRING_ROWS, ..AlertFilter::default() };
     let rows = DigestRows {
-        upcoming: &store.upcoming(upcoming).await?,
+        upcoming: &upcoming,
         changes: &store.changes(changes).await?,
         statuses: &store.notification_statuses(statuses).await?,
         silences: &store.silences(Some(silences_at)).await?,
         firing,
+        fires: &store.alerts(fires).await?,
         incidents: &store.source_alerts().await?,
         dead: &dead,
     };

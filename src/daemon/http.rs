@@ -2,8 +2,8 @@
 //!
 //! A request passes the `gate` first: on loopback its `Host` must name us, off loopback it must carry the token, and what changes
 //! something needs the token always. Then a handler asks the store and renders: `overview` and its neighbours as pages (`page` says what
-//! those share), `pages` and `lists` as JSON and text, `upcoming` also as a calendar; those of `silences` alone write, and
-//! `unsubscribe`, whose links carry their own proof and pass no gate. `assets` are what pages load, `news` tells open pages that
+//! those share), `pages` and `lists` as JSON and text, `feeds` are what other programs subscribe to; those of `silences` and `desk` alone
+//! write, and `unsubscribe`, whose links carry their own proof and pass no gate, as the secret links of `feeds` do. `assets` are what pages load, `news` tells open pages that
 //! something is new.
 
 mod access;
@@ -11,6 +11,7 @@ mod assets;
 mod changes;
 mod desk;
 mod etag;
+mod feeds;
 mod gate;
 mod lists;
 mod news;
@@ -110,7 +111,8 @@ pub fn router(deps: HttpDeps) -> Router {
         .route("/-/ready", get(pages::ready))
         .route("/-/reload", post(pages::reload))
         .route("/metrics", get(pages::metrics))
-        .route("/calendar.ics", get(upcoming::calendar))
+        .route(&format!("/{}", feeds::CALENDAR), get(feeds::calendar))
+        .route(&format!("/{}", feeds::ATOM), get(feeds::atom))
         .merge(api())
         .merge(desk::routes())
         .route("/login", get(access::login::ask).post(access::login::log_in))
@@ -123,6 +125,8 @@ pub fn router(deps: HttpDeps) -> Router {
         .route("/-/healthy", get(async || "healthy\n"))
         .route("/assets/{name}", get(assets::asset))
         .route(&format!("/{}/{{tag}}", unsubscribe::PATH), get(unsubscribe::ask).post(unsubscribe::stop))
+        .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::CALENDAR), get(feeds::calendar_by_link))
+        .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::ATOM), get(feeds::atom_by_link))
         .fallback(page::nothing)
         .layer(middleware::map_response(way_out::harmless))
         .layer(CompressionLayer::new())
@@ -167,6 +171,9 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
 enum HttpError {
     Store(StoreError),
     Bad(String),
+    /// Something of that name is not known.
+    NotFound(String),
+    Template(minijinja::Error),
 }
 
 impl From<StoreError> for HttpError {
@@ -175,10 +182,24 @@ impl From<StoreError> for HttpError {
     }
 }
 
+impl From<minijinja::Error> for HttpError {
+    fn from(error: minijinja::Error) -> Self {
+        Self::Template(error)
+    }
+}
+
 impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         match self {
             HttpError::Bad(problem) => (StatusCode::BAD_REQUEST, Json(serde_json::json!({ "error": problem }))).into_response(),
+            HttpError::NotFound(problem) => {
+                (StatusCode::NOT_FOUND, Json(serde_json::json!({ "error": problem }))).into_response()
+            }
+            HttpError::Template(error) => {
+                tracing::error!(%error, "a template of ours is broken");
+                let problem = "it cannot be shown; the log says why";
+                (StatusCode::INTERNAL_SERVER_ERROR, Json(serde_json::json!({ "error": problem }))).into_response()
+            }
             HttpError::Store(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a page could not be made");
                 let problem = "the database cannot be read; the log says why";

@@ -9,6 +9,7 @@
 //! **The promise.** A page is whole without its script, loads nothing from elsewhere, and reads well on a phone and in the dark.
 
 pub mod asset;
+pub mod atom;
 pub mod calendar;
 pub mod change;
 pub mod changes;

@@ -7,7 +7,8 @@
 //! 2. [`decide`] finds the groups whose time has come and makes [`Message`]s of them. A group is told `group_wait` after its first
 //!    message came, and not before `group_interval` has passed since it was last told; a muted route waits until it is heard again.
 //! 3. What no route groups is told at once, each alert by itself, unless too many come at once: then they are put together by rule.
-//! 4. Above the messages that a receiver gets in an hour, everything becomes one summary. What is critical waits for no hour: while that
+//! 4. What a new receiver is told first, be it grouped or not, is put together as a welcome where it would be many messages.
+//! 5. Above the messages that a receiver gets in an hour, everything becomes one summary. What is critical waits for no hour: while that
 //!    is full, it is put together with other critical alerts.
 //!
 //! Messages, and the alerts in each, come in the order of their [`Precedence`]: what is only counted is the least, and nothing critical
@@ -15,6 +16,8 @@
 //!
 //! The promise: every message that comes in is in exactly one place afterwards, and each place is recorded. Of one alert, a receiver
 //! is told things in the order in which they were decided; where several wait, the latest is told and stands for the others.
+
+mod welcome;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -314,8 +317,9 @@ pub fn decide<'a>(
     now: Timestamp,
 ) -> Decision<'a> {
     let mut decision = Decision::default();
+    let welcomed = welcome::welcome(groups, usage, now, &mut decision);
     let mut due: BTreeMap<&ReceiverName, Vec<usize>> = BTreeMap::new();
-    for (index, group) in groups.iter().enumerate() {
+    for (index, group) in groups.iter().enumerate().filter(|(index, _)| !welcomed.contains(index)) {
         match due_at(group, flushed_at(index)) {
             Some(at) if at <= now => due.entry(&group.receiver).or_default().push(index),
             Some(at) => sooner(&mut decision.next_at, Some(at)),

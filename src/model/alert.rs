@@ -208,8 +208,27 @@ pub struct AlertBody {
     /// For an unlock: the schedule around it, by date; at most [`MAX_SERIES`] points, its own among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<SeriesPoint>,
+    /// For a group of tokens as a whole: its tokens, what moves most first; at most [`MAX_MEMBERS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberBody>,
     /// Where the facts come from.
     pub source: SourceBody,
+}
+
+/// Most tokens of [`AlertBody::members`].
+pub const MAX_MEMBERS: usize = 50;
+
+/// A token of a group in a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberBody {
+    pub token: TokenBody,
+    /// Percent of the group's market cap; null where that is not known.
+    pub share: Option<f64>,
+    /// What the first window that the rule asks for holds of it, tokens.
+    pub amount: Option<f64>,
+    /// The same, USD.
+    pub value: Option<f64>,
 }
 
 fn status_or_firing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<AlertStatus, D::Error> {
@@ -229,6 +248,17 @@ words! {
         Warning = "warning",
         /// To act on.
         Critical = "critical",
+    }
+}
+
+impl Tone {
+    /// That of the label `severity`, of what goes on.
+    pub fn of_severity(severity: Option<&str>) -> Self {
+        match severity.map(str::to_ascii_lowercase).as_deref() {
+            Some("critical" | "page" | "error") => Tone::Critical,
+            Some("warning") => Tone::Warning,
+            _ => Tone::Info,
+        }
     }
 }
 
@@ -257,11 +287,7 @@ impl AlertBody {
         if self.status == AlertStatus::Resolved {
             return Tone::Good;
         }
-        match self.labels.get("severity").map(|severity| severity.to_ascii_lowercase()).as_deref() {
-            Some("critical" | "page" | "error") => Tone::Critical,
-            Some("warning") => Tone::Warning,
-            _ => Tone::Info,
-        }
+        Tone::of_severity(self.labels.get("severity").map(String::as_str))
     }
 
     /// How soon it is to be told, as of `at`, when it was decided.

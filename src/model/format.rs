@@ -84,6 +84,52 @@ pub fn when(interval: &Interval) -> String {
     }
 }
 
+/// How far ahead something is that begins in `days` (zero: it has begun and is not over), no more exact than its date: `in 7 days`,
+/// `in 3 h`, `now`; of a month `the month begins in 9 days`, `some time this month`. None where it is over. Hours are told of an instant
+/// alone.
+pub fn nearness(days: f64, precision: Precision) -> Option<String> {
+    let days = Some(days).filter(|days| days.is_finite() && *days >= 0.0)?;
+    let span = match precision {
+        Precision::Month => Some("month"),
+        Precision::Week => Some("week"),
+        _ => None,
+    };
+    let whole = |days: f64| format!("in {days:.0} {}", if days.round() <= 1.0 { "day" } else { "days" });
+    if let Some(span) = span {
+        return Some(match days {
+            0.0 => format!("some time this {span}"),
+            _ if days < 1.0 => format!("the {span} begins in less than a day"),
+            _ => format!("the {span} begins {}", whole(days)),
+        });
+    }
+    let hours = days * 24.0;
+    let is_instant = matches!(precision, Precision::Second | Precision::Hour);
+    Some(if days == 0.0 {
+        "now".to_owned()
+    } else if hours < 1.0 && is_instant {
+        "within the hour".to_owned()
+    } else if hours < 36.0 && is_instant {
+        format!("in {hours:.0} h")
+    } else if days < 1.0 {
+        "in less than a day".to_owned()
+    } else {
+        whole(days)
+    })
+}
+
+/// The precision that the words of [`when`] tell.
+pub fn precision_told(when: &str) -> Precision {
+    if when.starts_with("in the week of ") {
+        Precision::Week
+    } else if when.starts_with("in ") {
+        Precision::Month
+    } else if when.contains(':') {
+        Precision::Second
+    } else {
+        Precision::Day
+    }
+}
+
 /// A shift in days, signed: `+4 days`, `-1 day`, `+1.5 days`, `-3 h`, `+30 min`.
 pub fn shift(days: f64) -> String {
     let sign = if days < 0.0 { '-' } else { '+' };

@@ -46,6 +46,7 @@ pub mod clock;
 pub mod config;
 pub mod diagnostic;
 pub mod digest;
+pub mod entry;
 pub mod file_kind;
 pub mod format;
 pub mod http_date;
@@ -64,6 +65,6 @@ pub mod wire;
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub use {
-    alert::*, change::*, clock::*, diagnostic::*, digest::*, matcher::*, pending::*, poll::*, rows::*, silence::*, supply::*,
-    time::*, watch::*,
+    alert::*, change::*, clock::*, diagnostic::*, digest::*, entry::*, matcher::*, pending::*, poll::*, rows::*, silence::*,
+    supply::*, time::*, watch::*,
 };

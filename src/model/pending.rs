@@ -113,6 +113,8 @@ pub struct ReceiverUsage {
     pub folded_at: Option<Timestamp>,
     /// When it last got a summary, in the last hour.
     pub summed_at: Option<Timestamp>,
+    /// Whether the first that it was told of any token, if anything was, is less than an hour old.
+    pub is_new: bool,
 }
 
 /// Everything that a pass of the dispatcher goes by.

@@ -24,5 +24,5 @@ pub use self::outbox::{
 pub use self::pages::{Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary};
 pub use self::query::{AlertFilter, AlertPlace, ChangeFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter};
 pub use self::snapshot::{
-    ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
+    CalendarRow, ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
 };

@@ -95,6 +95,12 @@ impl Interval {
         Some(Self { start, end, precision })
     }
 
+    /// The part of it by which sums count it, given the date that the source names: of a month or a week that day, else all of it.
+    pub fn nominal(&self, date: Option<Timestamp>) -> Self {
+        let of_day = date.filter(|_| matches!(self.precision, Precision::Month | Precision::Week));
+        of_day.and_then(|date| Self::of(date, Precision::Day)).unwrap_or(*self)
+    }
+
     /// Whether it lies wholly in the past.
     pub fn has_passed(&self, now: Timestamp) -> bool {
         now >= self.end

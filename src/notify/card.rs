@@ -16,18 +16,23 @@ use serde_json::Value;
 
 use super::{message, text};
 pub use changes::change_rows;
-use facts::{facts, shares};
+use facts::{facts, members, shares};
 use headline::{headline, says_more, summary, title, token_symbol};
 pub use model::Tone;
-use model::{AlertBody, AlertStatus, DueDelivery, Notification, NotificationKind, Timestamp, format};
+use model::{
+    AlertBody, AlertStatus, DueDelivery, MessageEntry, Notification, NotificationKind, Timestamp, format, message_entries,
+};
 use origin::origin;
 use schedule::schedule;
 
-pub(super) use headline::nearness;
+pub(super) use headline::{ending, nearness};
 pub(super) use schedule::{date_of, own_date};
 
 /// Longest title, characters.
 pub const MAX_TITLE_CHARS: usize = 200;
+
+/// Entries of a welcome that people are shown.
+const WELCOME_LINES: usize = 10;
 
 /// Most rows of a table.
 const MAX_ROWS: usize = 12;
@@ -49,24 +54,49 @@ impl<'a> Brief<'a> {
         &self.delivery.notifications
     }
 
-    /// Alerts that it stands for, told or only counted.
-    pub fn count(&self) -> usize {
-        self.delivery.notifications.len() + self.delivery.bundle.truncated as usize
+    /// The same as people are told it: each event once.
+    pub fn entries(&self) -> Vec<MessageEntry<'a>> {
+        message_entries(self.notifications())
     }
 
-    /// Whether it tells one alert and nothing else: then there is room for all of it.
+    /// Entries that it stands for, told or only counted.
+    pub fn count(&self) -> usize {
+        self.entries().len() + self.delivery.bundle.truncated as usize
+    }
+
+    /// Alerts that it stands for, told or only counted.
+    pub fn alert_count(&self) -> usize {
+        self.notifications().len() + self.delivery.bundle.truncated as usize
+    }
+
+    /// Whether it tells one event and nothing else: then there is room for all of it.
     pub fn is_single(&self) -> bool {
-        self.count() == 1 && self.delivery.bundle.told_before == 0
+        self.count() == 1
     }
 
     /// A line to stand above the alerts; empty where there is none.
     pub fn note(&self) -> String {
+        if self.delivery.bundle.is_welcome {
+            return self.welcome_note();
+        }
         self.delivery.bundle.note.as_deref().map(|note| text::line(note, text::MAX_LINE_CHARS)).unwrap_or_default()
     }
 
-    /// What is not shown where `shown` alerts are, and where it can be seen: a line to stand below them; empty where all is shown.
+    /// What a welcome says above its alerts: how many there are, and how many of them are grave.
+    fn welcome_note(&self) -> String {
+        let critical = self.entries().iter().filter(|entry| entry.strongest.body.tone() == Tone::Critical).count();
+        let critical = if critical > 0 { format!(", {critical} of them critical") } else { String::new() };
+        let alerts = format::count(self.count(), "alert");
+        format!("This is the first that Cliffwatch tells you: {alerts}{critical}. These come first:")
+    }
+
+    /// What is not shown where `shown` entries are, and where it can be seen: a line to stand below them; empty where all is shown.
     pub fn rest(&self, shown: usize) -> String {
-        let left_out = self.count().saturating_sub(shown);
+        self.rest_of(self.count().saturating_sub(shown))
+    }
+
+    /// What is not shown where so many are left out; empty where all is shown.
+    pub fn rest_words(&self, left_out: usize) -> String {
         let told_before = self.delivery.bundle.told_before as usize;
         let mut parts = Vec::new();
         if left_out > 0 {
@@ -78,25 +108,47 @@ impl<'a> Brief<'a> {
         if parts.is_empty() {
             return String::new();
         }
-        let where_to =
-            if left_out > 0 { message::whole(self.delivery, self.external_url) } else { "`cliffwatch alerts`".to_owned() };
-        format!("{}: see {where_to}", parts.join("; "))
+        parts.join("; ")
     }
 
-    /// The first `max` alerts as cards.
+    /// The same with where it can be seen.
+    pub fn rest_of(&self, left_out: usize) -> String {
+        let words = self.rest_words(left_out);
+        if words.is_empty() {
+            return words;
+        }
+        let how = if left_out > 0 { message::command(self.delivery) } else { "`cliffwatch alerts`".to_owned() };
+        match self.link_to("alerts") {
+            Some(link) => format!("{words}: see {link} or {how}"),
+            None => format!("{words}: see {how}"),
+        }
+    }
+
+    /// The first `max` entries as cards; of a welcome, the beginning alone.
     pub fn cards(&self, max: usize) -> Vec<Card> {
-        self.notifications().iter().take(max).map(|notice| card(notice, self.now)).collect()
+        let max = if self.delivery.bundle.is_welcome { max.min(WELCOME_LINES) } else { max };
+        self.entries().iter().take(max).map(|entry| self.card(entry)).collect()
+    }
+
+    /// One entry as a card.
+    pub fn card(&self, entry: &MessageEntry<'_>) -> Card {
+        card(entry, self)
     }
 
     /// What is told, in one line of at most `max_chars` characters: token, size, share, when, and how far away that is.
     pub fn title(&self, share: ShareStyle, max_chars: usize) -> String {
         let Some(strongest) = message::strongest(self.notifications()) else { return String::new() };
-        title(strongest, self.count(), share, self.now, max_chars)
+        let several = match self.count() {
+            ..=1 => String::new(),
+            count if self.delivery.bundle.is_welcome => format!("{count} alerts to begin with: "),
+            count => format!("{count} alerts: "),
+        };
+        title(strongest, &several, share, self.now, max_chars)
     }
 
     /// What one of its alerts tells, in one line, as [`title`](Self::title).
     pub fn line(&self, notice: &Notification, share: ShareStyle, max_chars: usize) -> String {
-        title(notice, 1, share, self.now, max_chars)
+        title(notice, "", share, self.now, max_chars)
     }
 
     /// Token, size, share of the market cap and when, for one of its alerts; nothing that changes as time passes.
@@ -109,10 +161,37 @@ impl<'a> Brief<'a> {
         self.external_url.and_then(web_address)
     }
 
+    /// The address of one of our own pages, if it may be shown as a link.
+    fn link_to(&self, path: &str) -> Option<String> {
+        self.link().map(|url| format!("{}/{path}", url.trim_end_matches('/')))
+    }
+
+    /// The page of an alert, where one reads why it was told, acknowledges it and silences it.
+    pub fn page(&self, notice: &Notification) -> Option<String> {
+        let id: String = notice.alert.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).collect();
+        self.link_to(&format!("alerts/{id}")).filter(|_| !id.is_empty() && has_page(notice))
+    }
+
+    /// The page of what it tells: that of its one alert, else that of all alerts.
+    pub fn page_of_all(&self) -> Option<String> {
+        match self.entries().as_slice() {
+            [entry] if self.is_single() => self.page(entry.strongest).or_else(|| self.link()),
+            _ => self.link_to("alerts"),
+        }
+    }
+
     /// The gravest tone of its alerts.
     pub fn tone(&self) -> Tone {
         self.notifications().iter().map(|notice| notice.body.tone()).max().unwrap_or_default()
     }
+}
+
+/// What the link to the page of an alert is called.
+pub const PAGE_WORDS: &str = "Why, acknowledge, silence";
+
+/// Digests and tests are no alerts that are kept.
+fn has_page(notice: &Notification) -> bool {
+    !matches!(notice.kind, NotificationKind::Digest | NotificationKind::Test)
 }
 
 /// How the share of the market cap is written.
@@ -137,7 +216,7 @@ pub fn color(tone: Tone) -> u32 {
 /// One alert as a message shows it. All texts are plain and harmless but for the escaping of the place they go to.
 #[derive(Clone, Debug, Serialize)]
 pub struct Card {
-    /// `Critical`, `Resolved: passed`, `Reminder`, …
+    /// `Critical`, `Resolved`, `Reminder`, …
     pub badge: String,
     /// How grave it is.
     pub tone: Tone,
@@ -147,6 +226,8 @@ pub struct Card {
     pub headline: String,
     /// The same with how far away it is, and marked where it is over, critical or a test.
     pub first_line: String,
+    /// What other rules say of the same: `InsiderUnlockAhead (info)`, with their own words where they say more.
+    pub also: Vec<String>,
     /// The annotation `summary`, where it says something else than the headline.
     pub summary: String,
     /// The annotation `description`.
@@ -155,19 +236,43 @@ pub struct Card {
     pub facts: Vec<(&'static str, String)>,
     /// What changed: what, before, after.
     pub changes: Vec<(String, String, String)>,
-    /// Who gets how much: name, amount, value.
+    /// Who gets how much, or what each token of a group does: name, amount, value.
     pub shares: Vec<(String, String, String)>,
+    /// What `shares` are.
+    pub shares_title: &'static str,
     /// Rows of `changes` and `shares` that found no room.
     pub more: usize,
     /// The dates around it: date, tokens, whether it is the one in question.
     pub schedule: Vec<(String, String, bool)>,
     /// The annotation `runbook_url`, if it is an address of the web.
     pub runbook: Option<String>,
+    /// Where the schedule is from: each place, and its address where that is one of the web.
+    pub data_sources: Vec<(String, Option<String>)>,
+    /// Our own page of it.
+    pub page: Option<String>,
     /// Where it comes from and why it is told.
     pub origin: Vec<(&'static str, String)>,
 }
 
 impl Card {
+    /// Links that belong to it, with what they are called: its page, the runbook, where the schedule is from.
+    pub fn links(&self) -> Vec<(&'static str, &str)> {
+        let source = self.data_sources.iter().find_map(|(_, url)| url.as_deref());
+        let links = [(PAGE_WORDS, self.page.as_deref()), ("Runbook", self.runbook.as_deref()), ("Data source", source)];
+        links.into_iter().filter_map(|(words, url)| Some((words, url?))).collect()
+    }
+
+    /// Which other rules say the same, without their words: `InsiderUnlockAhead (info), CommittedClaimDiffers (warning)`.
+    pub fn also_rules(&self) -> String {
+        self.also.iter().map(|also| also.split(':').next().unwrap_or_default()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The line of it in a list: what is told, and which rules say the same.
+    pub fn list_line(&self) -> String {
+        let also = self.also_rules();
+        if also.is_empty() { self.first_line.clone() } else { format!("{} · also {also}", self.first_line) }
+    }
+
     /// What matters most, as name and value: what changed, the facts, and the `max_shares` largest shares.
     pub fn rows(&self, max_shares: usize) -> Vec<(String, String)> {
         let changes = self.changes.iter().map(|(what, from, to)| (what.clone(), format!("{from} → {to}")));
@@ -198,23 +303,28 @@ impl Card {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
-    /// The rule's own words: summary and description, line by line.
+    /// The rule's own words, summary and description, and those of other rules, line by line.
     pub fn words(&self) -> Vec<String> {
         let summary = Some(&self.summary).filter(|summary| !summary.is_empty()).cloned();
-        summary.into_iter().chain(self.description.lines().map(str::to_owned)).collect()
+        let also = self.also.iter().map(|also| format!("Also: {also}"));
+        summary.into_iter().chain(also).chain(self.description.lines().map(str::to_owned)).collect()
     }
 
-    /// Everything of it as plain lines, for services that show text alone: the rule's words, rows, footer.
+    /// Everything of it as plain lines, for services that show text alone: the rule's words, rows, footer, links.
     pub fn lines(&self, max_shares: usize) -> Vec<String> {
+        let mut lines = self.lines_without_links(max_shares);
+        lines.extend(self.links().iter().map(|(words, url)| format!("{words}: {url}")));
+        lines
+    }
+
+    /// The same for a service that shows links by itself.
+    pub fn lines_without_links(&self, max_shares: usize) -> Vec<String> {
         let mut lines = self.words();
         let rows = self.rows(max_shares);
         if !lines.is_empty() && !rows.is_empty() {
             lines.push(String::new());
         }
         lines.extend(rows.into_iter().map(|(name, value)| format!("{name}: {value}")));
-        if let Some(runbook) = &self.runbook {
-            lines.push(format!("Runbook: {runbook}"));
-        }
         lines.extend([String::new(), self.footer()]);
         lines
     }
@@ -224,14 +334,13 @@ fn is_resolved(body: &AlertBody) -> bool {
     body.status == AlertStatus::Resolved
 }
 
-/// What a message shows of one notice.
-fn card(notice: &Notification, now: Timestamp) -> Card {
+/// What a message shows of one entry.
+fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
+    let (notice, now) = (entry.strongest, brief.now);
     let body = &notice.body;
     let severity = body.labels.get("severity").map(|severity| text::line(severity, 40)).unwrap_or_default();
-    let reason = text::line(&body.reason, 80);
     let badge = match notice.kind {
-        _ if is_resolved(body) && reason.is_empty() => "Resolved".to_owned(),
-        _ if is_resolved(body) => format!("Resolved: {reason}"),
+        _ if is_resolved(body) => "Resolved".to_owned(),
         NotificationKind::Test => "Test".into(),
         NotificationKind::Reminder => "Reminder".into(),
         NotificationKind::Digest => "Digest".into(),
@@ -239,7 +348,8 @@ fn card(notice: &Notification, now: Timestamp) -> Card {
         _ => capitalized(&severity),
     };
     let record = body.record.as_ref().unwrap_or(&Value::Null);
-    let (mut shares, total_shares) = shares(record);
+    let is_group = !body.members.is_empty();
+    let (mut shares, total_shares) = if is_group { members(body) } else { shares(record) };
     let mut changes = body.change.as_ref().map(change_rows).unwrap_or_default();
     let more = total_shares - shares.len() + changes.len().saturating_sub(MAX_ROWS);
     changes.truncate(MAX_ROWS);
@@ -259,9 +369,10 @@ fn card(notice: &Notification, now: Timestamp) -> Card {
             Some(token) => format!("{} · {}", text::line(&token.name, 80), token_symbol(body)),
             None => "Cliffwatch".into(),
         },
+        also: also(entry, &headline),
         summary: if says_more(&summary, &headline) { summary } else { String::new() },
         headline,
-        first_line: title(notice, 1, ShareStyle::Long, now, MAX_TITLE_CHARS),
+        first_line: title(notice, "", ShareStyle::Long, now, MAX_TITLE_CHARS),
         description: match notice.kind {
             NotificationKind::Digest => text::paragraph(annotation("description"), text::MAX_DIGEST_CHARS),
             _ => text::paragraph(annotation("description"), text::MAX_PARAGRAPH_CHARS),
@@ -269,11 +380,38 @@ fn card(notice: &Notification, now: Timestamp) -> Card {
         facts,
         changes,
         shares,
+        shares_title: if is_group { "Its tokens" } else { "Who gets it" },
         more,
         schedule: schedule(body),
         runbook: web_address(annotation("runbook_url")),
+        data_sources: data_sources(body.source.data_source.as_deref().unwrap_or_default()),
+        page: brief.page(notice),
         origin: origin(notice, now),
     }
+}
+
+/// What other rules say of the same event.
+fn also(entry: &MessageEntry<'_>, headline: &str) -> Vec<String> {
+    let words = |notice: &&Notification| {
+        let body = &notice.body;
+        let severity = body.labels.get("severity").map(|severity| format!(" ({})", text::line(severity, 40))).unwrap_or_default();
+        let said = summary(body);
+        let said = if says_more(&said, headline) { format!(": {said}") } else { String::new() };
+        format!("{}{severity}{said}", text::line(&body.rule, 120))
+    };
+    entry.also.iter().take(MAX_ROWS).map(words).collect()
+}
+
+/// The places that a source names, each with its address.
+fn data_sources(text: &str) -> Vec<(String, Option<String>)> {
+    // A title may hold blanks and commas, addresses do not.
+    let is_list = text.split([',', ';', ' ', '\n']).any(|word| web_address(word).is_some());
+    let parts: Vec<&str> = if is_list { text.split([',', ';', '\n']).collect() } else { vec![text] };
+    let part = |part: &str| {
+        let words = text::line(part, 120);
+        (!words.is_empty()).then(|| (words, web_address(part).filter(|_| !part.trim().contains(char::is_whitespace))))
+    };
+    parts.into_iter().filter_map(part).take(MAX_ROWS).collect()
 }
 
 /// A link that may be shown: an address of the web, written plainly.

@@ -4,7 +4,8 @@
 //! webhook formats and a file for each; `card` says what is shown of an alert, [`message`], `mail` and `picture` go from there to what
 //! is sent, [`retry`] says what an attempt came to and what follows: all of these are pure. `webhook` and `email` are the wire; `pace`
 //! says how fast a service is asked, `network` which addresses may be reached, `scrub` keeps secrets out of what is recorded, `text`
-//! makes text from outside harmless, [`unsubscribe`] makes the links by which digests are stopped.
+//! makes text from outside harmless, [`unsubscribe`] makes the links by which digests are stopped, [`feed_link`] those by
+//! which calendars subscribe.
 //!
 //! **The path.** Text of a config, then plain settings ([`config::ReceiverSettings`]), then [`Receivers`], which cannot be wrong.
 //! [`Receivers::send`] is one attempt; when to make one is the outbox's business.
@@ -33,6 +34,7 @@
 mod card;
 mod credentials;
 mod email;
+pub mod feed_link;
 pub mod format;
 mod mail;
 pub mod message;
@@ -57,6 +59,7 @@ pub use mail::{Mail, compose};
 pub use network::Network;
 pub use problem::{KeyProblem, ReceiverProblem};
 pub use retry::{NextStep, Outcome};
+pub use webhook::webhook_schema;
 
 use model::config::{self, ReceiverKind};
 use model::{Attempt, BoxFuture, DueDelivery, NotificationKind, ReceiverName, Timestamp};

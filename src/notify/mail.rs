@@ -8,10 +8,12 @@ use std::sync::LazyLock;
 use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
-use super::card::{self, Brief, Card, MAX_TITLE_CHARS, ShareStyle, Tone};
+mod digest;
+
+use super::card::{self, Brief, Card, MAX_TITLE_CHARS, PAGE_WORDS, ShareStyle, Tone};
 use super::picture::{self, Picture};
-use super::text;
-use model::{Digest, Notification, NotificationKind, format};
+use super::{message, text};
+use model::Notification;
 
 /// Alerts up to which all are shown in full. Of more, each is a line of a list, and the first are shown in full below it.
 const FEW: usize = 3;
@@ -22,9 +24,6 @@ const MAX_LINES: usize = 100;
 
 /// Most pictures in one mail.
 const MAX_PICTURES: usize = 5;
-
-/// Most rows of each table of a digest.
-const MAX_DIGEST_ROWS: usize = 100;
 
 /// Steps that a template may take.
 const TEMPLATE_FUEL: u64 = 500_000;
@@ -50,9 +49,15 @@ struct MailPage<'a> {
     cards: Vec<ShownCard<'a>>,
     note: &'a str,
     rest: &'a str,
+    /// The command that shows all of it.
+    command: String,
     external_url: Option<&'a str>,
+    /// The same without a slash at its end, for the paths of pages.
+    base: Option<&'a str>,
     receiver: &'a str,
     unsubscribe: Option<&'a str>,
+    /// What links to the page of an alert are called.
+    page_words: &'static str,
 }
 
 #[derive(Serialize)]
@@ -61,6 +66,8 @@ struct ListedAlert<'a> {
     headline: &'a str,
     /// How near it is, or why it is over.
     aside: String,
+    page: Option<&'a str>,
+    also: String,
 }
 
 #[derive(Serialize)]
@@ -68,18 +75,8 @@ struct ShownCard<'a> {
     #[serde(flatten)]
     card: &'a Card,
     picture: Option<&'a Picture>,
-    digest: Option<DigestTables>,
+    digest: Option<digest::DigestTables>,
 }
-
-/// A digest as tables, where its facts are known, with sentences below.
-#[derive(Serialize)]
-struct DigestTables {
-    parts: Vec<DigestPart>,
-    sentences: Vec<String>,
-}
-
-/// Title, rows (name, value, note), and how many more there are.
-type DigestPart = (&'static str, Vec<(String, String, String)>, u32);
 
 /// Writes the mail that tells `brief`; `unsubscribe` is where its recipient stops such mails. None where there is nothing to tell.
 pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
@@ -88,8 +85,12 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     }
     let cards = brief.cards(MAX_LINES);
     let rest = brief.rest(cards.len());
+    let rest_words = brief.rest_words(brief.count().saturating_sub(cards.len()));
     let listed = if brief.count() > FEW { cards.as_slice() } else { &[] };
-    let cards = cards.get(..DETAILED).filter(|_| !listed.is_empty()).unwrap_or(&cards);
+    // A welcome is an overview: what is in it can be looked at one by one.
+    let detailed = if brief.delivery.bundle.is_welcome { 0 } else { DETAILED };
+    let cards = cards.get(..detailed).filter(|_| !listed.is_empty()).unwrap_or(&cards);
+    let entries = brief.entries();
     let subject = brief.title(ShareStyle::Short, MAX_TITLE_CHARS);
     let external_url = brief.link();
     let note = brief.note();
@@ -105,24 +106,32 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     });
     let mut pictures: Vec<Picture> = Vec::new();
     let mut at: Vec<Option<usize>> = Vec::new();
-    for (notice, card) in brief.notifications().iter().zip(cards) {
-        let drawn = if pictures.len() < MAX_PICTURES { picture::draw(&notice.body, card.tone, brief.now) } else { None };
+    for (entry, card) in entries.iter().zip(cards) {
+        let body = &entry.strongest.body;
+        let drawn = if pictures.len() < MAX_PICTURES { picture::draw(body, card.tone, brief.now) } else { None };
         at.push(drawn.is_some().then_some(pictures.len()));
         pictures.extend(drawn.map(|picture| Picture { cid: format!("schedule-{}", pictures.len() + 1), ..picture }));
     }
     let page = MailPage {
         subject: &subject,
-        list: listed.iter().zip(brief.notifications()).map(|(card, notice)| line_of(card, notice, brief)).collect(),
-        preview: cards.first().map_or("", |card| if card.summary.is_empty() { &card.token } else { &card.summary }),
+        list: listed.iter().zip(&entries).map(|(card, entry)| line_of(card, entry.strongest, brief)).collect(),
+        preview: cards.first().map_or(note.as_str(), |card| if card.summary.is_empty() { &card.token } else { &card.summary }),
+        page_words: PAGE_WORDS,
         cards: cards
             .iter()
             .zip(&at)
-            .zip(brief.notifications())
-            .map(|((card, at), notice)| ShownCard { card, picture: at.and_then(|at| pictures.get(at)), digest: tables(notice) })
+            .zip(&entries)
+            .map(|((card, at), entry)| ShownCard {
+                card,
+                picture: at.and_then(|at| pictures.get(at)),
+                digest: digest::tables(entry.strongest),
+            })
             .collect(),
         note: &note,
-        rest: &rest,
+        rest: &rest_words,
+        command: message::command(brief.delivery).replace('`', ""),
         external_url: external_url.as_deref(),
+        base: external_url.as_deref().map(|url| url.trim_end_matches('/')),
         receiver: &receiver,
         unsubscribe,
     };
@@ -133,68 +142,10 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
 
 fn line_of<'a>(card: &'a Card, notice: &Notification, brief: &Brief<'_>) -> ListedAlert<'a> {
     let aside = match card.tone {
-        Tone::Good => card.badge.to_lowercase(),
+        Tone::Good => Some(card::ending(&notice.body)).filter(|why| !why.is_empty()).unwrap_or_else(|| "resolved".to_owned()),
         _ => card::nearness(notice, brief.now).unwrap_or_default(),
     };
-    ListedAlert { tone: card.tone, headline: &card.headline, aside }
-}
-
-/// The tables of a digest. None where the notice is none, or its facts cannot be read: then its text is shown.
-fn tables(notice: &Notification) -> Option<DigestTables> {
-    if notice.kind != NotificationKind::Digest {
-        return None;
-    }
-    let digest: Digest = serde_json::from_value(notice.body.record.clone()?).ok()?;
-    let line = |line: &str| text::line(line, text::MAX_LINE_CHARS);
-    let ahead = digest.ahead.iter().take(MAX_DIGEST_ROWS).map(|ahead| {
-        let amount = || ahead.amount.map(format::tokens);
-        let size = ahead.value.map(format::usd).or_else(amount);
-        let share = ahead.share.map(|share| format!("{} of market cap", format::percent(share)));
-        let size: Vec<String> = [size, share].into_iter().flatten().collect();
-        let when = line(&ahead.when);
-        (
-            line(&ahead.symbol),
-            if size.is_empty() { when.clone() } else { size.join(", ") },
-            if size.is_empty() { String::new() } else { when },
-        )
-    });
-    let changes = digest.changes.iter().take(MAX_DIGEST_ROWS);
-    let changes =
-        changes.map(|changed| (line(&changed.symbol), line(&changed.text), format!("seen {}", format::instant(changed.at))));
-    let held = digest.held_back.iter().take(MAX_DIGEST_ROWS);
-    let held = held.map(|held| (held.state.to_string(), line(&held.summary), line(&held.rule)));
-    let silences = digest.silences.iter().take(MAX_DIGEST_ROWS);
-    let silences = silences.map(|silence| {
-        let until = format!("until {}, by {}", format::instant(silence.until), silence.author);
-        (line(&silence.matchers), line(&silence.comment), line(&until))
-    });
-    let cut = |all: usize, left_out: u32| {
-        left_out.saturating_add(u32::try_from(all.saturating_sub(MAX_DIGEST_ROWS)).unwrap_or(u32::MAX))
-    };
-    let mut parts: Vec<DigestPart> = vec![
-        ("Ahead", ahead.collect(), cut(digest.ahead.len(), digest.ahead_left_out)),
-        ("Changed", changes.collect(), cut(digest.changes.len(), digest.changes_left_out)),
-        ("Held back", held.collect(), cut(digest.held_back.len(), digest.held_back_left_out)),
-        ("Silenced now", silences.collect(), cut(digest.silences.len(), digest.silences_left_out)),
-    ];
-    parts.retain(|(_, rows, _)| !rows.is_empty());
-    let mut sentences = Vec::new();
-    if digest.ahead.is_empty() {
-        sentences.push(format!("Nothing unlocks until {}.", format::day(digest.until)));
-    }
-    if digest.changes.is_empty() {
-        sentences.push(format!("Nothing changed since {}.", format::instant(digest.since)));
-    }
-    sentences.push(match digest.firing {
-        0 => "No alert fires.".to_owned(),
-        1 => "1 alert fires.".to_owned(),
-        many => format!("{many} alerts fire."),
-    });
-    if digest.trouble.is_empty() {
-        sentences.push("Source, receivers and database are well.".to_owned());
-    }
-    sentences.extend(digest.trouble.iter().take(MAX_DIGEST_ROWS).map(|sentence| line(sentence)));
-    Some(DigestTables { parts, sentences })
+    ListedAlert { tone: card.tone, headline: &card.headline, aside, page: card.page.as_deref(), also: card.also_rules() }
 }
 
 /// The HTML part.
@@ -232,8 +183,11 @@ fn plain(shown: &PlainPart<'_>) -> String {
     if !note.is_empty() {
         lines.extend([note.to_owned(), String::new()]);
     }
-    lines.extend(listed.iter().map(|card| format!("- {}", card.first_line)));
-    if !listed.is_empty() {
+    for card in listed {
+        lines.push(format!("- {}", card.list_line()));
+        lines.extend(card.page.iter().map(|page| format!("  {page}")));
+    }
+    if !listed.is_empty() && !cards.is_empty() {
         lines.extend([String::new(), format!("The first {} in full:", cards.len()), RULE.into(), String::new()]);
     }
     for (at, card) in cards.iter().enumerate() {
@@ -252,7 +206,8 @@ fn plain(shown: &PlainPart<'_>) -> String {
         }
         section(&mut lines, "What changed", card.changes.iter().map(|(what, from, to)| format!("{what}: {from} -> {to}")));
         section(&mut lines, "", card.facts.iter().map(|(name, value)| format!("{name}: {value}")));
-        section(&mut lines, "Who gets it", card.shares.iter().map(|(name, amount, value)| share_line(name, amount, value)));
+        section(&mut lines, "The same event by other rules", card.also.iter().cloned());
+        section(&mut lines, card.shares_title, card.shares.iter().map(|(name, amount, value)| share_line(name, amount, value)));
         if card.more > 0 {
             lines.push(format!("  and {} more", card.more));
         }
@@ -260,9 +215,8 @@ fn plain(shown: &PlainPart<'_>) -> String {
             format!("{} {date}: {amount} tokens", if *is_own { '>' } else { ' ' })
         };
         section(&mut lines, "Schedule", card.schedule.iter().map(date));
-        if let Some(runbook) = &card.runbook {
-            lines.extend([String::new(), format!("Runbook: {runbook}")]);
-        }
+        let links = [(PAGE_WORDS, &card.page), ("Runbook", &card.runbook)];
+        section(&mut lines, "", links.iter().filter_map(|(words, url)| Some(format!("{words}: {}", url.as_deref()?))));
         section(&mut lines, "Where this comes from", card.origin.iter().map(|(name, value)| format!("{name}: {value}")));
     }
     if !rest.is_empty() {

@@ -1,7 +1,6 @@
 //! From notifications to the body of a webhook. Pure: the same notifications make the same bytes, on every attempt and after a
 //! restart.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -9,7 +8,7 @@ use serde::Serialize;
 use crate::card::web_address;
 use model::{
     AlertBody, AlertStatus, Batch, DeliveryId, DueDelivery, Labels, Notification, NotificationKind, ReceiverName, RuleId,
-    SourceBody, Timestamp, alert_id, format, notification_id,
+    SourceBody, Timestamp, alert_id, format, notification_id, strength,
 };
 
 /// Most alerts in one message; the rest is counted in `truncatedAlerts`.
@@ -70,7 +69,7 @@ pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Resul
     // A schedule of thousands of allocations: the facts that people read (labels, annotations, dates) stay.
     let lean: Vec<AlertBody> = included
         .iter()
-        .map(|notice| AlertBody { record: None, change: None, series: Vec::new(), ..notice.body.clone() })
+        .map(|notice| AlertBody { record: None, change: None, series: Vec::new(), members: Vec::new(), ..notice.body.clone() })
         .collect();
     let mut count = lean.len();
     loop {
@@ -84,14 +83,7 @@ pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Resul
 
 /// The notice that stands for a message: of the gravest, what begins before what happened, was told before, or is over.
 pub(super) fn strongest(notifications: &[Notification]) -> Option<&Notification> {
-    let rank = |notice: &Notification| match notice.kind {
-        NotificationKind::Firing => 0,
-        NotificationKind::Event => 1,
-        NotificationKind::Reminder => 2,
-        _ => 3,
-    };
-    let key = |notice: &Notification| (Reverse(notice.body.tone()), rank(notice));
-    notifications.iter().min_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.body.precedence(a.at).order(&b.body.precedence(b.at))))
+    notifications.iter().min_by(|a, b| strength(a, b))
 }
 
 /// The note of a message that shows so many of its alerts, with where the others can be read.
@@ -107,7 +99,12 @@ fn note(delivery: &DueDelivery, shown: usize, external_url: Option<&str>) -> Opt
 pub(super) fn whole(delivery: &DueDelivery, external_url: Option<&str>) -> String {
     let link =
         external_url.and_then(web_address).map(|url| format!("{}/api/outbox/{} or ", url.trim_end_matches('/'), delivery.id));
-    format!("{}`cliffwatch outbox show {}`", link.unwrap_or_default(), delivery.id)
+    format!("{}{}", link.unwrap_or_default(), command(delivery))
+}
+
+/// The command that shows everything that a delivery stands for.
+pub(super) fn command(delivery: &DueDelivery) -> String {
+    format!("`cliffwatch outbox show {}`", delivery.id)
 }
 
 /// `firing` while anything in it fires.
@@ -184,6 +181,7 @@ pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notification {
             event: None,
             former_labels: Vec::new(),
             series: Vec::new(),
+            members: Vec::new(),
             source: SourceBody::default(),
         },
     }

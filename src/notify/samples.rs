@@ -90,6 +90,7 @@ pub fn unlock() -> Notification {
             event: Some("unlock/arbitrum/2026-03-16T13:00:00Z".into()),
             former_labels: Vec::new(),
             series: schedule(),
+            members: Vec::new(),
             source: SourceBody {
                 polled_at: Some(time("2026-03-09T12:10:04Z")),
                 listed_method: Some("INTERNAL".into()),
@@ -163,6 +164,27 @@ pub fn moved() -> Notification {
         },
         ..firing
     }
+}
+
+/// What three rules say of [`unlock`]: the second is the gravest, and the third says something of its own.
+pub fn several_rules() -> Vec<Notification> {
+    let by = |rule: &str, severity: &str, summary: Option<&str>| {
+        let mut notice = unlock();
+        notice.alert = alert_id(&RuleId::from(rule), "unlock/arbitrum/2026-03-16T13:00:00Z", 1);
+        notice.id = notification_id(&notice.alert, "firing");
+        notice.body.id = notice.alert.clone();
+        notice.body.rule = rule.into();
+        notice.body.labels.insert("alertname".into(), rule.into());
+        notice.body.labels.insert("severity".into(), severity.into());
+        notice.body.annotations.retain(|name, _| name != "summary");
+        notice.body.annotations.extend(summary.map(|summary| ("summary".to_owned(), summary.to_owned())));
+        notice
+    };
+    vec![
+        by("InsiderUnlockAhead", "info", None),
+        by("BigCliffAhead", "critical", None),
+        by("CommittedClaimDiffers", "warning", Some("ARB: 80M announced, 92.65M scheduled to unlock on 16 Mar 2026")),
+    ]
 }
 
 /// Many alerts at once: as [`unlock`], each of a token of its own, without words of a rule.
@@ -251,8 +273,13 @@ pub fn digest() -> Notification {
                     ahead("ARB", "2026-03-16T13:00:00Z", "on 16 Mar 2026, 13:00 UTC", 33_150_000.0, 2.77),
                     ahead("APT", "2026-03-01T00:00:00Z", "in March 2026", 61_400_000.0, 1.1),
                 ],
-                "aheadLeftOut": 3,
-                "changes": [{"at": "2026-03-09T06:00:00Z", "token": "aptos", "symbol": "APT", "text": "unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days)"}],
+                "aheadLeftOut": 3, "aheadValue": 94_550_000.0,
+                "possible": [ahead("SUI", "2026-03-01T00:00:00Z", "in March 2026", 120_000_000.0, 3.4)], "possibleLeftOut": 0, "possibleValue": 120_000_000.0,
+                "groups": [{"name": "portfolio", "value": 94_550_000.0, "events": 2, "tokens": [["APT", 61_400_000.0], ["ARB", 33_150_000.0]], "leftOut": 2}],
+                "fires": [{"alert": "al_0123", "rule": "BigCliffAhead", "tone": "critical", "summary": "ARB: $33.15M (2.77%) unlocks on 16 Mar 2026"}],
+                "firesLeftOut": 3, "changesCount": 33,
+                "changes": [{"at": "2026-03-09T06:00:00Z", "token": "", "symbol": "32 tokens", "text": "moved by +3 days: OP, SUI, ENA and 29 more"},
+                    {"at": "2026-03-09T06:00:00Z", "token": "aptos", "symbol": "APT", "text": "unlock moved from 12 Apr 2026 to 12 May 2026 (+30 days)"}],
                 "changesLeftOut": 0,
                 "heldBack": [{"state": "silenced", "rule": "BigCliffAhead", "summary": "SUI: $120M (3.4%) unlocks on 1 Apr 2026"}],
                 "heldBackLeftOut": 0,

@@ -6,6 +6,7 @@
 //! at each attempt, and removed from everything that is recorded.
 
 mod address;
+mod schema;
 mod settings;
 mod signature;
 
@@ -29,6 +30,7 @@ use super::retry::{Outcome, parse_retry_after};
 use super::scrub::{MAX_ANSWER_BYTES, Scrubber};
 use address::{check_address, request_address};
 use model::{DueDelivery, Timestamp, config::SecretText, text::error_chain};
+pub use schema::webhook_schema;
 use signature::{signatures, signing_keys};
 
 /// Most of an answer that is read: what is kept, and enough behind it to find a secret that straddles the end.

@@ -4,7 +4,7 @@
 //! beside the SQL. `commit` writes a step of a cycle and `cycle` reads what the next one needs, `windows` what sums over time are
 //! made of; `credit` is the ledger of the quota; `pending` holds what waits between a decision and its delivery, `silence` what a person
 //! does not want to hear, `status` what became of each notification, `outbox` what is to be delivered, `opt_out` who wants
-//! no digests; `query`, `alerts`, `pages` and `counts` answer people; `prune` forgets, `backup` copies, `restore` puts a copy back, and `clock` mends what a wrong clock wrote. [`catalog`] is the database of the data
+//! no digests; `query`, `alerts`, `pages` and `counts` answer people, `feed_rows` their calendars; `prune` forgets, `backup` copies, `restore` puts a copy back, and `clock` mends what a wrong clock wrote. [`catalog`] is the database of the data
 //! service, [`snapshot`] the daemon's database as the mirror reads it; both answer as [`facts`].
 //!
 //! Path: `open` takes the `lock`, has `schema` say what the file is and bring it up to date, and gets from `connection` the
@@ -49,6 +49,7 @@ mod cycle;
 mod error;
 pub mod facts;
 pub mod failpoint;
+mod feed_rows;
 mod lock;
 mod open;
 mod opt_out;

@@ -380,7 +380,24 @@ fn usage(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp) -> Res
         let values = params![receiver.as_str(), Millis(hour), Millis(now), shape.as_str()];
         Ok(time(statement.query_row(values, |row| row.get::<_, Option<Millis>>(0)).optional()?.flatten()))
     };
+    let is_new = from
+        .prepare_cached(
+            "SELECT NOT EXISTS (
+                 SELECT 1 FROM delivery v JOIN delivery_notice d ON d.delivery_no = v.no JOIN notice n ON n.id = d.notice
+                 WHERE v.receiver = ?1 AND v.created_at <= ?2 AND n.kind NOT IN (?3, ?4, ?5))",
+        )?
+        .query_row(
+            params![
+                receiver.as_str(),
+                Millis(hour),
+                NotificationKind::Test.as_str(),
+                NotificationKind::Source.as_str(),
+                NotificationKind::Digest.as_str(),
+            ],
+            |row| row.get(0),
+        )?;
     Ok(ReceiverUsage {
+        is_new,
         last_hour: small(last_hour),
         oldest: time(oldest),
         lately: small(lately),

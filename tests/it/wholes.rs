@@ -94,8 +94,15 @@ summary = '{{ group }}: {{ ahead("90d").value | usd }} in {% for t in tokens %}{
         config.watch.groups = [("desk".to_owned(), vec!["alpha".to_owned(), "beta".to_owned()])].into_iter().collect();
     })
     .await;
-    let told = app.turn().await;
-    assert_eq!(told, ["alert.firing DeskUnlocks -: desk: $11.00M in ALP, BET"]);
+    app.tick().await;
+    app.deliver().await;
+    let bodies = app.hook.take();
+    assert_eq!(crate::support::lines(&bodies), ["alert.firing DeskUnlocks -: desk: $11.00M in ALP, BET"]);
+    // Whatever the rule's own words are, its tokens are named, with what each does and its share.
+    let members = bodies[0]["data"]["alerts"][0]["members"].as_array().expect("members");
+    let named: Vec<_> =
+        members.iter().map(|one| (one["token"]["symbol"].clone(), one["value"].as_f64(), one["share"].as_f64())).collect();
+    assert_eq!(named, [("ALP".into(), Some(6e6), Some(50.0)), ("BET".into(), Some(5e6), Some(50.0))]);
     assert_eq!(app.app().store().source_alerts().await.expect("read"), [], "it is no trouble with the source");
     assert_eq!(app.turn().await, [""; 0]);
     app.restart().await;

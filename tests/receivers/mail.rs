@@ -109,7 +109,7 @@ async fn a_server_with_starttls_and_login_takes_mail_that_a_reader_understands()
     let end = parsed(&server.line());
     assert_eq!(end["headers"]["references"], headers["references"]);
     assert_ne!(end["headers"]["message-id"], headers["message-id"]);
-    assert!(end["headers"]["subject"].as_str().is_some_and(|subject| subject.starts_with("[RESOLVED] APTOS")));
+    assert!(end["headers"]["subject"].as_str().is_some_and(|subject| subject.starts_with("[Resolved] APTOS")));
     assert_eq!(end["session"], mail["session"]);
 }
 

@@ -1,4 +1,5 @@
-//! The Standard Webhooks library of its authors takes our signatures, also while a secret is changed, and nothing else.
+//! The Standard Webhooks library of its authors takes our signatures, also while a secret is changed, and nothing else; and so do the
+//! receivers that the documentation shows.
 
 use std::process::Command;
 
@@ -61,4 +62,38 @@ async fn the_bodies_of_alertmanager_and_of_templates_are_signed_too() {
     let (outcome, attempt) = send(&signed(&url, OLD, "alertmanager"), &due("msg_7", vec![unlock("aptos", 7)])).await;
     assert_eq!(outcome, Outcome::Accepted, "{}", attempt.answer);
     assert_eq!(parsed(&verifier.line())["id"], "msg_7");
+}
+
+/// The examples of the documentation, as they are started.
+fn examples() -> Vec<Command> {
+    let example = |name: &str| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples").join(name);
+    let mut all = Vec::new();
+    if !outside::lacks_python("hmac") {
+        let mut command = Command::new(outside::python());
+        command.arg(example("receiver.py"));
+        all.push(command);
+    }
+    if !outside::lacks_program("node", "nodejs") {
+        let mut command = Command::new(outside::program("node"));
+        command.arg(example("receiver.mjs"));
+        all.push(command);
+    }
+    all
+}
+
+#[tokio::test]
+async fn the_receivers_of_the_documentation_take_what_is_signed_and_nothing_else() {
+    for mut command in examples() {
+        let receiver = Outside::start(command.arg(OLD));
+        let url = receiver.line();
+        let alert = unlock("aptos", 7);
+        let message = due("msg_1", vec![alert.clone()]);
+        let (outcome, attempt) = send(&signed(&url, &format!("{NEW}\n{OLD}"), "cliffwatch"), &message).await;
+        assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(204)), "{command:?}: {}", attempt.answer);
+        assert!(receiver.line().starts_with(&format!("alert.firing {}", alert.alert)), "{command:?}");
+        let (outcome, attempt) = send(&signed(&url, NEW, "cliffwatch"), &message).await;
+        assert_eq!((outcome, attempt.status), (Outcome::Refused, Some(401)), "{command:?}: {}", attempt.answer);
+        let unsigned = receivers(&format!("[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"{url}\"\n"));
+        assert_eq!(send(&unsigned, &message).await.0, Outcome::Refused, "{command:?}");
+    }
 }

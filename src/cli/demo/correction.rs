@@ -12,7 +12,7 @@ use model::{Clock, Precision, Timestamp, format, text::error_chain, wire};
 use service::{Edit, EditError, Service};
 
 /// When the correction comes, after the start.
-pub(super) const CORRECTION_AFTER: Duration = Duration::from_secs(8);
+pub(super) const CORRECTION_AFTER: Duration = Duration::from_secs(14);
 /// Events ahead that the correction is chosen from: near ones, of which everybody has heard by then.
 const LOOK_AHEAD: TimeDelta = TimeDelta::days(45);
 

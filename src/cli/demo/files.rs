@@ -68,7 +68,6 @@ name = "ops"
 type = "webhook"
 url = "http://{webhook}/hook"
 secret = "whsec_ZGVtby1zZWNyZXQtb2YtdGhlLWRlbW8tb25seQ=="
-# All at once at the start, and each to be read by itself: elsewhere a burst comes as a few messages.
 max_per_hour = 3000
 
 [[receiver]]
@@ -78,11 +77,12 @@ smtp = "smtp://{mail}"
 from = "Cliffwatch <alerts@cliffwatch.example>"
 to = ["desk@fund.example"]
 
+# What the start finds comes as one welcome; later each token has a message of its own, with all that its rules say.
 [route]
-receivers = ["ops"]
-[[route.routes]]
-matchers = ['severity="critical"']
 receivers = ["ops", "desk"]
+group_by = ["token"]
+group_wait = "1s"
+group_interval = "1s"
 "#
     );
     std::fs::write(path, config).map_err(io_error("write the config of the demo"))

@@ -34,6 +34,11 @@ impl From<HttpError> for PageError {
         match error {
             HttpError::Store(error) => Self::Store(error),
             HttpError::Bad(text) => Self::Bad(text),
+            HttpError::NotFound(text) => Self::NotFound { title: "Nothing here".to_owned(), text, search: None },
+            HttpError::Template(error) => {
+                tracing::error!(%error, "a template of ours is broken");
+                Self::Bad("This page cannot be shown; the log says why.".to_owned())
+            }
         }
     }
 }

@@ -358,8 +358,10 @@ async fn a_misspelt_parameter_is_refused() {
         ("/api/upcoming?state=firing", "state"),
         ("/api/changes?kind=moved", "moved"),
         ("/api/changes?group=portfolio", "group"),
-        ("/calendar.ics?group=portfolioo", "portfolioo"),
-        ("/calendar.ics?rule=BigClif", "did you mean \\\"BigCliff\\\"?"),
+        ("/calendar.ics?spans=week", "week"),
+        ("/calendar.ics?alarm=soon", "alarm"),
+        ("/feed.atom?kind=moved", "moved"),
+        ("/feed.atom?rule=BigCliff", "not on changes"),
         ("/calendar.ics?rule=BigBurn", "not on unlocks"),
         ("/api/alerts?state=fired", "fired"),
         ("/api/alerts?limit=many", "limit"),
@@ -367,6 +369,43 @@ async fn a_misspelt_parameter_is_refused() {
         let (status, text) = app.ask(&format!("GET {bad}"), LOCAL).await;
         assert!(status == 400 && text.contains(said), "{bad}: {text}");
     }
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_known_is_not_found() {
+    let app = run(None, None).await;
+    with_unlocks(&app).await;
+    for (path, said) in [
+        ("/calendar.ics?group=portfolioo", "portfolioo"),
+        ("/calendar.ics?rule=BigClif", "did you mean \\\"BigCliff\\\"?"),
+        ("/calendar.ics?token=sui,suii", "suii"),
+        ("/feed.atom?token=suii", "suii"),
+        ("/feed.atom?group=portfolioo", "portfolioo"),
+    ] {
+        let (status, text) = app.ask(&format!("GET {path}"), LOCAL).await;
+        assert!(status == 404 && text.contains(said), "{path}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_link_opens_the_feeds_alone_and_ends_with_the_token() {
+    let app = run(Some("t0ken"), Some("0.0.0.0:9797")).await;
+    with_unlocks(&app).await;
+    let host = "Host: cliffwatch.example.com\r\n";
+    let tag = notify::feed_link::tag("t0ken").expect("a tag");
+    let (status, text) = app.ask(&format!("GET /feeds/{tag}/calendar.ics?token=sui"), host).await;
+    assert!(status == 200 && text.contains("DTSTART;VALUE=DATE:20261001"), "{text}");
+    let (status, text) = app.ask(&format!("GET /feeds/{tag}/feed.atom"), host).await;
+    assert!(status == 200 && text.contains("application/atom+xml") && text.contains("<feed xmlns"), "{text}");
+    let other = notify::feed_link::tag("another").expect("a tag");
+    for bad in [format!("/feeds/{other}/calendar.ics"), format!("/feeds/{tag}x/feed.atom"), "/feeds//calendar.ics".to_owned()] {
+        assert_eq!(app.ask(&format!("GET {bad}"), host).await.0, 404, "{bad}");
+    }
+    for closed in ["/calendar.ics", "/feed.atom", "/api/status"] {
+        assert_eq!(app.ask(&format!("GET {closed}"), host).await.0, 401, "{closed}");
+    }
+    let open = run(None, None).await;
+    assert_eq!(open.ask(&format!("GET /feeds/{tag}/calendar.ics"), LOCAL).await.0, 404, "without a token there is no link");
 }
 
 #[tokio::test]

@@ -1,17 +1,41 @@
 //! Unlocks ahead as a calendar that other programs subscribe to (iCalendar, RFC 5545). Pure: views in, text out.
 //!
-//! An event keeps its UID while its unlock moves or grows, so that a subscriber sees it move. It claims no more than the source knows:
-//! an unlock of a month is an all-day event over that month, one of midnight has no hour, as in messages. Nothing in it depends on the
-//! time of the request, so that the text is the same until a source was read again.
+//! An event keeps its UID while its unlock moves or grows, and its SEQUENCE rises each time, so that a subscriber sees it move; one that
+//! is taken out of the schedule is shown as cancelled for a while. It claims no more than the source knows: one of midnight has no hour,
+//! and one of a month is tentative, on the day that the source names or over the whole month, as is asked. Nothing in it depends on the
+//! time of the request or of the last poll: the text is the same until something of it is another.
 
-use chrono::NaiveDate;
-use icalendar::{Calendar, Component, Event, EventLike, EventStatus, Property};
+use chrono::{NaiveDate, TimeDelta};
+use icalendar::{Alarm, Calendar, Component, Event, EventLike, EventStatus, Property, Trigger};
 
 use super::view::UnlockView;
 use model::{Interval, Precision, Timestamp, format};
 
 /// How often subscribers should ask again; the source changes a few times a day.
 const REFRESH: &str = "PT1H";
+
+/// 2020-01-01T00:00:00Z, from which changes are numbered, seconds.
+const SEQUENCE_EPOCH: i64 = 1_577_836_800;
+
+/// How the events of a calendar are shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CalendarStyle<'a> {
+    /// Where our pages are.
+    pub external_url: Option<&'a str>,
+    pub spans: MonthSpan,
+    /// How long before an event to remind of it.
+    pub alarm: Option<TimeDelta>,
+}
+
+/// How long the event of an unlock is whose date is exact to a month or a week.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MonthSpan {
+    /// One day, that which the source names.
+    #[default]
+    Day,
+    /// All of the month or week.
+    Month,
+}
 
 /// An unlock with the key that it keeps while it moves.
 #[derive(Clone, Debug)]
@@ -22,10 +46,16 @@ pub struct CalendarEntry {
     pub interval: Interval,
     /// What is shown of it.
     pub view: UnlockView,
+    /// When its schedule facts were last another.
+    pub modified_at: Timestamp,
+    /// Whether they ever were.
+    pub was_modified: bool,
+    /// Whether it was taken out of the schedule.
+    pub is_removed: bool,
 }
 
-/// The calendar. `link` is where the status page is; `now` stands in for the time of the last read where that is not known.
-pub fn render(entries: &[CalendarEntry], link: Option<&str>, now: Timestamp) -> String {
+/// The calendar.
+pub fn render(entries: &[CalendarEntry], style: &CalendarStyle<'_>) -> String {
     // Made of our own words: the library's defaults name the library.
     let mut calendar = Calendar::empty();
     for (name, value) in [
@@ -40,50 +70,84 @@ pub fn render(entries: &[CalendarEntry], link: Option<&str>, now: Timestamp) -> 
     calendar.append_property(Property::new("REFRESH-INTERVAL", REFRESH).add_parameter("VALUE", "DURATION"));
     calendar.name("Token unlocks");
     for entry in entries {
-        calendar.push(event(entry, link, now));
+        calendar.push(event(entry, style));
     }
     calendar.to_string()
 }
 
-fn event(entry: &CalendarEntry, link: Option<&str>, now: Timestamp) -> Event {
-    let CalendarEntry { key, interval, view } = entry;
+fn event(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> Event {
+    let CalendarEntry { key, interval, view, modified_at, is_removed, .. } = entry;
+    let summary = summary(entry);
+    let uid = one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id));
     let mut event = Event::new();
     event
-        .uid(&one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id)))
-        .timestamp(view.polled_at.unwrap_or(now))
-        .summary(&summary(view))
+        .uid(&uid)
+        .timestamp(*modified_at)
+        .last_modified(*modified_at)
+        .sequence(sequence(entry))
+        .summary(&summary)
         .description(&description(view))
         .categories([format::name(&view.symbol)])
         // Nobody is busy because a token unlocks.
         .add_property("TRANSP", "TRANSPARENT");
-    if let Some(link) = link {
-        event.url(&one_line(link));
-    }
-    let (start, end) = (interval.start, interval.end);
-    match interval.precision {
-        Precision::Second if start.time() != chrono::NaiveTime::MIN => _ = event.starts(start),
-        Precision::Hour => _ = event.starts(start).ends(end),
-        Precision::Second | Precision::ToBeDetermined => _ = event.starts(start.date_naive()),
-        Precision::Day | Precision::Week | Precision::Month => {
-            let (first, after): (NaiveDate, NaiveDate) = (start.date_naive(), end.date_naive());
-            event.starts(first).ends(after); // an all-day event ends before its DTEND
-        }
+    if let Some(url) = style.external_url {
+        event.url(&one_line(&format!("{}/tokens/{}", url.trim_end_matches('/'), path_segment(&view.token_id))));
     }
     let is_exact = !matches!(interval.precision, Precision::Week | Precision::Month);
-    event.status(if is_exact { EventStatus::Confirmed } else { EventStatus::Tentative });
+    place(&mut event, interval, view.unlock_date, style.spans);
+    event.status(match (is_removed, is_exact) {
+        (true, _) => EventStatus::Cancelled,
+        (false, true) => EventStatus::Confirmed,
+        (false, false) => EventStatus::Tentative,
+    });
+    if let Some(before) = style.alarm.filter(|_| !is_removed) {
+        // Of its own accord the library would give it another id each time.
+        event.alarm(Alarm::display(&summary, Trigger::before_start(before)).uid(&format!("alarm/{uid}")).done());
+    }
     event.done()
 }
 
-/// `ARB unlock: $27.60M (1.90% of market cap)`; the date stands beside it anyway.
-fn summary(view: &UnlockView) -> String {
+/// When it is, as exactly as is known.
+fn place(event: &mut Event, interval: &Interval, nominal: Option<Timestamp>, spans: MonthSpan) {
+    let (start, end) = (interval.start, interval.end);
+    let mut days = |first: NaiveDate, after: NaiveDate| _ = event.starts(first).ends(after); // an all-day event ends before its DTEND
+    match interval.precision {
+        Precision::Week | Precision::Month if spans == MonthSpan::Day => {
+            let day = interval.nominal(nominal);
+            days(day.start.date_naive(), day.end.date_naive());
+        }
+        Precision::Day | Precision::Week | Precision::Month => days(start.date_naive(), end.date_naive()),
+        Precision::Second if start.time() != chrono::NaiveTime::MIN => _ = event.starts(start),
+        Precision::Hour => _ = event.starts(start).ends(end),
+        Precision::Second | Precision::ToBeDetermined => _ = event.starts(start.date_naive()),
+    }
+}
+
+/// Greater each time that its schedule facts change; zero until they do. It follows from the time of the change, so that it never falls,
+/// however much of the history is forgotten.
+fn sequence(entry: &CalendarEntry) -> u32 {
+    if !entry.was_modified {
+        return 0;
+    }
+    let minutes = entry.modified_at.timestamp().saturating_sub(SEQUENCE_EPOCH) / 60;
+    u32::try_from(minutes.clamp(1, i64::from(i32::MAX))).unwrap_or(1)
+}
+
+/// `ARB unlock: $27.60M (1.90% of market cap)`; the date stands beside it anyway, but a month does not.
+fn summary(entry: &CalendarEntry) -> String {
+    let view = &entry.view;
     let symbol = format::name(&view.symbol);
-    let size = match (view.cliff_value, view.cliff_amount) {
-        (Some(value), _) => format::usd(value),
-        (None, Some(amount)) => format::tokens(amount),
-        (None, None) => return format!("{symbol}: a linear unlock begins"),
-    };
     let share = view.value_to_market_cap.map(|share| format!(" ({} of market cap)", format::percent(share))).unwrap_or_default();
-    format!("{symbol} unlock: {size}{share}")
+    let what = match (view.cliff_value, view.cliff_amount) {
+        (Some(value), _) => format!("{symbol} unlock: {}{share}", format::usd(value)),
+        (None, Some(amount)) => format!("{symbol} unlock: {} tokens{share}", format::amount(amount)),
+        (None, None) => format!("{symbol}: a linear unlock begins"),
+    };
+    let when = match entry.interval.precision {
+        Precision::Week | Precision::Month => format!(", some time {}", view.when),
+        _ => String::new(),
+    };
+    if entry.is_removed { format!("Cancelled: {what}{when}") } else { format!("{what}{when}") }
 }
 
 fn description(view: &UnlockView) -> String {
@@ -95,13 +159,17 @@ fn description(view: &UnlockView) -> String {
     if !view.allocations.is_empty() {
         lines.push(format!("To: {}", format::names(view.allocations.iter().map(String::as_str))));
     }
-    lines.extend(view.polled_at.map(|at| format!("Source read: {}", format::instant(at))));
     lines.join("\n")
 }
 
 /// Without what would begin a line of its own: the library writes addresses as they are.
 fn one_line(text: &str) -> String {
     text.chars().filter(|c| !model::text::is_hostile(*c)).collect()
+}
+
+/// A slug as a segment of a path.
+pub(super) fn path_segment(slug: &str) -> String {
+    url::form_urlencoded::byte_serialize(slug.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ fn add_filters(pages: &mut Environment<'static>) {
     pages.add_filter("usd", move |value: Option<f64>| or_dash(value.map(format::usd)));
     pages.add_filter("amount", move |value: Option<f64>| or_dash(value.map(format::amount)));
     pages.add_filter("percent", move |value: Option<f64>| or_dash(value.map(format::percent)));
-    pages.add_filter("ahead", |days: Option<f64>| days.map(view::ahead).unwrap_or_default());
+    pages.add_filter("ahead", |days: Option<f64>, when: String| days.map(|days| view::ahead(days, &when)).unwrap_or_default());
     pages.add_filter("age", |seconds: Option<i64>| seconds.map_or_else(|| "never".to_owned(), view::age));
     pages.add_filter("bytes", view::bytes);
     pages.add_filter("count", |count: u64| grouped(count));

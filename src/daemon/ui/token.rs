@@ -223,7 +223,7 @@ fn near(unlock: &UnlockView) -> String {
     match (unlock.precision, unlock.days_until) {
         (Precision::Month | Precision::ToBeDetermined, _) | (_, None) => String::new(),
         (Precision::Day | Precision::Week, Some(days)) if days > 0.0 && days < 1.0 => "within a day".to_owned(),
-        (_, Some(days)) => ahead(days),
+        (_, Some(days)) => ahead(days, &unlock.when),
     }
 }
 

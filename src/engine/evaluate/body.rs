@@ -57,6 +57,7 @@ pub fn plain_body(alert: &Alert, status: AlertStatus, reason: &str, now: Timesta
         lead: None,
         event: None,
         series: Vec::new(),
+        members: Vec::new(),
         source: SourceBody::default(),
     }
 }

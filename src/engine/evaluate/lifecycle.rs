@@ -143,12 +143,17 @@ impl<'a> AlertLifecycle<'a> {
         let receivers: Vec<_> = alert.told.iter().filter(|receiver| self.routes.tells_ends_to(receiver)).cloned().collect();
         if was_firing && !receivers.is_empty() {
             let kind = NotificationKind::Resolved;
+            let mut body = subject.body(&alert, AlertStatus::Resolved, why.as_str(), self.now);
+            if why == Resolution::RescheduledOut {
+                // The one that it left: the rule looks no further ahead.
+                body.lead = rule.and_then(|rule| rule.terms().within.first().map(|lead| lead.text.clone()));
+            }
             self.transitions.notifications.push(QueuedNotification {
                 alert: self.transitions.alerts.len(),
                 kind,
                 transition: "resolved".to_owned(),
                 receivers,
-                body: subject.body(&alert, AlertStatus::Resolved, why.as_str(), self.now),
+                body,
                 urgency: subject.urgency(kind, self.now),
             });
         }

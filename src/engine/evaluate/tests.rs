@@ -356,7 +356,10 @@ fn a_record_moved_out_of_the_window_ends_and_comes_back_as_a_new_episode() {
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25"), ["firing lead 7d → ops"]);
     world.unlock("a", "2026-06-30", 5e6);
-    assert_eq!(world.tick("2026-03-26"), ["resolved rescheduled out → ops"]);
+    let evaluation = world.evaluate(time("2026-03-26"));
+    let told: Vec<_> = evaluation.notifications.iter().map(|of| (of.body.when.as_deref(), of.body.lead.as_deref())).collect();
+    assert_eq!(told, [(Some("on 30 Jun 2026"), Some("7d"))], "where it went, and which lead time it left");
+    assert_eq!(world.commit(evaluation), ["resolved rescheduled out → ops"]);
     assert_eq!(world.tick("2026-06-23"), ["firing lead 7d → ops"]);
     let episodes: BTreeSet<_> = world.alerts.values().map(|alert| alert.episode).collect();
     assert_eq!(episodes, BTreeSet::from([1, 2]));

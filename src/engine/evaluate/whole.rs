@@ -14,9 +14,13 @@ use super::lifecycle::{AlertLifecycle, AlertSubject};
 use super::transition::{Transitions, Urgency};
 use super::{EvaluationContext, Limits, RuleEval as _, blank};
 use model::{
-    Alert, AlertBody, AlertState, AlertStatus, NotificationKind, Resolution, Resource, RuleId, SourceBody, Timestamp, Token,
+    Alert, AlertBody, AlertState, AlertStatus, MAX_MEMBERS, MemberBody, NotificationKind, Resolution, Resource, RuleId,
+    SourceBody, Timestamp, Token, TokenBody,
 };
-use rules::{On, Pool, Rule, Scope, Truth, aggregate::Totals};
+use rules::{
+    On, Pool, Rule, Scope, Truth,
+    aggregate::{Member, Totals},
+};
 
 /// Begin of the subject of an alert about a token as a whole.
 const TOKEN: &str = "token/";
@@ -120,6 +124,26 @@ impl WholeSubject<'_> {
     }
 }
 
+impl WholeSubject<'_> {
+    /// The tokens of a group, by what the first window that the rule asks for holds of each.
+    fn members(&self) -> Vec<MemberBody> {
+        let Some(totals) = self.totals else { return Vec::new() };
+        let window = self.rule.and_then(|rule| rule.windows().first().copied());
+        let member = |member: &Member| {
+            let sum = window.and_then(|window| member.totals.sum(window)).unwrap_or_default();
+            let token = TokenBody { id: member.id.as_str().to_owned(), name: member.name.clone(), symbol: member.symbol.clone() };
+            MemberBody { token, share: member.share, amount: sum.amount, value: sum.value }
+        };
+        let mut members: Vec<MemberBody> = totals.members.iter().map(member).collect();
+        members.sort_by(|a, b| {
+            let key = |of: &MemberBody| of.value.unwrap_or_default();
+            key(b).total_cmp(&key(a)).then_with(|| b.share.unwrap_or_default().total_cmp(&a.share.unwrap_or_default()))
+        });
+        members.truncate(MAX_MEMBERS);
+        members
+    }
+}
+
 impl AlertSubject for WholeSubject<'_> {
     fn scope(&self, now: Timestamp) -> Scope<'_> {
         Scope { token: self.token, record: None, change: None, source: None, totals: self.totals, lead: None, now }
@@ -128,6 +152,7 @@ impl AlertSubject for WholeSubject<'_> {
     fn body(&self, alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody {
         AlertBody {
             token: self.token.map(token_body),
+            members: self.members(),
             source: self.rule.map(|rule| self.source(rule)).unwrap_or_default(),
             ..plain_body(alert, status, reason, now)
         }

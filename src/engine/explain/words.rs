@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use model::{Interval, Timestamp, config::Span, days};
+use model::{Interval, Precision, Timestamp, config::Span, days, format};
 
 /// A length of time as rules and configs write it.
 pub(super) fn span(span: TimeDelta) -> Span {
@@ -19,9 +19,15 @@ pub(super) fn ago(span: TimeDelta) -> String {
     }
 }
 
-/// How far away something is.
+/// How far away something is, no more exact than its date.
 pub(super) fn ahead(interval: &Interval, now: Timestamp) -> String {
-    if now < interval.start { format!("in {}", ago(interval.start - now)) } else { "now".to_owned() }
+    match interval.precision {
+        Precision::Month | Precision::Week => {
+            format::nearness(interval.days_until(now), interval.precision).unwrap_or_else(|| "over".to_owned())
+        }
+        _ if now < interval.start => format!("in {}", ago(interval.start - now)),
+        _ => "now".to_owned(),
+    }
 }
 
 pub(super) fn one_line(text: &str) -> String {

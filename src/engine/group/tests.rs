@@ -55,7 +55,8 @@ fn end(no: i64, alert: &str, token: &str, since: i64) -> PendingNotification {
     PendingNotification { kind: NotificationKind::Resolved, is_end: true, ..row(no, alert, token, since) }
 }
 
-const NOTHING_LATELY: ReceiverUsage = ReceiverUsage { last_hour: 0, oldest: None, lately: 0, folded_at: None, summed_at: None };
+const NOTHING_LATELY: ReceiverUsage =
+    ReceiverUsage { last_hour: 0, oldest: None, lately: 0, folded_at: None, summed_at: None, is_new: false };
 
 const FREE: Usage = Usage { max_per_hour: 300, lately: NOTHING_LATELY };
 
@@ -176,6 +177,36 @@ fn many_at_once_without_groups_are_put_together_by_rule() {
     assert_eq!(told_with(&routes, &waiting, None, &soon, 59).1, Some(time(60)), "not again within a minute");
     let few: Vec<_> = waiting.iter().take(24).cloned().collect();
     assert_eq!(told_with(&routes, &few, None, &soon, 3).0.len(), 24, "what the burst has room for is told at once");
+}
+
+#[test]
+fn what_a_new_receiver_is_told_first_is_one_welcome_where_it_would_be_many_messages() {
+    let new = used(300, ReceiverUsage { is_new: true, ..NOTHING_LATELY });
+    let waiting: Vec<_> = (0..120).map(|no| row(no, &format!("a{no}"), &format!("t{no}"), no / 4)).collect();
+    for routes in [routes(BY_TOKEN), routes(ALONE)] {
+        // The last came at 29 s: five seconds and a quarter of that later nothing more has come.
+        assert_eq!(told_with(&routes, &waiting, None, &new, 41), (NOTHING.into(), Some(time(41) + TimeDelta::milliseconds(250))));
+        assert_eq!(told_with(&routes, &waiting, None, &new, 42).0, ["fold: 100 alerts +20 ~0"]);
+        // Few are told as ever, and what comes after the first hour too.
+        let few: Vec<_> = waiting.iter().take(10).cloned().collect();
+        assert_eq!(told_with(&routes, &few, None, &new, 60).0.len(), 10);
+        assert!(told_with(&routes, &waiting, None, &FREE, 60).0.len() > 1);
+    }
+    // Those that were told one by one, before there were many, count.
+    let some = used(300, ReceiverUsage { is_new: true, lately: 9, last_hour: 9, ..NOTHING_LATELY });
+    assert_eq!(told_with(&routes(ALONE), &waiting[..2], None, &some, 5).0, ["fold: a0 a1 +0 ~0"]);
+    // However slowly they come, it does not wait for ever.
+    let slowly: Vec<_> = (0..120).map(|no| row(no, &format!("a{no}"), &format!("t{no}"), no * 10)).collect();
+    assert_eq!(told_with(&routes(BY_TOKEN), &slowly[..30], None, &new, 299).1, Some(time(300)));
+    assert_eq!(told_with(&routes(BY_TOKEN), &slowly[..31], None, &new, 300).0, ["fold: 31 alerts +0 ~0"]);
+}
+
+#[test]
+fn trouble_of_the_source_waits_for_no_welcome() {
+    let new = used(300, ReceiverUsage { is_new: true, ..NOTHING_LATELY });
+    let mut waiting: Vec<_> = (0..20).map(|no| row(no, &format!("a{no}"), &format!("t{no}"), 0)).collect();
+    waiting.push(PendingNotification { kind: NotificationKind::Source, ..row(20, "trouble", "", 0) });
+    assert_eq!(told_with(&routes(ALONE), &waiting, None, &new, 0).0, ["single: trouble +0 ~0"]);
 }
 
 #[test]

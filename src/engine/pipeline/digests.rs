@@ -41,6 +41,9 @@ pub fn digest_turn(schedule: &Schedule, last: Option<Timestamp>, now: Timestamp)
     }
 }
 
+/// Alerts that are read of those that fire: the gravest are listed.
+pub const FIRING_ROWS: u32 = 10_000;
+
 /// What is read for the digest of a receiver.
 #[derive(Clone, Debug)]
 pub struct DigestReads {
@@ -75,13 +78,15 @@ impl DigestReads {
 
 #[derive(Clone, Copy, Debug)]
 pub struct DigestRows<'a> {
-    /// Unlocks ahead, the next first.
+    /// Unlocks ahead, the next first, their tokens with their groups.
     pub upcoming: &'a [UpcomingRow],
     /// Changes, the latest first.
     pub changes: &'a [ChangeRow],
     pub statuses: &'a [NotificationStatus],
     pub silences: &'a [Silence],
     pub firing: u64,
+    /// What fires, in any order.
+    pub fires: &'a [Alert],
     /// Open alerts about the source, receivers and this program.
     pub incidents: &'a [Alert],
     /// Receivers with deliveries that were given up, and how many.
@@ -89,7 +94,10 @@ pub struct DigestRows<'a> {
 }
 
 pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &DigestRows<'_>) -> Digest {
-    let DigestRows { upcoming, changes, statuses, silences, firing, incidents, dead } = *rows;
+    let DigestRows { upcoming, changes, statuses, silences, firing, fires, incidents, dead } = *rows;
+    // Incidents stand under what is the matter.
+    let fires: Vec<Alert> =
+        fires.iter().filter(|alert| incidents.iter().all(|incident| incident.id != alert.id)).cloned().collect();
     let summary = |alert: &Alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone());
     let mut trouble: Vec<String> = incidents.iter().map(summary).collect();
     trouble.extend(dead.iter().filter(|(_, dead)| *dead > 0).map(|(receiver, dead)| {
@@ -99,5 +107,5 @@ pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &Diges
     }));
     let firing = u32::try_from(firing).unwrap_or(u32::MAX);
     let (ahead, trouble) = (plan.schedule.ahead, trouble.as_slice());
-    Digest::of(&DigestMaterial { since, at: slot, ahead, upcoming, changes, statuses, silences, firing, trouble })
+    Digest::of(&DigestMaterial { since, at: slot, ahead, upcoming, changes, statuses, silences, firing, fires: &fires, trouble })
 }

@@ -21,6 +21,17 @@ fn a_digest_reads_as_plain_text_and_hostile_names_stay_on_their_lines() {
         until: time("2026-03-16T07:00:00Z"),
         ahead: vec![unlock("ARB", Some(96_100_000.0)), unlock("EV\nIL", None)],
         ahead_left_out: 0,
+        ahead_value: Some(96_100_000.0),
+        possible: vec![AheadLine { when: "in March 2026".into(), ..unlock("SUI", Some(120_000_000.0)) }],
+        possible_left_out: 0,
+        possible_value: Some(120_000_000.0),
+        groups: vec![GroupLine {
+            name: "portfolio".into(),
+            value: 96_100_000.0,
+            events: 2,
+            tokens: vec![("ARB".into(), 96_100_000.0), ("EV\nIL".into(), 0.0)],
+            left_out: 4,
+        }],
         changes: vec![ChangedLine {
             at: time("2026-03-08T12:00:00Z"),
             token: "aptos".into(),
@@ -28,6 +39,7 @@ fn a_digest_reads_as_plain_text_and_hostile_names_stay_on_their_lines() {
             text: "APT: the unlock of 12 Mar 2026 moved by +4 days".into(),
         }],
         changes_left_out: 2,
+        changes_count: 3,
         held_back: vec![SuppressedLine {
             state: NotificationState::Silenced,
             rule: "Big".into(),
@@ -41,11 +53,99 @@ fn a_digest_reads_as_plain_text_and_hostile_names_stay_on_their_lines() {
             comment: "known\r\nto the exchange".into(),
         }],
         silences_left_out: 0,
-        firing: 1,
+        firing: 2,
+        fires: vec![FiringLine {
+            alert: "al_1".into(),
+            rule: "BigCliffAhead".into(),
+            also: vec!["InsiderUnlockAhead".into()],
+            tone: Tone::Critical,
+            summary: "ARB: $96.1M unlocks on 16 Mar 2026".into(),
+        }],
+        fires_left_out: 1,
         trouble: vec!["The source does not answer in time".into()],
     };
     insta::assert_snapshot!(format!("{}\n\n{}", digest.summary(), digest.text()));
     let notice = digest.notice(&"desk".into(), digest.at);
     assert_eq!(notice.id, digest.notice(&"desk".into(), digest.until).id, "the same slot is the same message");
     assert_eq!(serde_json::from_value::<Digest>(notice.body.record.expect("a record")).expect("reads"), digest);
+}
+
+fn upcoming(token: &str, date: &str, precision: &str, value: f64) -> UpcomingRow {
+    let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffValue": value,
+        "allocationBreakdown": [{"cliffValue": value, "unlockPrecision": precision}]}});
+    let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+    let mut token = crate::Token::unknown(token.into());
+    token.groups = std::sync::Arc::from(["book".to_owned()]);
+    UpcomingRow { token, tracked: crate::Tracked { key: date.into(), record }, read_at: None }
+}
+
+#[test]
+fn a_month_is_in_a_sum_by_its_nominal_date_alone() {
+    let at = time("2026-03-09T07:00:00Z");
+    let rows = [
+        upcoming("past", "2026-03-01", "month", 1_000.0),
+        upcoming("later", "2026-03-31", "month", 2_000.0),
+        upcoming("small", "2026-03-12T13:00:00Z", "second", 10.0),
+        upcoming("now", "2026-03-12", "month", 40.0),
+        upcoming("today", "2026-03-09", "day", 5.0),
+    ];
+    let nothing = DigestMaterial {
+        since: at - DAY,
+        at,
+        ahead: TimeDelta::days(7),
+        upcoming: &rows,
+        changes: &[],
+        statuses: &[],
+        silences: &[],
+        firing: 0,
+        fires: &[],
+        trouble: &[],
+    };
+    let digest = Digest::of(&nothing);
+    let names = |lines: &[AheadLine]| lines.iter().map(|line| line.token.clone()).collect::<Vec<_>>();
+    assert_eq!((names(&digest.ahead), digest.ahead_value), (vec!["now".into(), "small".into(), "today".into()], Some(55.0)));
+    assert_eq!((names(&digest.possible), digest.possible_value), (vec!["later".into(), "past".into()], Some(3_000.0)));
+    assert_eq!(digest.summary(), "Digest: 3 unlocks ($55) in the next 7 days, 2 more possible ($3.00K), 0 changes");
+    assert_eq!(digest.groups[0].words(), "$55 in 3 unlocks: now $40, small $10, today $5");
+}
+
+#[test]
+fn what_fires_is_told_once_for_each_event_and_the_most_valuable_first() {
+    let rows = [upcoming("big", "2026-03-12", "day", 900.0), upcoming("small", "2026-03-10", "day", 10.0)];
+    let alert = |id: &str, rule: &str, severity: &str, token: Option<(&str, &str)>| Alert {
+        id: id.into(),
+        rule: rule.into(),
+        name: rule.into(),
+        subject: rule.into(),
+        episode: 1,
+        state: crate::AlertState::Firing,
+        resolution: None,
+        token: token.map(|(token, _)| token.into()),
+        resource: token.map(|_| Resource::Unlock),
+        key: token.map(|(_, key)| key.into()),
+        level: None,
+        labels: Labels::from([("severity".to_owned(), severity.to_owned())]),
+        former_labels: Vec::new(),
+        annotations: BTreeMap::new(),
+        told: Vec::new(),
+        leads: Vec::new(),
+        members: Vec::new(),
+        active_at: time("2026-03-09"),
+        starts_at: None,
+        ends_at: None,
+        false_since: None,
+        due: None,
+        recheck_at: None,
+        updated_at: time("2026-03-09"),
+    };
+    let (big, small) = (Some(("big", "2026-03-12")), Some(("small", "2026-03-10")));
+    let fires = [
+        alert("al_1", "Insiders", "info", small),
+        alert("al_2", "Pressure", "info", None),
+        alert("al_3", "Claim", "info", big),
+        alert("al_4", "Cliff", "warning", small),
+        alert("al_5", "Cliff", "warning", big),
+    ];
+    let told: Vec<String> = firing_lines(&fires, &rows).iter().map(|line| format!("{} {}", line.alert, line.rules())).collect();
+    assert_eq!(told, ["al_5 Cliff, also Claim", "al_4 Cliff, also Insiders", "al_2 Pressure"]);
 }

@@ -45,6 +45,9 @@ pub struct Batch {
     pub truncated: u32,
     /// A line to stand above the alerts, plain text: why many were put into one message.
     pub note: Option<String>,
+    /// The first that a receiver is told: an overview, of which people are shown the beginning.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_welcome: bool,
 }
 
 words! {

@@ -121,6 +121,18 @@ pub struct UpcomingRow {
     pub read_at: Option<Timestamp>,
 }
 
+/// An unlock with what those who subscribed to it must know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CalendarRow {
+    pub row: UpcomingRow,
+    /// When its schedule facts were last another; of one that was removed, when that was.
+    pub modified_at: Timestamp,
+    /// Whether they ever were.
+    pub was_modified: bool,
+    /// Whether it is gone from the schedule: then it is shown as it last was.
+    pub is_removed: bool,
+}
+
 /// A change with the time of the poll that brought it, for `changes`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{MAX_ROWS, capitalized, headline::nearness, is_resolved};
 use crate::text;
-use model::{Notification, Timestamp, format};
+use model::{AlertBody, MemberBody, Notification, Timestamp, format};
 
 /// The facts of the record, most telling first.
 pub(super) fn facts(notice: &Notification, record: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
@@ -104,6 +104,17 @@ const FACTS: &[(&str, &[&str], FieldUnit)] = &[
     ("Locked", &["/allocationLockedAmount"], FieldUnit::Tokens),
     ("Share of supply", &["/trackedAllocationPercentage"], FieldUnit::Percent),
 ];
+
+/// The tokens of a group with what each does, and how many there are.
+pub(super) fn members(body: &AlertBody) -> (Vec<(String, String, String)>, usize) {
+    let row = |member: &MemberBody| {
+        let symbol = if member.token.symbol.is_empty() { &member.token.id } else { &member.token.symbol };
+        let share = member.share.map(|share| format!(" ({} of the group)", format::percent(share))).unwrap_or_default();
+        let amount = member.amount.map(format::amount).unwrap_or_default();
+        (format!("{}{share}", text::line(symbol, 40)), amount, member.value.map(format::usd).unwrap_or_default())
+    };
+    (body.members.iter().take(MAX_ROWS).map(row).collect(), body.members.len())
+}
 
 /// Who gets how much, the largest first, and how many there are.
 pub(super) fn shares(record: &Value) -> (Vec<(String, String, String)>, usize) {

@@ -5,27 +5,69 @@ use serde_json::Value;
 
 use super::{ShareStyle, is_resolved};
 use crate::text;
-use model::{AlertBody, Notification, NotificationKind, Resource, Timestamp, format, supply};
+use model::{AlertBody, Notification, NotificationKind, Resolution, Resource, Timestamp, config, format, supply};
 
-/// The title of a message that tells `count` alerts, of which `notice` is the first.
-pub(super) fn title(notice: &Notification, count: usize, share: ShareStyle, now: Timestamp, max_chars: usize) -> String {
+/// The title of a message of which `notice` is the first; `several` says how many others there are.
+pub(super) fn title(notice: &Notification, several: &str, share: ShareStyle, now: Timestamp, max_chars: usize) -> String {
     let body = &notice.body;
     let prefix = match notice.kind {
-        NotificationKind::Test => "[TEST] ",
-        _ if is_resolved(body) => "[RESOLVED] ",
-        NotificationKind::Source => "[SOURCE] ",
-        _ if body.labels.get("severity").is_some_and(|severity| severity.eq_ignore_ascii_case("critical")) => "[CRITICAL] ",
+        NotificationKind::Test => "[Test] ",
+        _ if is_resolved(body) => "[Resolved] ",
+        NotificationKind::Source => "[Source] ",
+        _ if body.labels.get("severity").is_some_and(|severity| severity.eq_ignore_ascii_case("critical")) => "[Critical] ",
         _ => "",
     };
-    let several = if count > 1 { format!("{count} alerts: ") } else { String::new() };
     // The end is what must not be cut: how near it is, or why it ended.
-    let tail = match is_resolved(body) {
-        true if body.reason.is_empty() => String::new(),
-        true => format!(" · {}", text::line(&body.reason, 60)),
-        false => nearness(notice, now).map(|near| format!(" · {near}")).unwrap_or_default(),
-    };
+    let tail = if is_resolved(body) { ending(body) } else { nearness(notice, now).unwrap_or_default() };
+    let tail = if tail.is_empty() { tail } else { format!(" · {tail}") };
     let taken = prefix.chars().count() + several.chars().count() + tail.chars().count();
     format!("{prefix}{several}{}{tail}", text::line(&headline(body, share), max_chars.saturating_sub(taken).max(20)))
+}
+
+/// Why an alert is over, in words: `moved to 26 Dec 2026, outside your 7 days`. Empty where the headline says it.
+pub(crate) fn ending(body: &AlertBody) -> String {
+    let Some(why) = Resolution::parse(&body.reason) else { return text::line(&body.reason, 60) };
+    match why {
+        Resolution::Passed if body.resource == Some(Resource::Unlock) => String::new(),
+        Resolution::Passed => "over".to_owned(),
+        Resolution::RescheduledOut => {
+            let Some(when) = &body.when else { return "has no date any more".to_owned() };
+            let when = text::line(when, 60);
+            let when = when.strip_prefix("on ").or_else(|| when.strip_prefix("in ")).unwrap_or(&when);
+            let outside = body.lead.as_deref().map(|lead| format!(", outside your {}", span_words(lead))).unwrap_or_default();
+            format!("moved to {when}{outside}")
+        }
+        Resolution::Cleared => "no longer holds".to_owned(),
+        Resolution::Removed => "taken out of the schedule".to_owned(),
+        Resolution::RuleGone => "no rule looks at it any more".to_owned(),
+        Resolution::Unwatched => "not watched any more".to_owned(),
+        Resolution::Renamed => "goes on under another slug".to_owned(),
+    }
+}
+
+/// Why it is told, in words: `it is within 7 days`.
+pub(super) fn reason_words(body: &AlertBody) -> String {
+    let reason = body.reason.as_str();
+    if is_resolved(body) {
+        let ending = ending(body);
+        return if ending.is_empty() { "its date has passed".to_owned() } else { ending };
+    }
+    match (reason, reason.strip_prefix("lead "), reason.strip_prefix("level ")) {
+        ("firing", ..) => "its condition holds".to_owned(),
+        (_, Some(lead), _) => format!("it is within {}", span_words(lead)),
+        (_, _, Some(level)) => format!("it rose to level {}", text::line(level, 20)),
+        _ => text::line(reason, 120),
+    }
+}
+
+/// A length of time of a rule, in words: `7 days` for `7d` and `1w`.
+fn span_words(span: &str) -> String {
+    let days = span.parse::<config::Span>().map(|span| supply::days(span.delta())).ok().filter(|days| days.fract() == 0.0);
+    match days {
+        Some(1.0) => "1 day".to_owned(),
+        Some(days) => format!("{days} days"),
+        None => text::line(span, 20),
+    }
 }
 
 /// What is told, in one line: token, size, share of the market cap and when; where it is about no record, the rule's summary.
@@ -61,12 +103,18 @@ fn facts_in_a_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
         let told = if change.summary.is_empty() { change.kind.as_str() } else { &change.summary };
         // What moved or was resized is an unlock anyway: the sentence says whose.
         let of = change.resource.or(body.resource).filter(|of| *of != Resource::Unlock).map_or("", Resource::as_str);
+        let of = if told.contains(of) { "" } else { of };
         // The size first: a phone shows the beginning of a line.
         let size = if size.is_empty() { size } else { format!("{size} · ") };
         return Some(format!("{size}{}", format!("{of} {}", text::line(told, text::MAX_LINE_CHARS)).trim()));
     }
+    let over = Resolution::parse(&body.reason).filter(|_| is_resolved(body));
     let what = match body.resource {
-        Some(Resource::Unlock) => "unlocks",
+        Some(Resource::Unlock) => match over {
+            Some(Resolution::Passed) => "unlocked",
+            Some(Resolution::RescheduledOut) => "unlock",
+            _ => "unlocks",
+        },
         Some(Resource::Burn) => "burned",
         Some(Resource::Buyback) => "bought back",
         Some(Resource::Emission) => "emitted",
@@ -74,7 +122,8 @@ fn facts_in_a_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
         Some(Resource::Funding) => "raised",
         None => return None,
     };
-    let when = body.when.as_deref().unwrap_or_default();
+    // Where it went, if it moved, stands behind.
+    let when = body.when.as_deref().filter(|_| over != Some(Resolution::RescheduledOut)).unwrap_or_default();
     let parts: Vec<&str> = [size.as_str(), what, when].into_iter().filter(|part| !part.is_empty()).collect();
     (parts.len() > 1).then(|| parts.join(" "))
 }
@@ -124,21 +173,7 @@ pub(crate) fn nearness(notice: &Notification, now: Timestamp) -> Option<String> 
         // Whether it is over or, as a month, just on, is not known here.
         return None;
     }
-    let days = days.max(0.0);
-    let hours = days * 24.0;
-    // A date that is no more exact than a day says no hours.
-    let is_instant = body.when.as_deref().is_some_and(|when| when.contains(':'));
-    Some(if days == 0.0 {
-        "now".into()
-    } else if hours < 1.0 && is_instant {
-        "within the hour".into()
-    } else if hours < 36.0 && is_instant {
-        format!("in {hours:.0} h")
-    } else if days < 1.0 {
-        "in less than a day".into()
-    } else {
-        format!("in {days:.0} {}", if days.round() <= 1.0 { "day" } else { "days" })
-    })
+    format::nearness(days.max(0.0), format::precision_told(body.when.as_deref().unwrap_or_default()))
 }
 
 /// Whether a rule's summary says anything that the headline does not: another wording of the same facts is not worth a second line.

@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 
+use super::headline::reason_words;
 use crate::{retry::describe, text};
 use model::{Notification, NotificationKind, Timestamp, format};
 
@@ -21,7 +22,7 @@ pub(super) fn origin(notice: &Notification, now: Timestamp) -> Vec<(&'static str
     }
     let mut rows = vec![("Rule", text::line(&body.rule, 120))];
     if !body.reason.is_empty() {
-        rows.push(("Told because", text::line(&body.reason, 120)));
+        rows.push(("Told because", reason_words(body)));
     }
     let labels: Vec<String> = body
         .labels
@@ -41,7 +42,7 @@ pub(super) fn origin(notice: &Notification, now: Timestamp) -> Vec<(&'static str
         rows.push(("Data source", text::line(origin, 120)));
     }
     if let Some(method) = &source.listed_method {
-        rows.push(("Listed as", text::line(method, 40)));
+        rows.push(("Listed as", listed_as(method)));
     }
     if let Some(at) = source.latest_update_date {
         rows.push(("Source updated", format::instant(at)));
@@ -55,4 +56,14 @@ pub(super) fn origin(notice: &Notification, now: Timestamp) -> Vec<(&'static str
     }
     rows.push(("Alert", text::line(notice.alert.as_str(), 80)));
     rows
+}
+
+/// How the source knows of the token, in words; a word that is new to us as it came.
+fn listed_as(method: &str) -> String {
+    match method {
+        "INTERNAL" => "checked by the service against several sources".to_owned(),
+        "AI" => "found by the service's AI".to_owned(),
+        "EXTERNAL" => "listed by the project itself".to_owned(),
+        other => text::line(other, 40),
+    }
 }

@@ -77,7 +77,7 @@ fn body<'a>(brief: &Brief<'a>) -> AlertmanagerBody<'a> {
         annotations: annotations(brief, notice),
         starts_at: time(notice.body.starts_at),
         ends_at: ends_at.map_or_else(|| NO_END.to_owned(), time),
-        generator_url: external_url.clone(),
+        generator_url: brief.page(notice).unwrap_or_else(|| external_url.clone()),
         labels,
     };
     let now = included.iter().map(|notice| tell(notice, labels(notice), notice.body.status, notice.body.ends_at));
@@ -93,14 +93,14 @@ fn body<'a>(brief: &Brief<'a>) -> AlertmanagerBody<'a> {
         true => common_labels.iter().filter(|(name, _)| matches!(name.as_str(), "alertname" | "token")).map(own).collect(),
     };
     let mut common_annotations = common(alerts.iter().map(|alert| &alert.annotations));
-    let rest = brief.rest(included.len());
+    let rest = brief.rest_of(brief.alert_count() - included.len());
     if !rest.is_empty() {
         common_annotations.insert("rest".into(), rest);
     }
     AlertmanagerBody {
         version: "4",
         group_key: message::group_key(brief.delivery),
-        truncated_alerts: brief.count() - included.len(),
+        truncated_alerts: brief.alert_count() - included.len(),
         status: message::status(brief.notifications()),
         receiver: brief.delivery.receiver.as_str(),
         group_labels,

@@ -54,7 +54,7 @@ fn alerts(brief: &Brief<'_>) -> Vec<PushedAlert> {
         annotations: annotations(brief, notice),
         starts_at: time(notice.body.starts_at),
         ends_at: time(ends_at),
-        generator_url: brief.link(),
+        generator_url: brief.page(notice).or_else(|| brief.link()),
     };
     let notifications = brief.notifications();
     let now = notifications.iter().map(|notice| push(notice, labels(notice), end(notice, brief.now)));

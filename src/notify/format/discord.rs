@@ -1,6 +1,6 @@
 //! Discord: webhooks with one embed.
 //!
-//! Limits: a content of 2,000 characters, in an embed a description of 4,096, 25 fields (names of 256, values of 1,024), a footer of
+//! Limits: in an embed a title of 256 characters, a description of 4,096, 25 fields (names of 256, values of 1,024), a footer of
 //! 2,048, all together 6,000. `allowed_mentions` is empty, so that nobody is mentioned whatever a text holds; markdown is escaped by
 //! backslashes. `wait=true` makes it answer what became of the message.
 
@@ -12,7 +12,9 @@ use crate::card::{Brief, ShareStyle, color};
 use crate::retry::Outcome;
 use model::config;
 
-const MAX_TITLE_CHARS: usize = 300;
+const MAX_TITLE: usize = 256;
+/// So many find room in any case: of each at most a backslash more, or the two halves of a character.
+const MIN_TITLE_CHARS: usize = 100;
 const MAX_DESCRIPTION: usize = 3_500;
 const MAX_FIELDS: usize = 20;
 const MAX_FIELD_NAME: usize = 80;
@@ -67,10 +69,11 @@ fn body(brief: &Brief<'_>) -> Value {
     let description = match cards.as_slice() {
         [card] if brief.is_single() => {
             lines.extend(card.words().iter().map(|line| escape(line)));
-            if let Some(runbook) = &card.runbook {
-                // Angle brackets end the address, so that no bracket within it does.
-                lines.push(format!("[Runbook](<{}>)", runbook.replace('>', "%3E")));
-            }
+            // Angle brackets end the address, so that no bracket within it does.
+            let links = card.links();
+            let links: Vec<String> =
+                links.iter().map(|(words, url)| format!("[{words}](<{}>)", url.replace('>', "%3E"))).collect();
+            lines.extend(Some(links.join(" · ")).filter(|links| !links.is_empty()));
             let mut room = MAX_FIELDS_TEXT;
             for (name, value) in card.rows(MAX_SHARES).iter().take(MAX_FIELDS) {
                 let (name, value) = (clip(name, MAX_FIELD_NAME), clip(value, MAX_FIELD_VALUE));
@@ -86,7 +89,7 @@ fn body(brief: &Brief<'_>) -> Value {
         }
         cards => {
             let above = lines.len();
-            lines.extend(cards.iter().map(|card| format!("- {}", escape(&card.first_line))));
+            lines.extend(cards.iter().map(|card| format!("- {}", escape(&card.list_line()))));
             let (text, count) = fit(&lines, MAX_DESCRIPTION, utf16);
             shown = count.saturating_sub(above);
             text
@@ -97,21 +100,29 @@ fn body(brief: &Brief<'_>) -> Value {
         footer = if footer.is_empty() { rest } else { format!("{footer} · {rest}") };
     }
     let mut embed = json!({
+        "title": title(brief),
         "color": color(brief.tone()),
         "description": description,
         "fields": fields,
         "footer": {"text": footer.chars().take(MAX_FOOTER_CHARS).collect::<String>()},
     });
-    if let (Some(url), Some(embed)) = (brief.link(), embed.as_object_mut()) {
-        embed.insert("title".into(), "Open Cliffwatch".into());
+    if let (Some(url), Some(embed)) = (brief.page_of_all(), embed.as_object_mut()) {
         embed.insert("url".into(), url.into());
     }
-    json!({
-        "username": "Cliffwatch",
-        "content": clip(&brief.title(ShareStyle::Long, MAX_TITLE_CHARS), 2 * MAX_TITLE_CHARS),
-        "embeds": [embed],
-        "allowed_mentions": {"parse": []},
-    })
+    json!({"username": "Cliffwatch", "embeds": [embed], "allowed_mentions": {"parse": []}})
+}
+
+/// The title, escaped, as much of it as there is room for.
+fn title(brief: &Brief<'_>) -> String {
+    let mut max = MAX_TITLE;
+    loop {
+        let title = escape(&brief.title(ShareStyle::Long, max));
+        let length = utf16(&title);
+        if length <= MAX_TITLE || max <= MIN_TITLE_CHARS {
+            return title;
+        }
+        max = max.saturating_sub(length - MAX_TITLE).max(MIN_TITLE_CHARS);
+    }
 }
 
 /// At most `max` characters, escaped; a field must not be empty.

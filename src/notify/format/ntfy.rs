@@ -1,6 +1,6 @@
 //! ntfy: a message published as JSON.
 //!
-//! Limits: a message of 4,096 bytes (a longer one becomes a file, which nobody reads on a watch). It shows plain text.
+//! Limits: a message of 4,096 bytes (a longer one becomes a file, which nobody reads on a watch), three buttons. It shows plain text.
 
 use serde_json::{Value, json};
 
@@ -20,6 +20,9 @@ const MAX_TEXT_BYTES: usize = 3_700;
 
 /// Most alerts of a group that are listed.
 const MAX_LINES: usize = 40;
+
+/// Most buttons below a message.
+const MAX_ACTIONS: usize = 3;
 
 /// Shares shown of one unlock.
 const MAX_SHARES: usize = 5;
@@ -50,15 +53,17 @@ fn body(brief: &Brief<'_>, topic: &str) -> Value {
     let mut lines: Vec<String> = if note.is_empty() { Vec::new() } else { vec![note] };
     let above = lines.len();
     let mut shown = cards.len();
-    let mut click = brief.link();
+    let click = brief.page_of_all();
+    let mut actions = Vec::new();
     let text = match cards.as_slice() {
         [card] if brief.is_single() => {
-            lines.extend(card.lines(MAX_SHARES));
-            click = card.runbook.clone().or(click);
+            lines.extend(card.lines_without_links(MAX_SHARES));
+            let button = |(words, url): &(&str, &str)| json!({"action": "view", "label": words, "url": url});
+            actions = card.links().iter().take(MAX_ACTIONS).map(button).collect();
             fit(&lines, MAX_TEXT_BYTES, str::len).0
         }
         cards => {
-            lines.extend(cards.iter().map(|card| format!("• {}", card.first_line)));
+            lines.extend(cards.iter().map(|card| format!("• {}", card.list_line())));
             let (text, count) = fit(&lines, MAX_TEXT_BYTES, str::len);
             shown = count.saturating_sub(above);
             text
@@ -80,8 +85,9 @@ fn body(brief: &Brief<'_>, topic: &str) -> Value {
         "priority": priority,
         "tags": [tag],
     });
-    if let (Some(click), Some(body)) = (click, body.as_object_mut()) {
-        body.insert("click".into(), click.into());
+    if let Some(body) = body.as_object_mut() {
+        body.extend(click.map(|click| ("click".to_owned(), click.into())));
+        body.extend(Some(actions).filter(|actions| !actions.is_empty()).map(|actions| ("actions".to_owned(), actions.into())));
     }
     body
 }

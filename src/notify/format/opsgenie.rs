@@ -1,14 +1,17 @@
-//! Opsgenie: the Alert API. An alert is created, told again and closed under the alert's id as its `alias`.
+//! Opsgenie: the Alert API. An alert is created, told again and closed under one `alias`: that of the
+//! group, else of the alert.
 //!
 //! Limits: a message of 130 characters, a description of 15,000, twenty tags of 50, details of 8,000 in all, an entity of 512, a
 //! note of 25,000. It takes requests at once and works on them later, so that its answer is 202.
 
 use serde_json::{Map, Value, json};
 
-use super::request::{RequestSubject, one_by_one};
+use super::fit::fit;
+use super::request::{Incident, incidents};
 use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
 use crate::card::{Brief, ShareStyle, Tone};
 use crate::text;
+use model::Labels;
 use model::config::{self, SecretText};
 
 const MAX_MESSAGE_CHARS: usize = 130;
@@ -44,49 +47,63 @@ impl FormatSettings for Opsgenie {
     fn requests(&self, brief: &Brief<'_>, given: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
         let authorization = SecretText::from(format!("GenieKey {}", given.credentials.need(&self.api_key)?));
         let path_of_all = given.path_unless_given(&["v2", "alerts"]);
-        let request = |subject: &RequestSubject<'_>| {
+        let request = |incident: &Incident| {
             let mut path = path_of_all.clone();
-            path.extend(path_behind_all(subject));
+            if incident.is_resolved {
+                path.extend([incident.key.clone(), "close".to_owned()]);
+            }
             Ok(WebhookRequest {
-                key: subject.key(),
+                key: incident.key.clone(),
                 path,
-                query: subject.is_resolved().then_some(("identifierType", "alias")),
+                query: incident.is_resolved.then_some(("identifierType", "alias")),
                 authorization: Some(authorization.clone()),
-                ..WebhookRequest::json(&body(brief, subject))?
+                ..WebhookRequest::json(&body(incident))?
             })
         };
-        one_by_one(brief).iter().map(request).collect()
+        incidents(brief, ShareStyle::Short, MAX_MESSAGE_CHARS).iter().map(request).collect()
     }
 }
 
-/// Path segments behind that of all alerts.
-fn path_behind_all(subject: &RequestSubject<'_>) -> Vec<String> {
-    if subject.is_resolved() { vec![subject.key(), "close".to_owned()] } else { Vec::new() }
-}
-
-/// The request that tells `subject`.
-fn body(brief: &Brief<'_>, subject: &RequestSubject<'_>) -> Value {
-    let (notice, card) = match subject {
-        RequestSubject::Alert(_, card) if subject.is_resolved() => {
-            return json!({"source": SOURCE, "user": SOURCE, "note": card.first_line});
-        }
-        RequestSubject::Alert(notice, card) => (notice, card),
-        RequestSubject::Rest(line, id) => {
-            let message = text::line(line, MAX_MESSAGE_CHARS);
-            return json!({"message": message, "alias": id, "source": SOURCE, "priority": "P5"});
-        }
-    };
-    let priority = match card.tone {
+/// The request that tells an incident.
+fn body(incident: &Incident) -> Value {
+    if incident.is_resolved {
+        return json!({"source": SOURCE, "user": SOURCE, "note": incident.title});
+    }
+    let body = &incident.first.body;
+    let priority = match incident.tone {
         Tone::Critical => "P1",
         Tone::Warning => "P3",
         Tone::Good | Tone::Info => "P5",
     };
-    let mut lines = vec![card.first_line.clone()];
-    lines.extend(card.lines(MAX_SHARES));
-    lines.extend(brief.link());
+    let lines: Vec<String> = match incident.cards.as_slice() {
+        [card] => [vec![card.first_line.clone()], card.lines(MAX_SHARES)].concat(),
+        cards => cards.iter().map(|card| format!("• {}", card.list_line())).collect(),
+    };
+    // What stands at the end is never cut off.
+    let more =
+        [Some(incident.rest.clone()).filter(|rest| !rest.is_empty()), incident.page.clone().filter(|_| incident.cards.len() > 1)];
+    let end: String = more.into_iter().flatten().map(|line| format!("\n{line}")).collect();
+    let description =
+        fit(&lines, MAX_DESCRIPTION_CHARS.saturating_sub(end.chars().count()), |text| text.chars().count()).0 + &end;
+    let entity = body.token.as_ref().map_or_else(|| SOURCE.to_owned(), |token| text::line(&token.id, 200));
+    json!({
+        "message": text::line(&incident.title, MAX_MESSAGE_CHARS),
+        "alias": incident.key,
+        "description": description,
+        "tags": ["cliffwatch", text::line(&body.rule, MAX_TAG_CHARS)],
+        "details": details(&body.labels),
+        "entity": entity,
+        "source": SOURCE,
+        "user": SOURCE,
+        "priority": priority,
+    })
+}
+
+/// The labels, as far as there is room.
+fn details(labels: &Labels) -> Map<String, Value> {
     let mut room = MAX_DETAILS_CHARS;
     let mut details = Map::new();
-    for (name, value) in &notice.body.labels {
+    for (name, value) in labels {
         let (name, value) = (text::line(name, 80), text::line(value, 300));
         let needed = name.chars().count() + value.chars().count();
         if needed > room {
@@ -95,16 +112,5 @@ fn body(brief: &Brief<'_>, subject: &RequestSubject<'_>) -> Value {
         room -= needed;
         details.insert(name, value.into());
     }
-    let entity = notice.body.token.as_ref().map_or_else(|| SOURCE.to_owned(), |token| text::line(&token.id, 200));
-    json!({
-        "message": brief.line(notice, ShareStyle::Short, MAX_MESSAGE_CHARS),
-        "alias": subject.key(),
-        "description": lines.join("\n").chars().take(MAX_DESCRIPTION_CHARS).collect::<String>(),
-        "tags": ["cliffwatch", text::line(&notice.body.rule, MAX_TAG_CHARS)],
-        "details": details,
-        "entity": entity,
-        "source": SOURCE,
-        "user": SOURCE,
-        "priority": priority,
-    })
+    details
 }

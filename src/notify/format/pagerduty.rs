@@ -1,14 +1,14 @@
-//! PagerDuty: Events API v2. An incident is opened, told again and resolved under the alert's id as its `dedup_key`.
+//! PagerDuty: Events API v2. An incident is opened, told again and resolved under one `dedup_key`: that of the group, else of the alert.
 //!
 //! Limits: a summary of 1,024 characters, a key of 255, 512 KB for the whole event.
 
 use serde_json::{Map, Value, json};
 
-use super::request::{RequestSubject, one_by_one};
+use super::request::{Incident, incidents};
 use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
-use crate::card::{Brief, Tone};
+use crate::card::{Brief, ShareStyle, Tone};
 use crate::text;
-use model::{NotificationKind, config};
+use model::{NotificationKind, Timestamp, config};
 
 const MAX_SUMMARY_CHARS: usize = 1_000;
 const MAX_DETAIL_CHARS: usize = 1_000;
@@ -37,43 +37,73 @@ impl FormatSettings for PagerDuty {
     fn requests(&self, brief: &Brief<'_>, given: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
         let routing_key = given.credentials.need(&self.routing_key)?;
         let path = given.path_unless_given(&["v2", "enqueue"]);
-        let request = |subject: &RequestSubject<'_>| {
-            let body = body(brief, subject, routing_key);
-            Ok(WebhookRequest { key: subject.key(), path: path.clone(), ..WebhookRequest::json(&body)? })
+        let request = |incident: &Incident| {
+            let body = body(incident, brief.now, routing_key);
+            Ok(WebhookRequest { key: incident.key.clone(), path: path.clone(), ..WebhookRequest::json(&body)? })
         };
-        one_by_one(brief).iter().map(request).collect()
+        incidents(brief, ShareStyle::Long, MAX_SUMMARY_CHARS).iter().map(request).collect()
     }
 }
 
-/// The event that tells `subject`.
-fn body(brief: &Brief<'_>, subject: &RequestSubject<'_>, routing_key: &str) -> Value {
-    let source = brief.link().unwrap_or_else(|| "cliffwatch".to_owned());
+/// The event that tells an incident.
+fn body(incident: &Incident, now: Timestamp, routing_key: &str) -> Value {
+    let first = &incident.first;
     let mut event = json!({
         "routing_key": routing_key,
-        "event_action": if subject.is_resolved() { "resolve" } else { "trigger" },
-        "dedup_key": subject.key(),
+        "event_action": if incident.is_resolved { "resolve" } else { "trigger" },
+        "dedup_key": incident.key,
         "client": "Cliffwatch",
     });
     let Some(fields) = event.as_object_mut() else { return event };
-    if let Some(url) = brief.link() {
-        fields.insert("client_url".into(), url.into());
+    if let Some(page) = &incident.page {
+        fields.insert("client_url".into(), page.clone().into());
     }
-    let (notice, card) = match subject {
-        RequestSubject::Alert(notice, card) => (notice, card),
-        RequestSubject::Rest(line, _) => {
-            let at = brief.notifications().first().map(|notice| notice.at);
-            fields.insert("payload".into(), json!({"summary": line, "source": source, "severity": "info", "timestamp": at}));
-            return event;
-        }
-    };
-    let severity = match card.tone {
+    let severity = match incident.tone {
         Tone::Critical => "critical",
         Tone::Warning => "warning",
         Tone::Good | Tone::Info => "info",
     };
+    let class = if first.kind == NotificationKind::Test { "test".to_owned() } else { text::line(&first.body.rule, 120) };
+    let component = first.body.token.as_ref().map_or_else(|| "cliffwatch".to_owned(), |token| text::line(&token.id, 120));
+    fields.insert(
+        "payload".into(),
+        json!({
+            "summary": text::line(&incident.title, MAX_SUMMARY_CHARS),
+            "source": "cliffwatch",
+            "severity": severity,
+            "timestamp": first.at.min(now),
+            "component": component,
+            "class": class,
+            "custom_details": details(incident),
+        }),
+    );
+    let links: Vec<Value> = match incident.cards.as_slice() {
+        [card] => card.links().iter().map(|(words, url)| json!({"href": url, "text": words})).collect(),
+        _ => incident.page.iter().map(|url| json!({"href": url, "text": "All alerts"})).collect(),
+    };
+    if !links.is_empty() {
+        fields.insert("links".into(), links.into());
+    }
+    event
+}
+
+/// What an incident tells below its summary: all of one event, a line for each of several.
+fn details(incident: &Incident) -> Map<String, Value> {
     let mut details = Map::new();
+    let [card] = incident.cards.as_slice() else {
+        let lines: Vec<Value> =
+            incident.cards.iter().map(|card| text::line(&card.list_line(), MAX_DETAIL_CHARS).into()).collect();
+        details.insert("Alerts".into(), lines.into());
+        if !incident.rest.is_empty() {
+            details.insert("More".into(), incident.rest.clone().into());
+        }
+        return details;
+    };
     if !card.summary.is_empty() {
         details.insert("summary".into(), card.summary.clone().into());
+    }
+    if !card.also.is_empty() {
+        details.insert("Also".into(), card.also.join("; ").into());
     }
     if !card.description.is_empty() {
         details.insert("description".into(), card.description.clone().into());
@@ -85,26 +115,12 @@ fn body(brief: &Brief<'_>, subject: &RequestSubject<'_>, routing_key: &str) -> V
         let told = entry.as_str().filter(|told| !told.is_empty()).map(|told| format!("{told}; {value}"));
         *entry = told.unwrap_or(value).into();
     }
-    details.insert("Why".into(), card.footer().into());
-    let labels: Map<String, Value> =
-        notice.body.labels.iter().take(30).map(|(name, value)| (text::line(name, 80), text::line(value, 300).into())).collect();
-    details.insert("labels".into(), labels.into());
-    let class = if notice.kind == NotificationKind::Test { "test".to_owned() } else { text::line(&notice.body.rule, 120) };
-    let component = notice.body.token.as_ref().map_or_else(|| "cliffwatch".to_owned(), |token| text::line(&token.id, 120));
-    fields.insert(
-        "payload".into(),
-        json!({
-            "summary": text::line(&card.first_line, MAX_SUMMARY_CHARS),
-            "source": source,
-            "severity": severity,
-            "timestamp": notice.at,
-            "component": component,
-            "class": class,
-            "custom_details": details,
-        }),
-    );
-    if let Some(runbook) = &card.runbook {
-        fields.insert("links".into(), json!([{"href": runbook, "text": "Runbook"}]));
+    if !incident.rest.is_empty() {
+        details.insert("More".into(), incident.rest.clone().into());
     }
-    event
+    details.insert("Why".into(), card.footer().into());
+    let labels = incident.first.body.labels.iter().take(30);
+    let labels: Map<String, Value> = labels.map(|(name, value)| (text::line(name, 80), text::line(value, 300).into())).collect();
+    details.insert("labels".into(), labels.into());
+    details
 }

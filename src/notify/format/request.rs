@@ -2,13 +2,22 @@
 
 use serde::Serialize;
 
-use crate::card::{Brief, Card};
+use crate::card::{Brief, Card, ShareStyle, Tone};
 use crate::credentials::MissingKey;
 use crate::message;
-use model::{AlertStatus, Notification, config::SecretText};
+use model::{AlertStatus, MessageEntry, Notification, config::SecretText, message_entries, text};
 
-/// Most alerts of one delivery that get a request of their own, where a service takes one alert at a time.
+/// Most ends that one delivery tells, where a service takes one at a time.
 const MAX_REQUESTS: usize = message::MAX_ALERTS;
+
+/// Most incidents that one delivery opens; more at once are one storm.
+const MAX_INCIDENTS: usize = 5;
+
+/// Most lines of an incident that tells several.
+const MAX_LINES: usize = 50;
+
+/// Bytes of a derived key.
+const ID_BYTES: usize = 10;
 
 #[derive(Clone)]
 pub struct WebhookRequest {
@@ -57,43 +66,81 @@ impl RequestError {
     }
 }
 
-/// What one request tells, where a service takes one alert at a time.
-pub(super) enum RequestSubject<'a> {
-    Alert(&'a Notification, Box<Card>),
-    /// What the delivery only counts, in a line, under the delivery's own id.
-    Rest(String, &'a str),
+/// An incident of a service that keeps a state: opened, told again and resolved under one key.
+pub(super) struct Incident {
+    /// The same from the first message to the end.
+    pub(super) key: String,
+    pub(super) is_resolved: bool,
+    /// What it tells, in one line.
+    pub(super) title: String,
+    /// The gravest in it.
+    pub(super) tone: Tone,
+    /// What it tells, the most urgent first.
+    pub(super) cards: Vec<Card>,
+    /// What is not among the cards; empty where all is.
+    pub(super) rest: String,
+    /// The first that it tells, for labels and names.
+    pub(super) first: Notification,
+    /// Where one reads more.
+    pub(super) page: Option<String>,
 }
 
-impl RequestSubject<'_> {
-    /// The key under which the service knows it: the same from the first message to the end.
-    pub(super) fn key(&self) -> String {
-        match self {
-            Self::Alert(notice, _) => notice.alert.as_str().to_owned(),
-            Self::Rest(_, id) => (*id).to_owned(),
+/// The incidents of a delivery. What a route groups is one incident, which is resolved once nothing in its group fires. Without groups
+/// each event has one of its own, under the id of its strongest alert; where many come at once, they share one, under the delivery's own
+/// id, and each end is told by itself.
+pub(super) fn incidents(brief: &Brief<'_>, share: ShareStyle, max_title: usize) -> Vec<Incident> {
+    let entries = latest_entries(brief);
+    let whole = |key: String, is_resolved: bool, entries: &[MessageEntry<'_>]| {
+        let cards: Vec<Card> = entries.iter().take(MAX_LINES).map(|entry| brief.card(entry)).collect();
+        Some(Incident {
+            key,
+            is_resolved,
+            title: brief.title(share, max_title),
+            tone: brief.tone(),
+            rest: brief.rest(cards.len()),
+            cards,
+            first: entries.first()?.strongest.clone(),
+            page: brief.page_of_all(),
+        })
+    };
+    let bundle = &brief.delivery.bundle;
+    let is_over = |entry: &MessageEntry<'_>| entry.strongest.body.status == AlertStatus::Resolved;
+    if let Some(group) = &bundle.group_key {
+        let is_resolved = bundle.told_before == 0 && entries.iter().all(is_over);
+        return whole(format!("gr_{}", text::fingerprint([group.as_str()], ID_BYTES)), is_resolved, &entries)
+            .into_iter()
+            .collect();
+    }
+    let single = |notice: &Notification, entry: &MessageEntry<'_>, is_resolved: bool| {
+        let card = brief.card(entry);
+        Incident {
+            key: notice.alert.as_str().to_owned(),
+            is_resolved,
+            title: brief.line(notice, share, max_title),
+            tone: card.tone,
+            page: card.page.clone(),
+            cards: vec![card],
+            rest: String::new(),
+            first: notice.clone(),
         }
-    }
-
-    pub(super) fn is_resolved(&self) -> bool {
-        matches!(self, Self::Alert(notice, _) if notice.body.status == AlertStatus::Resolved)
-    }
-}
-
-/// The alerts of a delivery, each once: of one that began and ended within it, the end. What is left out is counted in one more.
-pub(super) fn one_by_one<'a>(brief: &Brief<'a>) -> Vec<RequestSubject<'a>> {
-    let notifications = brief.notifications();
-    let latest = |at: usize, notice: &Notification| !notifications.iter().skip(at + 1).any(|later| later.alert == notice.alert);
-    let mut all: Vec<RequestSubject<'a>> = Vec::new();
-    for (at, (notice, card)) in notifications.iter().zip(brief.cards(usize::MAX)).enumerate() {
-        if latest(at, notice) && all.len() < MAX_REQUESTS {
-            all.push(RequestSubject::Alert(notice, Box::new(card)));
-        }
-    }
-    let rest = brief.count().saturating_sub(notifications.len().min(MAX_REQUESTS));
-    if rest > 0 {
-        let line = brief.rest(brief.count() - rest);
-        all.push(RequestSubject::Rest(line, &brief.delivery.webhook_id));
-    }
+    };
+    let (over, goes_on): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_over);
+    let mut all: Vec<Incident> = if goes_on.len() > MAX_INCIDENTS || bundle.truncated > 0 {
+        whole(brief.delivery.webhook_id.clone(), false, &goes_on).into_iter().collect()
+    } else {
+        goes_on.iter().map(|entry| single(entry.strongest, entry, false)).collect()
+    };
+    let ends = over.iter().flat_map(|entry| entry.all().map(move |notice| single(notice, entry, true)));
+    all.extend(ends.take(MAX_REQUESTS));
     all
+}
+
+/// The entries of a delivery, of each alert the latest alone: of one that began and ended within it, the end.
+fn latest_entries<'a>(brief: &Brief<'a>) -> Vec<MessageEntry<'a>> {
+    let notifications = brief.notifications();
+    let is_latest =
+        |at: usize, notice: &Notification| !notifications.iter().skip(at + 1).any(|later| later.alert == notice.alert);
+    message_entries(notifications.iter().enumerate().filter(|(at, notice)| is_latest(*at, notice)).map(|(_, notice)| notice))
 }
 
 #[cfg(test)]

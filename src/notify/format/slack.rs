@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest, fit::fit, put_off};
-use crate::card::{Brief, ShareStyle};
+use crate::card::{Brief, Card, ShareStyle};
 use crate::retry::Outcome;
 use model::config;
 
@@ -78,13 +78,14 @@ fn body(brief: &Brief<'_>) -> Value {
                 .map(|(name, value)| mrkdwn(&clip(&format!("*{}*\n{}", escape(name), escape(value)), MAX_FIELD_CHARS)))
                 .collect();
             blocks.extend(fields.chunks(MAX_FIELDS).map(|fields| json!({"type": "section", "fields": fields})));
-            if let Some(runbook) = &card.runbook {
-                blocks.push(section(&link(runbook, "Runbook")));
+            let links: Vec<String> = card.links().iter().map(|(words, url)| link(url, words)).collect();
+            if !links.is_empty() {
+                blocks.push(section(&links.join("  ·  ")));
             }
             blocks.push(json!({"type": "context", "elements": [mrkdwn(&escape(&card.footer()))]}));
         }
         cards => {
-            let lines: Vec<String> = cards.iter().map(|card| format!("• {}", escape(&card.first_line))).collect();
+            let lines: Vec<String> = cards.iter().map(line).collect();
             let mut rest = lines.as_slice();
             while !rest.is_empty() {
                 let (text, count) = fit(rest, MAX_SECTION_CHARS, chars);
@@ -97,10 +98,21 @@ fn body(brief: &Brief<'_>) -> Value {
     if !rest.is_empty() {
         blocks.push(json!({"type": "context", "elements": [mrkdwn(&escape(&rest))]}));
     }
-    if let Some(url) = brief.link() {
-        blocks.push(json!({"type": "context", "elements": [mrkdwn(&link(&url, "Open Cliffwatch"))]}));
+    let all = brief.page_of_all().filter(|_| !brief.is_single()).map(|url| link(&url, "All alerts"));
+    let own = brief.link().map(|url| link(&url, "Open Cliffwatch"));
+    let links: Vec<String> = all.into_iter().chain(own).collect();
+    if !links.is_empty() {
+        blocks.push(json!({"type": "context", "elements": [mrkdwn(&links.join("  ·  "))]}));
     }
     json!({"text": escape(&title), "blocks": blocks, "unfurl_links": false, "unfurl_media": false})
+}
+
+/// An alert of several: its line leads to its page.
+fn line(card: &Card) -> String {
+    match &card.page {
+        Some(page) => format!("• {}", link(page, &escape(&card.list_line()))),
+        None => format!("• {}", escape(&card.list_line())),
+    }
 }
 
 fn chars(text: &str) -> usize {

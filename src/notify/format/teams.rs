@@ -65,7 +65,7 @@ fn body(brief: &Brief<'_>) -> Value {
     let cards = brief.cards(MAX_LINES);
     let rows: Vec<Value> = match cards.as_slice() {
         [card] if brief.is_single() => detail(card),
-        cards => cards.iter().map(|card| line(vec![run(&format!("• {}", card.first_line), false)])).collect(),
+        cards => cards.iter().map(|card| line(vec![run(&format!("• {}", card.list_line()), false)])).collect(),
     };
     let mut shown = rows.len();
     loop {
@@ -101,11 +101,12 @@ fn message(brief: &Brief<'_>, rows: &[Value], shown_alerts: usize, first: Option
     if !rest.is_empty() {
         body.push(line(vec![subtle(&rest)]));
     }
-    let runbook = first.filter(|_| brief.is_single()).and_then(|card| card.runbook.clone());
-    let actions: Vec<Value> = [("Runbook", runbook), ("Open Cliffwatch", brief.link())]
-        .into_iter()
-        .filter_map(|(title, url)| Some(json!({"type": "Action.OpenUrl", "title": title, "url": url?})))
-        .collect();
+    let links: Vec<(&str, String)> = match first {
+        Some(card) if brief.is_single() => card.links().into_iter().map(|(words, url)| (words, url.to_owned())).collect(),
+        _ => brief.page_of_all().map(|url| ("All alerts", url)).into_iter().collect(),
+    };
+    let actions: Vec<Value> =
+        links.iter().map(|(title, url)| json!({"type": "Action.OpenUrl", "title": title, "url": url})).collect();
     json!({
         "type": "message",
         "attachments": [{

@@ -105,10 +105,9 @@ fn body(brief: &Brief<'_>, chat: &str, thread: Option<i64>) -> Value {
                 lines.push(String::new());
             }
             lines.extend(rows.iter().map(|(name, value)| format!("{}: <b>{}</b>", escape(name), escape(value))));
-            lines.extend(card.runbook.iter().map(|runbook| link(runbook, "Runbook")));
             lines.extend([String::new(), format!("<i>{}</i>", escape(&card.footer()))]);
         }
-        cards => lines.extend(cards.iter().map(|card| format!("• {}", escape(&card.first_line)))),
+        cards => lines.extend(cards.iter().map(|card| format!("• {}", escape(&card.list_line())))),
     }
     let above = lines.len() - if brief.is_single() { 0 } else { cards.len() };
     let (mut text, count) = fit(&lines, MAX_TEXT, utf16);
@@ -119,8 +118,12 @@ fn body(brief: &Brief<'_>, chat: &str, thread: Option<i64>) -> Value {
     if !rest.is_empty() {
         text = format!("{text}\n\n{}", escape(&rest));
     }
-    if let Some(url) = brief.link() {
-        text = format!("{text}\n{}", link(&url, "Open Cliffwatch"));
+    let links: Vec<String> = match cards.as_slice() {
+        [card] if brief.is_single() => card.links().iter().map(|(words, url)| link(url, words)).collect(),
+        _ => brief.page_of_all().iter().map(|url| link(url, "All alerts")).collect(),
+    };
+    if !links.is_empty() {
+        text = format!("{text}\n{}", links.join(" · "));
     }
     let title = escape(&brief.title(ShareStyle::Long, MAX_TITLE_CHARS));
     let mut body = json!({

@@ -240,6 +240,7 @@ fn context(brief: &Brief<'_>) -> Result<serde_json::Value, serde_json::Error> {
         object.insert("text".into(), text(brief).into());
         object.insert("note".into(), brief.note().into());
         object.insert("color".into(), format!("#{:06x}", color(brief.tone())).into());
+        object.insert("page".into(), brief.page_of_all().into());
         object.insert("id".into(), brief.delivery.webhook_id.clone().into());
     }
     Ok(value)
@@ -292,7 +293,7 @@ fn text(brief: &Brief<'_>) -> String {
     lines.extend(Some(brief.note()).filter(|note| !note.is_empty()));
     match cards.as_slice() {
         [card] if brief.is_single() => lines.extend(card.lines(12)),
-        cards => lines.extend(cards.iter().map(|card| format!("- {}", card.first_line))),
+        cards => lines.extend(cards.iter().map(|card| format!("- {}", card.list_line()))),
     }
     lines.extend(Some(brief.rest(cards.len())).filter(|rest| !rest.is_empty()));
     lines.join("\n")

@@ -46,9 +46,11 @@ impl FlowEntries {
     }
 
     fn add(&mut self, record: &Record) {
+        let nominal = record.unlock().and_then(|event| event.unlock_date.copied());
         let once = |interval: Interval, amount, value| FlowEntry {
             start: interval.start,
             end: interval.end,
+            counted: (interval.nominal(nominal).start, interval.nominal(nominal).end),
             steps: 1,
             amount,
             value,
@@ -112,15 +114,21 @@ impl FlowEntries {
         // Entries are in the order of their starts: what begins after the window ends it, and what happened before it is passed over.
         let first = if window.flow == Flow::Ahead { 0 } else { entries.partition_point(|entry| entry.start <= from) };
         for entry in entries.iter().skip(first).take_while(|entry| entry.start <= to) {
+            if window.flow == Flow::Ahead && entry.steps == 1 && !entry.is_counted(now, to) {
+                if now < entry.end {
+                    sum = sum.plus(Sum { possible: entry.value, ..Sum::ZERO });
+                }
+                continue;
+            }
             let times = match (window.flow, entry.steps) {
-                (Flow::Ahead, 1) => f64::from(u8::from(now < entry.end)),
+                (Flow::Ahead, 1) => 1.0,
                 (_, 1) => f64::from(u8::from(entry.start > from)),
                 _ => releases(entry, from, to),
             };
             if times > 0.0 {
                 let part = |each: Option<f64>| each.map(|each| each * times);
                 let count = if entry.steps == 1 { entry.count } else { 0.0 };
-                sum = sum.plus(Sum { amount: part(entry.amount), value: part(entry.value), count: Some(count) });
+                sum = sum.plus(Sum { amount: part(entry.amount), value: part(entry.value), count: Some(count), ..Sum::ZERO });
             }
         }
         sum
@@ -162,6 +170,9 @@ impl FlowEntries {
                 if entry.steps == 1 {
                     if entry.end > now {
                         consider(entry.end);
+                        // The nominal date of a month comes into the window, and passes, by itself.
+                        consider(earlier(entry.counted.0, window.span));
+                        consider(entry.counted.1);
                     }
                 } else {
                     for edge in [now, far] {
@@ -192,6 +203,9 @@ struct FlowEntry {
     start: Timestamp,
     /// When it ceases to lie ahead: the first instant after its date.
     end: Timestamp,
+    /// The part of that by which a sum counts it: of a month or a week the day that the source names, from its first instant to the first
+    /// after it; else all of it.
+    counted: (Timestamp, Timestamp),
     /// Daily releases, the first at `start`; one for everything else.
     steps: i64,
     /// Tokens of each.
@@ -200,6 +214,13 @@ struct FlowEntry {
     value: Option<f64>,
     /// What it counts for: an event of several parts counts once.
     count: f64,
+}
+
+impl FlowEntry {
+    /// Whether what lies ahead at `now` and counts by the date that the source names is in a window up to `to`.
+    fn is_counted(&self, now: Timestamp, to: Timestamp) -> bool {
+        now < self.counted.1 && self.counted.0 <= to
+    }
 }
 
 /// The daily releases of an event's linear segments, one entry each.
@@ -227,7 +248,7 @@ fn segments(event: &wire::UnlockEvent, into: &mut Vec<FlowEntry>) {
         let value = each(part.linear_value.copied()).or(part.daily_value.copied()).or_else(priced);
         // What a day releases is there when the day is over.
         let start = later(begin, DAY);
-        into.push(FlowEntry { start, end: start, steps, amount, value, count: 0.0 });
+        into.push(FlowEntry { start, end: start, counted: (start, start), steps, amount, value, count: 0.0 });
     }
 }
 

@@ -33,7 +33,7 @@ fn sum(records: &[Tracked], flow: Flow, days: i64, now: &str) -> Sum {
 }
 
 fn known(amount: f64, value: f64, count: f64) -> Sum {
-    Sum { amount: Some(amount), value: Some(value), count: Some(count) }
+    Sum { amount: Some(amount), value: Some(value), count: Some(count), possible: Some(0.0) }
 }
 
 #[test]
@@ -48,11 +48,33 @@ fn a_cliff_lies_ahead_until_its_date_is_over() {
     assert_eq!(sum(&exact, Flow::Ahead, 7, NOW), known(10.0, 100.0, 1.0));
     assert_eq!(sum(&exact, Flow::Ahead, 6, NOW), Sum::ZERO);
     assert_eq!(sum(&exact, Flow::Ahead, 7, "2026-03-16T00:00:00Z"), Sum::ZERO);
-    let march = cliff("2026-03-16T00:00:00Z", "month");
-    assert_eq!(sum(&march, Flow::Ahead, 1, "2026-02-28T00:00:00Z"), known(10.0, 100.0, 1.0));
-    assert_eq!(sum(&march, Flow::Ahead, 1, "2026-03-31T23:00:00Z"), known(10.0, 100.0, 1.0));
-    assert_eq!(sum(&march, Flow::Ahead, 1, "2026-04-01T00:00:00Z"), Sum::ZERO);
     assert_eq!(sum(&cliff("2026-03-16T00:00:00Z", "tbd"), Flow::Ahead, 30, NOW), Sum::ZERO);
+}
+
+#[test]
+fn a_month_counts_by_the_date_that_the_source_names_and_what_may_still_come_stands_apart() {
+    let json = r#"{"unlockDate":"2026-03-16T00:00:00Z","cliffUnlocks":{"cliffAmount":10,"cliffValue":100,"allocationBreakdown":[{"unlockPrecision":"month"}]}}"#;
+    let march = [record(Resource::Unlock, json)];
+    let possible = Sum { possible: Some(100.0), ..Sum::ZERO };
+    for (now, days, expected) in [
+        ("2026-02-27T00:00:00Z", 1, Sum::ZERO),
+        ("2026-02-28T00:00:00Z", 1, possible),
+        ("2026-03-09T00:00:00Z", 1, possible),
+        ("2026-03-09T00:00:00Z", 7, known(10.0, 100.0, 1.0)),
+        ("2026-03-16T12:00:00Z", 7, known(10.0, 100.0, 1.0)),
+        ("2026-03-17T00:00:00Z", 7, possible),
+        ("2026-03-31T23:00:00Z", 30, possible),
+        ("2026-04-01T00:00:00Z", 30, Sum::ZERO),
+    ] {
+        assert_eq!(sum(&march, Flow::Ahead, days, now), expected, "{days} days from {now}");
+    }
+    // Each of these instants is one at which time alone changes the sum.
+    let entries = FlowEntries::of(&march, |_| true);
+    let next = |now: &str| entries.next_change(&[window(Flow::Ahead, 7)], &[], at(now));
+    assert_eq!(next("2026-02-01T00:00:00Z"), Some(at("2026-02-22T00:00:00Z")));
+    assert_eq!(next("2026-02-22T00:00:00Z"), Some(at("2026-03-09T00:00:00Z")));
+    assert_eq!(next("2026-03-09T00:00:00Z"), Some(at("2026-03-17T00:00:00Z")));
+    assert_eq!(next("2026-03-17T00:00:00Z"), Some(at("2026-04-01T00:00:00Z")));
 }
 
 #[test]
@@ -89,7 +111,7 @@ fn an_unknown_part_makes_the_sum_unknown_and_nothing_else() {
         record(Resource::Burn, r#"{"burnDate":"2026-03-08T00:00:00Z","amount":1,"value":null}"#),
         record(Resource::Burn, r#"{"burnDate":"2026-03-02T00:00:00Z","amount":2,"value":20}"#),
     ];
-    assert_eq!(sum(&burns, Flow::Burned, 30, NOW), Sum { amount: Some(3.0), value: None, count: Some(2.0) });
+    assert_eq!(sum(&burns, Flow::Burned, 30, NOW), Sum { value: None, ..known(3.0, 0.0, 2.0) });
     let entries = FlowEntries::of(&burns, |resource| resource != Resource::Buyback);
     assert_eq!(entries.sum(window(Flow::BoughtBack, 30), at(NOW)), Sum::default());
     assert_eq!(entries.sum(window(Flow::Emitted, 30), at(NOW)), Sum::ZERO);

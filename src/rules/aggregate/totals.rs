@@ -76,7 +76,7 @@ impl Totals {
         let mut windows = windows.to_vec();
         windows.sort_unstable();
         let known = |value: f64| is_known.then_some(value);
-        let sum = Sum { amount: known(1_000_000.0), value: known(500_000.0), count: known(3.0) };
+        let sum = Sum { amount: known(1_000_000.0), value: known(500_000.0), count: known(3.0), possible: known(250_000.0) };
         let last =
             is_known.then(|| LatestEntry { at: earlier(now, TimeDelta::days(35)), amount: Some(1_000.0), value: Some(500.0) });
         Self {

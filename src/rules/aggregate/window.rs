@@ -71,16 +71,24 @@ pub struct Sum {
     pub value: Option<f64>,
     /// Entries: unlock events, burns, buybacks, reported days or weeks.
     pub count: Option<f64>,
+    /// USD of unlocks that may still come in the window because their month or week is not over, though their nominal date is in another:
+    /// never part of the others.
+    pub possible: Option<f64>,
 }
 
 impl Sum {
     /// Nothing, known to be nothing.
-    pub(super) const ZERO: Sum = Sum { amount: Some(0.0), value: Some(0.0), count: Some(0.0) };
+    pub(super) const ZERO: Sum = Sum { amount: Some(0.0), value: Some(0.0), count: Some(0.0), possible: Some(0.0) };
 
     /// Both together; unknown where one is.
     pub fn plus(self, other: Sum) -> Sum {
         let add = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
-        Sum { amount: add(self.amount, other.amount), value: add(self.value, other.value), count: add(self.count, other.count) }
+        Sum {
+            amount: add(self.amount, other.amount),
+            value: add(self.value, other.value),
+            count: add(self.count, other.count),
+            possible: add(self.possible, other.possible),
+        }
     }
 }
 

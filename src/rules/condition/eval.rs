@@ -377,6 +377,7 @@ impl WindowRef {
                     WindowField::Amount => concat!($flow, "(…).amount"),
                     WindowField::Value => concat!($flow, "(…).value"),
                     WindowField::Count => concat!($flow, "(…).count"),
+                    WindowField::Possible => concat!($flow, "(…).possible"),
                 }
             };
         }

@@ -160,16 +160,19 @@ pub enum WindowField {
     Amount,
     Value,
     Count,
+    /// Of unlocks ahead alone: what may still come because its month is not over.
+    Possible,
 }
 
 impl WindowField {
-    pub const ALL: [WindowField; 3] = [WindowField::Amount, WindowField::Value, WindowField::Count];
+    pub const ALL: [WindowField; 4] = [WindowField::Amount, WindowField::Value, WindowField::Count, WindowField::Possible];
 
     pub fn as_str(self) -> &'static str {
         match self {
             WindowField::Amount => "amount",
             WindowField::Value => "value",
             WindowField::Count => "count",
+            WindowField::Possible => "possible",
         }
     }
 
@@ -178,6 +181,7 @@ impl WindowField {
             WindowField::Amount => sum.amount,
             WindowField::Value => sum.value,
             WindowField::Count => sum.count,
+            WindowField::Possible => sum.possible,
         }
     }
 }

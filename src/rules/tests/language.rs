@@ -36,6 +36,7 @@ fn a_token_is_judged_by_its_windows() {
         "burned('30d').value == 70 && burned('60d').amount == 16 && burned('1d').count == 0",
         "ahead('30d').value > burned('30d').value",
         "emitted('30d').amount == 0",
+        "ahead('30d').possible == 0",
         "lastBurn.daysSince == 3 && lastBurn.value == 70 && lastBurn.date < now && has(lastBurn)",
         "!has(lastBuyback) && !has(boughtBack('30d').value) && has(burned('30d').value)",
         "marketCap == 1200000000 && circulatingSupply == token.circulatingSupply && token.symbol == 'ARB'",
@@ -61,6 +62,7 @@ fn windows_are_checked_at_their_place() {
     for (on, when, covered, message, help) in [
         ("token", "ahead(7).value > 1", "7", "`ahead` takes a length of time", "ahead(\"30d\")"),
         ("token", "ahead('soon').value > 1", "'soon'", "\"soon\" is no length of time", ""),
+        ("token", "burned('7d').possible > 1", "burned('7d').possible", "`burned(…)` has no field `possible`", "what lies ahead"),
         ("token", "ahead('7d') > 1", "ahead('7d')", "`ahead` is a window, not a number", ".value"),
         ("token", "burned('7d').vale > 1", "burned('7d').vale", "a window has no field `vale`", "did you mean `value`?"),
         ("token", "ahaed('7d').value > 1", "ahaed('7d')", "`ahaed` is not supported", "did you mean `ahead`?"),

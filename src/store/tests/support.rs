@@ -161,6 +161,7 @@ pub(super) fn notification(alert: &Alert, transition: &str, receivers: &[&str]) 
             event: None,
             former_labels: Vec::new(),
             series: Vec::new(),
+            members: Vec::new(),
             source: SourceBody { polled_at: Some(now()), ..SourceBody::default() },
         },
     }

@@ -124,6 +124,7 @@ impl Simulation<'_> {
             statuses: &self.memory.statuses(&reads.statuses),
             silences: &self.memory.silences(reads.silences_at, self.now),
             firing: self.memory.firing_count(),
+            fires: &self.memory.firing_alerts(),
             incidents: &self.memory.source_alerts(),
             dead: &[],
         };

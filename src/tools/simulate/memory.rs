@@ -81,6 +81,8 @@ pub(super) struct MemoryStore {
     repeats: BTreeSet<(Timestamp, GroupKey)>,
     /// Messages of the last hour.
     made: HashMap<ReceiverName, VecDeque<(Timestamp, BatchKind)>>,
+    /// When each receiver was first told of a token.
+    first_told: HashMap<ReceiverName, Timestamp>,
     silences: Vec<Silence>,
     acks: HashMap<AlertId, Ack>,
     /// Something came since the last pass that may have it decide otherwise.
@@ -367,6 +369,10 @@ impl MemoryStore {
             made.pop_front();
         }
         made.push_back((now, bundle.shape));
+        let is_of_others = |kind| matches!(kind, NotificationKind::Test | NotificationKind::Source | NotificationKind::Digest);
+        if told.iter().chain(&counted).chain(&merged).any(|notice| !is_of_others(notice.kind)) {
+            self.first_told.entry(receiver.clone()).or_insert(now);
+        }
         Sent { at: now, receiver, bundle, told, counted, merged }
     }
 
@@ -483,6 +489,12 @@ impl MemoryStore {
         self.firing.len() as u64
     }
 
+    /// What fires.
+    pub fn firing_alerts(&self) -> Vec<Alert> {
+        let of_tokens = self.tokens.values().flat_map(|known| &known.alerts);
+        of_tokens.chain(&self.of_no_token).filter(|alert| alert.state == AlertState::Firing).cloned().collect()
+    }
+
     /// Open alerts about the source and this program.
     pub fn source_alerts(&self) -> Vec<Alert> {
         self.of_no_token.iter().filter(|alert| alert.rule.as_str() == SOURCE_TROUBLE).cloned().collect()
@@ -546,6 +558,7 @@ impl PendingLookup for MemoryLookup<'_> {
             lately: count(plain().filter(|(at, _)| *at > self.now - BURST_WINDOW).count()),
             folded_at: last(BatchKind::Fold),
             summed_at: last(BatchKind::Summary),
+            is_new: self.memory.first_told.get(receiver).is_none_or(|first| *first > hour),
         }
     }
 }

@@ -264,13 +264,34 @@ fn a_digest_comes_at_its_time_and_tells_what_was_held_back() {
 fn many_at_once_that_no_route_groups_are_put_together() {
     let config = config("[route]\nreceivers = [\"ops\"]\n");
     let told = sent(&config, Vec::new(), |simulation| {
+        // One that knows the receiver: what a new one is told first is put together anyway.
+        simulation.answer(&"first".into(), Endpoint::UnlockEvents, unlocks(&[("2026-03-04", 5.0)]));
+        simulation.advance(day(1, "02:00:00"));
         for token in 0..40 {
             simulation.answer(&format!("t{token}").as_str().into(), Endpoint::UnlockEvents, unlocks(&[("2026-03-05", 5.0)]));
         }
         simulation.advance(day(1, "12:00:00"));
     });
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert!(told[0].starts_with("01 00:00:03 fold: Ahead lead 7d of "), "{told:#?}");
+    let (batch, before) = told.split_last().expect("messages");
+    assert!(
+        batch.starts_with("01 02:00:03 fold: Ahead lead 7d of ") && before.iter().all(|one| !one.contains("fold")),
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn the_first_that_a_receiver_is_told_of_many_tokens_is_one_welcome() {
+    for route in ["", "group_by = [\"token\"]\n"] {
+        let config = config(&format!("[route]\nreceivers = [\"ops\"]\n{route}"));
+        let told = sent(&config, Vec::new(), |simulation| {
+            for token in 0..40 {
+                simulation.answer(&format!("t{token}").as_str().into(), Endpoint::UnlockEvents, unlocks(&[("2026-03-05", 5.0)]));
+            }
+            simulation.advance(day(1, "12:00:00"));
+        });
+        assert_eq!(told.len(), 1, "{told:#?}");
+        assert!(told[0].starts_with("01 00:00:05 fold: Ahead lead 7d of "), "{told:#?}");
+    }
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn framed(html: String) -> Response {
 /// The mail that the next digest would be if its time came now.
 async fn next(deps: &HttpDeps, plan: &DigestPlan, last: Option<Timestamp>, now: Timestamp) -> Result<Option<Mail>, StoreError> {
     let since = last.unwrap_or(now - LOOK_BACK);
-    let digest = read_digest(&deps.store, plan, since, now, now).await?;
+    let digest = read_digest(&deps.store, &deps.live.load(), plan, since, now, now).await?;
     let notification = digest.notice(&plan.receiver, now);
     let delivery = DueDelivery {
         id: DeliveryId(0),

@@ -26,12 +26,22 @@ fn entry(date: &str, precision: Precision) -> CalendarEntry {
             polled_at: Some(time("2026-03-01T06:10:00Z")),
             record: serde_json::Value::Null,
         },
+        modified_at: time("2026-03-01T06:10:00Z"),
+        was_modified: false,
+        is_removed: false,
     }
 }
 
+const STYLE: CalendarStyle<'static> =
+    CalendarStyle { external_url: Some("https://cliffwatch.example.com/"), spans: MonthSpan::Day, alarm: None };
+
 /// The lines of the calendar, unfolded.
 fn lines(entries: &[CalendarEntry]) -> Vec<String> {
-    let text = render(entries, Some("https://cliffwatch.example.com/"), time("2026-03-09"));
+    lines_in(entries, STYLE)
+}
+
+fn lines_in(entries: &[CalendarEntry], style: CalendarStyle<'_>) -> Vec<String> {
+    let text = render(entries, &style);
     assert!(text.split("\r\n").all(|line| line.len() <= 75 && !line.contains(['\r', '\n'])), "{text}");
     text.replace("\r\n ", "").split("\r\n").map(str::to_owned).collect()
 }
@@ -50,8 +60,17 @@ fn an_event_claims_no_more_than_the_source_knows() {
     has(entry("2026-03-16T13:20:00Z", Precision::Hour), &["DTSTART:20260316T130000Z", "DTEND:20260316T140000Z"], "");
     has(entry("2026-03-16T00:00:00Z", Precision::Second), &["DTSTART;VALUE=DATE:20260316"], "DTEND");
     has(entry("2026-03-16", Precision::Day), &["DTSTART;VALUE=DATE:20260316", "DTEND;VALUE=DATE:20260317"], "");
-    let month = ["DTSTART;VALUE=DATE:20260301", "DTEND;VALUE=DATE:20260401", "STATUS:TENTATIVE"];
+    let month = [
+        "DTSTART;VALUE=DATE:20260316",
+        "DTEND;VALUE=DATE:20260317",
+        "STATUS:TENTATIVE",
+        "SUMMARY:ARB unlock: $27.60M (1.90% of market cap)\\, some time in March 2026",
+    ];
     has(entry("2026-03-16", Precision::Month), &month, "");
+    let whole = lines_in(&[entry("2026-03-16", Precision::Month)], CalendarStyle { spans: MonthSpan::Month, ..STYLE });
+    for wanted in ["DTSTART;VALUE=DATE:20260301", "DTEND;VALUE=DATE:20260401", "STATUS:TENTATIVE"] {
+        assert!(whole.iter().any(|line| line == wanted), "{wanted} in {whole:#?}");
+    }
 }
 
 #[test]
@@ -61,14 +80,16 @@ fn an_event_tells_token_size_share_and_when_and_keeps_its_uid() {
         "UID:unlock/arbitrum/2026-03-16@cliffwatch",
         "SUMMARY:ARB unlock: $27.60M (1.90% of market cap)",
         "DTSTAMP:20260301T061000Z",
-        "URL:https://cliffwatch.example.com/",
+        "URL:https://cliffwatch.example.com/tokens/arbitrum",
+        "SEQUENCE:0",
+        "LAST-MODIFIED:20260301T061000Z",
         "METHOD:PUBLISH",
         "TRANSP:TRANSPARENT",
     ] {
         assert!(lines.iter().any(|line| line == wanted), "{wanted} in {lines:#?}");
     }
     let description = lines.iter().find(|line| line.starts_with("DESCRIPTION:")).expect("a description");
-    assert!(description.contains("\\nTo: Team\\; Advisors\\, Core\\, Investors\\n"), "{description}");
+    assert!(description.contains("\\nTo: Team\\; Advisors\\, Core\\, Investors"), "{description}");
 }
 
 #[test]
@@ -87,7 +108,36 @@ fn names_from_the_source_cannot_add_lines() {
 }
 
 #[test]
-fn the_text_does_not_depend_on_the_time_of_the_request() {
-    let entries = [entry("2026-03-16T13:00:00Z", Precision::Second)];
-    assert_eq!(render(&entries, None, time("2026-03-09")), render(&entries, None, time("2026-03-10")));
+fn a_subscriber_sees_an_unlock_move_and_go() {
+    let value = |entry: CalendarEntry, name: &str| {
+        let lines = lines(&[entry]);
+        lines.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned)).unwrap_or_default()
+    };
+    let number = |entry: &CalendarEntry| value(entry.clone(), "SEQUENCE").parse::<u32>().expect("a number");
+    let first = entry("2026-03-16T13:00:00Z", Precision::Second);
+    let moved = CalendarEntry {
+        modified_at: time("2026-03-02T06:10:00Z"),
+        was_modified: true,
+        ..entry("2026-03-20T13:00:00Z", Precision::Second)
+    };
+    let gone = CalendarEntry { modified_at: time("2026-03-03T06:10:00Z"), is_removed: true, ..moved.clone() };
+    assert_eq!(number(&first), 0);
+    assert!(number(&first) < number(&moved) && number(&moved) < number(&gone));
+    assert_eq!(value(first, "UID"), value(moved.clone(), "UID"));
+    assert_eq!(value(moved, "LAST-MODIFIED"), "20260302T061000Z");
+    assert_eq!(value(gone.clone(), "STATUS"), "CANCELLED");
+    assert!(value(gone, "SUMMARY").starts_with("Cancelled: ARB unlock"));
+}
+
+#[test]
+fn an_alarm_comes_as_long_before_as_is_asked_and_never_for_what_is_gone() {
+    let style = CalendarStyle { alarm: Some(TimeDelta::days(1)), ..STYLE };
+    let lines = lines_in(&[entry("2026-03-16T13:00:00Z", Precision::Second)], style);
+    for wanted in ["BEGIN:VALARM", "ACTION:DISPLAY", "END:VALARM"] {
+        assert!(lines.iter().any(|line| line == wanted), "{wanted} in {lines:#?}");
+    }
+    assert!(lines.iter().any(|line| line.starts_with("TRIGGER") && line.ends_with(":-PT86400S")), "{lines:#?}");
+    assert_eq!(lines, lines_in(&[entry("2026-03-16T13:00:00Z", Precision::Second)], style), "the same each time");
+    let gone = CalendarEntry { is_removed: true, ..entry("2026-03-16T13:00:00Z", Precision::Second) };
+    assert!(!lines_in(&[gone], style).iter().any(|line| line == "BEGIN:VALARM"));
 }

@@ -1,6 +1,6 @@
 //! Sizes, ages and changes in words.
 
-use model::ChangeRow;
+use model::{ChangeRow, format};
 
 /// A change in a line: token, what happened.
 pub fn change_line(row: &ChangeRow) -> String {
@@ -18,16 +18,9 @@ pub fn age(seconds: i64) -> String {
     }
 }
 
-/// How far ahead something is, for people: `in 3 days`, `now`.
-pub fn ahead(days_until: f64) -> String {
-    if days_until <= 0.0 {
-        "now".to_owned()
-    } else if days_until < 1.0 {
-        format!("in {:.0} h", (days_until * 24.0).ceil())
-    } else {
-        let whole = days_until.round();
-        format!("in {whole:.0} day{}", if whole < 1.5 { "" } else { "s" })
-    }
+/// How far ahead something is, for people, no more exact than its date in words: `in 3 days`, `now`, `some time this month`.
+pub fn ahead(days_until: f64, when: &str) -> String {
+    format::nearness(days_until.max(0.0), format::precision_told(when)).unwrap_or_default()
 }
 
 /// A size for people: `12.3 MiB`.

@@ -203,10 +203,14 @@ impl Checker<'_> {
         let Some(field) = WindowField::ALL.into_iter().find(|known| known.as_str() == field) else {
             let help = match closest(field, WindowField::ALL.map(WindowField::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "ask for `amount` (tokens), `value` (USD) or `count`".into(),
+                None => "ask for `amount` (tokens), `value` (USD) or `count`; of `ahead` also for `possible` (USD)".into(),
             };
             return self.refuse(self.span(expr), format!("a window has no field `{field}`"), help);
         };
+        if field == WindowField::Possible && flow != Flow::Ahead {
+            let help = "only what lies ahead may still come; ask for `amount`, `value` or `count`";
+            return self.refuse(self.span(expr), format!("`{word}(…)` has no field `possible`"), help);
+        }
         self.dependencies.add_window(window);
         Some(Checked::Number(NumberExpr::Window(WindowRef { variable, window, field })))
     }

@@ -25,6 +25,7 @@ pub(super) fn doubt(left: &NumberExpr, right: &NumberExpr) -> Option<(String, St
     let (name, unit) = match number {
         NumberExpr::Field(get, unit) => (get.name(), *unit),
         NumberExpr::Window(WindowRef { field: WindowField::Value, .. }) => ("value", NumberUnit::Usd),
+        NumberExpr::Window(WindowRef { field: WindowField::Possible, .. }) => ("possible", NumberUnit::Usd),
         NumberExpr::Share(_) => ("share", NumberUnit::Percent),
         NumberExpr::DaysUntil => ("daysUntil", NumberUnit::Days),
         NumberExpr::DaysSince | NumberExpr::SinceLatest(..) => ("daysSince", NumberUnit::Days),

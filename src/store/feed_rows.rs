@@ -1,0 +1,106 @@
+//! What calendars and feeds are made of: unlocks with the history that a subscriber needs to see them move, and those that are gone.
+
+use chrono::TimeDelta;
+use rusqlite::{Transaction, types::Value};
+
+use super::codec::{Conditions, Millis, all, list, time};
+use super::cycle::LONGEST_INTERVAL;
+use super::error::StoreFault;
+use super::rows::{token, tracked};
+use super::{Store, StoreError};
+use model::{CalendarRow, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow};
+
+impl Store {
+    /// Unlocks ahead, the next first, and those that were taken out of a schedule since `removed_since`, the latest first; of each at most
+    /// `filter.limit`.
+    pub async fn calendar(&self, filter: UpcomingFilter, removed_since: Timestamp) -> Result<Vec<CalendarRow>, StoreError> {
+        self.read("read the calendar", move |from| {
+            let mut rows = ahead(from, &filter)?;
+            rows.extend(removed(from, &filter, removed_since)?);
+            Ok(rows)
+        })
+        .await
+    }
+
+    /// Those of these slugs that are known.
+    pub async fn known_tokens(&self, ids: Vec<TokenId>) -> Result<Vec<TokenId>, StoreError> {
+        self.read("look for tokens", move |from| {
+            let mut statement =
+                from.prepare_cached("SELECT id FROM token WHERE id IN (SELECT value FROM json_each(?1)) ORDER BY id")?;
+            all(&mut statement, [list(ids.iter().map(TokenId::as_str))], |row| Ok(TokenId::from(row.get::<_, String>(0)?)))
+        })
+        .await
+    }
+}
+
+fn at(time: Timestamp) -> Value {
+    Value::Integer(time.timestamp_millis())
+}
+
+/// Unlocks ahead. One that was there before, and had gone for a while, has a history that its present row does not know of; one that was
+/// known by `upcoming` alone until its schedule was read never was another.
+fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<CalendarRow>, StoreFault> {
+    let mut conditions = Conditions::default();
+    conditions
+        .and("r.resource = 'unlock' AND r.ends_at > ?", at(filter.from))
+        .and("r.starts_at > ?", at(filter.from - LONGEST_INTERVAL - TimeDelta::milliseconds(1)))
+        .and_some("r.starts_at <= ?", filter.until.map(at));
+    if let Some(tokens) = &filter.tokens {
+        conditions.and(
+            "r.token_no IN (SELECT no FROM token WHERE id IN (SELECT value FROM json_each(?)))",
+            list(tokens.iter().map(TokenId::as_str)),
+        );
+    }
+    let (sql, values) = conditions.within(
+        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.key, r.body, r.version_at, r.version_at > r.first_seen OR EXISTS (
+             SELECT 1 FROM record_version v WHERE v.token_no = r.token_no AND v.resource = 'unlock' AND v.key = r.key
+             AND v.replaced_at < r.first_seen)
+         FROM record r JOIN token t ON t.no = r.token_no
+         LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'",
+        &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {}", filter.limit),
+    );
+    all(&mut from.prepare(&sql)?, values, |row| {
+        let token = token(row, 0)?;
+        let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
+        Ok(CalendarRow {
+            row: UpcomingRow { token, tracked, read_at: time(row.get(4)?) },
+            modified_at: row.get::<_, Millis>(7)?.0,
+            was_modified: row.get(8)?,
+            is_removed: false,
+        })
+    })
+}
+
+/// Unlocks that are gone, as they last were.
+fn removed(from: &Transaction<'_>, filter: &UpcomingFilter, since: Timestamp) -> Result<Vec<CalendarRow>, StoreFault> {
+    let mut conditions = Conditions::default();
+    conditions.and("v.resource = 'unlock' AND v.body IS NOT NULL AND v.replaced_at > ?", at(since));
+    if let Some(tokens) = &filter.tokens {
+        conditions.and("t.id IN (SELECT value FROM json_each(?))", list(tokens.iter().map(TokenId::as_str)));
+    }
+    // Of several versions SQLite gives the columns of the one that is the greatest.
+    let (sql, values) = conditions.within(
+        "SELECT t.id, t.item, t.name, t.symbol, NULL, v.key, v.body, max(v.replaced_at) FROM record_version v
+         JOIN token t ON t.no = v.token_no",
+        &format!(
+            " AND NOT EXISTS (SELECT 1 FROM record r WHERE r.scope_no = v.scope_no AND r.resource = v.resource AND r.key = v.key)
+             GROUP BY v.scope_no, v.key ORDER BY max(v.replaced_at) DESC, t.id, v.key LIMIT {}",
+            filter.limit
+        ),
+    );
+    let rows = all(&mut from.prepare(&sql)?, values, |row| {
+        let token = token(row, 0)?;
+        let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
+        Ok(CalendarRow {
+            row: UpcomingRow { token, tracked, read_at: None },
+            modified_at: row.get::<_, Millis>(7)?.0,
+            was_modified: true,
+            is_removed: true,
+        })
+    })?;
+    let is_asked = |row: &CalendarRow| {
+        let interval = row.row.tracked.record.interval();
+        interval.is_some_and(|of| of.end > filter.from && filter.until.is_none_or(|until| of.start <= until))
+    };
+    Ok(rows.into_iter().filter(is_asked).collect())
+}

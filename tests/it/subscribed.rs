@@ -1,0 +1,78 @@
+//! A calendar over the life of a schedule: polls that bring nothing new change no byte of it, and a move, a growth and a removal show.
+
+use chrono::TimeDelta;
+use cliffwatch::daemon::ui::calendar::{CalendarEntry, CalendarStyle, render};
+use cliffwatch::daemon::ui::view::UnlockView;
+use cliffwatch::model::{CalendarRow, UpcomingFilter, supply::Endpoint};
+
+use crate::support::{BEGIN, TestApp, cliff, time};
+
+async fn rows(app: &TestApp) -> Vec<CalendarRow> {
+    let filter = UpcomingFilter { tokens: Some(vec!["alpha".into()]), from: app.clock.now(), until: None, limit: 100 };
+    app.app().store().calendar(filter, app.clock.now() - TimeDelta::days(30)).await.expect("read")
+}
+
+fn text(rows: &[CalendarRow], app: &TestApp) -> String {
+    let entry = |row: &CalendarRow| CalendarEntry {
+        key: row.row.tracked.key.as_str().to_owned(),
+        interval: row.row.tracked.record.interval().expect("dated"),
+        view: UnlockView::of(&row.row, app.clock.now()).expect("an unlock"),
+        modified_at: row.modified_at,
+        was_modified: row.was_modified,
+        is_removed: row.is_removed,
+    };
+    render(&rows.iter().map(entry).collect::<Vec<_>>(), &CalendarStyle::default())
+}
+
+async fn later(app: &TestApp, hours: i64) {
+    app.clock.set(app.clock.now() + TimeDelta::hours(hours));
+    app.poll(Endpoint::TokenList).await;
+    app.poll(Endpoint::UnlockEvents).await;
+    app.deliver().await;
+    app.hook.take();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unchanged_polls_change_no_byte_and_what_moves_grows_or_goes_shows() {
+    let app = TestApp::start().await;
+    app.turn().await;
+    let first = rows(&app).await;
+    assert!(first.len() == 6 && first.iter().all(|row| !row.was_modified && row.modified_at == time(BEGIN)), "{first:#?}");
+    for _ in 0..3 {
+        later(&app, 6).await;
+        assert_eq!(text(&rows(&app).await, &app), text(&first, &app));
+    }
+
+    app.edit(|edit| edit.move_event("alpha", time("2026-05-20T12:00:00Z"), time("2026-05-24T12:00:00Z")));
+    later(&app, 6).await;
+    let moved = rows(&app).await;
+    let (was, is) = (&first[2], &moved[2]);
+    assert_eq!(was.row.tracked.key, is.row.tracked.key, "it is the same event");
+    assert_eq!(is.row.tracked.record.interval().map(|of| of.start), Some(time("2026-05-24T12:00:00Z")));
+    assert!(is.was_modified && is.modified_at == app.clock.now() && !is.is_removed);
+    assert!(moved.iter().filter(|row| row.was_modified).count() == 1);
+
+    app.edit(|edit| edit.resize_event("alpha", time("2026-06-20T12:00:00Z"), 2.0));
+    later(&app, 6).await;
+    assert!(rows(&app).await[3].was_modified && rows(&app).await[2].modified_at == is.modified_at);
+
+    app.edit(|edit| {
+        let months = ["2026-03-20", "2026-04-20", "2026-05-24", "2026-06-20", "2026-07-20"];
+        let amount = |day: &str| if day == "2026-06-20" { 4_000_000.0 } else { 2_000_000.0 };
+        let events = months.iter().map(|day| cliff(&format!("{day}T12:00:00Z"), "Team", amount(day), "second"));
+        edit.put_events("alpha", events.collect())
+    });
+    for _ in 0..3 {
+        later(&app, 6).await;
+    }
+    let left = rows(&app).await;
+    let gone: Vec<&CalendarRow> = left.iter().filter(|row| row.is_removed).collect();
+    assert_eq!(gone.len(), 1, "{left:#?}");
+    assert_eq!(gone[0].row.tracked.key, first[5].row.tracked.key);
+    assert!(gone[0].was_modified && text(&left, &app).contains("STATUS:CANCELLED"));
+    let after_a_month = app
+        .app()
+        .store()
+        .calendar(UpcomingFilter { tokens: None, from: app.clock.now(), until: None, limit: 100 }, app.clock.now());
+    assert!(after_a_month.await.expect("read").iter().all(|row| !row.is_removed));
+}

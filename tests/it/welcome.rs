@@ -1,0 +1,77 @@
+//! The first start: what the starter rules find in 300 tokens reaches people as one message, and what comes later as ever.
+
+use chrono::TimeDelta;
+use cliffwatch::model::wire;
+use serde_json::json;
+
+use crate::support::{Setup, TestApp, cliff, lines};
+
+/// Tokens that are watched.
+const TOKENS: usize = 300;
+
+fn starter_rules() -> String {
+    [include_str!("../../rules/unlocks.toml"), include_str!("../../rules/changes.toml"), include_str!("../../rules/supply.toml")]
+        .concat()
+}
+
+/// The bundled schedules, each under several slugs until there are enough.
+fn fill(app: &TestApp) {
+    app.service.import(cliffwatch::service::bundled(), |_| {}).expect("imported");
+    app.edit(|edit| {
+        let known = edit.tokens()?;
+        let slugs: Vec<String> = known.iter().filter_map(|item| item.id.as_str().map(str::to_owned)).collect();
+        let schedules: Vec<Vec<wire::UnlockEvent>> = slugs.iter().map(|slug| edit.events(slug)).collect::<Result<_, _>>()?;
+        for at in 0..TOKENS - known.len() {
+            let of = at % known.len();
+            let (Some(item), Some(events)) = (known.get(of), schedules.get(of)) else { continue };
+            let slug = format!("{}-{}", slugs[of], at / known.len());
+            edit.put_token(&wire::TokenItem { id: slug.clone().into(), ..item.clone() })?;
+            edit.put_events(&slug, events.clone())?;
+        }
+        Ok(())
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_start_with_300_tokens_is_one_message() {
+    let app = TestApp::with(Setup {
+        rules: starter_rules(),
+        config: "group_by = [\"token\"]\n".into(),
+        fill: Box::new(|_| Ok(())),
+        ..Setup::default()
+    })
+    .await;
+    fill(&app);
+    let mut messages = Vec::new();
+    for minute in 0..20 {
+        app.tick().await;
+        for second in [0, 6, 40] {
+            app.clock.set(crate::support::time(crate::support::BEGIN) + TimeDelta::seconds(minute * 60 + second));
+            app.deliver().await;
+        }
+        messages.extend(app.hook.take());
+    }
+    assert_eq!(messages.len(), 1, "{:#?}", lines(&messages));
+    let data = &messages[0]["data"];
+    let (alerts, counted) = (data["alerts"].as_array().expect("alerts"), data["truncatedAlerts"].as_u64().expect("a count"));
+    assert!(alerts.len() as u64 + counted > 100, "{} and {counted}", alerts.len());
+    assert!(data["note"].as_str().is_some_and(|note| note.starts_with("This is the first that Cliffwatch tells you")), "{data}");
+    let grave = |alert: &serde_json::Value| match alert["labels"]["severity"].as_str() {
+        Some("critical") => 2,
+        Some("warning") => 1,
+        _ => 0,
+    };
+    assert!(alerts.iter().map(grave).is_sorted_by(|a, b| a >= b), "the gravest first");
+
+    // What happens now is told as ever, by token.
+    app.clock.set(app.clock.now() + TimeDelta::hours(2));
+    app.edit(|edit| {
+        edit.put_token(&serde_json::from_value(json!({"id": "new", "name": "New", "symbol": "NEW"})).expect("a token"))?;
+        edit.put_events("new", vec![cliff("2026-03-20T00:00:00Z", "Team", 9e6, "second")])
+    });
+    app.tick().await;
+    app.clock.set(app.clock.now() + TimeDelta::minutes(1));
+    app.deliver().await;
+    let told = lines(&app.hook.take());
+    assert!(told.iter().any(|line| line.starts_with("alert.firing BigCliffAhead new")), "{told:#?}");
+}
