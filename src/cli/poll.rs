@@ -12,7 +12,7 @@ use super::secrets::{need_key_after_all, need_receivers, need_source_key};
 use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, print, run::drive};
 use daemon::app::{App, Drive};
-use daemon::cycle::{CycleReport, PlannedRead, planned_reads};
+use daemon::cycle::{CycleReport, PlannedPass, PlannedRead, planned_pass};
 use model::config::Config;
 use model::text::harmless;
 use model::{Clock, Endpoint, FailureKind, NotificationFilter, NotificationStatus, ReceiverName, Timestamp, format};
@@ -42,11 +42,11 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
         let begun = invocation.clock.now();
         let (mut planned, mut told_before) = (None, HashSet::new());
         if scratch.is_some() {
-            let (reads, left) = planned_reads(app.deps(), begun).await?;
+            let pass = planned_pass(app.deps(), begun).await?;
             if is_table {
-                print::out(&cost(&reads, left, app.deps().setup().watch.needs_list()))?;
+                print::out(&cost(&pass, app.deps().setup().watch.needs_list()))?;
             }
-            planned = Some((reads, left));
+            planned = Some(pass);
             told_before = notifications(&app, begun).await?.into_iter().map(|status| status.notice).collect();
         }
         let mut reports = Vec::new();
@@ -59,13 +59,14 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
         }
         let failed = reports.iter().any(|report| !report.failed.is_empty());
         let mut page = json!({"dryRun": args.dry_run, "cycles": reports.iter().map(as_json).collect::<Vec<_>>()});
-        if let Some((reads, left)) = planned {
+        if let Some(pass) = planned {
             let mut would = notifications(&app, begun).await?;
             would.retain(|status| !told_before.contains(&status.notice));
             if is_table {
                 print::out(&would_tell(&would))?;
             }
-            page["plan"] = json!({"reads": reads.iter().map(planned_json).collect::<Vec<_>>(), "creditsLeft": left});
+            page["plan"] =
+                json!({"reads": pass.reads.iter().map(planned_json).collect::<Vec<_>>(), "creditsLeft": pass.credits_left});
             page["wouldTell"] = json!(would);
             page["deliveries"] = json!([]);
         } else {
@@ -115,7 +116,7 @@ async fn watched<T>(app: &App, cycle: impl Future<Output = T>) -> T {
             }
             () = tokio::time::sleep(REDRAWN) => {
                 if let Some(progress) = app.deps().reading.now(Instant::now()).first() {
-                    bar.show("", progress.answered, progress.planned, &progress.sentence());
+                    bar.show("", progress.answered, progress.planned, &progress.brief());
                 }
             }
         }
@@ -141,13 +142,14 @@ async fn notifications(app: &App, since: Timestamp) -> anyhow::Result<Vec<Notifi
 }
 
 /// What a cycle will cost, before it asks.
-fn cost(reads: &[PlannedRead], left: Option<u64>, needs_list: bool) -> String {
+fn cost(pass: &PlannedPass, needs_list: bool) -> String {
+    let reads = &pass.reads;
     let mut text = String::new();
     for read in reads.iter().filter(|read| read.asks > 0) {
         text.push_str(&format!("  will ask  {}: {}\n", read.endpoint, asks(read)));
     }
     let total = reads.iter().map(|read| read.credits).sum::<u64>();
-    let left = left.map(|left| format!("; {left} are left")).unwrap_or_default();
+    let left = pass.credits_left.map(|left| format!("; {left} are left")).unwrap_or_default();
     let is_list_unread = needs_list && reads.iter().any(|read| read.endpoint == Endpoint::TokenList && read.asks > 0);
     let more = if is_list_unread { ", and more for the tokens that the list then shows" } else { "" };
     format!("{text}this will cost about {}{more}{left}\n", format::count(usize::try_from(total).unwrap_or(usize::MAX), "credit"))

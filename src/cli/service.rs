@@ -170,7 +170,7 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
             );
         }
         let tls = match serve.tls_cert_file.as_deref().zip(serve.tls_key_file.as_deref()) {
-            Some((certificate, key)) => Some(Tls::read(certificate, key)?),
+            Some((certificate, key)) => Some(Tls::read(certificate, key).map_err(ServiceError::from)?),
             None => None,
         };
         let scheme = if tls.is_some() { "https" } else { "http" };

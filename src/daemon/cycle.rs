@@ -49,7 +49,7 @@ use model::{
     supply::{Endpoint, Resource, Timestamp, TokenId},
     wire,
 };
-pub use polling::{PlannedRead, endpoint_feeds, planned_reads};
+pub use polling::{PlannedPass, PlannedRead, endpoint_feeds, planned_pass};
 pub use progress::{ReadProgress, Reading};
 pub use report::CycleReport;
 use rules::{

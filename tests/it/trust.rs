@@ -13,8 +13,11 @@ use serde_json::Value;
 
 use crate::support::{RULES, Setup, TestApp, cliff, item, lines, time};
 
+/// A file, and tests of it.
+type Tests = (&'static str, &'static [&'static str]);
+
 /// What must hold, by number, and the tests that would fail if it did not: file, then names.
-const PROMISES: [(u8, &str, &[(&str, &[&str])]); 22] = [
+const PROMISES: [(u8, &str, &[Tests]); 22] = [
     (
         1,
         "a wrong clock moves nothing",

@@ -203,8 +203,17 @@ pub struct PlannedRead {
     pub credits: u64,
 }
 
-/// What every endpoint with a schedule would ask now, and the credits that are left, where a limit is known. Nobody is asked for it.
-pub fn planned_reads(deps: &Deps, now: Timestamp) -> BoxFuture<'_, Result<(Vec<PlannedRead>, Option<u64>), CycleError>> {
+/// What one pass over all endpoints is going to ask.
+#[derive(Clone, Debug)]
+pub struct PlannedPass {
+    /// One for each endpoint with a schedule.
+    pub reads: Vec<PlannedRead>,
+    /// Credits that are left; none where no limit is known.
+    pub credits_left: Option<u64>,
+}
+
+/// What every endpoint with a schedule would ask now. Nobody is asked for it.
+pub fn planned_pass(deps: &Deps, now: Timestamp) -> BoxFuture<'_, Result<PlannedPass, CycleError>> {
     Box::pin(async move {
         let mut reads = Vec::new();
         for endpoint in deps.setup().endpoints() {
@@ -212,6 +221,6 @@ pub fn planned_reads(deps: &Deps, now: Timestamp) -> BoxFuture<'_, Result<(Vec<P
             reads.push(PlannedRead { endpoint, asks: plan.asks.len(), credits: plan.cost() });
         }
         let (allowance, _) = stored("read the quota", deps.ledger.allowance()).await?;
-        Ok((reads, allowance.left))
+        Ok(PlannedPass { reads, credits_left: allowance.left })
     })
 }

@@ -54,6 +54,17 @@ impl ReadProgress {
         text
     }
 
+    /// `unlock_events 120/640, 3 failed, 4 min`: beside a bar there is little room.
+    pub fn brief(&self) -> String {
+        let Self { endpoint, planned, answered, failed, .. } = self;
+        let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
+        let left = self.left().map(|left| match left.as_secs() {
+            secs @ 0..100 => format!(", {} s", secs.max(1)),
+            secs => format!(", {} min", secs.div_ceil(60)),
+        });
+        format!("{endpoint} {answered}/{planned}{failed}{}", left.unwrap_or_default())
+    }
+
     /// What is left to do, if it goes on as it went. None where nothing was answered yet.
     fn left(&self) -> Option<Duration> {
         let answered = u32::try_from(self.answered).ok().filter(|answered| *answered > 0)?;

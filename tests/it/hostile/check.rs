@@ -46,7 +46,7 @@ pub fn check(what: &str, way: WayOut, text: &str) {
     let is_forged = |line: &str| line.trim_start_matches([' ', '<', '>', '6']).starts_with(FORGED);
     match way {
         WayOut::Terminal | WayOut::Metrics | WayOut::Calendar => {
-            assert!(!text.lines().any(|line| is_forged(line)), "{what}: a line that is not ours:\n{text}");
+            assert!(!text.lines().any(is_forged), "{what}: a line that is not ours:\n{text}");
         }
         WayOut::Csv => {
             for cell in cells(text) {

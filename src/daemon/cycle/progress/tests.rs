@@ -15,6 +15,7 @@ fn a_long_read_is_told_each_minute_and_a_short_one_never() {
     }
     let sentences = |told: Vec<ReadProgress>| told.iter().map(ReadProgress::sentence).collect::<Vec<_>>();
     assert_eq!(sentences(reading.due(after(60))), ["unlock_events: 150 of 600 read, 3 failed, about 3 minutes to go"]);
+    assert_eq!(reading.now(after(60))[0].brief(), "unlock_events 150/600, 3 failed, 3 min");
     assert_eq!(reading.due(after(119)), []);
     // What is asked once more comes on top of it.
     reading.plan(Endpoint::UnlockEvents, 10, after(119));
