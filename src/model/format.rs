@@ -205,6 +205,12 @@ pub fn names<'a>(all: impl IntoIterator<Item = &'a str>) -> String {
     text
 }
 
+/// A word of an enumeration as people read it: `treasury buyback` for `TREASURY_BUYBACK`; any other text as it is.
+pub fn constant(text: &str) -> String {
+    let is_constant = text.len() > 3 && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    if is_constant { text.to_ascii_lowercase().replace('_', " ") } else { text.to_owned() }
+}
+
 /// Whether two instants lie in one calendar month.
 pub fn same_month(a: Timestamp, b: Timestamp) -> bool {
     (a.year(), a.month()) == (b.year(), b.month())

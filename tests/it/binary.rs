@@ -877,6 +877,8 @@ url = "http://{storm_address}/hook"
 [[route.routes]]
 matchers = ['alertname=~".+"']
 receivers = ["hung", "storm", "ops"]
+[delivery]
+max_per_hour = 10000 # each in a message of its own, also the first
 "#
     ));
     room.service

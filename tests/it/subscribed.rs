@@ -76,3 +76,24 @@ async fn unchanged_polls_change_no_byte_and_what_moves_grows_or_goes_shows() {
         .calendar(UpcomingFilter { tokens: None, from: app.clock.now(), until: None, limit: 100 }, app.clock.now());
     assert!(after_a_month.await.expect("read").iter().all(|row| !row.is_removed));
 }
+
+#[test]
+fn the_secret_links_are_printed_and_end_with_the_token() {
+    let desk = crate::binary::Desk::new();
+    let config = |token: &str| {
+        format!("[watch]\ntokens = [\"arbitrum\"]\n[http]\nexternal_url = \"https://cliffwatch.example.com\"\n{token}")
+    };
+    let links = |token: &str| {
+        desk.write("cliffwatch.toml", &config(&format!("token = \"{token}\"\n")));
+        desk.run("feeds --format csv").ok()
+    };
+    let (first, second) = (links("one-long-token-of-our-own"), links("another-long-token-of-our-own"));
+    for name in ["calendar.ics", "feed.atom"] {
+        let link = first.lines().find(|line| line.ends_with(name)).expect("a link");
+        assert!(link.contains("https://cliffwatch.example.com/feeds/") && !second.contains(link), "{first}");
+    }
+    assert!(!first.contains("one-long-token"));
+    desk.write("cliffwatch.toml", &config(""));
+    let ran = desk.run("feeds");
+    assert!(ran.err.contains("token_file"), "{}", ran.err);
+}

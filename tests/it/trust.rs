@@ -272,7 +272,16 @@ fn alerts(body: &Value) -> &Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_names_the_worst_first() {
-    let app = TestApp::with(with(LEVELLED, "", storm(1_000, true))).await;
+    // A receiver that was told of something before: to a new one it would be a welcome.
+    let app = TestApp::with(with(LEVELLED, "", |edit| {
+        edit.put_token(&item("first", "FST"))?;
+        edit.put_events("first", vec![valued("2026-03-02T00:00:00Z", 5.0, 0.1)])
+    }))
+    .await;
+    read(&app).await;
+    assert_eq!(deliver(&app).await.len(), 1);
+    app.at("2026-03-01T01:10:00Z");
+    app.edit(storm(1_000, true));
     read(&app).await;
     let mut bodies = deliver(&app).await;
     bodies.sort_by_key(|body| body["data"]["note"].as_str().map(str::to_owned));

@@ -68,7 +68,6 @@ name = "ops"
 type = "webhook"
 url = "http://{webhook}/hook"
 secret = "whsec_ZGVtby1zZWNyZXQtb2YtdGhlLWRlbW8tb25seQ=="
-max_per_hour = 3000
 
 [[receiver]]
 name = "desk"

@@ -192,6 +192,8 @@ fn what_a_new_receiver_is_told_first_is_one_welcome_where_it_would_be_many_messa
         assert_eq!(told_with(&routes, &few, None, &new, 60).0.len(), 10);
         assert!(told_with(&routes, &waiting, None, &FREE, 60).0.len() > 1);
     }
+    // Whoever takes thousands in an hour wants each by itself.
+    assert_eq!(told_with(&routes(BY_TOKEN), &waiting, None, &used(10_000, new.lately), 60).0.len(), 120);
     // Those that were told one by one, before there were many, count.
     let some = used(300, ReceiverUsage { is_new: true, lately: 9, last_hour: 9, ..NOTHING_LATELY });
     assert_eq!(told_with(&routes(ALONE), &waiting[..2], None, &some, 5).0, ["fold: a0 a1 +0 ~0"]);

@@ -7,8 +7,11 @@ use chrono::TimeDelta;
 use super::{Decision, Group, PlannedMessage, Usage, sooner};
 use model::{AlertId, BatchKind, NotificationKind, ReceiverName, Timestamp, format};
 
-/// Messages above which what a new receiver is told first comes as one welcome.
-const MAX_FIRST_MESSAGES: usize = 10;
+/// Messages above which what a new receiver is told first comes as one welcome, unless it takes many in an hour.
+const MAX_FIRST_MESSAGES: u32 = 10;
+
+/// The same as a part of the messages that it takes in an hour.
+const FIRST_PART: u32 = 30;
 
 /// How long a welcome waits for others after the last that came, and a quarter of the time over which they came so far: a first read of
 /// hundreds of tokens takes its time, and that of a few none.
@@ -35,8 +38,9 @@ pub(super) fn welcome<'a>(
     let mut settled = HashSet::new();
     for (receiver, indices) in first {
         let Usage { max_per_hour, lately } = usage(receiver);
-        let made = usize::try_from(lately.lately).unwrap_or(usize::MAX);
-        let is_many = indices.len() > 1 && indices.len().saturating_add(made) > MAX_FIRST_MESSAGES;
+        let usize_of = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        let most = usize_of((max_per_hour / FIRST_PART).max(MAX_FIRST_MESSAGES));
+        let is_many = indices.len() > 1 && indices.len().saturating_add(usize_of(lately.lately)) > most;
         if !lately.is_new || !is_many || lately.last_hour >= max_per_hour.max(1) {
             continue;
         }

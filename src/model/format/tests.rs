@@ -73,3 +73,37 @@ fn a_hostile_name_stays_on_its_line() {
     assert_eq!(name(&"x".repeat(500)).chars().count(), MAX_NAME_CHARS + 1);
     assert_eq!(names(["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
 }
+
+#[test]
+fn a_month_never_says_more_than_that_it_is_one() {
+    for (days, precision, words) in [
+        (9.4, Precision::Month, Some("the month begins in 9 days")),
+        (0.3, Precision::Month, Some("the month begins in less than a day")),
+        (0.0, Precision::Month, Some("some time this month")),
+        (1.0, Precision::Week, Some("the week begins in 1 day")),
+        (0.0, Precision::Week, Some("some time this week")),
+        (0.5, Precision::Day, Some("in less than a day")),
+        (0.5, Precision::Second, Some("in 12 h")),
+        (0.0, Precision::Second, Some("now")),
+        (-1.0, Precision::Month, None),
+        (f64::NAN, Precision::Day, None),
+    ] {
+        assert_eq!(nearness(days, precision).as_deref(), words, "{days} {precision:?}");
+    }
+    let of = |date, precision| when(&Interval::of(time(date), precision).expect("dated"));
+    for (date, precision) in
+        [("2026-03-16T13:00:00Z", Precision::Second), ("2026-03-16", Precision::Day), ("2026-03-16", Precision::Week)]
+    {
+        assert_eq!(precision_told(&of(date, precision)), precision);
+    }
+    assert_eq!(precision_told(&of("2026-03-16", Precision::Month)), Precision::Month);
+}
+
+#[test]
+fn a_word_in_capitals_reads_as_words() {
+    assert_eq!(constant("TREASURY_BUYBACK"), "treasury buyback");
+    assert_eq!(constant("PROGRAMMATIC"), "programmatic");
+    for same in ["BNB", "Quarterly burn", "Auto-BURN", "", "Über"] {
+        assert_eq!(constant(same), same);
+    }
+}

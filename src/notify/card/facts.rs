@@ -33,7 +33,9 @@ enum FieldUnit {
     Tokens,
     Percent,
     Text,
-    Texts,
+    /// A word of an enumeration.
+    Word,
+    Words,
 }
 
 impl FieldUnit {
@@ -43,10 +45,10 @@ impl FieldUnit {
             FieldUnit::Tokens => format::tokens(finite(value)?),
             FieldUnit::Percent => format::percent(finite(value)?),
             FieldUnit::Text => text::line(value.as_str()?, text::MAX_LINE_CHARS),
-            FieldUnit::Texts => {
-                let texts: Vec<String> =
-                    value.as_array()?.iter().filter_map(Value::as_str).take(5).map(|each| text::line(each, 80)).collect();
-                texts.join(", ")
+            FieldUnit::Word => text::line(&format::constant(value.as_str()?), text::MAX_LINE_CHARS),
+            FieldUnit::Words => {
+                let words = value.as_array()?.iter().filter_map(Value::as_str).take(5);
+                words.map(|each| text::line(&format::constant(each), 80)).collect::<Vec<_>>().join(", ")
             }
         };
         (!shown.is_empty()).then_some(shown)
@@ -92,9 +94,9 @@ const FACTS: &[(&str, &[&str], FieldUnit)] = &[
     ("Round", &["/roundName"], FieldUnit::Text),
     ("Investor", &["/investorName"], FieldUnit::Text),
     ("Event", &["/burnEventLabel", "/buybackEventLabel"], FieldUnit::Text),
-    ("Type", &["/burnType", "/buybackType", "/allocationType"], FieldUnit::Text),
-    ("Burned by", &["/metadata/burners"], FieldUnit::Texts),
-    ("Reason", &["/metadata/burnReasons"], FieldUnit::Texts),
+    ("Type", &["/burnType", "/buybackType", "/allocationType"], FieldUnit::Word),
+    ("Burned by", &["/metadata/burners"], FieldUnit::Words),
+    ("Reason", &["/metadata/burnReasons"], FieldUnit::Words),
     ("Spent in", &["/spentUnit"], FieldUnit::Text),
     ("Buyer", &["/buyerAddress"], FieldUnit::Text),
     ("Target", &["/targetAddress"], FieldUnit::Text),

@@ -23,13 +23,16 @@ const OWN: [(&str, Shows); 7] = [
     ("days", Shows::Number(days_in_words)),
 ];
 
+/// Of texts and lists of them.
+const WORDS: &str = "words";
+
 /// Those of the engine that are worth naming to whoever looks for one.
 const OFTEN_USED: [&str; 13] =
     ["json", "default", "upper", "lower", "join", "length", "round", "replace", "first", "last", "sort", "title", "trim"];
 
 /// The filters to suggest.
 pub(super) fn known() -> Vec<&'static str> {
-    OWN.iter().map(|(name, _)| *name).chain(OFTEN_USED).collect()
+    OWN.iter().map(|(name, _)| *name).chain([WORDS]).chain(OFTEN_USED).collect()
 }
 
 pub(super) fn add(environment: &mut Environment<'static>) {
@@ -43,8 +46,20 @@ pub(super) fn add(environment: &mut Environment<'static>) {
         serde_json::to_string(&value)
             .map_err(|error| Error::new(ErrorKind::InvalidOperation, format!("cannot be written as JSON: {error}")))
     });
+    environment.add_filter(WORDS, |value: Value| refuse_undefined(&value).map(|()| words(&value)));
     environment.add_filter("default", default_filter);
     environment.add_filter("d", default_filter);
+}
+
+/// The words of an enumeration as they read in a sentence: `treasury buyback` for `TREASURY_BUYBACK`.
+fn words(value: &Value) -> String {
+    match value.kind() {
+        ValueKind::Seq | ValueKind::Iterable => match value.try_iter() {
+            Ok(items) => items.map(|item| words(&item)).collect::<Vec<_>>().join(", "),
+            Err(_) => plain(value),
+        },
+        _ => format::constant(&plain(value)),
+    }
 }
 
 /// A value as it reads in a sentence.
