@@ -30,9 +30,12 @@ pub(super) fn need_receivers(
     refuse(&missing, config, words, invocation)
 }
 
-/// Fails where the source needs a key and none is here. A service of one's own, on this machine, may need none.
+/// Fails where the source needs a key and none is here. A service of one's own, on this machine or
+/// in a network of one's own, may need none.
 pub(super) fn need_source_key(config: &Config, words: &[&str], invocation: &Invocation) -> Result<(), Hinted> {
-    let is_here = config.source.base_url.trim().starts_with("http://");
+    let address = config.source.base_url.trim();
+    let host = address.split_once("://").map_or(address, |(_, host)| host);
+    let is_here = address.starts_with("http://") || ["127.", "localhost", "[::1]"].iter().any(|here| host.starts_with(here));
     let secret = config.source.key();
     let missing = match secret.resolve() {
         Ok(Some(_)) => Vec::new(),
