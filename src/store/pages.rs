@@ -1,6 +1,6 @@
 //! What pages ask: what is ahead by size, what fires by gravity, tokens by whatever order, and whether anything is new.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rusqlite::{Transaction, params};
 
@@ -10,8 +10,7 @@ use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, alert, token, tracked};
 use super::{Store, StoreError};
 use model::{
-    Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, Resource, Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary,
-    UpcomingRow,
+    Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, Resource, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow,
 };
 
 impl Store {
@@ -101,13 +100,14 @@ struct AheadOf {
 
 fn token_list(from: &Transaction<'_>, filter: &TokenFilter) -> Result<TokenList, StoreFault> {
     let fitting = fitting_tokens(from, &filter.text)?;
-    let ahead = ahead_by_token(from, filter)?;
-    let (offset, limit) = (filter.offset as usize, filter.limit as usize);
+    // Only where all are to be compared by it: else what lies ahead of those on the page is enough.
+    let is_by_ahead = matches!(filter.sort, TokenSort::Value | TokenSort::Share | TokenSort::Next);
+    let ahead = if is_by_ahead { ahead_by_token(from, filter)? } else { HashMap::new() };
     let total = fitting.len() as u64;
     let order = order(from, filter.sort, fitting, &ahead)?;
     let mut rows = Vec::new();
-    for no in order.into_iter().skip(offset).take(limit) {
-        rows.extend(summary(from, no, filter.now, ahead.get(&no).map(|ahead| ahead.sum).unwrap_or_default())?);
+    for no in order.into_iter().skip(filter.offset as usize).take(filter.limit as usize) {
+        rows.extend(summary(from, no, filter)?);
     }
     Ok(TokenList { rows, total })
 }
@@ -144,51 +144,63 @@ fn order(
     mut tokens: Vec<i64>,
     ahead: &HashMap<i64, AheadOf>,
 ) -> Result<Vec<i64>, StoreFault> {
-    let of = |no: &i64| ahead.get(no).copied().unwrap_or_default();
+    let of = |no: i64| ahead.get(&no).copied().unwrap_or_default();
     match sort {
         TokenSort::Name => {}
-        TokenSort::Value => tokens.sort_by(|a, b| of(b).sum.value.total_cmp(&of(a).sum.value)),
-        TokenSort::Share => tokens.sort_by(|a, b| of(b).share.total_cmp(&of(a).share)),
+        TokenSort::Value => most_first(&mut tokens, |no| of(no).sum.value),
+        TokenSort::Share => most_first(&mut tokens, |no| of(no).share),
         TokenSort::Next => {
             // Whose next is not within the time of the sums is asked for by itself.
             let mut later = from.prepare_cached(
                 "SELECT min(starts_at) FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > ?2",
             )?;
             let latest = ahead.values().filter_map(|of| of.next).max().unwrap_or(0);
-            let mut next: HashMap<i64, i64> = HashMap::with_capacity(tokens.len());
-            for no in &tokens {
+            let mut keyed: Vec<(i64, i64)> = Vec::with_capacity(tokens.len());
+            for no in tokens {
                 let at = match of(no).next {
                     Some(at) => Some(at),
                     None => later.query_row(params![no, latest], |row| row.get(0))?,
                 };
-                next.insert(*no, at.unwrap_or(i64::MAX));
+                keyed.push((at.unwrap_or(i64::MAX), no));
             }
-            tokens.sort_by_key(|no| next.get(no).copied().unwrap_or(i64::MAX));
+            keyed.sort_by_key(|(at, _)| *at);
+            tokens = keyed.into_iter().map(|(_, no)| no).collect();
         }
         TokenSort::MarketCap => {
-            let sql = "SELECT no FROM token WHERE market_cap > 0 ORDER BY market_cap DESC";
-            let by_size: Vec<i64> = all(&mut *from.prepare_cached(sql)?, [], |row| Ok(row.get(0)?))?;
-            let fitting: HashSet<i64> = tokens.iter().copied().collect();
-            let sized: HashSet<i64> = by_size.iter().copied().collect();
-            let mut ordered: Vec<i64> = by_size.into_iter().filter(|no| fitting.contains(no)).collect();
-            ordered.extend(tokens.into_iter().filter(|no| !sized.contains(no)));
-            tokens = ordered;
+            let sql = "SELECT no, market_cap FROM token INDEXED BY token_market_cap WHERE market_cap > 0";
+            let sizes = all(&mut *from.prepare_cached(sql)?, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let sizes: HashMap<i64, f64> = sizes.into_iter().collect();
+            most_first(&mut tokens, |no| sizes.get(&no).copied().unwrap_or_default());
         }
     }
     Ok(tokens)
 }
 
-fn summary(from: &Transaction<'_>, no: i64, now: Timestamp, ahead: AheadSum) -> Result<Option<TokenSummary>, StoreFault> {
+/// Sorts by a size, the most first; equals stay as they come.
+fn most_first(tokens: &mut Vec<i64>, size: impl Fn(i64) -> f64) {
+    let mut keyed: Vec<(f64, i64)> = tokens.iter().map(|no| (size(*no), *no)).collect();
+    keyed.sort_by(|a, b| b.0.total_cmp(&a.0));
+    *tokens = keyed.into_iter().map(|(_, no)| no).collect();
+}
+
+fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Option<TokenSummary>, StoreFault> {
     let mut statement = from.prepare_cached("SELECT id, item, name, symbol, listed FROM token WHERE no = ?1")?;
     let known = one(&mut statement, [no], |row| Ok((token(row, 0)?, row.get::<_, bool>(4)?)))?;
     let Some((token, listed)) = known else { return Ok(None) };
+    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
     let mut statement = from.prepare_cached(
         "SELECT key, body FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > ?2 - ?3
          AND (starts_at > ?2 OR ends_at > ?2) ORDER BY starts_at, key LIMIT 1",
     )?;
-    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
-    let next =
-        one(&mut statement, params![no, Millis(now), longest], |row| tracked(row, 0, Resource::Unlock, token.id.as_str()))?;
+    let values = params![no, Millis(filter.now), longest];
+    let next = one(&mut statement, values, |row| tracked(row, 0, Resource::Unlock, token.id.as_str()))?;
+    let mut statement = from.prepare_cached(
+        "SELECT count(*), coalesce(sum(value), 0.0) FROM record WHERE token_no = ?1 AND resource = 'unlock'
+         AND starts_at > ?2 - ?3 AND starts_at <= ?4 AND ends_at > ?2",
+    )?;
+    let ahead = statement.query_row(params![no, Millis(filter.now), longest, Millis(filter.until)], |row| {
+        Ok(AheadSum { count: counted(row.get(0)?), value: row.get(1)? })
+    })?;
     Ok(Some(TokenSummary { token, listed, next, ahead }))
 }
 

@@ -8,6 +8,7 @@ mod maintenance;
 mod opening;
 mod opt_out;
 mod outbox;
+mod pages;
 mod records;
 mod scale;
 mod support;

@@ -3,9 +3,9 @@
 use std::{net::SocketAddr, time::Duration};
 
 use axum::{Router, extract::State, http::StatusCode, routing::post};
-use chrono::{TimeDelta, Utc};
+use chrono::TimeDelta;
 use cliffwatch::{
-    model::{supply::Timestamp, wire},
+    model::{clock::Clock, supply::Timestamp, wire},
     service as serve,
     service::{AccessPolicy, Edit, EditError, Options, Service},
 };
@@ -49,7 +49,7 @@ async fn bind() -> (TcpListener, SocketAddr) {
 impl World {
     pub async fn start() -> Self {
         cliffwatch::source::install_crypto_provider();
-        let (ending, now) = (CancellationToken::new(), Utc::now());
+        let (ending, now) = (CancellationToken::new(), Clock::system().now());
         let service = Service::in_memory(Options { access: AccessPolicy::Open, ..Options::default() }).expect("a service");
         service.import(serve::bundled(), |_| {}).expect("the bundled schedules");
         service.edit(|edit| fill(edit, now)).expect("filled");
@@ -162,7 +162,7 @@ fn put(edit: &mut Edit<'_>, id: &str, name: &str, place: usize, now: Timestamp) 
             let date = now + TimeDelta::days(month * 30 + (place % 29) as i64) + TimeDelta::hours(1);
             let part = |who: &str, standard: &str, amount: f64| {
                 json!({"unlockDate": date, "allocationName": who, "standardAllocationName": standard, "cliffAmount": amount, "cliffValue": amount,
-                    "referencePrice": 1.0, "referencePriceUpdatedTime": now, "unlockPrecision": if place % 5 == 0 { "month" } else { "second" }})
+                    "referencePrice": 1.0, "referencePriceUpdatedTime": now, "unlockPrecision": if place.is_multiple_of(5) { "month" } else { "second" }})
             };
             let parts = match place % 3 {
                 0 => vec![part(if id.starts_with("hostile") { name } else { "Team" }, "Founder / Team", size)],

@@ -138,6 +138,7 @@ impl App {
         let reloads = Arc::downgrade(self);
         let deps = HttpDeps {
             news: http::News::start(self.deps.store.clone(), ending.clone()),
+            overview: http::OverviewCache::default(),
             store: self.deps.store.clone(),
             metrics: self.deps.metrics.clone(),
             readiness: self.readiness.clone(),

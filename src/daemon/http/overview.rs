@@ -1,9 +1,12 @@
 //! The overview: asks the store, renders.
 
+use std::sync::Arc;
+
 use axum::extract::{Extension, Query, State};
 use axum::response::Html;
 use chrono::TimeDelta;
 use serde::Deserialize;
+use tokio::sync::Mutex;
 
 use super::access::Visitor;
 use super::page::PageResult;
@@ -11,7 +14,9 @@ use super::{HttpDeps, lists::alert_views, pages::status_view};
 use crate::ui::chart::timeline::Measure;
 use crate::ui::overview::{AHEAD_DAYS, AHEAD_ROWS, ALERT_ROWS, CHANGE_ROWS, OverviewParts, page};
 use crate::ui::page::{PageFrame, Section};
-use model::{AheadFilter, ChangeFilter};
+use crate::ui::view::{AlertView, StatusView};
+use model::{Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, Pulse, Timestamp};
+use store::StoreError;
 
 /// `?by=share`. What is no such word counts as the default: a link that is old or cut still leads somewhere.
 #[derive(Debug, Default, Deserialize)]
@@ -20,33 +25,77 @@ pub(super) struct OverviewQuery {
     by: String,
 }
 
+/// What an overview shows, as it was read at one time.
+#[derive(Debug)]
+struct OverviewReads {
+    at: Timestamp,
+    pulse: Pulse,
+    measure: Measure,
+    ahead: Ahead,
+    firing: FiringAlerts,
+    alerts: Vec<AlertView>,
+    changes: Vec<ChangeRow>,
+    credit: CreditState,
+    status: StatusView,
+}
+
+/// What was read last, for everybody who asks at once: all open overviews ask as soon as something is new. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct OverviewCache(Arc<Mutex<Option<Arc<OverviewReads>>>>);
+
+/// How long what was read stands for what is, where nothing says that something is new.
+const FRESH_FOR: TimeDelta = TimeDelta::seconds(5);
+
+impl OverviewCache {
+    /// What is, read now or a moment ago. Whoever comes while it is read waits for that.
+    async fn read(&self, deps: &HttpDeps, measure: Measure) -> Result<Arc<OverviewReads>, StoreError> {
+        let (now, pulse) = (deps.clock.now(), deps.store.pulse().await?);
+        let mut last = self.0.lock().await;
+        let is_fresh =
+            |reads: &&Arc<OverviewReads>| reads.pulse == pulse && reads.measure == measure && (now - reads.at).abs() < FRESH_FOR;
+        if let Some(reads) = last.as_ref().filter(is_fresh) {
+            return Ok(reads.clone());
+        }
+        let reads = Arc::new(OverviewReads::now(deps, measure, now, pulse).await?);
+        *last = Some(reads.clone());
+        Ok(reads)
+    }
+}
+
+impl OverviewReads {
+    async fn now(deps: &HttpDeps, measure: Measure, at: Timestamp, pulse: Pulse) -> Result<Self, StoreError> {
+        let by_share = measure == Measure::Share;
+        let ahead = deps.store.largest_ahead(AheadFilter { from: at, until: until(at), by_share, limit: AHEAD_ROWS }).await?;
+        let firing = deps.store.firing_alerts(ALERT_ROWS).await?;
+        let alerts = alert_views(deps, &firing.alerts).await?;
+        let changes = deps.store.changes(ChangeFilter { limit: CHANGE_ROWS, ..ChangeFilter::default() }).await?;
+        let (credit, status) = (deps.store.credit().await?, status_view(deps).await?);
+        Ok(Self { at, pulse, measure, ahead, firing, alerts, changes, credit, status })
+    }
+}
+
+fn until(now: Timestamp) -> Timestamp {
+    now.checked_add_signed(TimeDelta::days(AHEAD_DAYS)).unwrap_or(now)
+}
+
 pub(super) async fn overview(
     State(deps): State<HttpDeps>,
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<OverviewQuery>,
 ) -> PageResult {
-    let now = deps.clock.now();
     let measure = Measure::parse(&query.by).unwrap_or_default();
-    let until = now.checked_add_signed(TimeDelta::days(AHEAD_DAYS)).unwrap_or(now);
-    let by_share = measure == Measure::Share;
-    let ahead = deps.store.largest_ahead(AheadFilter { from: now, until, by_share, limit: AHEAD_ROWS }).await?;
-    let firing = deps.store.firing_alerts(ALERT_ROWS).await?;
-    let alerts = alert_views(&deps, &firing.alerts).await?;
-    let changes = deps.store.changes(ChangeFilter { limit: CHANGE_ROWS, ..ChangeFilter::default() }).await?;
-    let credit = deps.store.credit().await?;
-    let status = status_view(&deps).await?;
-    let cap = deps.live.load().config.budget.monthly_credits;
+    let reads = deps.overview.read(&deps, measure).await?;
     let parts = OverviewParts {
-        now,
-        status,
-        ahead: &ahead,
-        until,
+        now: reads.at,
+        status: reads.status.clone(),
+        ahead: &reads.ahead,
+        until: until(reads.at),
         measure,
-        firing: &firing,
-        alerts,
-        changes: &changes,
-        credit: &credit,
-        cap,
+        firing: &reads.firing,
+        alerts: reads.alerts.clone(),
+        changes: &reads.changes,
+        credit: &reads.credit,
+        cap: deps.live.load().config.budget.monthly_credits,
     };
-    Ok(Html(page(parts, PageFrame::of(Section::Overview, now).seen_by(&visitor))))
+    Ok(Html(page(parts, PageFrame::of(Section::Overview, reads.at).seen_by(&visitor))))
 }

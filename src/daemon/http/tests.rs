@@ -31,7 +31,17 @@ fn live(database: std::path::PathBuf) -> LiveConfig {
     config.store.path = database;
     let live = LiveConfig::build_now(config.clone(), rules::RuleSet::default()).expect("builds");
     config.receivers = vec![config::ReceiverSettings { name: "ops".into(), ..Default::default() }];
-    LiveConfig { config: Arc::new(config), watch: watch(), active: Arc::new(active()), subscribers: subscribers(), ..live }
+    let digest = config::DigestSettings { at: "08:00".into(), ..Default::default() };
+    let desk = config::ReceiverSettings { name: "desk".into(), digest: Some(digest), ..Default::default() };
+    let policy = engine::pipeline::DispatchPolicy::of(&[desk], &config.delivery).expect("a digest");
+    LiveConfig {
+        config: Arc::new(config),
+        watch: watch(),
+        active: Arc::new(active()),
+        subscribers: subscribers(),
+        policy,
+        ..live
+    }
 }
 
 fn active() -> ActiveRules {
@@ -90,6 +100,7 @@ pub(super) async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
         external_url: Url::parse("https://cliffwatch.example.com").ok(),
         reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
         news: News::start(store.clone(), stop.clone()),
+        overview: OverviewCache::default(),
     };
     let served = tokio::spawn(serve(listener, router(deps), stop.clone()));
     Running { address, store, readiness, stop, served }
@@ -405,4 +416,5 @@ async fn a_digest_is_stopped_by_a_post_to_its_link_alone() {
     app.served.await.expect("no panic").expect("served");
 }
 
+mod pages;
 mod scale;

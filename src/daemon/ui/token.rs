@@ -13,9 +13,10 @@ use super::chart::schedule::{Lane, NextCliff, ScheduleDrawing, draw};
 use super::overview::recipients;
 use super::page::{PageFrame, render};
 use super::schedule::{Curve, curves, differs};
-use super::view::{AlertView, UnlockView};
+use super::view::{AlertView, UnlockView, ahead};
 use model::{
-    ChangeRow, Interval, Record, Resource, Timestamp, TokenSnapshot, Tracked, UpcomingRow, VersionRow, format, wire::UnlockEvent,
+    ChangeRow, Interval, Precision, Record, Resource, Timestamp, TokenSnapshot, Tracked, UpcomingRow, VersionRow, format,
+    wire::UnlockEvent,
 };
 use provenance::Provenance;
 
@@ -106,6 +107,8 @@ struct ComingRow {
     recipients: String,
     class: &'static str,
     unlock: UnlockView,
+    /// How far away it is, no finer than its date is exact; empty where that says nothing more.
+    near: String,
     /// Its allocations in words: `Team 92.65M, Investors 30.00M`.
     parts: String,
 }
@@ -129,8 +132,8 @@ impl TokenPage {
         let buybacks = sizes(snapshot, Resource::Buyback);
         let mut coming = coming(snapshot, now);
         let coming_total = coming.len();
-        let ahead = now.checked_add_signed(TimeDelta::days(90)).unwrap_or(now);
-        let soon = |row: &&ComingRow| row.unlock.unlock_date.is_some_and(|at| at <= ahead && at > now);
+        let in_90_days = now.checked_add_signed(TimeDelta::days(90)).unwrap_or(now);
+        let soon = |row: &&ComingRow| row.unlock.unlock_date.is_some_and(|at| at <= in_90_days && at > now);
         let cliffs: Vec<Interval> = events
             .iter()
             .filter(|event| event.cliff_amount().is_some_and(|amount| amount > 0.0))
@@ -209,9 +212,19 @@ fn coming(snapshot: &TokenSnapshot, now: Timestamp) -> Vec<ComingRow> {
         let event = tracked.record.unlock()?;
         let shares = shares(event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items()));
         let class = shares.first().map_or("k-other", |(recipient, _)| recipient.class());
-        Some(ComingRow { recipients: recipients(&shares), class, unlock, parts: part_words(event) })
+        let near = near(&unlock);
+        Some(ComingRow { recipients: recipients(&shares), class, unlock, near, parts: part_words(event) })
     };
     snapshot.records_of(Resource::Unlock).filter(is_ahead).filter_map(row).collect()
+}
+
+/// How far ahead: hours only of an instant, and nothing of a month, whose name says enough.
+fn near(unlock: &UnlockView) -> String {
+    match (unlock.precision, unlock.days_until) {
+        (Precision::Month | Precision::ToBeDetermined, _) | (_, None) => String::new(),
+        (Precision::Day | Precision::Week, Some(days)) if days > 0.0 && days < 1.0 => "within a day".to_owned(),
+        (_, Some(days)) => ahead(days),
+    }
 }
 
 /// The allocations of an event, the largest first: `Team 92.65M, Investors 30.00M`; what begins to unlock bit by bit says so.

@@ -55,7 +55,7 @@ const LANE_NAME: f64 = 17.0;
 /// Right of the marks, for shares of the supply.
 const RIGHT: f64 = 42.0;
 /// Width of a letter, about.
-const LETTER: f64 = 6.8;
+const LETTER: f64 = 7.2;
 /// How far back and ahead a picture reaches at most, years.
 const MOST_PAST: i64 = 10;
 const MOST_AHEAD: i64 = 8;
@@ -227,8 +227,14 @@ impl Plot<'_> {
         svg.rect("next", left - 0.6, TOP - 6.0, (right - left).max(1.2), frame.floor - TOP + 6.0, 0.0);
         let words = if frame.canvas.width > 500.0 { words } else { brief };
         let wide = f64::from(u32::try_from(words.chars().count()).unwrap_or(99)) * LETTER;
-        let x = if right + 6.0 + wide <= frame.canvas.width { right + 6.0 } else { (left - 6.0 - wide).max(0.0) };
-        svg.text("strong halo", x, TOP - 10.0, Anchor::Start, words);
+        let (x, anchor) = if right + 6.0 + wide <= frame.canvas.width {
+            (right + 6.0, Anchor::Start)
+        } else if left - 6.0 - wide >= 0.0 {
+            (left - 6.0, Anchor::End)
+        } else {
+            (0.0, Anchor::Start)
+        };
+        svg.text("strong halo", x, TOP - 10.0, anchor, words);
     }
 
     /// Bars that hang from the axis of their lane, what falls on one place as one.

@@ -141,3 +141,14 @@ fn only_an_address_of_the_web_is_a_link() {
     let html = page(parts, PageFrame::of(Section::Tokens, time(NOW)));
     assert!(!html.contains("href=\"javascript:") && !html.contains("href=\"data:") && html.contains("not watched"), "{html}");
 }
+
+#[test]
+fn a_day_that_is_near_claims_no_hour() {
+    let mut near_day = snapshot("Jupiter");
+    let event = serde_json::json!({"unlockDate": "2026-11-23T00:00:00Z", "cliffUnlocks": {"cliffAmount": 1.0, "allocationBreakdown": [
+        {"unlockDate": "2026-11-23T00:00:00Z", "allocationName": "Team", "cliffAmount": 1.0, "unlockPrecision": "day"}]}});
+    near_day.records =
+        vec![Tracked { key: "a".into(), record: Record::Unlock(serde_json::from_value(event).expect("an event")) }];
+    let rows = coming(&near_day, time(NOW));
+    assert_eq!((rows[0].unlock.when.as_str(), rows[0].near.as_str()), ("on 23 Nov 2026", "within a day"));
+}

@@ -1,0 +1,149 @@
+//! What pages ask: the largest of many, the gravest of many, tokens in every order, and whether anything is new.
+
+use chrono::TimeDelta;
+use tempfile::TempDir;
+
+use super::support::*;
+use model::*;
+
+fn sized(date: &str, value: f64, precision: &str) -> Record {
+    let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1.0, "cliffValue": value, "valueToMarketCap": 1e9 / value,
+        "allocationBreakdown": [{"unlockDate": date, "allocationName": "Team", "cliffAmount": 1.0, "unlockPrecision": precision}]}});
+    Record::Unlock(serde_json::from_value(event).expect("an event"))
+}
+
+fn filter(by_share: bool, limit: u32) -> AheadFilter {
+    AheadFilter { from: now(), until: now() + TimeDelta::days(90), by_share, limit }
+}
+
+/// 303 tokens with an unlock each; the slugs of the largest are the last of all.
+async fn three_hundred() -> (TempDir, crate::Store) {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let feeds = (0..303_u32).map(|i| {
+        let date = (now() + TimeDelta::days(i64::from(i % 80) + 1)).to_rfc3339();
+        schedule(&format!("token-{i:03}"), vec![put("a", sized(&date, f64::from(i + 1) * 1e5, "second"))])
+    });
+    let mut feeds: Vec<FeedUpdate> = feeds.collect();
+    feeds.push(schedule("running", vec![put("a", sized("2026-03-20", 7e4, "month"))]));
+    feeds.push(schedule("straddling", vec![put("a", sized("2026-06-20", 6e4, "month"))]));
+    feeds.push(schedule("past", vec![put("a", sized("2026-03-01", 9e9, "second"))]));
+    feeds.push(schedule("far", vec![put("a", sized("2027-03-01", 9e9, "second"))]));
+    let tokens = (0..303).map(|i| token_item(&format!("token-{i:03}"), &format!("T{i}"))).collect();
+    store.commit(Commit { at: now(), tokens, feeds, ..Commit::default() }).await.expect("committed");
+    (directory, store)
+}
+
+fn slugs(rows: &[UpcomingRow]) -> Vec<&str> {
+    rows.iter().map(|row| row.token.id.as_str()).collect()
+}
+
+#[tokio::test]
+async fn the_three_largest_of_many_are_seen_whatever_their_slugs() {
+    let (_directory, store) = three_hundred().await;
+    let ahead = store.largest_ahead(filter(false, 3)).await.expect("read");
+    assert_eq!(slugs(&ahead.rows), ["token-302", "token-301", "token-300"]);
+    let ahead = store.largest_ahead(filter(true, 2)).await.expect("read");
+    assert_eq!(slugs(&ahead.rows), ["straddling", "running"], "the largest parts of the market cap");
+}
+
+#[tokio::test]
+async fn what_comes_for_certain_stands_apart_from_what_may() {
+    let (_directory, store) = three_hundred().await;
+    let ahead = store.largest_ahead(filter(false, 1)).await.expect("read");
+    assert_eq!((ahead.certain.count, ahead.possible.count), (303, 2));
+    assert!((ahead.certain.value - (1..=303).map(|i| f64::from(i) * 1e5).sum::<f64>()).abs() < 1.0);
+    assert!((ahead.possible.value - 1.3e5).abs() < 1e-6, "{:?}", ahead.possible);
+}
+
+#[tokio::test]
+async fn the_size_follows_the_price_and_leaves_with_the_record() {
+    let (_directory, store) = three_hundred().await;
+    let dearer = Put { is_new_version: false, ..put("a", sized("2026-03-20T00:00:00Z", 5e8, "second")) };
+    store.commit(at(Commit { feeds: vec![schedule("token-000", vec![dearer])], ..Commit::default() })).await.expect("committed");
+    assert_eq!(slugs(&store.largest_ahead(filter(false, 1)).await.expect("read").rows), ["token-000"]);
+    let gone = FeedUpdate { removed: vec!["a".into()], ..schedule("token-000", Vec::new()) };
+    store.commit(at(Commit { feeds: vec![gone], ..Commit::default() })).await.expect("committed");
+    assert_eq!(slugs(&store.largest_ahead(filter(false, 1)).await.expect("read").rows), ["token-302"]);
+}
+
+#[tokio::test]
+async fn what_fires_comes_by_gravity_with_how_many_there_are() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let alert = |subject: &str, severity: &str, state: AlertState| {
+        let mut alert = firing(subject, None);
+        alert.state = state;
+        alert.labels.insert("severity".to_owned(), severity.to_owned());
+        alert
+    };
+    let mut alerts: Vec<Alert> = (0..40).map(|i| alert(&format!("w{i}"), "warning", AlertState::Firing)).collect();
+    alerts.push(alert("c", "Critical", AlertState::Firing));
+    alerts.push(alert("p", "page", AlertState::Firing));
+    alerts.push(alert("i", "whatever", AlertState::Firing));
+    alerts.push(alert("over", "critical", AlertState::Resolved));
+    store.commit(at(Commit { alerts, ..Commit::default() })).await.expect("committed");
+    let firing = store.firing_alerts(5).await.expect("read");
+    assert_eq!((firing.critical, firing.warning, firing.other), (2, 40, 1));
+    let mut first: Vec<&str> = firing.alerts.iter().take(2).map(|alert| alert.subject.as_str()).collect();
+    first.sort_unstable();
+    assert_eq!((first, firing.alerts.len()), (vec!["c", "p"], 5));
+}
+
+#[tokio::test]
+async fn tokens_are_searched_sorted_and_paged() {
+    let (_directory, store) = three_hundred().await;
+    let list = async |text: &str, sort: TokenSort, offset: u32| {
+        let until = now() + TimeDelta::days(90);
+        let filter = TokenFilter { text: text.to_owned(), sort, now: now(), until, offset, limit: 2 };
+        let list = store.token_list(filter).await.expect("read");
+        let slugs: Vec<String> = list.rows.iter().map(|row| row.token.id.as_str().to_owned()).collect();
+        (list.total, slugs)
+    };
+    assert_eq!(list("", TokenSort::Value, 0).await, (307, vec!["token-302".to_owned(), "token-301".to_owned()]));
+    assert_eq!(list("", TokenSort::Share, 0).await.1, ["straddling", "running"]);
+    assert_eq!(list("", TokenSort::Next, 0).await.1[0], "running");
+    assert_eq!(
+        list("", TokenSort::Next, 304).await.1,
+        ["straddling", "far"],
+        "what is beyond the time comes later, what has none last"
+    );
+    assert_eq!(list("TOKEN-30", TokenSort::Name, 0).await, (3, vec!["token-300".to_owned(), "token-301".to_owned()]));
+    assert_eq!(list("the token-30", TokenSort::MarketCap, 2).await, (3, vec!["token-302".to_owned()]), "equals stay by name");
+    assert_eq!(list("100%_", TokenSort::Value, 0).await.0, 0, "a search is for the letters, not for a pattern");
+}
+
+#[tokio::test]
+async fn a_pulse_differs_when_something_is_new() {
+    let (_directory, store) = three_hundred().await;
+    let before = store.pulse().await.expect("read");
+    assert_eq!(store.pulse().await.expect("read"), before);
+    let polls = vec![poll(Endpoint::Burn, Some("token-001"))];
+    store.commit(at(Commit { polls, ..Commit::default() })).await.expect("committed");
+    let polled = store.pulse().await.expect("read");
+    assert_ne!(polled, before);
+    store.commit(at(Commit { alerts: vec![firing("x", None)], ..Commit::default() })).await.expect("committed");
+    assert_ne!(store.pulse().await.expect("read"), polled);
+}
+
+#[tokio::test]
+async fn changes_are_counted_and_come_page_by_page() {
+    let (_directory, store) = three_hundred().await;
+    let change = |i: u32| {
+        let kind = if i.is_multiple_of(2) { ChangeKind::Resized } else { ChangeKind::Rescheduled };
+        let mut change = Change::of(kind, Resource::Unlock, &TokenId::from("token-001"));
+        change.summary = format!("change {i}");
+        change
+    };
+    store.commit(at(Commit { changes: (0..9).map(change).collect(), ..Commit::default() })).await.expect("committed");
+    let filter =
+        ChangeFilter { kind: Some(ChangeKind::Resized), token: Some("token-001".into()), limit: 2, ..ChangeFilter::default() };
+    assert_eq!(store.count_changes(filter.clone()).await.expect("read"), 5);
+    let mut seen = Vec::new();
+    for offset in [0, 2, 4] {
+        seen.extend(store.changes(ChangeFilter { offset, ..filter.clone() }).await.expect("read").into_iter().map(|row| row.id));
+    }
+    seen.dedup();
+    assert_eq!(seen.len(), 5);
+    assert_eq!(store.count_changes(ChangeFilter { token: Some("nobody".into()), ..filter }).await.expect("read"), 0);
+}
