@@ -10,7 +10,8 @@ use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, alert, token, tracked};
 use super::{Store, StoreError};
 use model::{
-    Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, Resource, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow,
+    Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, Resource, Token, TokenFilter, TokenList, TokenSort, TokenSummary,
+    UpcomingRow,
 };
 
 impl Store {
@@ -27,6 +28,11 @@ impl Store {
     /// Some of the tokens in the order that is asked for.
     pub async fn token_list(&self, filter: TokenFilter) -> Result<TokenList, StoreError> {
         self.read("list tokens", move |from| token_list(from, &filter)).await
+    }
+
+    /// Tokens with an answer that is held, at most `limit`, by slug.
+    pub async fn held_tokens(&self, limit: u32) -> Result<Vec<Token>, StoreError> {
+        self.read("read whose answers are held", move |from| held_tokens(from, limit)).await
     }
 
     /// How far everything has come.
@@ -91,7 +97,8 @@ fn firing_alerts(from: &Transaction<'_>, limit: u32) -> Result<FiringAlerts, Sto
 /// What lies ahead of a token within the time that is asked for.
 #[derive(Clone, Copy, Default)]
 struct AheadOf {
-    sum: AheadSum,
+    /// USD.
+    value: f64,
     /// Largest part of the market cap, percent.
     share: f64,
     /// Begin of the next.
@@ -102,7 +109,7 @@ fn token_list(from: &Transaction<'_>, filter: &TokenFilter) -> Result<TokenList,
     let fitting = fitting_tokens(from, &filter.text)?;
     // Only where all are to be compared by it: else what lies ahead of those on the page is enough.
     let is_by_ahead = matches!(filter.sort, TokenSort::Value | TokenSort::Share | TokenSort::Next);
-    let ahead = if is_by_ahead { ahead_by_token(from, filter)? } else { HashMap::new() };
+    let ahead = if is_by_ahead { ahead_by_token(from, filter)? } else { AheadList::default() };
     let total = fitting.len() as u64;
     let order = order(from, filter.sort, fitting, &ahead)?;
     let mut rows = Vec::new();
@@ -114,47 +121,57 @@ fn token_list(from: &Transaction<'_>, filter: &TokenFilter) -> Result<TokenList,
 
 /// Numbers of the tokens that fit, by name: those without a name by their slug.
 fn fitting_tokens(from: &Transaction<'_>, text: &str) -> Result<Vec<i64>, StoreFault> {
-    let sql = "SELECT no FROM token INDEXED BY token_name
-         WHERE ?1 = '' OR instr(lower(id), ?1) > 0 OR instr(lower(name), ?1) > 0 OR instr(lower(symbol), ?1) > 0
-         ORDER BY name COLLATE NOCASE";
-    all(&mut *from.prepare_cached(sql)?, [text.trim().to_ascii_lowercase()], |row| Ok(row.get(0)?))
+    let text = text.trim().to_ascii_lowercase();
+    let clause = if text.is_empty() {
+        "?1 = ''"
+    } else {
+        "instr(lower(id), ?1) > 0 OR instr(lower(name), ?1) > 0 OR instr(lower(symbol), ?1) > 0"
+    };
+    let sql = format!("SELECT no FROM token INDEXED BY token_name WHERE {clause} ORDER BY name COLLATE NOCASE");
+    all(&mut *from.prepare_cached(&sql)?, [text], |row| Ok(row.get(0)?))
 }
 
-fn ahead_by_token(from: &Transaction<'_>, filter: &TokenFilter) -> Result<HashMap<i64, AheadOf>, StoreFault> {
+/// What lies ahead of each token, by its number: numbers are given one after the other, so that a list is shorter than a map.
+#[derive(Default)]
+struct AheadList(Vec<AheadOf>);
+
+impl AheadList {
+    fn of(&self, no: i64) -> AheadOf {
+        usize::try_from(no).ok().and_then(|no| self.0.get(no)).copied().unwrap_or_default()
+    }
+}
+
+fn ahead_by_token(from: &Transaction<'_>, filter: &TokenFilter) -> Result<AheadList, StoreFault> {
+    let most: i64 = from.prepare_cached("SELECT coalesce(max(no), 0) FROM token")?.query_row([], |row| row.get(0))?;
+    let mut ahead = AheadList(vec![AheadOf::default(); usize::try_from(most).unwrap_or(0) + 1]);
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
-    let mut ahead: HashMap<i64, AheadOf> = HashMap::new();
     let sql = format!("SELECT token_no, starts_at, value, share {AHEAD} AND token_no IS NOT NULL");
     let mut statement = from.prepare_cached(&sql)?;
     let mut rows = statement.query(params![Millis(filter.now), Millis(filter.until), Millis(filter.now), longest])?;
     while let Some(row) = rows.next()? {
-        let of = ahead.entry(row.get(0)?).or_default();
+        let no: i64 = row.get(0)?;
+        let Some(of) = usize::try_from(no).ok().and_then(|no| ahead.0.get_mut(no)) else { continue };
         let starts_at: i64 = row.get(1)?;
         of.next = Some(of.next.map_or(starts_at, |next| next.min(starts_at)));
-        of.sum.count += 1;
-        of.sum.value += row.get::<_, Option<f64>>(2)?.unwrap_or(0.0);
+        of.value += row.get::<_, Option<f64>>(2)?.unwrap_or(0.0);
         of.share = of.share.max(row.get::<_, Option<f64>>(3)?.unwrap_or(0.0));
     }
     Ok(ahead)
 }
 
 /// The tokens, which come by name, in another order; equals stay as they come.
-fn order(
-    from: &Transaction<'_>,
-    sort: TokenSort,
-    mut tokens: Vec<i64>,
-    ahead: &HashMap<i64, AheadOf>,
-) -> Result<Vec<i64>, StoreFault> {
-    let of = |no: i64| ahead.get(&no).copied().unwrap_or_default();
+fn order(from: &Transaction<'_>, sort: TokenSort, mut tokens: Vec<i64>, ahead: &AheadList) -> Result<Vec<i64>, StoreFault> {
+    let of = |no: i64| ahead.of(no);
     match sort {
         TokenSort::Name => {}
-        TokenSort::Value => most_first(&mut tokens, |no| of(no).sum.value),
+        TokenSort::Value => most_first(&mut tokens, |no| of(no).value),
         TokenSort::Share => most_first(&mut tokens, |no| of(no).share),
         TokenSort::Next => {
             // Whose next is not within the time of the sums is asked for by itself.
             let mut later = from.prepare_cached(
                 "SELECT min(starts_at) FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > ?2",
             )?;
-            let latest = ahead.values().filter_map(|of| of.next).max().unwrap_or(0);
+            let latest = ahead.0.iter().filter_map(|of| of.next).max().unwrap_or(0);
             let mut keyed: Vec<(i64, i64)> = Vec::with_capacity(tokens.len());
             for no in tokens {
                 let at = match of(no).next {
@@ -202,6 +219,12 @@ fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Opti
         Ok(AheadSum { count: counted(row.get(0)?), value: row.get(1)? })
     })?;
     Ok(Some(TokenSummary { token, listed, next, ahead }))
+}
+
+fn held_tokens(from: &Transaction<'_>, limit: u32) -> Result<Vec<Token>, StoreFault> {
+    let sql = "SELECT DISTINCT t.id, t.item, t.name, t.symbol FROM feed f JOIN token t ON t.no = f.token_no
+         WHERE f.held_since IS NOT NULL ORDER BY t.id LIMIT ?1";
+    all(&mut *from.prepare_cached(sql)?, [limit], |row| token(row, 0))
 }
 
 fn pulse(from: &Transaction<'_>) -> Result<Pulse, StoreFault> {

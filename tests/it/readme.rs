@@ -13,7 +13,9 @@ fn pages() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].iter().map(PathBuf::from).collect();
     for entry in fs::read_dir(root.join("docs")).expect("docs") {
-        pages.push(Path::new("docs").join(entry.expect("an entry").file_name()));
+        let page = Path::new("docs").join(entry.expect("an entry").file_name());
+        // Beside them lie pictures.
+        pages.extend(Some(page).filter(|page| page.extension().is_some_and(|ending| ending == "md")));
     }
     pages.sort();
     pages.into_iter().map(|page| (page.clone(), fs::read_to_string(root.join(&page)).expect("read"))).collect()

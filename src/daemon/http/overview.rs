@@ -12,10 +12,10 @@ use super::access::Visitor;
 use super::page::PageResult;
 use super::{HttpDeps, lists::alert_views, pages::status_view};
 use crate::ui::chart::timeline::Measure;
-use crate::ui::overview::{AHEAD_DAYS, AHEAD_ROWS, ALERT_ROWS, CHANGE_ROWS, OverviewParts, page};
+use crate::ui::overview::{AHEAD_DAYS, AHEAD_ROWS, ALERT_ROWS, CHANGE_ROWS, HELD_ROWS, OverviewParts, page};
 use crate::ui::page::{PageFrame, Section};
 use crate::ui::view::{AlertView, StatusView};
-use model::{Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, Pulse, Timestamp};
+use model::{Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, Pulse, Timestamp, Token};
 use store::StoreError;
 
 /// `?by=share`. What is no such word counts as the default: a link that is old or cut still leads somewhere.
@@ -37,6 +37,7 @@ struct OverviewReads {
     changes: Vec<ChangeRow>,
     credit: CreditState,
     status: StatusView,
+    held: Vec<Token>,
 }
 
 /// What was read last, for everybody who asks at once: all open overviews ask as soon as something is new. Clones share it.
@@ -70,7 +71,8 @@ impl OverviewReads {
         let alerts = alert_views(deps, &firing.alerts).await?;
         let changes = deps.store.changes(ChangeFilter { limit: CHANGE_ROWS, ..ChangeFilter::default() }).await?;
         let (credit, status) = (deps.store.credit().await?, status_view(deps).await?);
-        Ok(Self { at, pulse, measure, ahead, firing, alerts, changes, credit, status })
+        let held = if status.removals_held > 0 { deps.store.held_tokens(HELD_ROWS).await? } else { Vec::new() };
+        Ok(Self { at, pulse, measure, ahead, firing, alerts, changes, credit, status, held })
     }
 }
 
@@ -95,6 +97,7 @@ pub(super) async fn overview(
         alerts: reads.alerts.clone(),
         changes: &reads.changes,
         credit: &reads.credit,
+        held: &reads.held,
         cap: deps.live.load().config.budget.monthly_credits,
     };
     Ok(Html(page(parts, PageFrame::of(Section::Overview, reads.at).seen_by(&visitor))))

@@ -18,7 +18,7 @@ use super::view::{AlertView, StatusView, UnlockView};
 pub use changes::{ChangeLine, told};
 pub(super) use changes::{text, tone};
 pub use credit::CreditGauge;
-use model::{Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, Record, Timestamp, UpcomingRow, format};
+use model::{Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, Record, Timestamp, Token, UpcomingRow, format};
 use notices::Notice;
 
 /// How far the timeline reaches, days.
@@ -31,6 +31,8 @@ const MAX_TABLE: usize = 60;
 /// Alerts and changes on the page.
 pub const ALERT_ROWS: u32 = 10;
 pub const CHANGE_ROWS: u32 = 60;
+/// Held tokens that are named.
+pub const HELD_ROWS: u32 = 8;
 /// Lines of changes.
 const CHANGE_LINES: usize = 10;
 
@@ -48,6 +50,8 @@ pub struct OverviewParts<'a> {
     pub alerts: Vec<AlertView>,
     pub changes: &'a [ChangeRow],
     pub credit: &'a CreditState,
+    /// Tokens with an answer that is held.
+    pub held: &'a [Token],
     /// `[budget] monthly_credits`.
     pub cap: Option<u64>,
 }
@@ -188,7 +192,7 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
     let dead: u64 = parts.status.outbox.iter().map(|receiver| receiver.dead).sum();
     let frame = PageFrame { refreshes: true, ..frame }.counting(Section::Deliveries, dead);
     let page = OverviewPage {
-        notices: notices::of(&parts.status),
+        notices: notices::of(&parts.status, parts.held),
         timeline: TimelineCard::of(&parts),
         firing: FiringCard::of(parts.firing, parts.alerts),
         changes: told(parts.changes, CHANGE_LINES),

@@ -147,3 +147,14 @@ async fn changes_are_counted_and_come_page_by_page() {
     assert_eq!(seen.len(), 5);
     assert_eq!(store.count_changes(ChangeFilter { token: Some("nobody".into()), ..filter }).await.expect("read"), 0);
 }
+
+#[tokio::test]
+async fn those_whose_answers_are_held_are_named() {
+    let (_directory, store) = three_hundred().await;
+    assert!(store.held_tokens(9).await.expect("read").is_empty());
+    let mut held = schedule("token-007", Vec::new());
+    held.state.held_since = Some(now());
+    store.commit(at(Commit { feeds: vec![held], ..Commit::default() })).await.expect("committed");
+    let names: Vec<String> = store.held_tokens(9).await.expect("read").iter().map(|token| token.symbol().to_owned()).collect();
+    assert_eq!(names, ["T7"]);
+}

@@ -20,6 +20,7 @@ export default async function (t) {
   t.check(listed.length >= 10, `only ${listed.length} of the largest are listed`);
   const values = listed.map((text) => { const [, number, unit] = /\$([\d.]+)([KMB]?)/.exec(text) ?? [, "0", ""]; return Number(number) * { "": 1, K: 1e3, M: 1e6, B: 1e9 }[unit]; });
   t.check(values.every((value, at) => at === 0 || values[at - 1] >= value * 0.999), `the largest do not come first: ${values}`);
+  t.check(listed[0]?.includes("ONDO"), `the largest of all is not the first: ${listed[0]}`);
   t.check((await page.locator("#notices").innerText()).includes("Dead letters."), "dead letters are not at the top");
 
   // A link that is not right any more helps on.

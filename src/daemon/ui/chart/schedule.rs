@@ -136,7 +136,8 @@ impl Plot<'_> {
             let y = frame.y(*step);
             svg.line("grid-line", (left, y), (frame.right(), y));
             svg.text("", left - 7.0, y + 4.0, Anchor::End, &scale::tick(&format::amount(*step)));
-            if let Some(supply) = self.drawing.max_supply.filter(|supply| *supply > 0.0 && *step > 0.0) {
+            // Beyond the supply a share says nothing.
+            if let Some(supply) = self.drawing.max_supply.filter(|supply| *step > 0.0 && *step <= supply * 1.005) {
                 svg.text("", frame.right() + 6.0, y + 4.0, Anchor::Start, &format!("{:.0}%", step / supply * 100.0));
             }
         }

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use crate::ui::template::grouped;
+use crate::ui::template::{grouped, token_href};
 use crate::ui::view::StatusView;
+use model::{Token, format};
 
 /// Something that is wrong.
 #[derive(Debug, Serialize)]
@@ -21,7 +22,7 @@ pub(super) struct Notice {
 const MAX_TROUBLES: usize = 8;
 
 /// Everything that is wrong, the gravest first.
-pub(super) fn of(status: &StatusView) -> Vec<Notice> {
+pub(super) fn of(status: &StatusView, held: &[Token]) -> Vec<Notice> {
     let mut notices = Vec::new();
     let mut add = |tone, title, text: String, href: &str, link| {
         notices.push(Notice { tone, title, text, href: href.to_owned(), link });
@@ -47,12 +48,11 @@ pub(super) fn of(status: &StatusView) -> Vec<Notice> {
         add("bad", "Dead letters.", text, "/deliveries?state=dead", "See why, and send again");
     }
     if status.removals_held > 0 {
-        let (verb, answers) = if status.removals_held == 1 { ("is", "answer") } else { ("are", "answers") };
-        let text = format!(
-            "{} {answers} {verb} held: most records of a token vanished at once. What was known stays until that is proven.",
-            status.removals_held
-        );
-        add("bad", "Held tokens.", text, "", "");
+        let answers = format::count(usize::try_from(status.removals_held).unwrap_or(usize::MAX), "answer");
+        let of = if held.is_empty() { String::new() } else { format!(" of {}", format::names(held.iter().map(Token::symbol))) };
+        let text = format!("{answers}{of}: most records of a token vanished at once. What was known stays until that is proven.");
+        let href = held.first().map(|token| token_href(token.id.as_str())).unwrap_or_default();
+        add("bad", "Held back.", text, &href, "See what is known");
     }
     if let Some(problem) = &status.rules.problem {
         let first = problem.lines().next().unwrap_or_default().to_owned();

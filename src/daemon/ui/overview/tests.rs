@@ -129,6 +129,7 @@ fn shown(name: &str) -> String {
         alerts,
         changes: &changes,
         credit: &CreditState { used: Some(12), limit: Some(1000), ..CreditState::default() },
+        held: &[Token::unknown(TokenId::from(name))],
         cap: None,
     };
     page(parts, PageFrame::of(Section::Overview, time(NOW)))
@@ -149,7 +150,13 @@ fn the_overview_tells_what_there_is() {
 fn what_is_cut_says_of_how_many() {
     let html = shown("ARB");
     assert!(html.contains("2 of 41") && html.contains("1 of 40"), "{html}");
-    assert!(html.contains("Dead letters.") && html.contains("3 to ops") && html.contains("Held tokens."), "{html}");
+    assert!(
+        html.contains("Dead letters.")
+            && html.contains("3 to ops")
+            && html.contains("Held back.")
+            && html.contains("1 answer of ARB"),
+        "{html}"
+    );
 }
 
 #[test]
