@@ -60,7 +60,7 @@ const MAX_CONNECTIONS: usize = 128;
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 /// What a page may load and do: its own sheet, script and icon, news of ours, forms that come back here. Nothing inline, nobody else.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
-     frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 /// Largest request body: that of a rule to be tried, as a form packs it.
 const MAX_REQUEST_BYTES: usize = 128 * 1024;
 

@@ -187,12 +187,7 @@ fn play(
 ) -> TrialOutcome {
     let settings = &live.config.store;
     // What was recorded was proven when it was recorded.
-    let diff = diff::Settings {
-        tolerance: settings.tolerance,
-        removal_confirmations: 1,
-        hold: diff::Hold::Accepted,
-        ..diff::Settings::default()
-    };
+    let diff = diff::Settings { tolerance: settings.tolerance, removal_confirmations: 1, hold: diff::Hold::Accepted };
     let pace = Pace { diff, look_every: LOOK_EVERY, poll_every: Some(TimeDelta::minutes(1)) };
     let setup = BacktestSetup { rules: set, routes: &live.active.routes, delivery, watch: &live.watch, pace };
     let begun = Instant::now();

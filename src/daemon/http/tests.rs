@@ -31,7 +31,17 @@ fn live(database: std::path::PathBuf) -> LiveConfig {
     config.store.path = database;
     let live = LiveConfig::build_now(config.clone(), rules::RuleSet::default()).expect("builds");
     config.receivers = vec![config::ReceiverSettings { name: "ops".into(), ..Default::default() }];
-    LiveConfig { config: Arc::new(config), watch: watch(), active: Arc::new(active()), subscribers: subscribers(), ..live }
+    let digest = config::DigestSettings { at: "08:00".into(), ..Default::default() };
+    let desk = config::ReceiverSettings { name: "desk".into(), digest: Some(digest), ..Default::default() };
+    let policy = engine::pipeline::DispatchPolicy::of(&[desk], &config.delivery).expect("a digest");
+    LiveConfig {
+        config: Arc::new(config),
+        watch: watch(),
+        active: Arc::new(active()),
+        subscribers: subscribers(),
+        policy,
+        ..live
+    }
 }
 
 fn active() -> ActiveRules {

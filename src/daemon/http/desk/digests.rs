@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{Asked, DeskResult, shown, still_frame};
 use crate::dispatch::read_digest;
-use crate::http::HttpDeps;
 use crate::http::page::PageError;
+use crate::http::{CONTENT_POLICY, HttpDeps};
 use crate::ui::page::Section;
 use crate::ui::template::segment;
 use crate::ui::view::DigestView;
@@ -44,7 +44,12 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Asked
         let (subject, text, has_html) = mail.map(|mail| (mail.subject, mail.text, mail.html.is_some())).unwrap_or_default();
         digests.push(NextDigest { view, subject, text, frame: has_html.then_some(frame) });
     }
-    Ok(shown("digests.html", &still_frame(Section::Digests, &visitor, now, ""), &DigestsPage { now, digests }))
+    let mut response = shown("digests.html", &still_frame(Section::Digests, &visitor, now, ""), &DigestsPage { now, digests });
+    // The only page with a frame in it: the mail, from here.
+    if let Ok(policy) = HeaderValue::try_from(format!("{CONTENT_POLICY}; frame-src 'self'")) {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    Ok(response)
 }
 
 /// `GET /digests/{receiver}/preview`: the HTML of the mail, for a frame on the page: styled by itself, and able to do nothing.

@@ -388,6 +388,25 @@ async fn rules_are_listed_and_one_is_tried() {
 }
 
 #[tokio::test]
+async fn the_next_digest_is_shown_as_it_would_be_sent() {
+    let app = run(None, None).await;
+    with_unlocks(&app).await;
+    let mut browser = Browser::new(&app, LOCAL);
+    let (status, page) = browser.see("/digests").await;
+    assert!(status == 200 && page.contains("08:00 UTC") && page.contains("2 recipients"), "{page}");
+    assert!(page.contains("src=\"/digests/desk/preview\" sandbox") && page.contains("; frame-src 'self'"), "{page}");
+    is_sound("/digests", &page);
+    let (status, mail) = browser.see("/digests/desk/preview").await;
+    assert!(status == 200 && mail.contains("; sandbox") && mail.contains("frame-ancestors 'self'"), "{mail}");
+    assert_eq!(browser.see("/digests/nobody/preview").await.0, 404);
+    assert_eq!(
+        app.store.outbox(model::OutboxFilter { limit: 9, ..Default::default() }).await.expect("read"),
+        [],
+        "nothing is sent"
+    );
+}
+
+#[tokio::test]
 async fn hostile_names_harm_no_page() {
     let app = run(None, None).await;
     let id = told(&app, samples::hostile(), AlertState::Firing).await;

@@ -26,7 +26,7 @@ fn a_long_file_shows_what_is_around() {
 #[test]
 fn a_place_outside_of_the_text_is_shown_all_the_same() {
     let far = Diagnostic::error("a.toml", Some(90..99), "far");
-    let shown: usize = code_lines("é\n", &[far.clone()], None).iter().map(|line| line.problems.len()).sum();
+    let shown: usize = code_lines("é\n", std::slice::from_ref(&far), None).iter().map(|line| line.problems.len()).sum();
     assert_eq!(shown, 1);
     let shown: usize = code_lines("", &[far], Some(2)).iter().map(|line| line.problems.len()).sum();
     assert_eq!(shown, 1);
