@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::fit::{fit, utf16};
+use super::fit::{fit, fit_counted, utf16};
 use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest, put_off};
 use crate::card::{Brief, ShareStyle, color};
 use crate::retry::Outcome;
@@ -85,7 +85,7 @@ fn body(brief: &Brief<'_>) -> Value {
                 fields.push(json!({"name": name, "value": value, "inline": true}));
             }
             footer = card.footer();
-            fit(&lines, MAX_DESCRIPTION, utf16).0
+            fit_counted(&lines, MAX_DESCRIPTION, utf16)
         }
         cards => {
             let above = lines.len();

@@ -1,5 +1,7 @@
 //! Texts cut to the limits of a service, measured as the service does.
 
+use model::format;
+
 /// The lines that fit into `room`, whole lines only, each with the break behind it; and how many.
 pub(super) fn fit<'a>(lines: impl IntoIterator<Item = &'a String>, room: usize, size: fn(&str) -> usize) -> (String, usize) {
     let (mut text, mut taken, mut count) = (String::new(), 0, 0);
@@ -18,6 +20,19 @@ pub(super) fn fit<'a>(lines: impl IntoIterator<Item = &'a String>, room: usize, 
     (text, count)
 }
 
+/// Room for the line that counts what is left out.
+const COUNT_ROOM: usize = 32;
+
+/// The lines that fit into `room`; where some do not, the last line says how many.
+pub(super) fn fit_counted(lines: &[String], room: usize, size: fn(&str) -> usize) -> String {
+    let (text, count) = fit(lines, room, size);
+    if count == lines.len() {
+        return text;
+    }
+    let (text, count) = fit(lines, room.saturating_sub(COUNT_ROOM), size);
+    format!("{text}\n… {}", format::count(lines.len() - count, "more line"))
+}
+
 /// Length as services count it that were written in JavaScript, Java or Objective-C.
 pub(super) fn utf16(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
@@ -26,4 +41,17 @@ pub(super) fn utf16(text: &str) -> usize {
 /// At most `max` bytes of a text, whole characters only.
 pub(super) fn cut_bytes(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let lines: Vec<String> = (0..100).map(|n| format!("line {n:02}")).collect();
+        assert_eq!(fit_counted(&lines, 10_000, str::len).lines().count(), 100);
+        let text = fit_counted(&lines, 200, str::len);
+        assert!(text.len() <= 200 && text.ends_with("\n… 79 more lines"), "{text}");
+    }
 }

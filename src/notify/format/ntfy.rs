@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::fit::{cut_bytes, fit};
+use super::fit::{cut_bytes, fit, fit_counted};
 use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
 use crate::card::{Brief, ShareStyle, Tone};
 use model::config;
@@ -60,7 +60,7 @@ fn body(brief: &Brief<'_>, topic: &str) -> Value {
             lines.extend(card.lines_without_links(MAX_SHARES));
             let button = |(words, url): &(&str, &str)| json!({"action": "view", "label": words, "url": url});
             actions = card.links().iter().take(MAX_ACTIONS).map(button).collect();
-            fit(&lines, MAX_TEXT_BYTES, str::len).0
+            fit_counted(&lines, MAX_TEXT_BYTES, str::len)
         }
         cards => {
             lines.extend(cards.iter().map(|card| format!("• {}", card.list_line())));

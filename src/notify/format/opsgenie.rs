@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fit::fit;
+use super::fit::fit_counted;
 use super::request::{Incident, incidents};
 use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
 use crate::card::{Brief, ShareStyle, Tone};
@@ -84,7 +84,7 @@ fn body(incident: &Incident) -> Value {
         [Some(incident.rest.clone()).filter(|rest| !rest.is_empty()), incident.page.clone().filter(|_| incident.cards.len() > 1)];
     let end: String = more.into_iter().flatten().map(|line| format!("\n{line}")).collect();
     let description =
-        fit(&lines, MAX_DESCRIPTION_CHARS.saturating_sub(end.chars().count()), |text| text.chars().count()).0 + &end;
+        fit_counted(&lines, MAX_DESCRIPTION_CHARS.saturating_sub(end.chars().count()), |text| text.chars().count()) + &end;
     let entity = body.token.as_ref().map_or_else(|| SOURCE.to_owned(), |token| text::line(&token.id, 200));
     json!({
         "message": text::line(&incident.title, MAX_MESSAGE_CHARS),

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest, fit::fit, put_off};
+use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest, fit::fit, fit::fit_counted, put_off};
 use crate::card::{Brief, Card, ShareStyle};
 use crate::retry::Outcome;
 use model::config;
@@ -68,7 +68,7 @@ fn body(brief: &Brief<'_>) -> Value {
     match cards.as_slice() {
         [card] if brief.is_single() => {
             let words: Vec<String> = card.words().iter().map(|line| escape(line)).collect();
-            let (words, _) = fit(&words, MAX_SECTION_CHARS, chars);
+            let words = fit_counted(&words, MAX_SECTION_CHARS, chars);
             if !words.is_empty() {
                 blocks.push(section(&words));
             }

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::fit::{fit, utf16};
+use super::fit::{fit, fit_counted, utf16};
 use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest, put_off};
 use crate::card::{Brief, ShareStyle};
 use crate::retry::Outcome;
@@ -111,7 +111,9 @@ fn body(brief: &Brief<'_>, chat: &str, thread: Option<i64>) -> Value {
     }
     let above = lines.len() - if brief.is_single() { 0 } else { cards.len() };
     let (mut text, count) = fit(&lines, MAX_TEXT, utf16);
-    if !brief.is_single() {
+    if brief.is_single() {
+        text = fit_counted(&lines, MAX_TEXT, utf16);
+    } else {
         shown = count.saturating_sub(above);
     }
     let rest = brief.rest(shown);
