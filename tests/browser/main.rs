@@ -65,7 +65,7 @@ async fn the_pages_work_in_a_browser() {
 
     let mut browser = Command::new("node");
     browser.arg(folder().join("run.mjs")).env("CLIFFWATCH_BASE", world.base()).env("CLIFFWATCH_TOKEN", TOKEN);
-    browser.env("CLIFFWATCH_CONTROL", world.control()).env("CLIFFWATCH_PROFILE", world.folder.path().join("profile"));
+    browser.env("CLIFFWATCH_CONTROL", world.control());
     let mut browser = Ending(browser.stdin(Stdio::null()).spawn().expect("node starts"));
     let begun = Instant::now();
     let status = loop {

@@ -64,7 +64,7 @@ struct OverviewPage {
     firing: FiringCard,
     changes: Vec<ChangeLine>,
     credits: CreditGauge,
-    /// Deliveries that wait, and those that are given up.
+    /// Messages that wait, in a delivery or for their group, and those that are given up.
     waiting: u64,
     dead: u64,
     dead_words: String,
@@ -197,7 +197,7 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
         firing: FiringCard::of(parts.firing, parts.alerts),
         changes: told(parts.changes, CHANGE_LINES),
         credits: CreditGauge::of(parts.credit, parts.cap, parts.now),
-        waiting: parts.status.outbox.iter().map(|receiver| receiver.pending).sum(),
+        waiting: parts.status.outbox.iter().map(|receiver| receiver.pending + receiver.waiting).sum(),
         dead_words: if dead == 0 {
             "no dead letter".to_owned()
         } else {
