@@ -85,6 +85,7 @@ listen = "off"
 format = "human"
 [delivery]
 retry = ["0s", "1s", "1s", "1s", "1s", "1s", "1s", "1s"]
+max_per_hour = 1000 # each by itself, and no welcome for all
 [[receiver]]
 name = "ops"
 type = "webhook"
