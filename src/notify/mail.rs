@@ -31,7 +31,7 @@ const TEMPLATE_FUEL: u64 = 500_000;
 /// A mail without its envelope.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mail {
-    /// One line, at most [`MAX_TITLE_CHARS`] characters.
+    /// One line, at most `MAX_TITLE_CHARS` characters.
     pub subject: String,
     /// Complete on its own.
     pub text: String,
