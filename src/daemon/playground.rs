@@ -54,14 +54,14 @@ impl Default for Playground {
 
 /// The leave to try one, as long as it is kept.
 #[derive(Debug)]
-pub struct Turn {
+pub struct TrialPermit {
     _permit: OwnedSemaphorePermit,
 }
 
 impl Playground {
     /// The leave to try a rule; none while another is tried.
-    pub fn turn(&self) -> Option<Turn> {
-        self.0.clone().try_acquire_owned().ok().map(|_permit| Turn { _permit })
+    pub fn turn(&self) -> Option<TrialPermit> {
+        self.0.clone().try_acquire_owned().ok().map(|_permit| TrialPermit { _permit })
     }
 }
 
@@ -106,7 +106,7 @@ pub async fn try_out(
     live: Arc<LiveConfig>,
     text: String,
     now: Timestamp,
-    turn: Turn,
+    turn: TrialPermit,
 ) -> Result<Trial, StoreError> {
     let compiling = (live.clone(), SourceText { file: "playground.toml".into(), text });
     let compiled = tokio::task::spawn_blocking(move || compile(&compiling.0, compiling.1, now)).await;

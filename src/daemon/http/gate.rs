@@ -117,14 +117,14 @@ pub(super) async fn guard(State(deps): State<HttpDeps>, mut request: Request, ne
 
 /// Why a request without a session is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
+enum GateRefusal {
     /// It carries no right token.
     Token(&'static [Scheme]),
     /// Its address guessed wrong too often: it has to wait so many seconds.
     Wait(i64),
 }
 
-impl Refusal {
+impl GateRefusal {
     /// As a page to log in, for a person with a browser.
     fn or_login(self, request: &Request) -> Response {
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -143,21 +143,21 @@ impl Refusal {
     }
 
     fn is_wait(self) -> bool {
-        matches!(self, Refusal::Wait(_))
+        matches!(self, GateRefusal::Wait(_))
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for GateRefusal {
     fn into_response(self) -> Response {
         match self {
-            Refusal::Token(takes) => {
+            GateRefusal::Token(takes) => {
                 let mut refusal = (StatusCode::UNAUTHORIZED, "a bearer token is needed: [http] token\n").into_response();
                 for scheme in takes {
                     refusal.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(scheme.challenge()));
                 }
                 refusal
             }
-            Refusal::Wait(seconds) => too_many(seconds),
+            GateRefusal::Wait(seconds) => too_many(seconds),
         }
     }
 }
@@ -169,13 +169,13 @@ pub(super) fn too_many(seconds: i64) -> Response {
 }
 
 /// Why a request is not let in by the token that it carries; none where it is.
-fn by_token(deps: &HttpDeps, request: &Request, token: Option<&SecretText>, takes: &'static [Scheme]) -> Option<Refusal> {
+fn by_token(deps: &HttpDeps, request: &Request, token: Option<&SecretText>, takes: &'static [Scheme]) -> Option<GateRefusal> {
     let Some(value) = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) else {
-        return Some(Refusal::Token(takes));
+        return Some(GateRefusal::Token(takes));
     };
     let (peer, now) = (access::peer_of(request), deps.clock.now());
     if let Some(wait) = deps.access.attempts(|attempts| attempts.wait(peer, now)) {
-        return Some(Refusal::Wait(wait.num_seconds().max(1)));
+        return Some(GateRefusal::Wait(wait.num_seconds().max(1)));
     }
     let given = takes.iter().find_map(|scheme| scheme.token(value));
     let is_right = given.as_deref().is_some_and(|given| is_token(given, token));
@@ -184,7 +184,7 @@ fn by_token(deps: &HttpDeps, request: &Request, token: Option<&SecretText>, take
         (false, true) => attempts.failed(peer, now),
         (false, false) => {}
     });
-    (!is_right).then_some(Refusal::Token(takes))
+    (!is_right).then_some(GateRefusal::Token(takes))
 }
 
 /// Whether a text is the token. Without a token configured, none is.

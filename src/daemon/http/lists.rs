@@ -6,7 +6,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::part::Part;
+use super::part::ListPart;
 use super::query::{ListParameters, ListQuery, list_query, span, words};
 use super::{HttpDeps, HttpError};
 use crate::ui::view::AlertView;
@@ -32,7 +32,7 @@ pub(super) async fn changes(State(deps): State<HttpDeps>, uri: Uri, parameters: 
     };
     let total = deps.store.count_changes(filter.clone()).await?;
     let listed = Listed { rows: deps.store.changes(filter).await?, total };
-    Ok(Part::of(listed, query.limit(), |row: &ChangeRow| row.id.to_string()).answer(&query, &uri))
+    Ok(ListPart::of(listed, query.limit(), |row: &ChangeRow| row.id.to_string()).answer(&query, &uri))
 }
 
 /// The filters of alerts, as `/api/alerts` and the page of alerts take them.
@@ -56,11 +56,11 @@ pub(super) fn alert_filter(query: &ListQuery) -> Result<AlertFilter, HttpError> 
 }
 
 /// A part of the list of alerts, with where each stands with its receivers.
-pub(super) async fn alert_part(deps: &HttpDeps, query: &ListQuery) -> Result<Part<AlertView>, HttpError> {
+pub(super) async fn alert_part(deps: &HttpDeps, query: &ListQuery) -> Result<ListPart<AlertView>, HttpError> {
     let listed = deps.store.alerts_listed(alert_filter(query)?).await?;
-    let part = Part::of(listed, query.limit(), |alert| AlertPlace::of(alert).to_string());
+    let part = ListPart::of(listed, query.limit(), |alert| AlertPlace::of(alert).to_string());
     let views = alert_views(deps, &part.rows).await?;
-    Ok(Part { rows: views, total: part.total, next: part.next })
+    Ok(ListPart { rows: views, total: part.total, next: part.next })
 }
 
 pub(super) async fn alerts(State(deps): State<HttpDeps>, uri: Uri, parameters: ListParameters) -> Result<Response, HttpError> {
@@ -96,7 +96,7 @@ pub(super) fn outbox_filter(query: &ListQuery) -> Result<OutboxFilter, HttpError
 pub(super) async fn outbox(State(deps): State<HttpDeps>, uri: Uri, parameters: ListParameters) -> Result<Response, HttpError> {
     let query = list_query(parameters)?;
     let listed: Listed<_> = deps.store.outbox_listed(outbox_filter(&query)?).await?;
-    Ok(Part::of(listed, query.limit(), |row| row.id.to_string()).answer(&query, &uri))
+    Ok(ListPart::of(listed, query.limit(), |row| row.id.to_string()).answer(&query, &uri))
 }
 
 /// One delivery with everything that it stands for: also what its message only counts.
@@ -115,7 +115,7 @@ pub(super) async fn rules(State(deps): State<HttpDeps>, uri: Uri, parameters: Li
     let mut views = super::rule_list::views(&deps).await?;
     views.retain(|view| query.rule.as_ref().is_none_or(|rule| view.name == *rule || view.id == *rule));
     let from = query.after(|text| text.parse().ok())?.unwrap_or(0);
-    Ok(Part::from_whole(views, from, query.limit()).answer(&query, &uri))
+    Ok(ListPart::from_whole(views, from, query.limit()).answer(&query, &uri))
 }
 
 /// The answer where there is nothing of that name.

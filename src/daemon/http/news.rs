@@ -58,13 +58,13 @@ impl News {
     }
 
     /// What a listener hears; none where there are too many.
-    fn listen(&self) -> Option<Listening> {
+    fn listen(&self) -> Option<NewsListener> {
         let place = self.0.places.clone().try_acquire_owned().ok()?;
         let (say, heard) = mpsc::channel(4);
         let (pulse, ending) = (self.0.pulse.subscribe(), self.0.ending.clone());
         tokio::spawn(tell(pulse, say, ending));
         self.0.joined.notify_one();
-        Some(Listening { heard, _place: place })
+        Some(NewsListener { heard, _place: place })
     }
 }
 
@@ -107,12 +107,12 @@ async fn tell(mut pulse: watch::Receiver<Pulse>, say: mpsc::Sender<&'static [u8]
 }
 
 /// The body of an answer that goes on.
-struct Listening {
+struct NewsListener {
     heard: mpsc::Receiver<&'static [u8]>,
     _place: OwnedSemaphorePermit,
 }
 
-impl HttpBody for Listening {
+impl HttpBody for NewsListener {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 

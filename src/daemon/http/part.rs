@@ -18,7 +18,7 @@ const HAS_MORE: HeaderName = HeaderName::from_static("cliffwatch-has-more");
 const TOTAL: HeaderName = HeaderName::from_static("cliffwatch-total");
 
 /// Some rows of a list.
-pub(super) struct Part<T> {
+pub(super) struct ListPart<T> {
     pub rows: Vec<T>,
     /// Of how many.
     pub total: u64,
@@ -26,7 +26,7 @@ pub(super) struct Part<T> {
     pub next: Option<String>,
 }
 
-impl<T> Part<T> {
+impl<T> ListPart<T> {
     /// Of a list that was asked for one row more than `limit`. `place` names the place of a row.
     pub fn of(listed: Listed<T>, limit: u32, place: impl Fn(&T) -> String) -> Self {
         let Listed { mut rows, total } = listed;
@@ -47,7 +47,7 @@ impl<T> Part<T> {
     }
 }
 
-impl<T: Serialize> Part<T> {
+impl<T: Serialize> ListPart<T> {
     /// The answer to a request of this address.
     pub fn answer(self, query: &ListQuery, uri: &Uri) -> Response {
         let next = self.next.as_deref().map(|place| address_after(uri, place));

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::lists::not_found;
-use super::part::Part;
+use super::part::ListPart;
 use super::query::{ListParameters, list_query};
 use super::{HttpDeps, HttpError};
 use crate::ui::overview::AHEAD_DAYS;
@@ -88,7 +88,7 @@ pub(super) async fn list(State(deps): State<HttpDeps>, uri: Uri, parameters: Lis
     let next = (end < list.total && !list.rows.is_empty()).then(|| end.to_string());
     let listed = Listed { total: list.total, rows: list.rows };
     let rows = listed.rows.into_iter().map(|summary| TokenView::of(&deps, summary)).collect();
-    Ok(Part { rows, total: listed.total, next }.answer(&query, &uri))
+    Ok(ListPart { rows, total: listed.total, next }.answer(&query, &uri))
 }
 
 /// What was learned of a token by one endpoint.

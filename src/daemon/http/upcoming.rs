@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 
-use super::part::Part;
+use super::part::ListPart;
 use super::query::{ListParameters, ListQuery, MAX_ROWS, list_query, span, words};
 use super::{HttpDeps, HttpError};
 use crate::cycle::ActiveRules;
@@ -24,8 +24,8 @@ pub(super) async fn list(State(deps): State<HttpDeps>, uri: Uri, parameters: Lis
     let wanted = from.saturating_add(query.limit()).saturating_add(1).min(MAX_ROWS);
     let (rows, total) = select(&deps, &query, wanted, now).await?;
     let views: Vec<UnlockView> = rows.iter().filter_map(|row| UnlockView::of(row, now)).collect();
-    let part = Part::from_whole(views, usize::try_from(from).unwrap_or(usize::MAX), query.limit());
-    Ok(Part { total: total.max(part.total), ..part }.answer(&query, &uri))
+    let part = ListPart::from_whole(views, usize::try_from(from).unwrap_or(usize::MAX), query.limit());
+    Ok(ListPart { total: total.max(part.total), ..part }.answer(&query, &uri))
 }
 
 /// The unlocks that pass the filters, the nearest first, at most `limit`, and how many pass.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::change::{ChangeItem, items};
 use super::chart::Chart;
 use super::chart::recipient::shares;
-use super::chart::schedule::{Lane, NextCliff, ScheduleDrawing, draw};
+use super::chart::schedule::{EventLane, NextCliff, ScheduleDrawing, draw};
 use super::overview::recipients;
 use super::page::{PageFrame, render};
 use super::schedule::{Curve, curves, differs};
@@ -146,8 +146,13 @@ impl TokenPage {
             cliffs: &cliffs,
             next: next_cliff(snapshot, now),
             lanes: [
-                Lane { name: "Burned", class: "burn", sizes: &burns, words: |size| format!("{} tokens", format::amount(size)) },
-                Lane { name: "Bought back", class: "buyback", sizes: &buybacks, words: format::usd },
+                EventLane {
+                    name: "Burned",
+                    class: "burn",
+                    sizes: &burns,
+                    words: |size| format!("{} tokens", format::amount(size)),
+                },
+                EventLane { name: "Bought back", class: "buyback", sizes: &buybacks, words: format::usd },
             ],
             max_supply: token.item.max_supply.copied(),
             now,

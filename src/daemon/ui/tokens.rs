@@ -11,17 +11,17 @@ const PATH: &str = "/tokens";
 
 #[derive(Debug, Serialize)]
 struct TokensPage {
-    tokens: Vec<TokenRow>,
+    tokens: Vec<ListedToken>,
     pager: Pager,
     text: String,
     sort: TokenSort,
-    columns: Vec<Column>,
+    columns: Vec<SortHeading>,
     days: i64,
 }
 
 /// A heading that sorts.
 #[derive(Debug, Serialize)]
-struct Column {
+struct SortHeading {
     name: String,
     href: String,
     is_current: bool,
@@ -31,7 +31,7 @@ struct Column {
 }
 
 #[derive(Debug, Serialize)]
-struct TokenRow {
+struct ListedToken {
     id: String,
     symbol: String,
     name: String,
@@ -43,7 +43,7 @@ struct TokenRow {
     ahead_value: f64,
 }
 
-impl TokenRow {
+impl ListedToken {
     fn of(row: &TokenSummary, now: Timestamp) -> Self {
         let event = row.next.as_ref().and_then(|tracked| tracked.record.unlock());
         let parts =
@@ -69,7 +69,7 @@ impl TokenRow {
 /// The page as HTML.
 pub fn page(list: &TokenList, filter: &TokenFilter, frame: &PageFrame) -> String {
     let sort = if filter.sort == TokenSort::default() { "" } else { filter.sort.as_str() };
-    let column = |name: &str, by: TokenSort, is_number: bool, order: &'static str| Column {
+    let column = |name: &str, by: TokenSort, is_number: bool, order: &'static str| SortHeading {
         name: name.to_owned(),
         href: href(PATH, &[("q", &filter.text), ("sort", if by == TokenSort::default() { "" } else { by.as_str() })]),
         is_current: filter.sort == by,
@@ -78,7 +78,7 @@ pub fn page(list: &TokenList, filter: &TokenFilter, frame: &PageFrame) -> String
     };
     let days = (filter.until - filter.now).num_days();
     let page = TokensPage {
-        tokens: list.rows.iter().map(|row| TokenRow::of(row, filter.now)).collect(),
+        tokens: list.rows.iter().map(|row| ListedToken::of(row, filter.now)).collect(),
         pager: Pager::new(
             PATH,
             &[("q", &filter.text), ("sort", sort)],

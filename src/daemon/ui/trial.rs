@@ -95,7 +95,7 @@ pub struct OutcomeView {
     pub messages: u32,
     /// Messages for each receiver: name, count.
     pub receivers: Vec<(String, u32)>,
-    pub weeks: Vec<WeekBar>,
+    pub weeks: Vec<TrialWeek>,
     pub busiest: u32,
     /// The latest messages, each with its receivers.
     pub latest: Vec<TrialMessage>,
@@ -127,7 +127,7 @@ pub struct TrialMessage {
 
 /// The messages of one week, and where their bar stands in a picture of 1000 by 100.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct WeekBar {
+pub struct TrialWeek {
     pub week: NaiveDate,
     pub count: u32,
     pub x: usize,
@@ -176,12 +176,12 @@ impl OutcomeView {
     }
 }
 
-fn bars(weeks: &[NaiveDate], counts: &[u32]) -> Vec<WeekBar> {
+fn bars(weeks: &[NaiveDate], counts: &[u32]) -> Vec<TrialWeek> {
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     let step = 1000 / weeks.len().max(1);
     let bar = |(at, (week, count)): (usize, (&NaiveDate, &u32))| {
         let height = if *count == 0 { 0 } else { (count * 100 / most).max(3) };
-        WeekBar { week: *week, count: *count, x: at * step, width: step.saturating_sub(3).max(1), y: 100 - height, height }
+        TrialWeek { week: *week, count: *count, x: at * step, width: step.saturating_sub(3).max(1), y: 100 - height, height }
     };
     weeks.iter().zip(counts).enumerate().map(bar).collect()
 }

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fit::fit_counted;
-use super::request::{Incident, incidents};
+use super::request::{PagerIncident, incidents};
 use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
 use crate::card::{Brief, ShareStyle, Tone};
 use crate::text;
@@ -47,7 +47,7 @@ impl FormatSettings for Opsgenie {
     fn requests(&self, brief: &Brief<'_>, given: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
         let authorization = SecretText::from(format!("GenieKey {}", given.credentials.need(&self.api_key)?));
         let path_of_all = given.path_unless_given(&["v2", "alerts"]);
-        let request = |incident: &Incident| {
+        let request = |incident: &PagerIncident| {
             let mut path = path_of_all.clone();
             if incident.is_resolved {
                 path.extend([incident.key.clone(), "close".to_owned()]);
@@ -65,7 +65,7 @@ impl FormatSettings for Opsgenie {
 }
 
 /// The request that tells an incident.
-fn body(incident: &Incident) -> Value {
+fn body(incident: &PagerIncident) -> Value {
     if incident.is_resolved {
         return json!({"source": SOURCE, "user": SOURCE, "note": incident.title});
     }

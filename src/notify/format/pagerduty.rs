@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::request::{Incident, incidents};
+use super::request::{PagerIncident, incidents};
 use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
 use crate::card::{Brief, ShareStyle, Tone};
 use crate::text;
@@ -37,7 +37,7 @@ impl FormatSettings for PagerDuty {
     fn requests(&self, brief: &Brief<'_>, given: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
         let routing_key = given.credentials.need(&self.routing_key)?;
         let path = given.path_unless_given(&["v2", "enqueue"]);
-        let request = |incident: &Incident| {
+        let request = |incident: &PagerIncident| {
             let body = body(incident, brief.now, routing_key);
             Ok(WebhookRequest { key: incident.key.clone(), path: path.clone(), ..WebhookRequest::json(&body)? })
         };
@@ -46,7 +46,7 @@ impl FormatSettings for PagerDuty {
 }
 
 /// The event that tells an incident.
-fn body(incident: &Incident, now: Timestamp, routing_key: &str) -> Value {
+fn body(incident: &PagerIncident, now: Timestamp, routing_key: &str) -> Value {
     let first = &incident.first;
     let mut event = json!({
         "routing_key": routing_key,
@@ -88,7 +88,7 @@ fn body(incident: &Incident, now: Timestamp, routing_key: &str) -> Value {
 }
 
 /// What an incident tells below its summary: all of one event, a line for each of several.
-fn details(incident: &Incident) -> Map<String, Value> {
+fn details(incident: &PagerIncident) -> Map<String, Value> {
     let mut details = Map::new();
     let [card] = incident.cards.as_slice() else {
         let lines: Vec<Value> =

@@ -67,7 +67,7 @@ impl RequestError {
 }
 
 /// An incident of a service that keeps a state: opened, told again and resolved under one key.
-pub(super) struct Incident {
+pub(super) struct PagerIncident {
     /// The same from the first message to the end.
     pub(super) key: String,
     pub(super) is_resolved: bool,
@@ -88,11 +88,11 @@ pub(super) struct Incident {
 /// The incidents of a delivery. What a route groups is one incident, which is resolved once nothing in its group fires. Without groups
 /// each event has one of its own, under the id of its strongest alert; where many come at once, they share one, under the delivery's own
 /// id, and each end is told by itself.
-pub(super) fn incidents(brief: &Brief<'_>, share: ShareStyle, max_title: usize) -> Vec<Incident> {
+pub(super) fn incidents(brief: &Brief<'_>, share: ShareStyle, max_title: usize) -> Vec<PagerIncident> {
     let entries = latest_entries(brief);
     let whole = |key: String, is_resolved: bool, entries: &[MessageEntry<'_>]| {
         let cards: Vec<Card> = entries.iter().take(MAX_LINES).map(|entry| brief.card(entry)).collect();
-        Some(Incident {
+        Some(PagerIncident {
             key,
             is_resolved,
             title: brief.title(share, max_title),
@@ -113,7 +113,7 @@ pub(super) fn incidents(brief: &Brief<'_>, share: ShareStyle, max_title: usize) 
     }
     let single = |notice: &Notification, entry: &MessageEntry<'_>, is_resolved: bool| {
         let card = brief.card(entry);
-        Incident {
+        PagerIncident {
             key: notice.alert.as_str().to_owned(),
             is_resolved,
             title: brief.line(notice, share, max_title),
@@ -125,7 +125,7 @@ pub(super) fn incidents(brief: &Brief<'_>, share: ShareStyle, max_title: usize) 
         }
     };
     let (over, goes_on): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_over);
-    let mut all: Vec<Incident> = if goes_on.len() > MAX_INCIDENTS || bundle.truncated > 0 {
+    let mut all: Vec<PagerIncident> = if goes_on.len() > MAX_INCIDENTS || bundle.truncated > 0 {
         whole(brief.delivery.webhook_id.clone(), false, &goes_on).into_iter().collect()
     } else {
         goes_on.iter().map(|entry| single(entry.strongest, entry, false)).collect()

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Where the characters of a text stand in its file.
 #[derive(Clone, Debug)]
-pub enum Places {
+pub enum ValuePlaces {
     /// One after the other, from here.
     From(usize),
     /// With escapes between them: the place of each byte of the text, and that behind the last.
@@ -12,28 +12,28 @@ pub enum Places {
     Unknown,
 }
 
-impl Places {
+impl ValuePlaces {
     /// Those of a text without escapes: a slice of the file, whose address tells where.
     pub fn of_slice(file: &str, slice: &str) -> Self {
         (slice.as_ptr() as usize)
             .checked_sub(file.as_ptr() as usize)
             .filter(|start| file.get(*start..start + slice.len()) == Some(slice))
-            .map_or(Places::Unknown, Places::From)
+            .map_or(ValuePlaces::Unknown, ValuePlaces::From)
     }
 
     /// Those of a text with escapes, which stands in `file` at `span`, quotes included. Where the two do not fit, nothing is known
     /// rather than something wrong.
     pub fn of_escaped(file: &str, span: &Range<usize>, text: &str) -> Self {
         let raw = file.get(span.clone());
-        raw.and_then(|raw| Self::follow(raw, span.start, text)).map_or(Places::Unknown, Places::Each)
+        raw.and_then(|raw| Self::follow(raw, span.start, text)).map_or(ValuePlaces::Unknown, ValuePlaces::Each)
     }
 
     /// The place in the file of a part of the text.
     pub fn of(&self, part: Range<usize>) -> Option<Range<usize>> {
         match self {
-            Places::From(start) => Some(start + part.start..start + part.end),
-            Places::Each(places) => Some(*places.get(part.start)?..*places.get(part.end)?),
-            Places::Unknown => None,
+            ValuePlaces::From(start) => Some(start + part.start..start + part.end),
+            ValuePlaces::Each(places) => Some(*places.get(part.start)?..*places.get(part.end)?),
+            ValuePlaces::Unknown => None,
         }
     }
 

@@ -9,7 +9,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::wording::span_of;
 
-use super::{RuleReader, filters::MAX_PATTERNS, places::Places};
+use super::{RuleReader, filters::MAX_PATTERNS, places::ValuePlaces};
 
 /// Longest length of time that means anything here.
 const MAX_SPAN: TimeDelta = TimeDelta::days(36_500);
@@ -20,7 +20,7 @@ pub(super) struct PlacedText {
     /// The value as a whole, quotes included.
     pub span: Range<usize>,
     /// Where its characters stand.
-    places: Places,
+    places: ValuePlaces,
 }
 
 impl PlacedText {
@@ -106,8 +106,8 @@ impl RuleReader<'_> {
         let DeValue::String(text) = value.get_ref() else { return None };
         let span = value.span();
         let places = match text {
-            Cow::Borrowed(slice) => Places::of_slice(&self.file.text, slice),
-            Cow::Owned(text) => Places::of_escaped(&self.file.text, &span, text),
+            Cow::Borrowed(slice) => ValuePlaces::of_slice(&self.file.text, slice),
+            Cow::Owned(text) => ValuePlaces::of_escaped(&self.file.text, &span, text),
         };
         Some(PlacedText { value: text.clone().into_owned(), span, places })
     }

@@ -8,7 +8,7 @@ use super::alerts::DoneQuery;
 use super::{Asked, DeskResult, frame, shown};
 use crate::http::access::{forms::FormFields, login::see};
 use crate::http::page::PageError;
-use crate::http::part::Part;
+use crate::http::part::ListPart;
 use crate::http::query::ListQuery;
 use crate::http::{HttpDeps, lists};
 use crate::ui::page::{Choice, Section, href};
@@ -65,7 +65,7 @@ pub(super) async fn list(
         ..ListQuery::default()
     };
     let listed = deps.store.outbox_listed(lists::outbox_filter(&asked)?).await?;
-    let part = Part::of(listed, ROWS, |row| row.id.to_string());
+    let part = ListPart::of(listed, ROWS, |row| row.id.to_string());
     let counts = deps.store.counts().await?;
     let is_meant = |name: &ReceiverName| query.receiver.is_empty() || name.as_str() == query.receiver;
     let count = |state| counts.outbox.iter().filter(|of| is_meant(&of.receiver)).map(|of| of.of(state)).sum::<u64>();

@@ -15,7 +15,7 @@ async fn opened() -> (tempfile::TempDir, Store) {
     (directory, store)
 }
 
-async fn heard(listening: &mut Listening) -> Option<&'static [u8]> {
+async fn heard(listening: &mut NewsListener) -> Option<&'static [u8]> {
     tokio::time::timeout(Duration::from_secs(20), listening.heard.recv()).await.expect("in time")
 }
 
@@ -59,7 +59,7 @@ fn with_poll() -> Commit {
 async fn listeners_are_bounded_and_leave_their_places() {
     let (_directory, store) = opened().await;
     let news = News::start(store, CancellationToken::new());
-    let all: Vec<Listening> = (0..MAX_LISTENERS).filter_map(|_| news.listen()).collect();
+    let all: Vec<NewsListener> = (0..MAX_LISTENERS).filter_map(|_| news.listen()).collect();
     assert_eq!(all.len(), MAX_LISTENERS);
     assert!(news.listen().is_none());
     drop(all);

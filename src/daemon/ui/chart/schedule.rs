@@ -18,7 +18,7 @@ pub struct ScheduleDrawing<'a> {
     /// The next cliff, in words: for a wide screen and for a phone.
     pub next: Option<NextCliff>,
     /// What was burned (tokens) and bought back (USD), each as a time and a size.
-    pub lanes: [Lane<'a>; 2],
+    pub lanes: [EventLane<'a>; 2],
     /// Tokens that there can be.
     pub max_supply: Option<f64>,
     pub now: Timestamp,
@@ -35,7 +35,7 @@ pub struct NextCliff {
 
 /// Bars below the axis.
 #[derive(Clone, Copy, Debug)]
-pub struct Lane<'a> {
+pub struct EventLane<'a> {
     pub name: &'static str,
     /// Its colour in the sheet.
     pub class: &'static str,
@@ -107,7 +107,7 @@ impl Frame {
 
 impl Plot<'_> {
     fn on(&self, canvas: Canvas) -> String {
-        let lanes: Vec<&Lane<'_>> = self.drawing.lanes.iter().filter(|lane| !lane.sizes.is_empty()).collect();
+        let lanes: Vec<&EventLane<'_>> = self.drawing.lanes.iter().filter(|lane| !lane.sizes.is_empty()).collect();
         let height = lanes.iter().fold(canvas.height, |height, _| height + LANE);
         let total = |samples: &[Sample]| samples.iter().map(|sample| sample.after.iter().sum::<f64>()).fold(0.0, f64::max);
         let steps = round_steps(total(self.samples).max(total(self.former)), 5);
@@ -239,7 +239,7 @@ impl Plot<'_> {
     }
 
     /// Bars that hang from the axis of their lane, what falls on one place as one.
-    fn lane(&self, svg: &mut Svg, frame: &Frame, lane: &Lane<'_>, top: f64) {
+    fn lane(&self, svg: &mut Svg, frame: &Frame, lane: &EventLane<'_>, top: f64) {
         let step = if frame.canvas.width > 500.0 { 5.0 } else { 4.0 };
         let mut columns: std::collections::BTreeMap<i64, f64> = std::collections::BTreeMap::new();
         for (at, size) in

@@ -108,14 +108,14 @@ struct Drawing {
 
 /// A part of the drawing that a name or a dot takes.
 #[derive(Clone, Copy)]
-struct Taken {
+struct LabelSpace {
     left: f64,
     right: f64,
     top: f64,
     bottom: f64,
 }
 
-impl Taken {
+impl LabelSpace {
     fn meets(&self, other: &Self) -> bool {
         self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
     }
@@ -216,7 +216,7 @@ impl Drawing {
 
     /// The tickers of the largest, each where it is in nobody's way; without a place it has none.
     fn names<'e>(&self, svg: &mut Svg, marks: &[&'e TimelineEvent]) {
-        let mut taken: Vec<Taken> = marks.iter().map(|event| self.taken(event)).collect();
+        let mut taken: Vec<LabelSpace> = marks.iter().map(|event| self.taken(event)).collect();
         let mut named: Vec<&'e str> = Vec::new();
         for event in marks {
             // Once a ticker: the others of its token lie beside it or at its height.
@@ -231,7 +231,7 @@ impl Drawing {
             let own = self.taken(event);
             let wide = f64::from(u32::try_from(name.chars().count()).unwrap_or(9)) * LETTER;
             let y = f64::midpoint(own.top, own.bottom);
-            let beside = |left: f64, y: f64| Taken { left, right: left + wide, top: y - 8.0, bottom: y + 5.0 };
+            let beside = |left: f64, y: f64| LabelSpace { left, right: left + wide, top: y - 8.0, bottom: y + 5.0 };
             let middle = f64::midpoint(own.left, own.right) - wide / 2.0;
             let places = if event.is_span() {
                 let places = [own.left + 4.0, middle, own.right - wide - 4.0];
@@ -255,7 +255,7 @@ impl Drawing {
         }
     }
 
-    fn taken(&self, event: &TimelineEvent) -> Taken {
+    fn taken(&self, event: &TimelineEvent) -> LabelSpace {
         let (y, radius) = (self.sizes.y(event.size), self.radius(event));
         let (left, right) = if event.is_span() {
             (self.time.x(event.interval.start), self.time.x(event.interval.end))
@@ -264,11 +264,11 @@ impl Drawing {
             (x - radius, x + radius)
         };
         let half = if event.is_span() { (radius * 0.9).max(4.0) / 2.0 } else { radius };
-        Taken { left, right, top: y - half, bottom: y + half }
+        LabelSpace { left, right, top: y - half, bottom: y + half }
     }
 }
 
-fn same(a: &Taken, b: &Taken) -> bool {
+fn same(a: &LabelSpace, b: &LabelSpace) -> bool {
     (a.left - b.left).abs() < 1e-9 && (a.top - b.top).abs() < 1e-9 && (a.right - b.right).abs() < 1e-9
 }
 

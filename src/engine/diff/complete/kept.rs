@@ -11,14 +11,14 @@ const TOTAL_TOLERANCE: f64 = 1e-6;
 /// Amounts of an allocation, or of all: as known, as known between the first and the last date of the answer, and as answered. None
 /// where a part has no amount.
 #[derive(Clone, Copy)]
-struct Totals([Option<f64>; 3]);
+struct KeptTotals([Option<f64>; 3]);
 
-impl Totals {
-    const NONE: Totals = Totals([Some(0.0); 3]);
+impl KeptTotals {
+    const NONE: KeptTotals = KeptTotals([Some(0.0); 3]);
 
     /// Whether nothing is missing, where `amount` would be seen to be.
     fn are_kept(self, amount: f64) -> bool {
-        let Totals([known, in_span, Some(answered)]) = self else { return false };
+        let KeptTotals([known, in_span, Some(answered)]) = self else { return false };
         // So little that it could be rounding of the rest may be missing all the same.
         let is_kept = |known: f64| (known - answered).abs() <= (known * TOTAL_TOLERANCE).min(amount / 100.0);
         [known, in_span].into_iter().flatten().any(is_kept)
@@ -27,13 +27,13 @@ impl Totals {
 
 /// The totals of a schedule, before and after.
 pub(super) struct KeptAmounts {
-    of_allocations: HashMap<String, Totals>,
-    of_all: Totals,
+    of_allocations: HashMap<String, KeptTotals>,
+    of_all: KeptTotals,
 }
 
 impl KeptAmounts {
     pub(super) fn of(known: &[&UnlockEvent], after: &[UnlockEvent], with_linear: bool) -> Self {
-        let mut kept = Self { of_allocations: HashMap::new(), of_all: Totals::NONE };
+        let mut kept = Self { of_allocations: HashMap::new(), of_all: KeptTotals::NONE };
         let dates: Vec<Timestamp> = after.iter().filter_map(|event| event.unlock_date.copied()).collect();
         let (first, last) = (dates.iter().min(), dates.iter().max());
         for event in known {
@@ -59,7 +59,7 @@ impl KeptAmounts {
             parts.extend(items.is_empty().then_some(("", total)));
         }
         for (name, amount) in parts {
-            let of_name = self.of_allocations.entry(name.to_owned()).or_insert(Totals::NONE);
+            let of_name = self.of_allocations.entry(name.to_owned()).or_insert(KeptTotals::NONE);
             for totals in [of_name, &mut self.of_all] {
                 for column in columns {
                     totals.0[*column] = totals.0[*column].zip(amount).map(|(total, amount)| total + amount);

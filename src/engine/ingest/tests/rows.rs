@@ -246,9 +246,9 @@ fn answer(of: &Rows, truth: &[Value], seen: &BTreeSet<String>, dice: &mut Dice) 
 }
 
 /// One true correction, as what is to be told of it: what happened, and what there is now.
-type Told = (String, String);
+type ChangeTold = (String, String);
 
-fn correct(of: &Rows, truth: &mut Vec<Value>, number: usize, dice: &mut Dice) -> Told {
+fn correct(of: &Rows, truth: &mut Vec<Value>, number: usize, dice: &mut Dice) -> ChangeTold {
     let row = dice.throw(truth.len());
     match dice.throw(4) {
         0 => {
@@ -272,7 +272,7 @@ fn correct(of: &Rows, truth: &mut Vec<Value>, number: usize, dice: &mut Dice) ->
 }
 
 /// What was told, as [`correct`] says it.
-fn told(changes: &[Change]) -> Vec<Told> {
+fn told(changes: &[Change]) -> Vec<ChangeTold> {
     let text = |fact: &Option<model::change::Fact>| match fact {
         Some(model::change::Fact::Amount(amount)) => amount.to_string(),
         other => format!("{other:?}"),
@@ -289,7 +289,7 @@ fn told(changes: &[Change]) -> Vec<Told> {
     all
 }
 
-fn counted(told: Vec<Told>) -> BTreeMap<Told, usize> {
+fn counted(told: Vec<ChangeTold>) -> BTreeMap<ChangeTold, usize> {
     let mut counts = BTreeMap::new();
     for (what, value) in told {
         let value = value.parse::<f64>().map_or(value, |number| number.to_string());

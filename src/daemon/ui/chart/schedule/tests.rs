@@ -18,8 +18,8 @@ fn drawn(events: &[UnlockEvent], former: &[UnlockEvent], burns: &[(Timestamp, f6
     let (curves, former) = (curves(events), curves(former));
     let cliffs: Vec<Interval> = events.iter().filter_map(UnlockEvent::interval).collect();
     let lanes = [
-        Lane { name: "Burned", class: "burn", sizes: burns, words: format::amount },
-        Lane { name: "Bought back", class: "buyback", sizes: &[], words: format::usd },
+        EventLane { name: "Burned", class: "burn", sizes: burns, words: format::amount },
+        EventLane { name: "Bought back", class: "buyback", sizes: &[], words: format::usd },
     ];
     let next = cliffs.last().map(|next| NextCliff { interval: *next, words: "next: <b>".to_owned(), brief: "next".to_owned() });
     let former = Some(former.as_slice()).filter(|former| differs(&curves, former));
