@@ -50,12 +50,7 @@ impl App {
             let store = Store::open(Opening { path: config.store.path.clone(), access: Access::Own, now })
                 .await
                 .map_err(|source| AppError::Store { doing: "open the database", source })?;
-            let kept =
-                store.kept_clock().await.map_err(|source| AppError::Store { doing: "read the time that was kept", source })?;
-            if let Some(kept) = kept {
-                clock.resume(&kept);
-            }
-            let now = clock.now();
+            let now = resume_clock(&store, &clock).await?;
             let source = config.source.clone();
             let delivery = config.delivery.clone();
             let switch = DeadMansSwitch::of(&config.http)?;
@@ -122,6 +117,15 @@ impl App {
             Ok(app)
         })
     }
+}
+
+/// Has the clock go on from the time that was last borne out. Gives the time now.
+async fn resume_clock(store: &Store, clock: &Clock) -> Result<Timestamp, AppError> {
+    let kept = store.kept_clock().await.map_err(|source| AppError::Store { doing: "read the time that was kept", source })?;
+    if let Some(kept) = kept {
+        clock.resume(&kept);
+    }
+    Ok(clock.now())
 }
 
 /// The rules to begin with.
