@@ -1,11 +1,10 @@
 //! What calendars and feeds are made of: unlocks with the history that a subscriber needs to see them move, and those that are gone.
 
-use chrono::TimeDelta;
-use rusqlite::{Transaction, types::Value};
+use rusqlite::Transaction;
 
 use super::codec::{Conditions, Millis, all, list, time};
-use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
+use super::query::{at, upcoming_conditions};
 use super::rows::{token, tracked};
 use super::{Store, StoreError};
 use model::{CalendarRow, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow};
@@ -33,25 +32,10 @@ impl Store {
     }
 }
 
-fn at(time: Timestamp) -> Value {
-    Value::Integer(time.timestamp_millis())
-}
-
 /// Unlocks ahead. One that was there before, and had gone for a while, has a history that its present row does not know of; one that was
 /// known by `upcoming` alone until its schedule was read never was another.
 fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<CalendarRow>, StoreFault> {
-    let mut conditions = Conditions::default();
-    conditions
-        .and("r.resource = 'unlock' AND r.ends_at > ?", at(filter.from))
-        .and("r.starts_at > ?", at(filter.from - LONGEST_INTERVAL - TimeDelta::milliseconds(1)))
-        .and_some("r.starts_at <= ?", filter.until.map(at));
-    if let Some(tokens) = &filter.tokens {
-        conditions.and(
-            "r.token_no IN (SELECT no FROM token WHERE id IN (SELECT value FROM json_each(?)))",
-            list(tokens.iter().map(TokenId::as_str)),
-        );
-    }
-    let (sql, values) = conditions.within(
+    let (sql, values) = upcoming_conditions(filter).within(
         "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.key, r.body, r.version_at, r.version_at > r.first_seen OR EXISTS (
              SELECT 1 FROM record_version v WHERE v.token_no = r.token_no AND v.resource = 'unlock' AND v.key = r.key
              AND v.replaced_at < r.first_seen)

@@ -56,12 +56,12 @@ impl Store {
     }
 }
 
-fn at(time: Timestamp) -> Value {
+pub(super) fn at(time: Timestamp) -> Value {
     Value::Integer(time.timestamp_millis())
 }
 
 /// What a filter of unlocks asks for.
-fn upcoming_conditions(filter: &UpcomingFilter) -> Conditions {
+pub(super) fn upcoming_conditions(filter: &UpcomingFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions
         .and("r.resource = 'unlock' AND r.ends_at > ?", at(filter.from))
