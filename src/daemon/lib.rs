@@ -27,6 +27,8 @@ pub mod config;
 pub mod cycle;
 pub mod dispatch;
 pub mod explain;
+#[cfg(test)]
+mod fixtures;
 pub mod http;
 mod kept_clock;
 pub mod ledger;

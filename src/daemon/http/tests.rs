@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::config::{Environment, load_text};
 use crate::cycle::ActiveRules;
+use crate::fixtures::schedule;
 use crate::live::LiveConfig;
 use crate::readiness::NotReady;
 use model::{Commit, Endpoint, FeedId, FeedState, FeedUpdate, Put, Record, Timestamp, Watch, config};
@@ -303,20 +304,7 @@ async fn a_silence_that_cannot_be_is_refused_with_the_reason() {
 /// Two unlocks of a token of the group, one of another; the source was read an hour ago.
 pub(super) async fn with_unlocks(app: &Running) {
     let at = now() - chrono::TimeDelta::hours(1);
-    let feed = |token: &str, events: &[(&str, f64)]| FeedUpdate {
-        id: FeedId::of(Endpoint::UnlockEvents, &token.into()),
-        state: FeedState { baseline_at: Some(at), read_at: Some(at), tried_at: Some(at), cost: 1, ..FeedState::default() },
-        put: events
-            .iter()
-            .map(|(date, value)| {
-                let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1e6, "cliffValue": value}});
-                let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
-                Put { key: (*date).into(), record, is_new_version: true }
-            })
-            .collect(),
-        removed: Vec::new(),
-        header: None,
-    };
+    let feed = |token: &str, events: &[(&str, f64)]| schedule(token, events, at);
     // The tests' now is 21 Sep 2026.
     let feeds = vec![
         feed("arbitrum", &[("2026-10-16T13:00:00Z", 9e6), ("2028-10-16T13:00:00Z", 9e6)]),

@@ -1,6 +1,7 @@
 use super::*;
 use crate::config::{Environment, load_text};
-use model::{Commit, FeedId, FeedUpdate, Put, Record};
+use crate::fixtures::schedule;
+use model::Commit;
 use store::{Access, Opening};
 
 fn now() -> Timestamp {
@@ -13,20 +14,7 @@ async fn world() -> (Store, Arc<LiveConfig>) {
     let path = directory.join("cliffwatch.db");
     let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
     let at = now() - TimeDelta::days(1);
-    let feed = |token: &str, events: &[(&str, f64)]| FeedUpdate {
-        id: FeedId::of(Endpoint::UnlockEvents, &token.into()),
-        state: FeedState { baseline_at: Some(at), read_at: Some(at), tried_at: Some(at), cost: 1, ..FeedState::default() },
-        put: events
-            .iter()
-            .map(|(date, value)| {
-                let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1e6, "cliffValue": value}});
-                let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
-                Put { key: (*date).into(), record, is_new_version: true }
-            })
-            .collect(),
-        removed: Vec::new(),
-        header: None,
-    };
+    let feed = |token: &str, events: &[(&str, f64)]| schedule(token, events, at);
     // The tests' now is 21 Sep 2026.
     let feeds = vec![
         feed("arbitrum", &[("2026-03-16T13:00:00Z", 9e6), ("2026-06-16T13:00:00Z", 9e6), ("2026-09-24T13:00:00Z", 9e6)]),

@@ -6,7 +6,8 @@ use std::time::Instant;
 use chrono::TimeDelta;
 
 use super::*;
-use model::{Alert, AlertId, AlertState, Change, ChangeKind, Labels, Resource, TokenId};
+use crate::fixtures::firing;
+use model::{Alert, AlertState, Change, ChangeKind, Labels, Resource, TokenId};
 
 const TOKENS: usize = 10_000;
 const ALERTS: usize = 100_000;
@@ -56,32 +57,16 @@ fn alert(number: usize) -> Alert {
     let labels: Labels =
         [("severity".to_owned(), severity.to_owned()), ("alertname".to_owned(), "BigCliffAhead".to_owned())].into();
     let token = id(number % TOKENS);
+    let summary = format!("T{number}: $33.15M (2.77% of market cap) to unlock in November 2026");
     Alert {
-        id: AlertId::from(format!("al_{number:06}")),
-        rule: "BigCliffAhead".into(),
-        name: "BigCliffAhead".into(),
         subject: format!("unlock/{token}/{number}"),
-        episode: 1,
         state: if number < FIRING { AlertState::Firing } else { AlertState::Event },
-        resolution: None,
         token: Some(token),
-        resource: Some(Resource::Unlock),
-        key: None,
-        level: None,
         labels,
-        annotations: [("summary".to_owned(), format!("T{number}: $33.15M (2.77% of market cap) to unlock in November 2026"))]
-            .into(),
+        annotations: [("summary".to_owned(), summary)].into(),
         told: vec!["ops".into()],
         leads: vec!["7d".into()],
-        former_labels: Vec::new(),
-        members: Vec::new(),
-        active_at: at,
-        starts_at: Some(at),
-        ends_at: None,
-        false_since: None,
-        due: None,
-        recheck_at: None,
-        updated_at: at,
+        ..firing(&format!("al_{number:06}"), at)
     }
 }
 

@@ -1,13 +1,10 @@
 use super::*;
+use crate::fixtures::{firing, page_filters, time};
 use crate::ui::view::{RulesView, StatusParts};
 use model::{
-    Alert, AlertId, AlertState, Change, ChangeKind, Endpoint, EndpointStat, Findings, Labels, NotificationOverview,
-    NotificationState, ReceiverCounts, ReceiverStatus, Resource, StoreCounts, SuppressedCount, Token, TokenId, Tracked, wire,
+    Alert, Change, ChangeKind, Endpoint, EndpointStat, Findings, NotificationOverview, NotificationState, ReceiverCounts,
+    ReceiverStatus, Resource, StoreCounts, SuppressedCount, Token, TokenId, Tracked,
 };
-
-fn time(text: &str) -> Timestamp {
-    wire::parse_timestamp(text).expect("a timestamp")
-}
 
 const NOW: &str = "2026-03-09T12:00:00Z";
 const HOSTILE: &str = "<script>alert(1)</script>\u{202e}&\"'";
@@ -23,33 +20,10 @@ fn row(name: &str, date: &str, precision: &str, value: f64) -> UpcomingRow {
 }
 
 fn alert(id: &str, severity: &str, summary: &str) -> Alert {
-    let at = time("2026-03-09T06:00:00Z");
-    let labels: Labels = [("severity".to_owned(), severity.to_owned())].into();
     Alert {
-        id: AlertId::from(id),
-        rule: "BigCliffAhead".into(),
-        name: "BigCliffAhead".into(),
-        subject: "unlock/arbitrum/1".into(),
-        episode: 1,
-        state: AlertState::Firing,
-        resolution: None,
-        token: Some("arbitrum".into()),
-        resource: Some(Resource::Unlock),
-        key: None,
-        level: None,
-        labels,
+        labels: [("severity".to_owned(), severity.to_owned())].into(),
         annotations: [("summary".to_owned(), summary.to_owned())].into(),
-        told: Vec::new(),
-        leads: Vec::new(),
-        former_labels: Vec::new(),
-        members: Vec::new(),
-        active_at: at,
-        starts_at: Some(at),
-        ends_at: None,
-        false_since: None,
-        due: None,
-        recheck_at: None,
-        updated_at: at,
+        ..firing(id, time("2026-03-09T06:00:00Z"))
     }
 }
 
@@ -138,12 +112,7 @@ fn shown(name: &str) -> String {
 #[test]
 fn the_overview_tells_what_there_is() {
     let html = shown("ARB");
-    let filters = vec![
-        (r"(?s)<svg.*?</svg>", "<svg…>"),
-        (env!("CARGO_PKG_VERSION"), "…"),
-        (r"/assets/(\w+)\.[0-9a-f]{16}\.", "/assets/$1.…."),
-    ];
-    insta::with_settings!({filters => filters}, { insta::assert_snapshot!(html) });
+    insta::with_settings!({filters => page_filters()}, { insta::assert_snapshot!(html) });
 }
 
 #[test]

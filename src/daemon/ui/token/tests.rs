@@ -1,10 +1,7 @@
 use super::*;
+use crate::fixtures::{page_filters, time};
 use crate::ui::page::Section;
-use model::{Change, ChangeKind, Endpoint, FeedState, Token, TokenId, wire};
-
-fn time(text: &str) -> Timestamp {
-    wire::parse_timestamp(text).expect("a timestamp")
-}
+use model::{Change, ChangeKind, Endpoint, FeedState, Token, TokenId};
 
 const NOW: &str = "2026-11-22T12:00:00Z";
 const HOSTILE: &str = "<script>alert(1)</script>\u{202e}&\"'";
@@ -89,12 +86,7 @@ fn shown(name: &str, versions: &[VersionRow]) -> String {
 #[test]
 fn the_page_tells_what_is_known_of_a_token() {
     let html = shown("Jupiter", &versions("Jupiter"));
-    let filters = vec![
-        (r"(?s)<svg.*?</svg>", "<svg…>"),
-        (env!("CARGO_PKG_VERSION"), "…"),
-        (r"/assets/(\w+)\.[0-9a-f]{16}\.", "/assets/$1.…."),
-    ];
-    insta::with_settings!({filters => filters}, { insta::assert_snapshot!(html) });
+    insta::with_settings!({filters => page_filters()}, { insta::assert_snapshot!(html) });
 }
 
 #[test]

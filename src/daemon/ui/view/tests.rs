@@ -1,12 +1,9 @@
 use super::{AlertView, RulesView, StatusParts, StatusView, UnlockView};
+use crate::fixtures::{firing, time};
 use model::{
-    Alert, AlertId, AlertState, CreditState, Endpoint, EndpointStat, Findings, NotificationOverview, NotificationState,
-    ReceiverStatus, Record, Resource, StoreCounts, Timestamp, Token, TokenId, Tracked, UpcomingRow, wire,
+    Alert, CreditState, Endpoint, EndpointStat, Findings, NotificationOverview, NotificationState, ReceiverStatus, Record,
+    StoreCounts, Token, TokenId, Tracked, UpcomingRow,
 };
-
-fn time(text: &str) -> Timestamp {
-    wire::parse_timestamp(text).expect("a timestamp")
-}
 
 fn row(name: &str) -> UpcomingRow {
     let event = serde_json::json!({"unlockDate": "2026-03-16T13:00:00Z", "cliffUnlocks": {"cliffAmount": 92_650_000.0, "cliffValue": 33_150_000.0,
@@ -18,32 +15,12 @@ fn row(name: &str) -> UpcomingRow {
 }
 
 fn alert(summary: &str) -> Alert {
-    let at = time("2026-03-09T06:00:00Z");
     Alert {
-        id: AlertId::from("al_1"),
-        rule: "BigCliffAhead".into(),
-        name: "BigCliffAhead".into(),
-        subject: "unlock/arbitrum/1".into(),
-        episode: 1,
-        state: AlertState::Firing,
-        resolution: None,
-        token: Some("arbitrum".into()),
-        resource: Some(Resource::Unlock),
-        key: None,
-        level: None,
         labels: [("severity".to_owned(), "critical".to_owned())].into(),
         annotations: [("summary".to_owned(), summary.to_owned())].into(),
         told: vec!["ops".into()],
         leads: vec!["7d".into()],
-        former_labels: Vec::new(),
-        members: Vec::new(),
-        active_at: at,
-        starts_at: Some(at),
-        ends_at: None,
-        false_since: None,
-        due: None,
-        recheck_at: None,
-        updated_at: at,
+        ..firing("al_1", time("2026-03-09T06:00:00Z"))
     }
 }
 
