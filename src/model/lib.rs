@@ -50,6 +50,7 @@ pub mod entry;
 pub mod file_kind;
 pub mod format;
 pub mod http_date;
+pub mod lease;
 pub mod matcher;
 pub mod pending;
 pub mod poll;

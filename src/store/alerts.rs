@@ -1,12 +1,13 @@
 //! Alerts as people ask for them: lists of them, one by its id, what was told of it, and what each rule has open.
 
-use rusqlite::{Transaction, types::Value};
+use rusqlite::types::Value;
 
 use super::codec::{Conditions, all, counted, from_json, list, one, word};
 use super::counts::alert_states;
 use super::error::StoreFault;
 use super::outbox::notification;
 use super::rows::{self, ALERT_COLUMNS};
+use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::{Alert, AlertFilter, AlertId, AlertState, FiringAlert, Listed, Notification, RuleId};
 

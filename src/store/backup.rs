@@ -17,6 +17,10 @@ impl Store {
     /// Fails where the copy is refused, cannot be written, or the database is damaged.
     pub async fn backup(&self, to: PathBuf, overwrite: bool) -> Result<(), StoreError> {
         let doing = "back up the database";
+        if self.0.lease.is_some() || !self.0.path.is_absolute() {
+            let why = "the database is on a server: copy it by `pg_dump`, or by `cliffwatch store copy`";
+            return Err(StoreError::BackupRefused { path: to, why });
+        }
         let path = self.0.path.clone();
         let task = tokio::task::spawn_blocking(move || backup(&path, &to, overwrite).map_err(|fault| fault.during(doing, &path)));
         task.await.map_err(|_| StoreError::Closed { doing })?

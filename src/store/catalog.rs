@@ -37,7 +37,7 @@ const LOG_PAGES: i64 = 8192;
 pub struct Catalog {
     writer: Mutex<Connection>,
     /// None for a database in memory, which has one connection only.
-    readers: Option<ReaderPool>,
+    readers: Option<ReaderPool<Connection, rusqlite::Error>>,
 }
 
 impl Catalog {

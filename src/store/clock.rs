@@ -2,10 +2,11 @@
 //! waits for a time that was reckoned from one of them waits no longer.
 
 use chrono::TimeDelta;
-use rusqlite::{Transaction, params};
+use rusqlite::params;
 
 use super::codec::{Millis, counted, from_json};
 use super::error::StoreFault;
+use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::{ClockAnchor, Timestamp};
 
@@ -35,7 +36,7 @@ pub(super) const HAPPENED: [(&str, &[&str]); 17] = [
 
 /// Set right before those above are pulled back, as long as they still tell by how much the clock was ahead.
 const WAITS: [&str; 5] = [
-    "UPDATE meta SET value = CAST(?2 AS TEXT) WHERE key = 'evaluated_until' AND CAST(value AS INTEGER) > ?1",
+    "UPDATE meta SET value = CAST(?2 AS TEXT) WHERE CASE WHEN key = 'evaluated_until' THEN CAST(value AS BIGINT) END > ?1",
     "UPDATE alert SET recheck_at = ?2 WHERE recheck_at > ?2 AND updated_at > ?1",
     "UPDATE delivery SET next_attempt_at = ?2 WHERE next_attempt_at > ?2 AND updated_at > ?1",
     "UPDATE told_group SET repeat_at = repeat_at - (told_at - ?2) WHERE told_at > ?1 AND repeat_at IS NOT NULL",
@@ -48,7 +49,7 @@ impl Store {
     pub async fn keep_clock(&self, anchor: &ClockAnchor) -> Result<(), StoreError> {
         let text = serde_json::to_string(anchor).unwrap_or_default();
         self.write("keep the time", move |to| {
-            let sql = "INSERT INTO meta (key, value) VALUES ('clock', ?1) ON CONFLICT DO UPDATE SET value = excluded.value";
+            let sql = "INSERT INTO meta (key, value) VALUES ('clock', ?1) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
             to.prepare_cached(sql)?.execute([text])?;
             Ok(())
         })

@@ -2,11 +2,12 @@
 //! panic and not a silent default.
 
 use chrono::DateTime;
+use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
-use rusqlite::{Params, Row, Statement, ToSql, params_from_iter};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::error::StoreFault;
+use super::sql::{Params, Row, Statement};
 use model::{ContentHash, Timestamp};
 
 /// A time in a column: whole milliseconds, as the clock gives them. What is finer is cut.
@@ -94,7 +95,7 @@ pub(super) fn all<T>(
     let mut rows = statement.query(values)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(read(row)?);
+        found.push(read(&row)?);
     }
     Ok(found)
 }
@@ -106,7 +107,10 @@ pub(super) fn one<T>(
     read: impl FnOnce(&Row<'_>) -> Result<T, StoreFault>,
 ) -> Result<Option<T>, StoreFault> {
     let mut rows = statement.query(values)?;
-    rows.next()?.map(read).transpose()
+    match rows.next()? {
+        Some(row) => read(&row).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// A list of texts for `IN (SELECT value FROM json_each(?))`.
@@ -140,6 +144,6 @@ impl Conditions {
 
     /// The statement between its head and its tail, and the values for it.
     pub(super) fn within(self, head: &str, tail: &str) -> (String, impl Params + use<>) {
-        (format!("{head}{}{tail}", self.sql), params_from_iter(self.values))
+        (format!("{head}{}{tail}", self.sql), self.values)
     }
 }

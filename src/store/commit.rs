@@ -12,12 +12,13 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use chrono::TimeDelta;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::params;
 
 pub(super) use self::alerts::{AlertColumns, webhook_id};
 use self::tokens::TokenRow;
 use super::codec::{Millis, count, json};
 use super::error::StoreFault;
+use super::sql::{Connection, Transaction};
 use super::{Store, StoreError, failpoint};
 use model::{Commit, CommitResult, Endpoint, PollEntry, Resource, Timestamp, TokenId, wire::InvestorItem};
 
@@ -47,10 +48,11 @@ pub(super) enum NotificationTarget {
 fn write(connection: &mut Connection, commit: &Commit, goes_to: NotificationTarget) -> Result<CommitResult, StoreFault> {
     let begun = Instant::now();
     failpoint::pass("commit.before");
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut saved = CommitWriter::new(&transaction, commit.at, goes_to).write(commit)?;
-    failpoint::pass("commit.inside");
-    transaction.commit()?;
+    let mut saved = connection.write(true, |transaction| {
+        let saved = CommitWriter::new(transaction, commit.at, goes_to).write(commit)?;
+        failpoint::pass("commit.inside");
+        Ok(saved)
+    })?;
     failpoint::pass("commit.after");
     saved.took = TimeDelta::from_std(begun.elapsed()).unwrap_or(TimeDelta::MAX);
     Ok(saved)
@@ -98,19 +100,23 @@ impl<'a> CommitWriter<'a> {
     fn progress(&self, commit: &Commit) -> Result<(), StoreFault> {
         for (rule, at) in &commit.rule_matches {
             self.to
-                .prepare_cached("INSERT INTO rule_match (rule, at) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET at = excluded.at")?
+                .prepare_cached(
+                    "INSERT INTO rule_match (rule, at) VALUES (?1, ?2) ON CONFLICT (rule) DO UPDATE SET at = excluded.at",
+                )?
                 .execute(params![rule.as_str(), Millis(*at)])?;
         }
         if let Some(until) = commit.evaluated_until {
             self.to
                 .prepare_cached(
-                    "INSERT INTO meta (key, value) VALUES ('evaluated_until', ?1) ON CONFLICT DO UPDATE SET value = excluded.value",
+                    "INSERT INTO meta (key, value) VALUES ('evaluated_until', ?1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                 )?
                 .execute([until.timestamp_millis().to_string()])?;
         }
         for (name, slot) in &commit.jobs {
             self.to
-                .prepare_cached("INSERT INTO job (name, slot) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET slot = excluded.slot")?
+                .prepare_cached(
+                    "INSERT INTO job (name, slot) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET slot = excluded.slot",
+                )?
                 .execute(params![name, Millis(*slot)])?;
         }
         Ok(())
@@ -122,12 +128,13 @@ impl<'a> CommitWriter<'a> {
         for poll in polls {
             let token = self.token_no(poll.token.as_ref())?;
             let oddities = (!poll.oddities.is_empty()).then(|| json("the oddities of a poll", &poll.oddities)).transpose()?;
-            self.to
+            let no = self
+                .to
                 .prepare_cached(
                     "INSERT INTO poll (endpoint, token_no, at, took_ms, outcome, status, requests, credits, bytes, version, records,
-                     error, oddities, oddities_total) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                     error, oddities, oddities_total) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING no",
                 )?
-                .execute(params![
+                .query_row(params![
                     poll.endpoint.as_str(),
                     token,
                     Millis(poll.at),
@@ -142,8 +149,8 @@ impl<'a> CommitWriter<'a> {
                     poll.error,
                     oddities,
                     poll.oddities_total,
-                ])?;
-            rows.insert((poll.endpoint, poll.token.as_ref()), self.to.last_insert_rowid());
+                ], |row| row.get(0))?;
+            rows.insert((poll.endpoint, poll.token.as_ref()), no);
         }
         Ok(rows)
     }
@@ -156,7 +163,7 @@ impl<'a> CommitWriter<'a> {
             self.to
                 .prepare_cached(
                     "INSERT INTO investor (id, item, seen) VALUES (?1, ?2, ?3)
-                     ON CONFLICT DO UPDATE SET item = excluded.item, seen = excluded.seen",
+                     ON CONFLICT (id) DO UPDATE SET item = excluded.item, seen = excluded.seen",
                 )?
                 .execute(params![id, json("an investor", item)?, Millis(self.at)])?;
         }

@@ -2,15 +2,14 @@
 
 use std::{collections::HashMap, path::Path};
 
-use rusqlite::Transaction;
-
-use super::codec::{Millis, all, counted, from_json, one, time, word};
+use super::codec::{Millis, all, counted, one, small, time, word};
 use super::connection::beside;
 use super::credit::credit;
 use super::error::StoreFault;
+use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::{
-    AlertState, DeliveryState, Endpoint, EndpointStat, ReceiverCounts, ReceiverName, Resource, StoreCounts, StoreGauges,
+    AlertState, DeliveryState, Endpoint, EndpointStat, Findings, ReceiverCounts, ReceiverName, Resource, StoreCounts, StoreGauges,
 };
 
 /// Credits of a period up to which its looks are counted.
@@ -20,7 +19,12 @@ impl Store {
     /// How much there is of everything.
     pub async fn counts(&self) -> Result<StoreCounts, StoreError> {
         let path = self.0.path.clone();
-        self.read("count what there is", move |from| counts(from, &path)).await
+        let counting = move |from: &Transaction<'_>| {
+            let mut counts = counts(from)?;
+            counts.database_bytes = database_bytes(from, &path)?;
+            Ok(counts)
+        };
+        self.read("count what there is", counting).await
     }
 
     /// What the metrics show.
@@ -34,7 +38,7 @@ impl Store {
     }
 }
 
-fn counts(from: &Transaction<'_>, path: &Path) -> Result<StoreCounts, StoreFault> {
+fn counts(from: &Transaction<'_>) -> Result<StoreCounts, StoreFault> {
     let mut counts = StoreCounts::default();
     (counts.tokens, counts.tokens_listed) = from
         .prepare_cached("SELECT count(*), coalesce(sum(listed), 0) FROM token")?
@@ -53,12 +57,18 @@ fn counts(from: &Transaction<'_>, path: &Path) -> Result<StoreCounts, StoreFault
     (counts.removals_held, counts.removals_awaiting_proof, counts.feeds_failing) = from
         .prepare_cached("SELECT count(held_since), coalesce(sum(json_array_length(missing)), 0), count(failing_since) FROM feed")?
         .query_row([], |row| Ok((counted(row.get(0)?), counted(row.get(1)?), counted(row.get(2)?))))?;
-    counts.database_bytes = [path.to_owned(), beside(path, "-wal")]
-        .iter()
-        .filter_map(|file| std::fs::metadata(file).ok())
-        .map(|file| file.len())
-        .sum();
     Ok(counts)
+}
+
+/// What the database takes on a disk: the file with its WAL, or our tables with their indexes.
+fn database_bytes(from: &Transaction<'_>, path: &Path) -> Result<u64, StoreFault> {
+    if from.is_postgres() {
+        let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class
+             WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())";
+        return Ok(from.prepare_cached(sql)?.query_row([], |row| row.get(0)).map(counted)?);
+    }
+    let files = [path.to_owned(), beside(path, "-wal")];
+    Ok(files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|file| file.len()).sum())
 }
 
 fn gauges(from: &Transaction<'_>) -> Result<StoreGauges, StoreFault> {
@@ -112,9 +122,9 @@ fn receivers(from: &Transaction<'_>) -> Result<Vec<ReceiverCounts>, StoreFault> 
 fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFault> {
     let mut statement = from.prepare_cached(
         "SELECT endpoint, count(*), count(failing_since), min(failing_since), max(read_at), max(tried_at),
-                json_object('by_mark', coalesce(sum(findings ->> 'by_mark'), 0), 'by_upcoming', coalesce(sum(findings ->> 'by_upcoming'), 0),
-                            'untold', coalesce(sum(findings ->> 'untold'), 0), 'idle_marks', coalesce(sum(findings ->> 'idle_marks'), 0),
-                            'idle_upcoming', coalesce(sum(findings ->> 'idle_upcoming'), 0))
+                coalesce(sum(CAST(findings ->> 'by_mark' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'by_upcoming' AS BIGINT)), 0),
+                coalesce(sum(CAST(findings ->> 'untold' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'idle_marks' AS BIGINT)), 0),
+                coalesce(sum(CAST(findings ->> 'idle_upcoming' AS BIGINT)), 0)
          FROM feed GROUP BY endpoint",
     )?;
     let mut stats = all(&mut statement, [], |row| {
@@ -130,7 +140,13 @@ fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFaul
             oddities: 0,
             looks: 0,
             credits: 0,
-            findings: from_json("what looks found", &endpoint, &row.get::<_, String>(6)?)?,
+            findings: Findings {
+                by_mark: small(row.get(6)?),
+                by_upcoming: small(row.get(7)?),
+                untold: small(row.get(8)?),
+                idle_marks: small(row.get(9)?),
+                idle_upcoming: small(row.get(10)?),
+            },
         })
     })?;
     let mut last_error = from.prepare_cached(

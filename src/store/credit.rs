@@ -1,9 +1,8 @@
 //! The ledger of credits: one row, changed by pure decisions, each in a transaction of its own.
 
-use rusqlite::Transaction;
-
 use super::codec::{from_json, json, one};
 use super::error::StoreFault;
+use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::CreditState;
 
@@ -18,11 +17,13 @@ impl Store {
         &self,
         decide: impl FnOnce(CreditState) -> (CreditState, T) + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.write("write the quota", move |to| {
+        self.act("write the quota", move |to| {
             let (state, answer) = decide(credit(to)?);
             let state = json("the credit state", &state)?;
-            to.prepare_cached("INSERT INTO credit (one, state) VALUES (1, ?1) ON CONFLICT DO UPDATE SET state = excluded.state")?
-                .execute([state])?;
+            to.prepare_cached(
+                "INSERT INTO credit (one, state) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET state = excluded.state",
+            )?
+            .execute([state])?;
             Ok(answer)
         })
         .await

@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 
 use chrono::TimeDelta;
-use rusqlite::{Row, Transaction, params};
+use rusqlite::params;
 
 use super::codec::{Millis, all, from_json, one, small, time, word};
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked};
+use super::sql::{Row, Transaction};
 use super::{Store, StoreError};
 use model::{
     Alert, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot, wire::InvestorItem,
@@ -84,7 +85,7 @@ impl Store {
 
     /// Has what is held of a token believed with its next answer; answers how many feeds that concerns.
     pub async fn accept_held(&self, token: TokenId) -> Result<usize, StoreError> {
-        self.write("accept what is held", move |to| accept_held(to, &token)).await
+        self.act("accept what is held", move |to| accept_held(to, &token)).await
     }
 
     /// The texts of the last rule files without errors, as [`keep_good_rules`](Self::keep_good_rules) was given them.
@@ -114,7 +115,7 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
     let sql = format!(
         "SELECT t.id, t.listed, t.last_updated, t.has_burn, t.has_buyback,
          (SELECT min(r.starts_at) FROM record r WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2),
-         (SELECT CAST(json_extract(r.body, '$.cliffUnlocks.valueToMarketCap') AS REAL) FROM record r
+         (SELECT r.share FROM record r
           WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2 ORDER BY r.starts_at LIMIT 1),
          coalesce(f.header ->> '$.segmentsAbsent', f.header ->> '$.segmentsRead'), f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1
          WHERE t.unlisted_at IS NULL OR NOT EXISTS
@@ -142,7 +143,7 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
 fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, StoreFault> {
     let sql = format!(
         "SELECT {FEED_COLUMNS} FROM feed f WHERE f.endpoint = ?1
-         AND f.token_no = CASE WHEN ?2 IS NULL THEN 0 ELSE (SELECT no FROM token WHERE id = ?2) END"
+         AND f.token_no = CASE WHEN CAST(?2 AS TEXT) IS NULL THEN 0 ELSE (SELECT no FROM token WHERE id = ?2) END"
     );
     let token = id.token.as_ref().map(TokenId::as_str);
     let state =
@@ -274,7 +275,7 @@ fn source_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, StoreFault> {
 }
 
 fn evaluated_until(from: &Transaction<'_>) -> Result<Option<Timestamp>, StoreFault> {
-    let mut statement = from.prepare_cached("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'evaluated_until'")?;
+    let mut statement = from.prepare_cached("SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'evaluated_until'")?;
     one(&mut statement, [], |row| Ok(row.get::<_, Millis>(0)?.0))
 }
 
@@ -285,7 +286,7 @@ pub(super) fn investors(from: &Transaction<'_>) -> Result<Vec<InvestorItem>, Sto
 }
 
 fn awaited_investors(from: &Transaction<'_>, since: Timestamp) -> Result<Vec<String>, StoreFault> {
-    let sql = "SELECT DISTINCT r.body ->> 'investorId' FROM feed f JOIN json_each(f.header, '$.cliffwatchWaiting') w
+    let sql = "SELECT DISTINCT r.body ->> 'investorId' FROM feed f CROSS JOIN json_each(f.header, '$.cliffwatchWaiting') w
                JOIN record r ON r.scope_no = f.token_no AND r.resource = 'funding' AND r.key = w.key
                WHERE f.endpoint = 'investors' AND unixepoch(w.value) >= ?1 AND r.body ->> 'investorId' IS NOT NULL ORDER BY 1";
     all(&mut *from.prepare_cached(sql)?, [since.timestamp()], |row| Ok(row.get(0)?))
@@ -310,7 +311,7 @@ fn good_rules(from: &Transaction<'_>) -> Result<Option<String>, StoreFault> {
 
 fn keep_good_rules(to: &Transaction<'_>, texts: &str) -> Result<(), StoreFault> {
     to.prepare_cached(
-        "INSERT INTO meta (key, value) VALUES ('good_rules', ?1) ON CONFLICT DO UPDATE SET value = excluded.value",
+        "INSERT INTO meta (key, value) VALUES ('good_rules', ?1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
     )?
     .execute([texts])?;
     Ok(())

@@ -3,6 +3,12 @@
 use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
+use tokio_postgres::error::SqlState;
+
+use super::sql::{PgFault, SqlError};
+
+/// What an engine said.
+type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// What the store could not do. The cause is in the chain of sources.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +66,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The schema that was to be reached.
         to: i64,
-        source: rusqlite::Error,
+        source: Failed,
     },
     /// SQLite did not take a setting that a promise rests on.
     #[error("cannot open {}: SQLite answers {got:?} to `PRAGMA {pragma}`, {wanted:?} is needed (is the file on a network share?)", path.display())]
@@ -83,15 +89,35 @@ pub enum StoreError {
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     #[error("cannot {doing}: the disk of {} is full; nothing of it was written: free some space, it goes on by itself", path.display())]
-    Full { doing: &'static str, path: PathBuf, source: rusqlite::Error },
+    Full { doing: &'static str, path: PathBuf, source: Failed },
     #[error("cannot {doing}: {} may not be written: check the owner and the rights of the file and of its directory", path.display())]
-    ReadOnly { doing: &'static str, path: PathBuf, source: rusqlite::Error },
+    ReadOnly { doing: &'static str, path: PathBuf, source: Failed },
     #[error("cannot {doing}: the file {} cannot be reached: check that its directory is there and the disk is sound", path.display())]
     Unreachable { doing: &'static str, path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot {doing}: another process is writing to {} and does not end: try again", path.display())]
-    Busy { doing: &'static str, path: PathBuf, source: rusqlite::Error },
+    Busy { doing: &'static str, path: PathBuf, source: Failed },
+    #[error("cannot {doing}: the server of {} cannot be reached; it is tried again", path.display())]
+    ServerLost { doing: &'static str, path: PathBuf, source: Failed },
+    #[error("the server of {} is PostgreSQL {found}; {needed} or newer is needed", path.display())]
+    ServerTooOld {
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The oldest that will do.
+        needed: u32,
+    },
+    #[error(
+        "cannot {doing}: the role may not do that in {}: it must own our tables, or `GRANT USAGE, CREATE ON SCHEMA` and all rights on them to it",
+        path.display()
+    )]
+    NoRight { doing: &'static str, path: PathBuf, source: Failed },
+    #[error("cannot {doing}: {} is a replica, which cannot be written to: name the primary in `url` of [store]", path.display())]
+    Replica { doing: &'static str, path: PathBuf, source: Failed },
+    /// Only the active instance may do that.
+    #[error("cannot {doing}: this instance is not the active one of {}", path.display())]
+    NotActive { doing: &'static str, path: PathBuf },
     #[error("cannot {doing} in the database {}", path.display())]
-    Sqlite { doing: &'static str, path: PathBuf, source: rusqlite::Error },
+    Sqlite { doing: &'static str, path: PathBuf, source: Failed },
     #[error("cannot {doing}: {what} cannot be written as JSON")]
     Unwritable { doing: &'static str, what: &'static str, source: serde_json::Error },
     #[error("cannot write a backup to {}: {why}", path.display())]
@@ -151,6 +177,16 @@ impl StoreError {
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::Full { .. })
     }
+
+    /// Another instance is the active one.
+    pub fn is_not_active(&self) -> bool {
+        matches!(self, StoreError::NotActive { .. })
+    }
+
+    /// The server cannot be reached: it goes on by itself when it can.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, StoreError::ServerLost { .. })
+    }
 }
 
 /// What went wrong inside an operation, before it is known which one and in which file.
@@ -158,6 +194,8 @@ impl StoreError {
 pub(super) enum StoreFault {
     /// SQLite refused.
     Sqlite(rusqlite::Error),
+    /// The server refused, or could not be reached.
+    Postgres(PgFault),
     /// A value of ours cannot be written.
     Unwritable { what: &'static str, source: serde_json::Error },
     /// A row holds what this program never writes.
@@ -169,6 +207,15 @@ pub(super) enum StoreFault {
 impl From<rusqlite::Error> for StoreFault {
     fn from(source: rusqlite::Error) -> Self {
         StoreFault::Sqlite(source)
+    }
+}
+
+impl From<SqlError> for StoreFault {
+    fn from(error: SqlError) -> Self {
+        match error {
+            SqlError::Sqlite(error) => StoreFault::Sqlite(error),
+            SqlError::Postgres(fault) => StoreFault::Postgres(fault),
+        }
     }
 }
 
@@ -189,17 +236,22 @@ impl StoreFault {
                 let source = source.map(|source| Box::new(source) as Box<dyn std::error::Error + Send + Sync>);
                 StoreError::Damaged { doing, path, detail: what, source }
             }
+            StoreFault::Postgres(fault) => of_server(fault, doing, path),
             StoreFault::Sqlite(source) => match source.sqlite_error_code() {
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                     let detail = "SQLite finds its pages in disorder".to_owned();
                     StoreError::Damaged { doing, path, detail, source: Some(Box::new(source)) }
                 }
-                Some(ErrorCode::DiskFull) => StoreError::Full { doing, path, source },
-                Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly { doing, path, source },
+                Some(ErrorCode::DiskFull) => StoreError::Full { doing, path, source: Box::new(source) },
+                Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                    StoreError::ReadOnly { doing, path, source: Box::new(source) }
+                }
                 Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
                     StoreError::Unreachable { doing, path, source: Box::new(source) }
                 }
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { doing, path, source },
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                    StoreError::Busy { doing, path, source: Box::new(source) }
+                }
                 _ => match source {
                     // A column of another type than this program writes.
                     rusqlite::Error::FromSqlConversionFailure(..)
@@ -208,9 +260,33 @@ impl StoreFault {
                         let detail = "a row holds a value of the wrong kind".to_owned();
                         StoreError::Damaged { doing, path, detail, source: Some(Box::new(source)) }
                     }
-                    source => StoreError::Sqlite { doing, path, source },
+                    source => StoreError::Sqlite { doing, path, source: Box::new(source) },
                 },
             },
         }
+    }
+}
+
+/// What a server said, as an error with what helps.
+fn of_server(fault: PgFault, doing: &'static str, path: PathBuf) -> StoreError {
+    if matches!(fault, PgFault::NotActive) {
+        return StoreError::NotActive { doing, path };
+    }
+    let state = fault.state().cloned();
+    let is_lost = fault.is_lost();
+    let source: Failed = Box::new(fault);
+    match state {
+        _ if is_lost => StoreError::ServerLost { doing, path, source },
+        Some(SqlState::DISK_FULL) => StoreError::Full { doing, path, source },
+        Some(SqlState::INSUFFICIENT_PRIVILEGE) => StoreError::NoRight { doing, path, source },
+        Some(SqlState::READ_ONLY_SQL_TRANSACTION) => StoreError::Replica { doing, path, source },
+        Some(SqlState::LOCK_NOT_AVAILABLE | SqlState::QUERY_CANCELED | SqlState::T_R_DEADLOCK_DETECTED) => {
+            StoreError::Busy { doing, path, source }
+        }
+        Some(SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED) => {
+            let detail = "the server finds its pages in disorder".to_owned();
+            StoreError::Damaged { doing, path, detail, source: Some(source) }
+        }
+        _ => StoreError::Sqlite { doing, path, source },
     }
 }

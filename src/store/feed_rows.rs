@@ -1,11 +1,10 @@
 //! What calendars and feeds are made of: unlocks with the history that a subscriber needs to see them move, and those that are gone.
 
-use rusqlite::Transaction;
-
 use super::codec::{Conditions, Millis, all, list, time};
 use super::error::StoreFault;
 use super::query::{at, upcoming_conditions};
 use super::rows::{token, tracked};
+use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::{CalendarRow, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow};
 
@@ -62,13 +61,14 @@ fn removed(from: &Transaction<'_>, filter: &UpcomingFilter, since: Timestamp) ->
     if let Some(tokens) = &filter.tokens {
         conditions.and("t.id IN (SELECT value FROM json_each(?))", list(tokens.iter().map(TokenId::as_str)));
     }
-    // Of several versions SQLite gives the columns of the one that is the greatest.
     let (sql, values) = conditions.within(
-        "SELECT t.id, t.item, t.name, t.symbol, NULL, v.key, v.body, max(v.replaced_at) FROM record_version v
+        "SELECT id, item, name, symbol, NULL, key, body, replaced_at FROM (
+         SELECT t.id, t.item, t.name, t.symbol, v.key, v.body, v.replaced_at,
+         row_number() OVER (PARTITION BY v.scope_no, v.key ORDER BY v.replaced_at DESC, v.no DESC) AS place FROM record_version v
          JOIN token t ON t.no = v.token_no",
         &format!(
             " AND NOT EXISTS (SELECT 1 FROM record r WHERE r.scope_no = v.scope_no AND r.resource = v.resource AND r.key = v.key)
-             GROUP BY v.scope_no, v.key ORDER BY max(v.replaced_at) DESC, t.id, v.key LIMIT {}",
+             ) latest WHERE place = 1 ORDER BY replaced_at DESC, id, key LIMIT {}",
             filter.limit
         ),
     );

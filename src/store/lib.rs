@@ -50,6 +50,7 @@ mod error;
 pub mod facts;
 pub mod failpoint;
 mod feed_rows;
+mod lease;
 mod lock;
 mod open;
 mod opt_out;
@@ -64,6 +65,7 @@ mod rows;
 mod schema;
 mod silence;
 pub mod snapshot;
+mod sql;
 mod status;
 mod windows;
 mod writer;
@@ -75,12 +77,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::{InterruptHandle, Transaction};
+use rusqlite::InterruptHandle;
 
 pub use error::StoreError;
 use error::StoreFault;
+pub use lease::Standing;
+pub use open::Place;
 use readers::Readers;
 pub use restore::Restored;
+use sql::Transaction;
+pub use sql::postgres::place::{PlaceError, PostgresPlace};
 use writer::Writer;
 
 use model::Timestamp;
@@ -117,6 +123,8 @@ struct StoreHandle {
     opened_at: Timestamp,
     writer: Option<Writer>,
     readers: Readers,
+    /// The lease of a database on a server; none for a file, which has one owner by its lock.
+    lease: Option<lease::LeaseKeeper>,
     /// Whether a dispatcher takes what is to be told to its receivers.
     is_dispatched: AtomicBool,
     /// Ends a running integrity check, so that closing need not wait for it.
@@ -133,14 +141,28 @@ impl Store {
     /// Opens the database; as its owner also makes it and brings its schema up to date.
     /// Fails where the file is missing, not ours, of another schema, in use by another owner, or cannot be reached.
     pub async fn open(opening: Opening) -> Result<Store, StoreError> {
+        Self::open_in(Place::File(opening.path), opening.access, opening.now).await
+    }
+
+    /// As [`Self::open`], wherever the database is. On a server several may own it; what the active one alone may write is refused
+    /// until [`Self::tend_lease`] has taken the lease.
+    pub async fn open_in(place: Place, access: Access, now: Timestamp) -> Result<Store, StoreError> {
         let doing = "open the store";
         let task = tokio::task::spawn_blocking(move || {
-            let opened = open::open(&opening)?;
+            let fence = Arc::default();
+            let opened = match &place {
+                Place::File(path) => open::open(&Opening { path: path.clone(), access, now })?,
+                Place::Server(place) => open::open_server(place, access, &fence)?,
+            };
+            let lease = match place {
+                Place::Server(place) if access == Access::Own => Some(lease::LeaseKeeper::new(place, fence)),
+                _ => None,
+            };
             let path: Arc<Path> = opened.path.into();
             let writer = opened.writer.map(|connection| Writer::start(connection, opened.lock, path.clone())).transpose()?;
             let readers = Readers::new(opened.readers);
             let (is_dispatched, check) = (AtomicBool::new(false), Mutex::new(None));
-            Ok(Store(Arc::new(StoreHandle { path, opened_at: opening.now, writer, readers, is_dispatched, check })))
+            Ok(Store(Arc::new(StoreHandle { path, opened_at: now, writer, readers, lease, is_dispatched, check })))
         });
         task.await.map_err(|_| StoreError::Closed { doing })?
     }
@@ -150,6 +172,9 @@ impl Store {
     pub async fn close(&self) -> Result<(), StoreError> {
         if let Some(check) = self.0.check.lock().unwrap_or_else(PoisonError::into_inner).take() {
             check.interrupt();
+        }
+        if let Some(lease) = &self.0.lease {
+            lease.release().await;
         }
         self.0.readers.close().await;
         match &self.0.writer {
@@ -166,13 +191,22 @@ impl Store {
         self.0.writer.as_ref().ok_or(StoreError::OpenedForReading { doing })
     }
 
-    /// Runs `run` in one transaction, which is committed if it succeeds and undone if not.
+    /// Runs `run` in one transaction, which is committed if it succeeds and undone if not. Of several instances only the active one may.
     async fn write<T: Send + 'static>(
         &self,
         doing: &'static str,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.writer(doing)?.transact(doing, run).await
+        self.writer(doing)?.transact(doing, true, run).await
+    }
+
+    /// As [`Self::write`], for what a person does: any instance may, since it decides nothing that another one decides too.
+    async fn act<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer(doing)?.transact(doing, false, run).await
     }
 
     /// Runs `run` on one moment of the database.

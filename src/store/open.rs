@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::connection::{DAEMON_WRITER, open_daemon_reader, open_read_only, open_writer};
 use super::error::{StoreError, StoreFault};
@@ -12,7 +13,10 @@ use super::lock::{resolve, take_lock};
 use super::readers::ReaderPool;
 use super::restore::refuse_unfinished;
 use super::schema::{self, FileState, MigrationFailed};
-use super::writer::transact;
+use super::sql::postgres::PgSession;
+use super::sql::postgres::lease::Fence;
+use super::sql::postgres::place::PostgresPlace;
+use super::sql::{self, SqlError, SqlResult};
 use super::{Access, Opening};
 
 /// The first bytes of every SQLite file.
@@ -27,11 +31,64 @@ const WAL_KEPT_BYTES: i64 = 64 * 1024 * 1024;
 /// Read connections beside a writer, and so reads at once.
 const READERS_BESIDE_WRITER: usize = 2;
 
+/// Where a database is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A file of this machine.
+    File(PathBuf),
+    /// A database on a PostgreSQL server.
+    Server(Arc<PostgresPlace>),
+}
+
+impl Place {
+    /// How messages call it: the file, or the server and its database.
+    pub fn name(&self) -> &Path {
+        match self {
+            Place::File(path) => path,
+            Place::Server(place) => place.name(),
+        }
+    }
+
+    /// Fails where there is no database of the present schema.
+    pub(super) fn refuse_unless_current(&self) -> Result<(), StoreError> {
+        match self {
+            Place::File(path) => refuse_unless_current(path),
+            Place::Server(place) => {
+                let session = PgSession::open(place, &Arc::default()).map_err(|error| opening_failed(error, place.name()))?;
+                session.prepare_schema(false, env!("CARGO_PKG_VERSION"))
+            }
+        }
+    }
+}
+
+/// How connections that read are opened.
+pub(super) fn reader_of(place: &Place) -> Box<dyn Fn(&Path) -> SqlResult<sql::Connection> + Send + Sync> {
+    match place {
+        Place::File(_) => Box::new(|path| Ok(sql::Connection::Sqlite(open_daemon_reader(path)?))),
+        Place::Server(place) => {
+            let (place, fence) = (place.clone(), Arc::new(Fence::default()));
+            Box::new(move |_| Ok(sql::Connection::Postgres(Box::new(PgSession::open(&place, &fence)?))))
+        }
+    }
+}
+
 pub(super) struct Opened {
     pub(super) path: PathBuf,
-    pub(super) writer: Option<Connection>,
+    pub(super) writer: Option<sql::Connection>,
     pub(super) lock: Option<File>,
     pub(super) readers: ReaderPool,
+}
+
+/// Opens a database on a server; `fence` says under which lease its writer writes.
+pub(super) fn open_server(place: &Arc<PostgresPlace>, access: Access, fence: &Arc<Fence>) -> Result<Opened, StoreError> {
+    let path = place.name();
+    let failed = |error: SqlError| opening_failed(error, path);
+    let writer = PgSession::open(place, fence).map_err(failed)?;
+    writer.prepare_schema(access == Access::Own, env!("CARGO_PKG_VERSION"))?;
+    let writer = (access != Access::Read).then(|| sql::Connection::Postgres(Box::new(writer)));
+    let readers = if writer.is_some() { READERS_BESIDE_WRITER } else { 1 };
+    let readers = ReaderPool::filled(path, reader_of(&Place::Server(place.clone())), readers).map_err(failed)?;
+    Ok(Opened { path: path.to_owned(), writer, lock: None, readers })
 }
 
 /// Opens the database, and brings it up to date where it is ours alone.
@@ -55,19 +112,20 @@ pub(super) fn open(opening: &Opening) -> Result<Opened, StoreError> {
                 migrate(&mut connection, &path, version)?;
                 sign(&mut connection, opening).map_err(|fault| fault.during(OPENING, &path))?;
             }
-            Some(connection)
+            Some(sql::Connection::Sqlite(connection))
         }
     };
     // A command asks one thing at a time.
     let readers = if writer.is_some() { READERS_BESIDE_WRITER } else { 1 };
-    let readers = ReaderPool::filled(&path, open_daemon_reader, readers).map_err(|error| opening_failed(error, &path))?;
+    let readers = ReaderPool::filled(&path, reader_of(&Place::File(path.clone())), readers)
+        .map_err(|error| opening_failed(error, &path))?;
     Ok(Opened { path, writer, lock, readers })
 }
 
 const OPENING: &str = "open the store";
 
-fn opening_failed(error: rusqlite::Error, path: &Path) -> StoreError {
-    StoreFault::from(error).during(OPENING, path)
+fn opening_failed(error: impl Into<StoreFault>, path: &Path) -> StoreError {
+    error.into().during(OPENING, path)
 }
 
 /// Whether the database at `path` could be opened by this program, as far as can be told without touching it.
@@ -166,7 +224,7 @@ fn check_pragma(path: &Path, pragma: &'static str, wanted: &str, got: &str) -> R
 fn migrate(connection: &mut Connection, path: &Path, from: i64) -> Result<(), StoreError> {
     schema::DAEMON.migrate(connection, from).map_err(|MigrationFailed { to, source }| match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => StoreFault::from(source).during("bring the schema up to date", path),
-        _ => StoreError::Migration { path: path.to_owned(), to, source },
+        _ => StoreError::Migration { path: path.to_owned(), to, source: Box::new(source) },
     })
 }
 
@@ -178,10 +236,9 @@ fn sign(connection: &mut Connection, opening: &Opening) -> Result<(), StoreFault
     if known.as_deref() == Some(program) {
         return Ok(());
     }
-    transact(connection, |transaction| {
-        let mut put = transaction.prepare("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
-        put.execute(("program", program))?;
-        put.execute(("program_since", opening.now.to_rfc3339()))?;
-        Ok(())
-    })
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for (key, value) in [("program", program), ("program_since", &opening.now.to_rfc3339())] {
+        transaction.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", (key, value))?;
+    }
+    Ok(transaction.commit()?)
 }

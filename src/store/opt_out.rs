@@ -1,9 +1,10 @@
 //! Who wants no digests any more, and the key that signs the links by which they say so.
 
-use rusqlite::{Transaction, params};
+use rusqlite::params;
 
 use super::codec::{Millis, all, one, word};
 use super::error::StoreFault;
+use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::{LinkKey, OptOut, OptOutSource, ReceiverName};
 
@@ -15,12 +16,12 @@ impl Store {
 
     /// Notes that somebody wants no digests any more; answers whether that is new.
     pub async fn opt_out(&self, wish: OptOut) -> Result<bool, StoreError> {
-        self.write("note who wants no digests", move |to| opt_out(to, &wish)).await
+        self.act("note who wants no digests", move |to| opt_out(to, &wish)).await
     }
 
     /// Sends digests to somebody again; answers whether they were stopped.
     pub async fn opt_in(&self, receiver: ReceiverName, address: String) -> Result<bool, StoreError> {
-        self.write("note who wants digests again", move |to| opt_in(to, &receiver, &address)).await
+        self.act("note who wants digests again", move |to| opt_in(to, &receiver, &address)).await
     }
 
     /// The key that signs links in digests; none before the first digest was sent.
@@ -30,7 +31,7 @@ impl Store {
 
     /// The key that signs links in digests: the one that is there, else `fresh`, which is kept.
     pub async fn keep_link_key(&self, fresh: LinkKey) -> Result<LinkKey, StoreError> {
-        self.write("keep the key of links", move |to| keep_link_key(to, fresh)).await
+        self.act("keep the key of links", move |to| keep_link_key(to, fresh)).await
     }
 }
 
@@ -39,7 +40,7 @@ const LINK_KEY: &str = "link_key";
 
 pub(super) fn opt_outs(from: &Transaction<'_>, receiver: Option<&ReceiverName>) -> Result<Vec<OptOut>, StoreFault> {
     let mut statement = from.prepare_cached(
-        "SELECT receiver, address, at, via FROM opt_out WHERE ?1 IS NULL OR receiver = ?1 ORDER BY receiver, address",
+        "SELECT receiver, address, at, via FROM opt_out WHERE receiver = ?1 OR ?1 IS NULL ORDER BY receiver, address",
     )?;
     all(&mut statement, [receiver.map(ReceiverName::as_str)], |row| {
         let address: String = row.get(1)?;

@@ -2,11 +2,12 @@
 
 mod list;
 
-use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
+use rusqlite::params;
 
 use super::codec::{Millis, all, count, from_json, millis, one, small, word};
 use super::commit::{CommitWriter, NotificationTarget};
 use super::error::StoreFault;
+use super::sql::{Connection, Row, Transaction};
 use super::{Store, StoreError, failpoint};
 use model::{
     AlertBody, AlertId, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId,
@@ -135,9 +136,7 @@ fn pending_receivers(from: &Transaction<'_>) -> Result<Vec<(ReceiverName, u32)>,
     let mut statement = from.prepare_cached(
         "SELECT receiver, count(*) FROM delivery WHERE state IN ('due', 'retrying') GROUP BY receiver ORDER BY receiver",
     )?;
-    let rows = statement.query_map([], |row| Ok((ReceiverName::from(row.get::<_, String>(0)?), row.get::<_, i64>(1)?)))?;
-    rows.map(|row| row.map(|(receiver, count)| (receiver, u32::try_from(count).unwrap_or(u32::MAX))).map_err(StoreFault::from))
-        .collect()
+    all(&mut statement, [], |row| Ok((ReceiverName::from(row.get::<_, String>(0)?), small(row.get(1)?))))
 }
 
 /// Makes what waits for a retry due now: the receiver answers again.
@@ -156,11 +155,7 @@ fn record_attempts(
     goes_to: NotificationTarget,
 ) -> Result<(), StoreFault> {
     failpoint::pass("attempt.before");
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for record in records {
-        record_attempt(&transaction, record, goes_to)?;
-    }
-    transaction.commit()?;
+    connection.write(true, |transaction| records.iter().try_for_each(|record| record_attempt(transaction, record, goes_to)))?;
     failpoint::pass("attempt.after");
     Ok(())
 }

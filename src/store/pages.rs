@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Transaction, params};
+use rusqlite::params;
 
 use super::codec::{Millis, all, counted, one, time};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, alert, token, tracked};
+use super::sql::{SqlResult, Transaction};
 use super::{Store, StoreError};
 use model::{
     Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, Resource, Token, TokenFilter, TokenList, TokenSort, TokenSummary,
@@ -43,20 +44,18 @@ impl Store {
 
 /// All that may lie ahead within a time, by the index alone: no record is read for it.
 const AHEAD: &str = "FROM record INDEXED BY record_window
-     WHERE resource = 'unlock' AND starts_at > ?1 - ?4 AND starts_at <= ?2 AND ends_at > ?3";
+     WHERE resource = 'unlock' AND starts_at > CAST(?1 AS BIGINT) - ?4 AND starts_at <= ?2 AND ends_at > ?3";
 
 fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, StoreFault> {
     let AheadFilter { from: begin, until, by_share, limit } = *filter;
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
     let values = params![Millis(begin), Millis(until), Millis(begin), longest];
     let sums = format!(
-        "SELECT sum(starts_at > ?3 AND ends_at <= ?2), coalesce(sum(value) FILTER (WHERE starts_at > ?3 AND ends_at <= ?2), 0.0),
+        "SELECT count(*) FILTER (WHERE starts_at > ?3 AND ends_at <= ?2), coalesce(sum(value) FILTER (WHERE starts_at > ?3 AND ends_at <= ?2), 0.0),
          count(*), coalesce(sum(value), 0.0) {AHEAD} AND value > 0"
     );
     let (certain, every) = from.prepare_cached(&sums)?.query_row(values, |row| {
-        let sum = |at: usize| -> rusqlite::Result<AheadSum> {
-            Ok(AheadSum { count: counted(row.get::<_, Option<i64>>(at)?.unwrap_or(0)), value: row.get(at + 1)? })
-        };
+        let sum = |at: usize| -> SqlResult<AheadSum> { Ok(AheadSum { count: counted(row.get(at)?), value: row.get(at + 1)? }) };
         Ok((sum(0)?, sum(2)?))
     })?;
     let size = if by_share { "share" } else { "value" };
@@ -127,7 +126,9 @@ fn fitting_tokens(from: &Transaction<'_>, text: &str) -> Result<Vec<i64>, StoreF
     } else {
         "instr(lower(id), ?1) > 0 OR instr(lower(name), ?1) > 0 OR instr(lower(symbol), ?1) > 0"
     };
-    let sql = format!("SELECT no FROM token INDEXED BY token_name WHERE {clause} ORDER BY name COLLATE NOCASE");
+    let sql = format!(
+        "SELECT no FROM token INDEXED BY token_name WHERE {clause} ORDER BY name COLLATE NOCASE NULLS FIRST, symbol NULLS FIRST, id"
+    );
     all(&mut *from.prepare_cached(&sql)?, [text], |row| Ok(row.get(0)?))
 }
 
@@ -206,14 +207,14 @@ fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Opti
     let Some((token, listed)) = known else { return Ok(None) };
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
     let mut statement = from.prepare_cached(
-        "SELECT key, body FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > ?2 - ?3
+        "SELECT key, body FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3
          AND (starts_at > ?2 OR ends_at > ?2) ORDER BY starts_at, key LIMIT 1",
     )?;
     let values = params![no, Millis(filter.now), longest];
     let next = one(&mut statement, values, |row| tracked(row, 0, Resource::Unlock, token.id.as_str()))?;
     let mut statement = from.prepare_cached(
         "SELECT count(*), coalesce(sum(value), 0.0) FROM record WHERE token_no = ?1 AND resource = 'unlock'
-         AND starts_at > ?2 - ?3 AND starts_at <= ?4 AND ends_at > ?2",
+         AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?4 AND ends_at > ?2",
     )?;
     let ahead = statement.query_row(params![no, Millis(filter.now), longest, Millis(filter.until)], |row| {
         Ok(AheadSum { count: counted(row.get(0)?), value: row.get(1)? })

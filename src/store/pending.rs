@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, cell::RefCell, sync::atomic::Ordering};
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::params;
 
 use super::codec::{Millis, all, from_json, json, millis, one, small, time, word};
 use super::commit::{CommitWriter, NotificationTarget, webhook_id};
@@ -11,6 +11,7 @@ use super::error::StoreFault;
 use super::outbox::notification;
 use super::rows::{self, ALERT_COLUMN_COUNT, ALERT_COLUMNS};
 use super::silence::{ack, silences};
+use super::sql::{OptionalExtension, Row, Transaction};
 use super::{Store, StoreError};
 use model::{
     Ack, AlertBody, AlertId, AlertStatus, BURST_WINDOW, Batch, BatchKind, CommitResult, DeliveryState, Dispatch, DispatchResult,
@@ -167,7 +168,7 @@ fn told(to: &Transaction<'_>, group: &GroupUpdate, now: Timestamp) -> Result<(),
     let GroupUpdate { receiver, key, repeat_at, joined, left } = group;
     to.prepare_cached(
         "INSERT INTO told_group (receiver, key, told_at, repeat_at) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT DO UPDATE SET told_at = excluded.told_at, repeat_at = excluded.repeat_at",
+         ON CONFLICT (receiver, key) DO UPDATE SET told_at = excluded.told_at, repeat_at = excluded.repeat_at",
     )?
     .execute(params![receiver.as_str(), key, Millis(now), millis(*repeat_at)])?;
     for alert in joined {
@@ -193,15 +194,15 @@ const PENDING_COLUMN_COUNT: usize = 12;
 /// The rows of `telling t` that `which` names; of more than [`MAX_WAITING`], all rows of the alerts that are the gravest and of those that
 /// are the newest: what waits for long holds up nothing that is urgent or new.
 fn few_enough(from: &Transaction<'_>, which: &str) -> Result<String, StoreFault> {
-    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM telling t WHERE {which} LIMIT {MAX_WAITING} + 1)");
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM telling t WHERE {which} LIMIT {MAX_WAITING} + 1) few");
     let count: i64 = from.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
     if usize::try_from(count).unwrap_or(usize::MAX) <= MAX_WAITING {
         return Ok(which.to_owned());
     }
     let half = MAX_WAITING / 2;
     Ok(format!(
-        "{which} AND t.alert IN (SELECT alert FROM (SELECT t.alert FROM telling t WHERE {which} ORDER BY t.tone DESC, t.no LIMIT {half})
-         UNION SELECT alert FROM (SELECT t.alert FROM telling t WHERE {which} ORDER BY t.no DESC LIMIT {half}))"
+        "{which} AND t.alert IN (SELECT alert FROM (SELECT t.alert FROM telling t WHERE {which} ORDER BY t.tone DESC, t.no LIMIT {half}) gravest
+         UNION SELECT alert FROM (SELECT t.alert FROM telling t WHERE {which} ORDER BY t.no DESC LIMIT {half}) newest)"
     ))
 }
 
@@ -410,19 +411,18 @@ fn usage(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp) -> Res
 fn deliver(to: &Transaction<'_>, delivery: &NewDelivery, now: Timestamp) -> Result<(), StoreFault> {
     let NewDelivery { receiver, bundle, .. } = delivery;
     let written = if *bundle == Batch::default() { None } else { Some(json("the bundle of a delivery", bundle)?) };
-    to.prepare_cached(
+    let number: i64 = to.prepare_cached(
         "INSERT INTO delivery (webhook_id, receiver, state, attempts, tries, created_at, due_at, next_attempt_at, updated_at, shape, bundle)
-         VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4, ?5, ?6)",
+         VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4, ?5, ?6) RETURNING no",
     )?
-    .execute(params![
+    .query_row(params![
         webhook_id(delivery.rows().map(|(_, notice, _)| notice.as_str()), receiver),
         receiver.as_str(),
         DeliveryState::Due.as_str(),
         Millis(now),
         bundle.shape.as_str(),
         written,
-    ])?;
-    let number = to.last_insert_rowid();
+    ], |row| row.get(0))?;
     for (ordinal, (no, notice, role)) in (0_i64..).zip(delivery.rows()) {
         to.prepare_cached(
             "INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver, role) VALUES (?1, ?2, ?3, ?4, ?5)",

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use rusqlite::{Transaction, params};
+use rusqlite::params;
 
 use super::codec::{Millis, all, counted};
 use super::error::StoreFault;
+use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::{PruneResult, Timestamp};
 

@@ -1,12 +1,13 @@
 //! What people ask: upcoming, changes, history, tokens by whatever name. Alerts have a file of their own.
 
 use chrono::TimeDelta;
-use rusqlite::{Row, Transaction, params, types::Value};
+use rusqlite::{params, types::Value};
 
 use super::codec::{Conditions, Millis, all, counted, from_json, list, one, time, word};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
 use super::rows::{token, tracked};
+use super::sql::{Row, Transaction};
 use super::{Store, StoreError};
 use model::{
     Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, UpcomingFilter,
@@ -159,7 +160,7 @@ fn versions(from: &Transaction<'_>, token: &TokenId) -> Result<Vec<VersionRow>, 
              UNION ALL
              SELECT 9223372036854775807, resource, key, version_at, body FROM record
              WHERE token_no = (SELECT no FROM token WHERE id = ?1)
-         ) ORDER BY at, no",
+         ) kept ORDER BY at, no",
     )?;
     all(&mut statement, params![token.as_str()], |row| {
         let (word_of, key): (String, String) = (row.get(0)?, row.get(1)?);
@@ -185,7 +186,7 @@ fn token_ids(from: &Transaction<'_>, only_listed: bool) -> Result<Vec<TokenId>, 
 fn find_token(from: &Transaction<'_>, text: &str) -> Result<Vec<Token>, StoreFault> {
     let text = text.trim();
     // The first of these that finds any: people mean the slug where there is one.
-    for clause in ["id = ?1", "id = ?1 COLLATE NOCASE", "symbol = ?1 COLLATE NOCASE", "name = ?1 COLLATE NOCASE"] {
+    for clause in ["id = ?1", "lower(id) = lower(?1)", "lower(symbol) = lower(?1)", "lower(name) = lower(?1)"] {
         let sql = format!("SELECT id, item, name, symbol FROM token WHERE {clause} ORDER BY listed DESC, id");
         let found = all(&mut *from.prepare_cached(&sql)?, [text], |row| token(row, 0))?;
         if !found.is_empty() {

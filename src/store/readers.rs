@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::Semaphore;
 
 use super::error::{StoreError, StoreFault};
+use super::sql::{Connection, SqlError, Transaction};
 use super::writer::{AnyValue, contain};
 use model::BoxFuture;
 
@@ -14,29 +14,38 @@ use model::BoxFuture;
 type Read = Box<dyn FnOnce(&Transaction<'_>) -> Result<AnyValue, StoreFault> + Send>;
 
 /// Opens one connection of a pool.
-type OpenReader = fn(&Path) -> rusqlite::Result<Connection>;
+type OpenReader<C, E> = Box<dyn Fn(&Path) -> Result<C, E> + Send + Sync>;
 
-/// Read connections to one file. Those that nobody uses are kept for the next, up to a number; more are opened under load and
+/// Read connections to one database. Those that nobody uses are kept for the next, up to a number; more are opened under load and
 /// closed again.
-#[derive(Debug)]
-pub(super) struct ReaderPool {
+pub(super) struct ReaderPool<C = Connection, E = SqlError> {
     path: Arc<Path>,
-    open: OpenReader,
-    idle: Mutex<Vec<Connection>>,
+    open: OpenReader<C, E>,
+    idle: Mutex<Vec<C>>,
     max_idle: usize,
 }
 
-impl ReaderPool {
+impl<C, E> std::fmt::Debug for ReaderPool<C, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReaderPool").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl<C, E> ReaderPool<C, E> {
     /// A pool whose connections are opened when they are asked for.
-    pub(super) fn new(path: &Path, open: OpenReader, max_idle: usize) -> Self {
-        Self { path: path.into(), open, idle: Mutex::default(), max_idle }
+    pub(super) fn new(path: &Path, open: impl Fn(&Path) -> Result<C, E> + Send + Sync + 'static, max_idle: usize) -> Self {
+        Self { path: path.into(), open: Box::new(open), idle: Mutex::default(), max_idle }
     }
 
     /// A pool that holds `count` connections from the start, so that a file which cannot be read is refused at once.
-    pub(super) fn filled(path: &Path, open: OpenReader, count: usize) -> rusqlite::Result<Self> {
+    pub(super) fn filled(
+        path: &Path,
+        open: impl Fn(&Path) -> Result<C, E> + Send + Sync + 'static,
+        count: usize,
+    ) -> Result<Self, E> {
         let pool = Self::new(path, open, count);
         for _ in 0..count {
-            let connection = open(path)?;
+            let connection = (pool.open)(path)?;
             pool.idle().push(connection);
         }
         Ok(pool)
@@ -47,7 +56,7 @@ impl ReaderPool {
     }
 
     /// Runs `read` on a connection; an error says that none could be opened.
-    pub(super) fn with<T>(&self, read: impl FnOnce(&mut Connection) -> T) -> rusqlite::Result<T> {
+    pub(super) fn with<T>(&self, read: impl FnOnce(&mut C) -> T) -> Result<T, E> {
         let idle = self.idle().pop();
         let mut connection = match idle {
             Some(connection) => connection,
@@ -66,7 +75,7 @@ impl ReaderPool {
         self.idle().clear();
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<C>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,9 +111,7 @@ impl Readers {
             let task = tokio::task::spawn_blocking(move || {
                 // The turn is taken for as long as the connection is out, also if whoever asked goes away.
                 let _turn = turn;
-                let read = |connection: &mut Connection| {
-                    contain(doing, pool.path(), || run(&connection.transaction_with_behavior(TransactionBehavior::Deferred)?))
-                };
+                let read = |connection: &mut Connection| contain(doing, pool.path(), || connection.read(run));
                 pool.with(read).map_err(|error| StoreFault::from(error).during(doing, pool.path()))?
             });
             task.await.map_err(|_| StoreError::Closed { doing })?

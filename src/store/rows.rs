@@ -1,10 +1,9 @@
 //! From rows to values, where several questions read the same columns.
 
-use rusqlite::Row;
-
 use super::codec::{Hash, Millis, from_json, small, time, word};
 use super::commit::AlertColumns;
 use super::error::StoreFault;
+use super::sql::Row;
 use model::wire::Maybe;
 use model::{Alert, AlertId, AlertState, FeedState, Record, RecordKey, Resolution, Resource, RuleId, Token, TokenId, Tracked};
 

@@ -1,11 +1,12 @@
 //! What a person does not want to hear: silences and acknowledgements, and what a silence would hide.
 
 use chrono::TimeDelta;
-use rusqlite::{Row, Transaction, params};
+use rusqlite::params;
 
 use super::codec::{Millis, all, from_json, json, millis};
 use super::error::StoreFault;
 use super::rows::{self, ALERT_COLUMNS};
+use super::sql::{Row, Transaction};
 use super::{Store, StoreError};
 use model::{Ack, AckResult, Alert, AlertId, AlertState, Labels, Silence, SilenceFact, Timestamp};
 
@@ -18,7 +19,7 @@ const MAX_NAMED: usize = 5;
 impl Store {
     /// Makes a silence; the same one twice is one.
     pub async fn put_silence(&self, silence: Silence) -> Result<(), StoreError> {
-        self.write("write a silence", move |to| put_silence(to, &silence)).await
+        self.act("write a silence", move |to| put_silence(to, &silence)).await
     }
 
     /// Silences that are not over at `now`, or all, those that end last first.
@@ -28,7 +29,7 @@ impl Store {
 
     /// Ends a silence; answers whether there was one of this id that was not over.
     pub async fn expire_silence(&self, id: String, now: Timestamp) -> Result<bool, StoreError> {
-        self.write("end a silence", move |to| expire_silence(to, &id, now)).await
+        self.act("end a silence", move |to| expire_silence(to, &id, now)).await
     }
 
     /// Acknowledges an alert that fires or is pending, by its id or the begin of it.
@@ -40,12 +41,12 @@ impl Store {
         comment: String,
         now: Timestamp,
     ) -> Result<AckResult, StoreError> {
-        self.write("acknowledge an alert", move |to| acknowledge(to, &alert, &author, &comment, now)).await
+        self.act("acknowledge an alert", move |to| acknowledge(to, &alert, &author, &comment, now)).await
     }
 
     /// Takes an acknowledgement back; answers whether there was one.
     pub async fn unacknowledge(&self, alert: AlertId) -> Result<bool, StoreError> {
-        self.write("take an acknowledgement back", move |to| unacknowledge(to, &alert)).await
+        self.act("take an acknowledgement back", move |to| unacknowledge(to, &alert)).await
     }
 
     /// What is acknowledged, the latest first; where an alert is over, nothing is any more.
@@ -87,7 +88,7 @@ fn put_silence(to: &Transaction<'_>, silence: &Silence) -> Result<(), StoreFault
 
 pub(super) fn silences(from: &Transaction<'_>, not_over_at: Option<Timestamp>) -> Result<Vec<Silence>, StoreFault> {
     let mut statement = from.prepare_cached(
-        "SELECT id, matchers, author, comment, starts_at, ends_at, created_at FROM silence WHERE ?1 IS NULL OR ends_at > ?1
+        "SELECT id, matchers, author, comment, starts_at, ends_at, created_at FROM silence WHERE ends_at > ?1 OR ?1 IS NULL
          ORDER BY ends_at DESC, id",
     )?;
     all(&mut statement, [millis(not_over_at)], |row| {
@@ -145,7 +146,7 @@ fn acknowledge(to: &Transaction<'_>, id: &str, author: &str, comment: &str, now:
     let fact = SilenceFact::of(alert.level, record.as_ref());
     to.prepare_cached(
         "INSERT INTO ack (alert, author, comment, at, fact) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT DO UPDATE SET author = excluded.author, comment = excluded.comment, at = excluded.at, fact = excluded.fact",
+         ON CONFLICT (alert) DO UPDATE SET author = excluded.author, comment = excluded.comment, at = excluded.at, fact = excluded.fact",
     )?
     .execute(params![alert.id.as_str(), author, comment, Millis(now), json("the fact of an acknowledgement", &fact)?])?;
     Ok(AckResult::Done(Box::new(alert)))

@@ -5,18 +5,18 @@
 
 use std::path::Path;
 
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::params;
 use serde::de::DeserializeOwned;
 
 use super::StoreError;
 use super::codec::{Millis, all, from_json, millis, one};
-use super::connection::open_daemon_reader;
 use super::cycle::investors;
 use super::error::StoreFault;
 use super::facts::{Coverage, DateRange, FactsError, SupplyFacts};
-use super::open::refuse_unless_current;
+use super::open::{Place, reader_of};
 use super::readers::ReaderPool;
 use super::rows::token;
+use super::sql::{OptionalExtension, Row, SqlError, Transaction};
 use model::{Endpoint, Resource, Timestamp, wire};
 
 /// Reading connections kept open; more are opened under load and closed again.
@@ -29,8 +29,14 @@ pub struct Snapshot(ReaderPool);
 impl Snapshot {
     /// Opens the database beside whoever writes it. Fails where there is none, it is not the daemon's, or of another schema.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        refuse_unless_current(path)?;
-        let pool = ReaderPool::new(path, open_daemon_reader, MAX_IDLE_READERS);
+        Self::open_in(&Place::File(path.to_owned()))
+    }
+
+    /// As [`Self::open`], wherever the database is.
+    pub fn open_in(place: &Place) -> Result<Self, StoreError> {
+        place.refuse_unless_current()?;
+        let path = place.name();
+        let pool = ReaderPool::new(path, reader_of(place), MAX_IDLE_READERS);
         // Now, so that a file which cannot be read is refused at once.
         pool.with(|_| ()).map_err(|error| cannot_open(error, path))?;
         Ok(Self(pool))
@@ -39,18 +45,15 @@ impl Snapshot {
     /// Runs `read` on one consistent view. Fails with what `read` answers, or where the view cannot be taken.
     pub fn read<T, E: From<FactsError>>(&self, read: impl FnOnce(&SnapshotView<'_>) -> Result<T, E>) -> Result<T, E> {
         let path = self.0.path();
-        let answer = self.0.with(|connection| match connection.transaction() {
-            Ok(transaction) => read(&SnapshotView { from: &transaction, path }),
-            Err(error) => {
-                let error = StoreFault::from(error).during("begin to read the snapshot", path);
-                Err(FactsError::from(error).into())
-            }
+        let answer = self.0.with(|connection| {
+            let view = connection.read(|transaction| Ok(read(&SnapshotView { from: transaction, path })));
+            view.unwrap_or_else(|fault| Err(FactsError::from(fault.during("begin to read the snapshot", path)).into()))
         });
         answer.map_err(|error| FactsError::from(cannot_open(error, path)))?
     }
 }
 
-fn cannot_open(error: rusqlite::Error, path: &Path) -> StoreError {
+fn cannot_open(error: SqlError, path: &Path) -> StoreError {
     StoreFault::from(error).during("open the snapshot", path)
 }
 
@@ -66,7 +69,11 @@ impl SnapshotView<'_> {
     pub fn generation(&self) -> Result<i64, FactsError> {
         self.reading("read the last poll", |from| {
             // The sequence stays where the log itself is pruned.
-            let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'poll'";
+            let sql = if from.is_postgres() {
+                "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM poll_no_seq"
+            } else {
+                "SELECT seq FROM sqlite_sequence WHERE name = 'poll'"
+            };
             Ok(from.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
         })
     }
@@ -97,7 +104,7 @@ impl SupplyFacts for SnapshotView<'_> {
         self.reading("read when a feed was read", |from| {
             let mut statement = from.prepare_cached(
                 "SELECT read_at FROM feed WHERE endpoint = ?1
-                     AND token_no = CASE WHEN ?2 IS NULL THEN 0 ELSE (SELECT no FROM token WHERE id = ?2) END",
+                     AND token_no = CASE WHEN CAST(?2 AS TEXT) IS NULL THEN 0 ELSE (SELECT no FROM token WHERE id = ?2) END",
             )?;
             let read_at: Option<Option<Millis>> =
                 statement.query_row(params![endpoint.as_str(), token], |row| row.get(0)).optional()?;
@@ -149,17 +156,17 @@ impl SupplyFacts for SnapshotView<'_> {
     fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, range: DateRange) -> Result<Vec<T>, FactsError> {
         self.reading("read records", |from| {
             let (begin, end) = (millis(range.from), millis(range.until));
-            let body = |row: &rusqlite::Row<'_>| from_json("a record", owner, &row.get::<_, String>(0)?);
+            let body = |row: &Row<'_>| from_json("a record", owner, &row.get::<_, String>(0)?);
             if resource == Resource::Funding {
                 let mut statement = from.prepare_cached(
                     "SELECT body FROM record WHERE resource = 'funding' AND body ->> 'investorId' = ?1
-                         AND (?2 IS NULL OR starts_at >= ?2) AND (?3 IS NULL OR starts_at < ?3) ORDER BY starts_at, no",
+                         AND (starts_at >= ?2 OR ?2 IS NULL) AND (starts_at < ?3 OR ?3 IS NULL) ORDER BY starts_at NULLS FIRST, no",
                 )?;
                 return all(&mut statement, params![owner, begin, end], body);
             }
             let mut statement = from.prepare_cached(
                 "SELECT r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = ?2
-                     AND (?3 IS NULL OR r.starts_at >= ?3) AND (?4 IS NULL OR r.starts_at < ?4) ORDER BY r.starts_at, r.no",
+                     AND (r.starts_at >= ?3 OR ?3 IS NULL) AND (r.starts_at < ?4 OR ?4 IS NULL) ORDER BY r.starts_at NULLS FIRST, r.no",
             )?;
             all(&mut statement, params![owner, resource.as_str(), begin, end], body)
         })
@@ -176,8 +183,8 @@ impl SupplyFacts for SnapshotView<'_> {
             // The row has the whole time that a date stands for; the date itself, which lies in it, is in the body.
             let mut statement = from.prepare_cached(
                 "SELECT r.starts_at, r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = 'unlock'
-                     AND (?2 IS NULL OR r.ends_at IS NULL OR r.ends_at >= ?2) AND (?3 IS NULL OR r.starts_at IS NULL OR r.starts_at < ?3)
-                     ORDER BY r.starts_at, r.no",
+                     AND (r.ends_at >= ?2 OR r.ends_at IS NULL OR ?2 IS NULL) AND (r.starts_at < ?3 OR r.starts_at IS NULL OR ?3 IS NULL)
+                     ORDER BY r.starts_at NULLS FIRST, r.no",
             )?;
             let mut rows = statement.query(params![owner, millis(range.from), millis(range.until)])?;
             let mut first: Option<(Timestamp, T)> = None;
@@ -204,7 +211,7 @@ impl SupplyFacts for SnapshotView<'_> {
         self.reading("read funding rounds", |from| {
             let mut statement = from.prepare_cached(
                 "SELECT r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = 'funding'
-                     ORDER BY r.starts_at DESC, r.no",
+                     ORDER BY r.starts_at DESC NULLS LAST, r.no",
             )?;
             all(&mut statement, [token], |row| from_json("a funding round", token, &row.get::<_, String>(0)?))
         })

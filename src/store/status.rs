@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Transaction, types::Value};
+use rusqlite::types::Value;
 
 use super::codec::{Conditions, Millis, all, counted, list, word};
 use super::error::StoreFault;
 use super::silence::{acks, silences};
+use super::sql::Transaction;
 use super::{Store, StoreError, cycle, opt_out};
 use model::{
     AlertId, DeliveryId, NotificationFilter, NotificationId, NotificationKind, NotificationOverview, NotificationRole,
@@ -94,7 +95,7 @@ const RECEIVER_STATUSES: &str =
         JOIN delivery v ON v.no = d.delivery_no
         UNION ALL
         SELECT n.alert, t.receiver, n.at, n.id, t.state FROM asked n JOIN telling t ON t.notice = n.id)
-    SELECT alert, receiver, max(state = 'delivered') OVER whole, state,
+    SELECT alert, receiver, max(CASE WHEN state = 'delivered' THEN 1 ELSE 0 END) OVER whole, state,
            row_number() OVER (PARTITION BY alert, receiver ORDER BY at DESC, id DESC) AS place
     FROM status WINDOW whole AS (PARTITION BY alert, receiver) ORDER BY alert, receiver, place";
 
@@ -121,10 +122,10 @@ fn suppressed_counts(from: &Transaction<'_>, since: Timestamp) -> Result<Vec<Sup
         "SELECT receiver, sum(waiting), sum(silenced), sum(inhibited), sum(lately) FROM (
              SELECT receiver, 1 AS waiting, 0 AS silenced, 0 AS inhibited, 0 AS lately FROM telling WHERE state = 'waiting'
              UNION ALL
-             SELECT receiver, 0, state = 'silenced', state = 'inhibited', 0 FROM telling WHERE state <> 'waiting' AND settled = 0
+             SELECT receiver, 0, CASE WHEN state = 'silenced' THEN 1 ELSE 0 END, CASE WHEN state = 'inhibited' THEN 1 ELSE 0 END, 0 FROM telling WHERE state <> 'waiting' AND settled = 0
              UNION ALL
              SELECT receiver, 0, 0, 0, 1 FROM telling WHERE state <> 'waiting' AND since > ?1)
-         GROUP BY receiver ORDER BY receiver",
+         each GROUP BY receiver ORDER BY receiver",
     )?;
     all(&mut statement, [Millis(since)], |row| {
         Ok(SuppressedCount {

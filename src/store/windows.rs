@@ -1,10 +1,11 @@
 //! What windows over time are summed over: the few records of a token that can lie in one.
 
-use rusqlite::{Transaction, params};
+use rusqlite::params;
 
 use super::codec::{Millis, all, one, word};
 use super::error::StoreFault;
 use super::rows::{FEED_COLUMNS, feed_state, tracked};
+use super::sql::{Row, Transaction};
 use super::{Store, StoreError};
 use model::{Endpoint, RecordRange, Resource, TokenId, WindowRecords};
 
@@ -39,7 +40,7 @@ fn of_token(from: &Transaction<'_>, id: &TokenId, ranges: &[RecordRange]) -> Res
         Ok((endpoint, feed_state(row, 1, id.as_str())?))
     })?;
     for RecordRange { resource, since, until } in ranges {
-        let read = |row: &rusqlite::Row<'_>| tracked(row, 0, *resource, id.as_str());
+        let read = |row: &Row<'_>| tracked(row, 0, *resource, id.as_str());
         let (since, until) = (Millis(*since), Millis(*until));
         found.records.extend(match resource {
             Resource::Unlock => all(&mut *from.prepare_cached(UNLOCKS)?, params![no, since, until], read)?,

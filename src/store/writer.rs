@@ -1,6 +1,6 @@
 //! The one writer, on a thread of its own that may block.
 //!
-//! Every write is an immediate transaction on the one writer, so that no write ever waits for another of this process and none
+//! Every write is one transaction on the one writer, so that no write ever waits for another of this process and none
 //! fails half way for a lock. A panic inside an operation undoes its transaction and is answered as an error; the thread lives on.
 
 use std::any::Any;
@@ -9,10 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{StoreError, StoreFault};
+use super::sql::{Connection, Transaction};
 use model::BoxFuture;
 
 /// Operations that may wait for the writer; whoever comes later waits outside, holding its own values.
@@ -65,10 +65,7 @@ impl Writer {
             let path = self.path.clone();
             let job: Job = Box::new(move |connection| {
                 let result = contain(doing, &path, || run(connection));
-                if !connection.is_autocommit() {
-                    // Only after a panic in the midst of a transaction whose guard could not undo it.
-                    let _ = connection.execute_batch("ROLLBACK");
-                }
+                connection.undo_leftovers();
                 // Whoever asked may have gone; what was done stays done.
                 let _ = reply.send(result);
             });
@@ -77,13 +74,15 @@ impl Writer {
         })
     }
 
-    /// Runs `run` in one immediate transaction, which is committed if it succeeds and undone if not.
+    /// Runs `run` in one transaction that writes, which is committed if it succeeds and undone if not; `is_fenced` as in
+    /// [`Connection::write`].
     pub(super) async fn transact<T: Send + 'static>(
         &self,
         doing: &'static str,
+        is_fenced: bool,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.run(doing, move |connection| transact(connection, run)).await
+        self.run(doing, move |connection| connection.write(is_fenced, run)).await
     }
 
     /// Ends the thread after what is queued, with the WAL moved into the database.
@@ -101,26 +100,14 @@ impl Writer {
     }
 }
 
-/// One immediate transaction.
-pub(super) fn transact<T>(
-    connection: &mut Connection,
-    run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
-) -> Result<T, StoreFault> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let value = run(&transaction)?;
-    transaction.commit()?;
-    Ok(value)
-}
-
 fn write_loop(mut connection: Connection, lock: Option<File>, mut inbox: mpsc::Receiver<WriterCommand>) {
     while let Some(command) = inbox.blocking_recv() {
         match command {
             WriterCommand::Run(job) => job(&mut connection),
             WriterCommand::Close(reply) => {
-                let result = checkpoint(&connection);
-                let closed = connection.close().map_err(|(_, error)| StoreFault::from(error));
+                let closed = close(connection);
                 drop(lock);
-                let _ = reply.send(result.and(closed));
+                let _ = reply.send(closed);
                 return;
             }
         }
@@ -130,10 +117,13 @@ fn write_loop(mut connection: Connection, lock: Option<File>, mut inbox: mpsc::R
     drop(lock);
 }
 
-/// Moves the WAL into the database. Another process that reads may hinder that; then it stays, and nothing is lost.
-fn checkpoint(connection: &Connection) -> Result<(), StoreFault> {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(())
+/// Closes a connection; that to a file after its WAL was moved into the database. Another process that reads may hinder that; then it
+/// stays, and nothing is lost.
+fn close(connection: Connection) -> Result<(), StoreFault> {
+    let Connection::Sqlite(connection) = connection else { return Ok(()) };
+    let moved = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(StoreFault::from);
+    let closed = connection.close().map_err(|(_, error)| StoreFault::from(error));
+    moved.and(closed)
 }
 
 /// Runs an operation, with its faults named and its panics answered.

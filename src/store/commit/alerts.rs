@@ -130,18 +130,18 @@ impl CommitWriter<'_> {
 
     /// Puts a notification into the outbox by itself.
     fn deliver(&self, notification: &Notification, receiver: &ReceiverName) -> Result<(), StoreFault> {
-        self.to
+        let delivery: i64 = self
+            .to
             .prepare_cached(
                 "INSERT INTO delivery (webhook_id, receiver, state, attempts, tries, created_at, due_at, next_attempt_at, updated_at)
-                 VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4)",
+                 VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4) RETURNING no",
             )?
-            .execute(params![
+            .query_row(params![
                 webhook_id([notification.id.as_str()], receiver),
                 receiver.as_str(),
                 DeliveryState::Due.as_str(),
                 Millis(self.at)
-            ])?;
-        let delivery = self.to.last_insert_rowid();
+            ], |row| row.get(0))?;
         self.to
             .prepare_cached("INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver) VALUES (?1, 0, ?2, ?3)")?
             .execute(params![delivery, notification.id.as_str(), receiver.as_str()])?;

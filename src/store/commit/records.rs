@@ -1,10 +1,11 @@
 //! What an answer changes: the state of its feed, the records of the snapshot, and the versions that they had.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::{CommitWriter, tokens::TokenRow};
 use crate::codec::{Hash, Millis, json, millis};
 use crate::error::StoreFault;
+use crate::sql::OptionalExtension;
 use model::{FeedId, FeedUpdate, Put, Record, RecordKey, Resource, TokenId};
 
 impl CommitWriter<'_> {
@@ -39,7 +40,7 @@ impl CommitWriter<'_> {
                  ON CONFLICT (token_no, endpoint) DO UPDATE SET baseline_at = excluded.baseline_at, read_at = excluded.read_at,
                  tried_at = excluded.tried_at, hash = excluded.hash, mark = excluded.mark, stale = excluded.stale,
                  failing_since = excluded.failing_since, missing = excluded.missing, held_since = excluded.held_since,
-                 cost = excluded.cost, header = coalesce(excluded.header, header), findings = excluded.findings",
+                 cost = excluded.cost, header = coalesce(excluded.header, feed.header), findings = excluded.findings",
             )?
             .execute(params![
                 endpoint.as_str(),
@@ -78,7 +79,8 @@ impl CommitWriter<'_> {
         let known: Option<(i64, bool, bool, bool)> = self
             .to
             .prepare_cached(
-                "SELECT no, body = ?4, token_no IS ?5 AND starts_at IS ?6 AND ends_at IS ?7, value IS ?8 AND share IS ?9 FROM record
+                "SELECT no, body = ?4, token_no IS NOT DISTINCT FROM ?5 AND starts_at IS NOT DISTINCT FROM ?6
+                 AND ends_at IS NOT DISTINCT FROM ?7, value IS NOT DISTINCT FROM ?8 AND share IS NOT DISTINCT FROM ?9 FROM record
                  WHERE scope_no = ?1 AND resource = ?2 AND key = ?3",
             )?
             .query_row(params![scope, resource, put.key.as_str(), body, token, starts, ends, value, share], |row| {

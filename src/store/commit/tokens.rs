@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::CommitWriter;
 use crate::codec::{Millis, all, json, millis};
 use crate::error::StoreFault;
+use crate::sql::OptionalExtension;
 use model::{Commit, FeedUpdate, Record, TokenId};
 
 /// A token as the writer needs to know it.
@@ -31,10 +32,11 @@ impl CommitWriter<'_> {
         let row = match known {
             Some(row) => row,
             None => {
-                self.to
-                    .prepare_cached("INSERT INTO token (id, first_seen) VALUES (?1, ?2)")?
-                    .execute(params![id.as_str(), Millis(self.at)])?;
-                TokenRow { no: self.to.last_insert_rowid(), is_nameless: true }
+                let no = self
+                    .to
+                    .prepare_cached("INSERT INTO token (id, first_seen) VALUES (?1, ?2) RETURNING no")?
+                    .query_row(params![id.as_str(), Millis(self.at)], |row| row.get(0))?;
+                TokenRow { no, is_nameless: true }
             }
         };
         self.tokens.insert(id.clone(), row);
@@ -59,7 +61,7 @@ impl CommitWriter<'_> {
             self.to
                 .prepare_cached(
                     "UPDATE token SET item = ?2, name = ?3, symbol = ?4, last_updated = ?5, has_burn = ?6, has_buyback = ?7
-                     WHERE no = ?1 AND item IS NOT ?2",
+                     WHERE no = ?1 AND item IS DISTINCT FROM ?2",
                 )?
                 .execute(params![
                     no,

@@ -34,6 +34,6 @@ fn a_statement_is_planned_once_whatever_values_it_is_given() {
         }
         assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
     };
-    check(opened.writer.as_ref().expect("a writer"));
-    opened.readers.with(|connection| check(connection)).expect("a reader");
+    check(opened.writer.as_ref().expect("a writer").sqlite());
+    opened.readers.with(|connection| check(connection.sqlite())).expect("a reader");
 }

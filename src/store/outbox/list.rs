@@ -1,10 +1,11 @@
 //! The outbox as an operator sees it, and what is done to it by hand beside a running daemon.
 
-use rusqlite::{Row, Transaction, params};
+use rusqlite::params;
 
 use super::notifications;
 use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
 use crate::error::StoreFault;
+use crate::sql::{Row, Transaction};
 use crate::{Store, StoreError};
 use model::{
     AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, Listed, Notification, NotificationRole, OutboxAlert,
@@ -36,7 +37,7 @@ impl Store {
     /// Makes deliveries due at `now`, with the retry schedule begun anew and the same webhook id; answers how many. What was
     /// delivered stays as it is.
     pub async fn retry_at(&self, ids: Vec<DeliveryId>, now: Timestamp) -> Result<usize, StoreError> {
-        self.write("make deliveries due again", move |to| retry(to, &ids, now)).await
+        self.act("make deliveries due again", move |to| retry(to, &ids, now)).await
     }
 
     /// Takes deliveries out that are due, retrying or dead, as of the time at which the store was opened; answers how many.
@@ -46,11 +47,11 @@ impl Store {
 
     /// As [`Self::drop_deliveries`], as of `now`.
     pub async fn drop_at(&self, ids: Vec<DeliveryId>, now: Timestamp) -> Result<usize, StoreError> {
-        self.write("drop deliveries", move |to| drop_deliveries(to, &ids, now)).await
+        self.act("drop deliveries", move |to| drop_deliveries(to, &ids, now)).await
     }
 }
 
-const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_answer, created_at, delivered_at, shape, bundle ->> '$.truncated' FROM delivery";
+const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_answer, created_at, delivered_at, shape, CAST(bundle ->> '$.truncated' AS BIGINT) FROM delivery";
 
 /// What a filter asks for, without the place at which the list begins.
 fn conditions(filter: &OutboxFilter) -> Conditions {

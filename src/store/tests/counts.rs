@@ -66,10 +66,8 @@ async fn the_tally_is_what_counting_the_records_would_find() {
     let tallied = async || {
         let counts = store.counts().await.expect("read").records;
         let of = |resource: Resource| counts.iter().find(|(of, _)| *of == resource).map_or(0, |(_, count)| *count);
-        let connection = rusqlite::Connection::open(store.path()).expect("opens");
         for resource in Resource::ALL {
-            let sql = "SELECT count(*) FROM record WHERE resource = ?1";
-            let found: i64 = connection.query_row(sql, [resource.as_str()], |row| row.get(0)).expect("counted");
+            let found = count(&store, &format!("record WHERE resource = '{resource}'"));
             assert_eq!(of(resource), found.unsigned_abs(), "{resource}");
         }
         of(Resource::Unlock)

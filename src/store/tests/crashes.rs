@@ -5,7 +5,6 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::support::*;
-use crate::{Access, Store};
 use model::*;
 
 const CRASH_DB: &str = "CLIFFWATCH_TEST_CRASH_DB";
@@ -14,7 +13,7 @@ const CRASH_DB: &str = "CLIFFWATCH_TEST_CRASH_DB";
 #[tokio::test]
 async fn the_process_that_dies() {
     let Some(path) = std::env::var_os(CRASH_DB) else { return };
-    let store = Store::open(opening(Path::new(&path), Access::Own)).await.expect("the store opens");
+    let store = owned_at(Path::new(&path)).await;
     let id = tell(&store, "a", &["ops"]).await.remove(0).id;
     store.record_attempts(vec![tried(id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
     tell(&store, "b", &["ops"]).await;
@@ -34,10 +33,9 @@ async fn a_commit_is_whole_wherever_the_process_dies() {
         ("attempt.after", 1, 0, 1),
     ] {
         let directory = TempDir::new().expect("a directory");
-        let path = directory.path().join("cliffwatch.db");
         let died = std::process::Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "tests::crashes::the_process_that_dies"])
-            .env(CRASH_DB, &path)
+            .env(CRASH_DB, directory.path())
             .env(crate::failpoint::VARIABLE, point)
             .output()
             .expect("it runs");

@@ -72,6 +72,9 @@ async fn a_span_that_reaches_back_before_all_time_forgets_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_taken_amid_writes_is_whole_and_opens() {
+    if !is_about_files("backups of a file") {
+        return;
+    }
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let writing = tokio::spawn({
@@ -111,6 +114,9 @@ async fn a_backup_taken_amid_writes_is_whole_and_opens() {
 
 #[tokio::test]
 async fn a_backup_that_fails_leaves_no_file() {
+    if !is_about_files("backups of a file") {
+        return;
+    }
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let error = store.backup(directory.path().join("no/such/place.db"), false).await.expect_err("refused");

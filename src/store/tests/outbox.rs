@@ -44,14 +44,21 @@ async fn what_waits_for_long_starves_nothing_that_is_grave_or_new() {
         store.commit(at(Commit { notifications: vec![notice], ..Commit::default() })).await.expect("committed");
     };
     tell("grave", "critical").await;
-    let database = rusqlite::Connection::open(store.path()).expect("opens");
+    let notices = "WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 60000)
+        SELECT 'no_x' || n, 'al_x' || n, 'alert.firing', 0, '[]', '{}' FROM many";
     let many = "WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 60000)
-        INSERT INTO telling (notice, receiver, alert, kind, is_end, labels, state, since, holder)
-        SELECT 'no_x' || n, 'ops', 'al_x' || n, 'alert.firing', 0, '{}', state, 0, nullif(state, 'waiting') FROM many, (SELECT ?1 AS state)";
+        SELECT 'no_x' || n, 'ops', 'al_x' || n, 'alert.firing', 0, '{}', state, 0, nullif(state, 'waiting') FROM many, (SELECT 'STATE' AS state) s";
     for state in ["waiting", "silenced"] {
         let many = many.replace("no_x", &format!("no_{state}"));
-        database.execute_batch("PRAGMA foreign_keys = OFF").expect("set");
-        database.execute(&many, [state]).expect("written");
+        change(
+            &store,
+            &format!(
+                "INSERT INTO notice (id, alert, kind, at, receivers, body) {}",
+                notices.replace("no_x", &format!("no_{state}"))
+            ),
+        );
+        let into = "INSERT INTO telling (notice, receiver, alert, kind, is_end, labels, state, since, holder)";
+        change(&store, &format!("{into} {}", many.replace("STATE", state)));
     }
     tell("new", "info").await;
     let found = store.pending(

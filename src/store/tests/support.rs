@@ -1,13 +1,14 @@
 //! Values to write, and what is in the file behind the store's back.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
-use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{Access, Opening, Store};
+use crate::sql::Row;
+use crate::sql::postgres::{PgSession, driver::wait};
+use crate::{Access, Opening, Place, PostgresPlace, Standing, Store};
 use model::wire::{self, ParseWarning};
 use model::{
     Alert, AlertBody, AlertState, AlertStatus, DeliveryId, Endpoint, FeedId, FeedState, Interval, Notification, NotificationKind,
@@ -33,10 +34,6 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> 
 
 pub(super) fn opening(path: &Path, access: Access) -> Opening {
     Opening { path: path.to_owned(), access, now: now() }
-}
-
-pub(super) async fn owned(directory: &TempDir) -> Store {
-    Store::open(opening(&directory.path().join("cliffwatch.db"), Access::Own)).await.expect("the store opens")
 }
 
 pub(super) fn token_item(id: &str, symbol: &str) -> wire::TokenItem {
@@ -196,32 +193,83 @@ pub(super) fn tried(delivery: DeliveryId, at: Timestamp, state: DeliveryState, n
     }
 }
 
-/// Every table's rows as text, without the poll log, which grows with each poll.
-pub(super) fn dump(path: &Path) -> BTreeMap<String, Vec<String>> {
-    let connection = Connection::open(path).expect("opens");
-    let mut names = connection
-        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'poll'")
-        .expect("prepares");
-    let names: Vec<String> = names.query_map([], |row| row.get(0)).expect("queries").map(|name| name.expect("a name")).collect();
-    names
-        .into_iter()
-        .map(|name| {
-            let mut statement = connection.prepare(&format!("SELECT * FROM {name}")).expect("prepares");
-            let columns = statement.column_count();
-            let rows = statement
-                .query_map([], |row| {
-                    Ok((0..columns).map(|i| format!("{:?}|", row.get_ref(i).expect("a column"))).collect::<String>())
-                })
-                .expect("queries")
-                .map(|row| row.expect("a row"))
-                .collect();
-            (name, rows)
-        })
-        .collect()
+/// Every table's rows as text, without the poll log, which grows with each poll, and the lease, which is not of the store's own making.
+pub(super) fn dump(store: &Store) -> BTreeMap<String, Vec<String>> {
+    let names = if server().is_some() {
+        "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT IN ('poll', 'lease')"
+    } else {
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'poll'"
+    };
+    let row = |row: &Row<'_>| (0..).map_while(|at| Some(format!("{:?}|", row.get_ref(at).ok()?))).collect::<String>();
+    let text = |row: &Row<'_>| row.get::<_, String>(0).expect("a text");
+    let tables = rows(store, names, text);
+    let dumped = tables.into_iter().map(|table| {
+        let mut found = rows(store, &format!("SELECT * FROM {table}"), row);
+        found.sort();
+        (table, found)
+    });
+    dumped.collect()
+}
+
+/// The rows of a question that the store itself never asks.
+pub(super) fn rows<T: Send + 'static>(store: &Store, sql: &str, read: impl Fn(&Row<'_>) -> T + Send + 'static) -> Vec<T> {
+    let sql = sql.to_owned();
+    let asked = store
+        .read("look behind the store's back", move |from| crate::codec::all(&mut from.prepare(&sql)?, [], |row| Ok(read(row))));
+    wait(asked, Duration::from_secs(60)).expect("answered").expect("read")
+}
+
+/// Changes what the store itself would never change so.
+pub(super) fn change(store: &Store, sql: &str) {
+    let sql = sql.to_owned();
+    let changed = store.act("write behind the store's back", move |to| Ok(to.execute(&sql, [])?));
+    wait(changed, Duration::from_secs(60)).expect("answered").expect("changed");
 }
 
 /// How many rows a table has.
 pub(super) fn count(store: &Store, table: &str) -> i64 {
-    let connection = Connection::open(store.path()).expect("opens");
-    connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).expect("counted")
+    rows(store, &format!("SELECT count(*) FROM {table}"), |row| row.get(0).expect("a number")).remove(0)
+}
+
+/// The server on which the tests run, where the environment names one; else they run on files.
+pub(super) fn server() -> Option<String> {
+    std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
+}
+
+/// Whether a test about files has anything to say here.
+pub(super) fn is_about_files(what: &str) -> bool {
+    let on_server = server().is_some();
+    if on_server {
+        println!("left out on PostgreSQL: {what}");
+    }
+    !on_server
+}
+
+/// The place of a database that belongs to a test's directory alone: a schema of its own.
+pub(super) fn server_place(directory: &Path) -> Option<Arc<PostgresPlace>> {
+    let url = server()?;
+    let name = directory.file_name().expect("a name").to_string_lossy().to_lowercase();
+    let schema: String = format!("t{name}").chars().filter(char::is_ascii_alphanumeric).collect();
+    let all = Arc::new(PostgresPlace::from_url(&url, None).expect("a place"));
+    let session = PgSession::open(&all, &Arc::default()).expect("the server of the tests");
+    session.simple(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).expect("a schema");
+    let between = if url.contains('?') { '&' } else { '?' };
+    let url = format!("{url}{between}options=-csearch_path%3D{schema}");
+    Some(Arc::new(PostgresPlace::from_url(&url, None).expect("a place")))
+}
+
+/// Opens the database of a test as its active owner; one that died holds its lease no longer.
+pub(super) async fn owned(directory: &TempDir) -> Store {
+    owned_at(directory.path()).await
+}
+
+/// As [`owned`], by the path of the directory.
+pub(super) async fn owned_at(directory: &Path) -> Store {
+    let Some(place) = server_place(directory) else {
+        return Store::open(opening(&directory.join("cliffwatch.db"), Access::Own)).await.expect("the store opens");
+    };
+    let store = Store::open_in(Place::Server(place), Access::Own, now()).await.expect("the store opens");
+    change(&store, "UPDATE lease SET renewed_at = '-infinity'");
+    assert_eq!(store.tend_lease("a test").await.expect("tended"), Standing::Active);
+    store
 }

@@ -1,0 +1,307 @@
+//! One way to speak SQL to either engine.
+//!
+//! Operations are written once, over the types here, which mimic the few of rusqlite that they need. [`Connection`] is the one that
+//! writes or reads; [`Transaction`] what an operation gets; [`Statement`], [`Rows`] and [`Row`] lead from SQL to values. Values are
+//! rusqlite's own (`ToSql`, `FromSql`, `Value`), whichever engine keeps them.
+//!
+//! `postgres` speaks to a server: `postgres::translate` makes a statement out of the one that SQLite reads, `postgres::value` carries
+//! values there and back. What SQL both engines understand alike is written alike everywhere; where PostgreSQL has no such function,
+//! its schema brings one of the same name. Nothing here decides anything.
+
+pub(super) mod postgres;
+
+use rusqlite::types::{FromSql, FromSqlError, ValueRef};
+use rusqlite::{CachedStatement as SqliteCached, ToSql, TransactionBehavior, types::Value};
+use std::ops::{Deref, DerefMut};
+
+pub(super) use self::postgres::PgFault;
+use self::postgres::{PgRow, PgSession, PgStatement};
+use super::error::StoreFault;
+
+/// Why a statement failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SqlError {
+    /// SQLite refused, or a value is of the wrong kind, whichever engine it came from.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// The server refused, or could not be reached.
+    #[error(transparent)]
+    Postgres(#[from] PgFault),
+}
+
+pub(super) type SqlResult<T> = Result<T, SqlError>;
+
+/// Makes of "there is no row" an answer.
+pub(super) trait OptionalExtension<T> {
+    fn optional(self) -> SqlResult<Option<T>>;
+}
+
+impl<T> OptionalExtension<T> for SqlResult<T> {
+    fn optional(self) -> SqlResult<Option<T>> {
+        match self {
+            Ok(value) => Ok(Some(value)),
+            Err(SqlError::Sqlite(rusqlite::Error::QueryReturnedNoRows)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A connection to the database, of either engine.
+#[derive(Debug)]
+pub(super) enum Connection {
+    Sqlite(rusqlite::Connection),
+    Postgres(Box<PgSession>),
+}
+
+impl Connection {
+    /// Runs `run` in one transaction that writes; it is committed if it succeeds and undone if not. There is one such transaction at
+    /// a time, whoever runs it, and it fails where `is_fenced` asks for a lease that is not ours any more.
+    pub(super) fn write<T>(
+        &mut self,
+        is_fenced: bool,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
+    ) -> Result<T, StoreFault> {
+        match self {
+            Connection::Sqlite(connection) => {
+                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let value = run(&Transaction::Sqlite(&transaction))?;
+                transaction.commit()?;
+                Ok(value)
+            }
+            Connection::Postgres(session) => {
+                session.begin_write(is_fenced)?;
+                session.finish(run)
+            }
+        }
+    }
+
+    /// Runs `run` in one transaction that reads: all of it is of one moment.
+    pub(super) fn read<T>(&mut self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
+        match self {
+            Connection::Sqlite(connection) => {
+                let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+                run(&Transaction::Sqlite(&transaction))
+            }
+            Connection::Postgres(session) => {
+                session.begin_read()?;
+                session.finish(run)
+            }
+        }
+    }
+
+    /// Ends what a panic left half done.
+    pub(super) fn undo_leftovers(&mut self) {
+        match self {
+            // Only after a panic in the midst of a transaction whose guard could not undo it.
+            Connection::Sqlite(connection) if !connection.is_autocommit() => drop(connection.execute_batch("ROLLBACK")),
+            Connection::Sqlite(_) => {}
+            // A session undoes by itself what it was in the midst of.
+            Connection::Postgres(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+impl Connection {
+    /// The connection to a file.
+    pub(super) fn sqlite(&self) -> &rusqlite::Connection {
+        match self {
+            Connection::Sqlite(connection) => connection,
+            Connection::Postgres(_) => panic!("a connection to a server"),
+        }
+    }
+}
+
+/// One transaction, as an operation sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Transaction<'a> {
+    Sqlite(&'a rusqlite::Connection),
+    Postgres(&'a PgSession),
+}
+
+impl<'a> Transaction<'a> {
+    /// A statement that is kept ready for the next time.
+    pub(super) fn prepare_cached(&self, sql: &str) -> SqlResult<CachedStatement<'a>> {
+        Ok(CachedStatement(match self {
+            Transaction::Sqlite(connection) => Statement::Cached(connection.prepare_cached(sql)?),
+            Transaction::Postgres(session) => Statement::Postgres(session.prepare(sql, true)?),
+        }))
+    }
+
+    /// A statement for this once.
+    pub(super) fn prepare(&self, sql: &str) -> SqlResult<Statement<'a>> {
+        Ok(match self {
+            Transaction::Sqlite(connection) => Statement::Sqlite(connection.prepare(sql)?),
+            Transaction::Postgres(session) => Statement::Postgres(session.prepare(sql, false)?),
+        })
+    }
+
+    /// Runs a statement for this once; answers how many rows it changed.
+    pub(super) fn execute(&self, sql: &str, values: impl Params) -> SqlResult<usize> {
+        self.prepare(sql)?.execute(values)
+    }
+
+    /// Which engine keeps the data: for the few questions that are put differently.
+    pub(super) fn is_postgres(&self) -> bool {
+        matches!(self, Transaction::Postgres(_))
+    }
+}
+
+/// A statement of the cache.
+pub(super) struct CachedStatement<'a>(Statement<'a>);
+
+impl<'a> Deref for CachedStatement<'a> {
+    type Target = Statement<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for CachedStatement<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+/// A prepared statement.
+pub(super) enum Statement<'a> {
+    Cached(SqliteCached<'a>),
+    Sqlite(rusqlite::Statement<'a>),
+    Postgres(PgStatement<'a>),
+}
+
+impl Statement<'_> {
+    /// Runs it; answers how many rows it changed.
+    pub(super) fn execute(&mut self, values: impl Params) -> SqlResult<usize> {
+        values.lend(|values| match self {
+            Statement::Cached(statement) => Ok(statement.execute(values)?),
+            Statement::Sqlite(statement) => Ok(statement.execute(values)?),
+            Statement::Postgres(statement) => statement.execute(values),
+        })
+    }
+
+    /// Runs it and gives its rows.
+    pub(super) fn query(&mut self, values: impl Params) -> SqlResult<Rows<'_>> {
+        values.lend(|values| match self {
+            Statement::Cached(statement) => Ok(Rows::Sqlite(statement.query(values)?)),
+            Statement::Sqlite(statement) => Ok(Rows::Sqlite(statement.query(values)?)),
+            Statement::Postgres(statement) => Ok(Rows::Postgres(statement.query(values)?.into_iter())),
+        })
+    }
+
+    /// Its first row, read by `read`. Fails where there is none.
+    pub(super) fn query_row<T>(&mut self, values: impl Params, read: impl FnOnce(&Row<'_>) -> SqlResult<T>) -> SqlResult<T> {
+        match self.query(values)?.next()? {
+            Some(row) => read(&row),
+            None => Err(rusqlite::Error::QueryReturnedNoRows.into()),
+        }
+    }
+}
+
+/// The rows of an answer, one after the other.
+pub(super) enum Rows<'s> {
+    Sqlite(rusqlite::Rows<'s>),
+    Postgres(std::vec::IntoIter<PgRow>),
+}
+
+impl Rows<'_> {
+    pub(super) fn next(&mut self) -> SqlResult<Option<Row<'_>>> {
+        Ok(match self {
+            Rows::Sqlite(rows) => rows.next()?.map(Row::Sqlite),
+            Rows::Postgres(rows) => rows.next().map(Row::Postgres),
+        })
+    }
+}
+
+/// One row.
+pub(super) enum Row<'r> {
+    Sqlite(&'r rusqlite::Row<'r>),
+    Postgres(PgRow),
+}
+
+impl Row<'_> {
+    /// The value of a column, by its place from zero.
+    pub(super) fn get<I: Place, T: FromSql>(&self, at: I) -> SqlResult<T> {
+        let at = at.place();
+        match self {
+            Row::Sqlite(row) => Ok(row.get(at)?),
+            Row::Postgres(row) => {
+                let value = row.value(at)?;
+                T::column_result(value).map_err(|error| SqlError::Sqlite(wrong_kind(at, value, error)))
+            }
+        }
+    }
+
+    /// The value of a column as it lies there.
+    pub(super) fn get_ref(&self, at: usize) -> SqlResult<ValueRef<'_>> {
+        match self {
+            Row::Sqlite(row) => Ok(row.get_ref(at)?),
+            Row::Postgres(row) => row.value(at),
+        }
+    }
+}
+
+/// What names a column: rusqlite's `get` has a parameter for it, which calls leave open.
+pub(super) trait Place {
+    fn place(self) -> usize;
+}
+
+impl Place for usize {
+    fn place(self) -> usize {
+        self
+    }
+}
+
+/// The error that rusqlite gives for a value of the wrong kind.
+fn wrong_kind(at: usize, value: ValueRef<'_>, error: FromSqlError) -> rusqlite::Error {
+    match error {
+        FromSqlError::InvalidType => rusqlite::Error::InvalidColumnType(at, format!("column {at}"), value.data_type()),
+        FromSqlError::OutOfRange(number) => rusqlite::Error::IntegralValueOutOfRange(at, number),
+        error => rusqlite::Error::FromSqlConversionFailure(at, value.data_type(), Box::new(error)),
+    }
+}
+
+/// Values for a statement.
+pub(super) trait Params {
+    /// Lends them, in their order, to `run`.
+    fn lend<R>(self, run: impl FnOnce(&[&dyn ToSql]) -> R) -> R;
+}
+
+impl Params for &[&dyn ToSql] {
+    fn lend<R>(self, run: impl FnOnce(&[&dyn ToSql]) -> R) -> R {
+        run(self)
+    }
+}
+
+impl Params for [&(dyn ToSql + Send + Sync); 0] {
+    fn lend<R>(self, run: impl FnOnce(&[&dyn ToSql]) -> R) -> R {
+        run(&[])
+    }
+}
+
+impl<T: ToSql> Params for [T; 1] {
+    fn lend<R>(self, run: impl FnOnce(&[&dyn ToSql]) -> R) -> R {
+        let [a] = &self;
+        run(&[a])
+    }
+}
+
+impl<T: ToSql> Params for [T; 2] {
+    fn lend<R>(self, run: impl FnOnce(&[&dyn ToSql]) -> R) -> R {
+        let [a, b] = &self;
+        run(&[a, b])
+    }
+}
+
+impl<A: ToSql, B: ToSql> Params for (A, B) {
+    fn lend<R>(self, run: impl FnOnce(&[&dyn ToSql]) -> R) -> R {
+        run(&[&self.0, &self.1])
+    }
+}
+
+impl Params for Vec<Value> {
+    fn lend<R>(self, run: impl FnOnce(&[&dyn ToSql]) -> R) -> R {
+        run(&self.iter().map(|value| value as &dyn ToSql).collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,356 @@
+//! A session with a PostgreSQL server.
+//!
+//! [`PgSession`] is one connection, with the statements that it keeps ready. It is made anew where it broke, at the begin of the next
+//! transaction and never inside one. Bytes are moved by a thread of the driver's own (`driver`), so that a session may be used from any
+//! thread, also one that must not enter a runtime; whoever asks waits with a limit, since a network that is cut says nothing.
+//!
+//! One transaction writes at a time, as with SQLite: each takes the same advisory lock first. So an operation that reads and then
+//! writes what it decided from that needs no thought of others. One that is fenced also looks at the row of the lease, in a way that
+//! a renewal passes and a take-over waits for (`lease`).
+
+pub(crate) mod driver;
+pub(crate) mod lease;
+pub(crate) mod place;
+mod schema;
+mod tls;
+mod translate;
+mod value;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::ToSql;
+use rusqlite::types::{Value, ValueRef};
+use tokio_postgres::{Client, SimpleQueryMessage, error::SqlState};
+
+use self::driver::wait;
+use self::lease::Fence;
+use self::place::PostgresPlace;
+use self::value::{Column, Parameter};
+use super::{SqlError, SqlResult, Transaction};
+use crate::error::StoreFault;
+
+/// How long a statement may take at the server.
+const STATEMENT_SECS: u64 = 120;
+
+/// How long an answer is waited for: the server ends a statement first, if it can be reached.
+const ANSWER: Duration = Duration::from_secs(STATEMENT_SECS + 10);
+
+/// How long a word about the lease, or the end of a transaction, is waited for.
+const SHORT_ANSWER: Duration = Duration::from_secs(30);
+
+/// Statements that a session keeps ready.
+const MAX_STATEMENTS: usize = 256;
+
+/// Shortest pause between two attempts to connect that failed; it doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+
+/// What a session is given before anything else. A process that is paused inside a transaction keeps its locks for no longer than
+/// the time for idle transactions, which is below the term of a lease; a commit is on the disk of the server when it is answered.
+const SETTINGS: &str = "SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET synchronous_commit = on; \
+     SET idle_in_transaction_session_timeout = '8s'; SET lock_timeout = '30s'; SET statement_timeout = '120s'; \
+     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = '10s'; \
+     SET client_min_messages = warning";
+
+/// Takes the place of SQLite's one writer: a lock that belongs to our tables alone, until the transaction ends.
+const BEGIN_WRITE: &str =
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(1668048503, hashtext(current_schema()))";
+
+const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// Why the server, or the way to it, failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PgFault {
+    #[error("the server refuses")]
+    Refused(#[from] tokio_postgres::Error),
+    #[error("the server cannot be reached")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the server does not answer")]
+    Silent,
+    /// The lease is another's, or nobody's.
+    #[error("this instance is not the active one")]
+    NotActive,
+    #[error("a value of the kind {kind} does not fit a column of the type {column}")]
+    Unfit { kind: String, column: String },
+}
+
+impl PgFault {
+    /// What the server calls it.
+    pub(crate) fn state(&self) -> Option<&SqlState> {
+        match self {
+            PgFault::Refused(error) => error.code(),
+            _ => None,
+        }
+    }
+
+    /// The way to the server is broken, or it is going down: another attempt may well succeed.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            PgFault::Unreachable(_) | PgFault::Silent => true,
+            PgFault::Refused(error) => error.is_closed() || error.code().is_none_or(is_lost_state),
+            PgFault::NotActive | PgFault::Unfit { .. } => false,
+        }
+    }
+}
+
+/// Classes 08 (connection), 57P (shutdown), and what ends a session that was idle for too long.
+fn is_lost_state(state: &SqlState) -> bool {
+    let code = state.code();
+    code.starts_with("08") || code.starts_with("57P") || code == "25P03" || code == "25P04" || code == "53300"
+}
+
+/// One connection to the server.
+pub(crate) struct PgSession {
+    place: Arc<PostgresPlace>,
+    fence: Arc<Fence>,
+    live: RefCell<Option<Live>>,
+    pause: Cell<Option<(Instant, Duration)>>,
+    /// A statement of this transaction failed: it cannot be committed.
+    has_failed: Cell<bool>,
+}
+
+/// A connection that works, as far as is known.
+struct Live {
+    client: Client,
+    statements: HashMap<String, tokio_postgres::Statement>,
+}
+
+impl std::fmt::Debug for PgSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PgSession").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl PgSession {
+    /// Connects. Fails where the server cannot be reached, refuses, or is too old.
+    pub(crate) fn open(place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<Self> {
+        let session = Self {
+            place: place.clone(),
+            fence: fence.clone(),
+            live: RefCell::default(),
+            pause: Cell::default(),
+            has_failed: Cell::default(),
+        };
+        session.connect()?;
+        Ok(session)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.live.borrow().as_ref().is_some_and(|live| !live.client.is_closed())
+    }
+
+    /// Connects where the connection is gone; after failures no sooner than the pause allows.
+    fn connect(&self) -> Result<(), PgFault> {
+        if self.is_open() {
+            return Ok(());
+        }
+        self.live.take();
+        if let Some((since, pause)) = self.pause.get()
+            && since.elapsed() < pause
+        {
+            return Err(PgFault::Unreachable("the last attempt has just failed".into()));
+        }
+        let connect = || -> Result<Client, PgFault> {
+            let client = driver::connect(&self.place)?;
+            run(client.batch_execute(SETTINGS), SHORT_ANSWER)?;
+            Ok(client)
+        };
+        match connect() {
+            Ok(client) => {
+                self.pause.set(None);
+                self.live.replace(Some(Live { client, statements: HashMap::new() }));
+                Ok(())
+            }
+            Err(fault) => {
+                let next = self.pause.get().map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LONGEST_PAUSE));
+                self.pause.set(Some((Instant::now(), next)));
+                Err(fault)
+            }
+        }
+    }
+
+    /// Runs statements without values, and gives the first column of their first row, if there is one.
+    pub(crate) fn simple(&self, sql: &str) -> Result<Option<String>, PgFault> {
+        let answer = match self.live.borrow().as_ref() {
+            Some(live) => run(live.client.simple_query(sql), SHORT_ANSWER),
+            None => Err(PgFault::Unreachable("the connection is gone".into())),
+        };
+        let rows = answer.inspect_err(|fault| self.note(fault))?;
+        Ok(rows.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
+            _ => None,
+        }))
+    }
+
+    /// Runs statements of a migration, which may take their time.
+    fn batch(&self, sql: &str) -> Result<(), PgFault> {
+        match self.live.borrow().as_ref() {
+            Some(live) => run(live.client.batch_execute(sql), Duration::from_secs(3600)),
+            None => Err(PgFault::Unreachable("the connection is gone".into())),
+        }
+        .inspect_err(|fault| self.note(fault))
+    }
+
+    /// Remembers that a transaction has failed, and lets go of a connection that says nothing more.
+    fn note(&self, fault: &PgFault) {
+        self.has_failed.set(true);
+        if matches!(fault, PgFault::Silent)
+            && let Ok(mut live) = self.live.try_borrow_mut()
+        {
+            live.take();
+        }
+    }
+
+    /// Begins a transaction. A connection that broke since the last one is made anew, once: nothing was asked of it yet.
+    fn begin(&self, sql: &str) -> Result<Option<String>, PgFault> {
+        self.connect()?;
+        self.has_failed.set(false);
+        match self.simple(sql) {
+            Err(fault) if fault.is_lost() => {
+                self.live.take();
+                self.connect()?;
+                self.has_failed.set(false);
+                self.simple(sql)
+            }
+            result => result,
+        }
+    }
+
+    pub(super) fn begin_read(&self) -> SqlResult<()> {
+        self.begin(BEGIN_READ)?;
+        Ok(())
+    }
+
+    /// Begins a transaction that writes; where it is fenced, it fails unless the lease is ours.
+    pub(super) fn begin_write(&self, is_fenced: bool) -> SqlResult<()> {
+        let number = self.fence.number();
+        if is_fenced && number.is_none() {
+            return Err(PgFault::NotActive.into());
+        }
+        self.begin(BEGIN_WRITE)?;
+        if let (true, Some(ours)) = (is_fenced, number) {
+            let present = self.simple(lease::LOOK);
+            match present {
+                Ok(Some(number)) if number == ours.to_string() => {}
+                Ok(_) => {
+                    self.fence.lost(ours);
+                    self.rollback();
+                    return Err(PgFault::NotActive.into());
+                }
+                Err(fault) => {
+                    self.rollback();
+                    return Err(fault.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the transaction that was begun to its end.
+    pub(super) fn finish<T>(&self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
+        let mut open = OpenTransaction { session: self, is_over: false };
+        let value = run(&Transaction::Postgres(self))?;
+        if self.has_failed.get() {
+            return Err(SqlError::from(PgFault::Unreachable("a statement had failed".into())).into());
+        }
+        open.is_over = true;
+        drop(open);
+        self.simple("COMMIT").map_err(SqlError::from)?;
+        Ok(value)
+    }
+
+    /// Undoes what was not committed; a connection on which that fails is given up, which undoes it as well.
+    fn rollback(&self) {
+        if self.is_open() && self.simple("ROLLBACK").is_err() {
+            self.live.take();
+        }
+    }
+
+    /// A prepared statement, of the cache where it `is_kept`.
+    pub(super) fn prepare(&self, sql: &str, is_kept: bool) -> SqlResult<PgStatement<'_>> {
+        let mut live = self.live.borrow_mut();
+        let Some(live) = live.as_mut() else { return Err(PgFault::Unreachable("the connection is gone".into()).into()) };
+        if is_kept && let Some(statement) = live.statements.get(sql) {
+            return Ok(PgStatement { session: self, statement: statement.clone() });
+        }
+        let text = translate::translate(sql);
+        let statement = run(live.client.prepare(&text), ANSWER).inspect_err(|_| self.has_failed.set(true))?;
+        if is_kept {
+            if live.statements.len() >= MAX_STATEMENTS {
+                live.statements.clear();
+            }
+            live.statements.insert(sql.to_owned(), statement.clone());
+        }
+        Ok(PgStatement { session: self, statement })
+    }
+
+    fn with_client<T>(&self, ask: impl FnOnce(&Client) -> Result<T, PgFault>) -> Result<T, PgFault> {
+        let answer = match self.live.borrow().as_ref() {
+            Some(live) => ask(&live.client),
+            None => Err(PgFault::Unreachable("the connection is gone".into())),
+        };
+        answer.inspect_err(|fault| self.note(fault))
+    }
+}
+
+/// Undoes a transaction that does not come to its end.
+struct OpenTransaction<'a> {
+    session: &'a PgSession,
+    is_over: bool,
+}
+
+impl Drop for OpenTransaction<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.session.rollback();
+        }
+    }
+}
+
+/// Waits for an answer, for as long as the limit allows.
+fn run<T>(answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
+    wait(answer, limit).ok_or(PgFault::Silent)?.map_err(PgFault::Refused)
+}
+
+/// A statement that the server holds ready.
+pub(crate) struct PgStatement<'a> {
+    session: &'a PgSession,
+    statement: tokio_postgres::Statement,
+}
+
+impl PgStatement<'_> {
+    pub(super) fn execute(&self, values: &[&dyn ToSql]) -> SqlResult<usize> {
+        let values = parameters(values)?;
+        let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+        let rows = self.session.with_client(|client| run(client.execute(&self.statement, &values), ANSWER))?;
+        Ok(usize::try_from(rows).unwrap_or(usize::MAX))
+    }
+
+    pub(super) fn query(&self, values: &[&dyn ToSql]) -> SqlResult<Vec<PgRow>> {
+        let values = parameters(values)?;
+        let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+        let rows = self.session.with_client(|client| run(client.query(&self.statement, &values), ANSWER))?;
+        rows.iter().map(PgRow::read).collect()
+    }
+}
+
+fn parameters(values: &[&dyn ToSql]) -> SqlResult<Vec<Parameter>> {
+    values.iter().map(|value| Ok(Parameter::of(value.to_sql()?)?)).collect()
+}
+
+/// A row of an answer, in values that either engine could have given.
+pub(crate) struct PgRow(Vec<Value>);
+
+impl PgRow {
+    fn read(row: &tokio_postgres::Row) -> SqlResult<Self> {
+        let read = |at| Ok(row.try_get::<_, Column>(at).map_err(PgFault::Refused)?.0);
+        (0..row.len()).map(read).collect::<SqlResult<_>>().map(PgRow)
+    }
+
+    pub(super) fn value(&self, at: usize) -> SqlResult<ValueRef<'_>> {
+        self.0.get(at).map(ValueRef::from).ok_or_else(|| rusqlite::Error::InvalidColumnIndex(at).into())
+    }
+}

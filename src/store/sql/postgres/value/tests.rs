@@ -1,0 +1,39 @@
+use super::*;
+
+#[test]
+fn a_nul_comes_back_as_it_was() {
+    let mut out = BytesMut::new();
+    let parameter = Parameter::of(ToSqlOutput::Owned(Value::Text("a\0b".into()))).expect("a value");
+    parameter.to_sql(&Type::TEXT, &mut out).expect("encoded");
+    assert!(!out.contains(&0), "PostgreSQL refuses it");
+    assert_eq!(Column::from_sql(&Type::TEXT, &out).expect("decoded").0, Value::Text("a\0b".into()));
+}
+
+#[test]
+fn a_number_takes_the_shape_of_its_column() {
+    let encode = |value: Value, ty: Type| {
+        let mut out = BytesMut::new();
+        Parameter(value).to_sql(&ty, &mut out).ok().map(|_| Column::from_sql(&ty, &out).expect("decoded").0)
+    };
+    for ty in [Type::INT2, Type::INT4, Type::INT8] {
+        assert_eq!(encode(Value::Integer(-7), ty), Some(Value::Integer(-7)));
+    }
+    assert_eq!(encode(Value::Integer(7), Type::BOOL), Some(Value::Integer(1)));
+    assert_eq!(encode(Value::Integer(7), Type::FLOAT8), Some(Value::Real(7.0)));
+    assert_eq!(encode(Value::Integer(7), Type::TEXT), Some(Value::Text("7".into())));
+    assert_eq!(encode(Value::Integer(1 << 40), Type::INT4), None, "it would be another number");
+    assert_eq!(encode(Value::Text("7".into()), Type::INT8), None);
+    assert_eq!(encode(Value::Blob(vec![0, 1]), Type::BYTEA), Some(Value::Blob(vec![0, 1])));
+}
+
+#[test]
+fn sums_are_whole_numbers() {
+    let number = |words: &[i16]| numeric(&words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>());
+    assert_eq!(number(&[0, 0, 0, 0]).expect("read"), Value::Integer(0));
+    assert_eq!(number(&[2, 1, 0, 0, 12, 3456]).expect("read"), Value::Integer(123_456));
+    assert_eq!(number(&[1, 2, 0, 0, 5]).expect("read"), Value::Integer(500_000_000));
+    assert_eq!(number(&[1, 0, 0x4000, 0, 5]).expect("read"), Value::Integer(-5));
+    assert!(number(&[2, 0, 0, 2, 5, 5000]).is_err(), "five and a half");
+    assert!(number(&[9, 8, 0, 0, 9999, 9999, 9999, 9999, 9999, 9999, 9999, 9999, 9999]).is_err(), "too large");
+    assert!(number(&[2, 1]).is_err(), "cut off");
+}
