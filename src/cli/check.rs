@@ -4,9 +4,10 @@ use clap::Args;
 
 use super::{Exit, Invocation, OutputFormat, UsageError, print, rule_check, shown};
 use daemon::config::{self as loading, Environment};
-use model::{Diagnostic, Severity, config::Config, diagnostic};
+use daemon::place::{PlaceProblem, place_of};
+use model::{Diagnostic, Severity, config::Config, diagnostic, text::error_chain};
 use notify::{ReceiverProblem, Receivers};
-use store::{Store, StoreError};
+use store::{Place, Store, StoreError};
 
 /// Check config and rules: every problem at once.
 #[derive(Debug, Args)]
@@ -88,8 +89,14 @@ fn receivers(config: &Config, loaded: &loading::Loaded) -> Vec<Diagnostic> {
 /// A database that the daemon would not open. One that is not there yet is made; one that this user may not read may well be open to the
 /// daemon's.
 fn database(config: &Config, loaded: &loading::Loaded) -> Option<Diagnostic> {
-    let error = Store::look_at(&config.store.path).err()?;
     let file = loaded.path.clone().unwrap_or_else(|| "environment".into());
+    let path = match place_of(&config.store) {
+        Ok(Place::File(path)) => path,
+        // Whether a server can be reached from here says nothing of the daemon.
+        Ok(Place::Server(_)) | Err(PlaceProblem::Unreadable(_)) => return None,
+        Err(problem) => return Some(Diagnostic::error(file, None, error_chain(&problem))),
+    };
+    let error = Store::look_at(&path).err()?;
     matches!(error, StoreError::Newer { .. } | StoreError::NotOurs { .. } | StoreError::RestoreUnfinished { .. })
         .then(|| Diagnostic::error(file, None, error.to_string()))
 }

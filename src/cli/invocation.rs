@@ -6,11 +6,12 @@ use anyhow::Context as _;
 
 use super::{args::OutputFormat, exit::AlreadyPrinted, terminal::shown};
 use daemon::config::{self as load, Environment, Loaded};
+use daemon::place::place_of;
 use engine::route::{RouteTree, Sections};
 use model::config::{Config, WatchSettings};
 use model::{Clock, Diagnostic, Severity, SourceText, Watch, diagnostic};
 use rules::{RuleFiles, RuleSet, Surroundings};
-use store::{Access, Opening, Store};
+use store::{Access, Store};
 
 /// What every command gets.
 pub(super) struct Invocation {
@@ -51,9 +52,11 @@ impl Invocation {
 
     /// Opens the database of the config for looking, or beside a running daemon.
     pub async fn open(&self, config: &Config, access: Access) -> anyhow::Result<Store> {
-        let path = config.store.path.clone();
-        let opening = Opening { path: path.clone(), access, now: self.clock.now() };
-        Store::open(opening).await.with_context(|| format!("the database {} cannot be opened", shown(&path)))
+        let place = place_of(&config.store)?;
+        let name = place.name().to_owned();
+        Store::open_in(place, access, self.clock.now())
+            .await
+            .with_context(|| format!("the database {} cannot be opened", shown(&name)))
     }
 
     /// Compiles rule files; their errors are printed, as `check` prints them.

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::secrets::need_receivers;
 use super::{Exit, Invocation, OutputFormat, UsageError, print, shown};
+use daemon::place::place_of;
 use model::{
     Commit, DeliveryId, DeliveryState, DueDelivery, NotificationId, OutboxDetail, OutboxFilter, ReceiverName, closest,
     config::{Config, ReceiverSettings},
@@ -14,7 +15,7 @@ use model::{
     text::harmless,
 };
 use notify::{Receivers, message::test_notice, retry};
-use store::{Access, Opening, Store, StoreError};
+use store::{Access, Place, Standing, Store, StoreError};
 
 /// How long a running daemon is waited for: its attempt may take `[delivery] timeout`, and others may be under way.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,11 +31,23 @@ pub(super) struct NotifyArgs {
     receiver: String,
 }
 
+/// The database as its active owner. Fails with [`StoreError::InUse`] where another process is that.
+async fn own(place: Place, invocation: &Invocation) -> Result<Store, StoreError> {
+    let path = place.name().to_owned();
+    let store = Store::open_in(place, Access::Own, invocation.clock.now()).await?;
+    if store.tend_lease("cliffwatch notify").await? == Standing::Active {
+        return Ok(store);
+    }
+    store.close().await?;
+    Err(StoreError::InUse { path, pid: None })
+}
+
 pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load_file()?;
     let receiver = known(&notify.receiver, &config)?;
-    let opening = Opening { path: config.store.path.clone(), access: Access::Own, now: invocation.clock.now() };
-    let (store, detail) = match Store::open(opening).await {
+    let place = place_of(&config.store)?;
+    let name = place.name().to_owned();
+    let (store, detail) = match own(place, invocation).await {
         Ok(store) => {
             let detail = send(&config, &store, &receiver, invocation).await?;
             (store, detail)
@@ -46,7 +59,7 @@ pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow:
             let detail = wait_for(&store, &receiver, &notice).await?;
             (store, detail)
         }
-        Err(error) => return Err(error).context(format!("the database {} cannot be opened", shown(&config.store.path))),
+        Err(error) => return Err(error).context(format!("the database {} cannot be opened", shown(&name))),
     };
     print_result(&detail, invocation)?;
     let is_delivered = detail.row.state == DeliveryState::Delivered;

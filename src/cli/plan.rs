@@ -8,6 +8,7 @@ use super::invocation::watch_of;
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, rule_check};
 use daemon::cycle::endpoint_feeds;
+use daemon::place::is_there;
 use daemon::schedule::{self, Job};
 use engine::budget;
 use engine::plan::month::forecast::{Forecast, TokenLooks};
@@ -36,7 +37,7 @@ pub(super) struct PlanArgs {
 
 pub(super) async fn run(args: &PlanArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, loaded) = invocation.load()?;
-    let store = match config.store.path.exists() {
+    let store = match is_there(&config.store) {
         true => Some(invocation.open(&config, Access::Read).await?),
         false => None,
     };

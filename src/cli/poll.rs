@@ -13,10 +13,11 @@ use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, print, run::drive};
 use daemon::app::{App, Drive};
 use daemon::cycle::{CycleReport, PlannedPass, PlannedRead, planned_pass};
+use daemon::place::place_of;
 use model::config::Config;
 use model::text::harmless;
 use model::{Clock, Endpoint, FailureKind, NotificationFilter, NotificationStatus, ReceiverName, Timestamp, format};
-use store::{Access, Opening, Store};
+use store::{Access, Opening, Place, Store};
 
 /// How often the bar is drawn anew.
 const REDRAWN: Duration = Duration::from_millis(200);
@@ -94,6 +95,9 @@ async fn open(args: &PollArgs, mut config: Config, base_dir: &Path, clock: Clock
         return Ok((App::open(config, base_dir, clock, Drive::Crank).await?, None));
     }
     let folder = scratch_folder()?;
+    if let Place::Server(_) = place_of(&config.store)? {
+        anyhow::bail!("a dry run needs a copy of the database, and that of the config is on a server: copy it to a file first");
+    }
     let path = std::mem::replace(&mut config.store.path, folder.join("copy.db"));
     if !path.exists() {
         return Ok((App::open(config, base_dir, clock, Drive::Crank).await?, Some(folder)));

@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::{Exit, Invocation, shown};
-use store::{Access, Opening, Store};
+use daemon::place::place_of;
+use store::{Access, Opening, Place, Store};
 
 /// Put a backup in the place of the database; the daemon must be stopped.
 #[derive(Debug, Args)]
@@ -17,6 +18,9 @@ pub(super) struct RestoreArgs {
 
 pub(super) fn run(restore: &RestoreArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
+    if let Place::Server(_) = place_of(&config.store)? {
+        anyhow::bail!("the database of the config is on a PostgreSQL server: restore it with `pg_restore`");
+    }
     let opening = Opening { path: config.store.path.clone(), access: Access::Own, now: invocation.clock.now() };
     let restored = Store::restore(&restore.file, &opening)
         .with_context(|| format!("{} cannot be restored; the database is as it was", shown(&restore.file)))?;

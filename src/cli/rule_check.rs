@@ -2,6 +2,7 @@
 
 use super::{Invocation, invocation::receiver_names};
 use daemon::config::Loaded;
+use daemon::place::is_there;
 use model::config::{Config, ScheduleSettings};
 use model::{Diagnostic, Resource, SourceText, Token, Watch};
 use store::Access;
@@ -48,7 +49,7 @@ fn watched(config: &Config, invocation: &Invocation) -> Option<Vec<Token>> {
     let watch = Watch::build(&config.watch).ok()?;
     let mut ids = watch.named().to_vec();
     if watch.needs_list() {
-        if !config.store.path.exists() {
+        if !is_there(&config.store) {
             return None;
         }
         let listed = super::wait(async {

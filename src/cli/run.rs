@@ -5,14 +5,14 @@ use std::{net::SocketAddr, pin::Pin, time::Duration};
 use anyhow::Context as _;
 
 use super::{Exit, Invocation};
-use daemon::app::{self, App, Drive};
+use daemon::app::{self, App, AppError, Drive};
 use daemon::config::Environment;
 use daemon::reload::Origin;
 
 pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, loaded) = invocation.load_file()?;
     daemon::log::start(&config.log, invocation.verbose)?;
-    drive(async {
+    let ended = drive(async {
         let stop = app::asked_to_stop();
         let mut app = App::open(config, &loaded.base_dir, invocation.clock.clone(), Drive::Itself).await?;
         if let Some(path) = loaded.path {
@@ -24,9 +24,35 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
             }
             None => tracing::info!("cliffwatch {} is watching", env!("CARGO_PKG_VERSION")),
         };
-        app.run(stop, started).await?;
-        Ok(Exit::Done)
-    })
+        match app.run(stop, started).await {
+            Err(AppError::LeaseLost) => Ok(Ended::Anew),
+            ended => Ok(ended.map(|()| Ended::Done)?),
+        }
+    })?;
+    match ended {
+        Ended::Done => Ok(Exit::Done),
+        Ended::Anew => Err(begin_anew()),
+    }
+}
+
+/// How a run ended.
+enum Ended {
+    Done,
+    /// Another instance is the active one: this one begins anew, as one that stands by.
+    Anew,
+}
+
+/// Puts a fresh process of the same program in the place of this one, under the same number: nothing that was under way outlives that.
+/// Answers why that could not be done.
+fn begin_anew() -> anyhow::Error {
+    use std::os::unix::process::CommandExt;
+    tracing::info!("beginning anew");
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => return anyhow::Error::new(error).context("the program cannot find itself to begin anew"),
+    };
+    let error = std::process::Command::new(program).args(std::env::args_os().skip(1)).exec();
+    anyhow::Error::new(error).context("the program cannot begin anew")
 }
 
 /// Runs one future to its end on threads of its own.

@@ -9,10 +9,11 @@ use super::print::{self, Cell, Listing};
 use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_address, run, shown};
 use daemon::app;
+use daemon::place::place_of;
 use model::config::{LogFormat, LogSettings};
 use model::format;
 use service::{DataFolder, Listening, MirrorScope, Options, Service, ServiceError, Tls};
-use store::catalog::CatalogError;
+use store::{Place, catalog::CatalogError};
 
 /// The database of the service where no other is named.
 const DATABASE: &str = "service.db";
@@ -115,20 +116,21 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     let address = parse_address(&serve.listen, "--listen")?;
     let legacy = serve.legacy_listen.as_deref().map(|text| parse_address(text, "--legacy-listen")).transpose()?;
     let mut scope = MirrorScope::unknown();
-    let (db, keys, requests_per_minute) = if serve.mirror {
+    let (place, keys, requests_per_minute) = if serve.mirror {
         // As the daemon's own mirror is, where nothing else is said.
         let (config, _) = invocation.load()?;
         if serve.db.as_ref().is_none_or(|db| *db == config.store.path) {
             scope = scope.reaching_back(config.source.history);
         }
         (
-            serve.db.clone().unwrap_or(config.store.path),
+            serve.db.clone().map_or_else(|| place_of(&config.store), |db| Ok(Place::File(db)))?,
             serve.keys.clone().or(config.mirror.keys),
             serve.requests_per_minute.or(config.mirror.requests_per_minute),
         )
     } else {
-        (serve.db.clone().unwrap_or_else(|| DATABASE.into()), None, serve.requests_per_minute)
+        (Place::File(serve.db.clone().unwrap_or_else(|| DATABASE.into())), None, serve.requests_per_minute)
     };
+    let db = place.name().to_owned();
     let is_open_to_others = [Some(address), legacy].into_iter().flatten().any(|address| !address.ip().is_loopback());
     if is_open_to_others && serve.mirror && keys.is_none() {
         let hint =
@@ -146,7 +148,7 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     };
     run::drive(async {
         let data = match serve.mirror {
-            true => Service::mirror(&db, scope, keys.as_deref(), options)?,
+            true => Service::mirror_in(&place, scope, keys.as_deref(), options)?,
             false => {
                 if !db.exists() {
                     anyhow::bail!("there is no database {}: `cliffwatch import PATH --db {}` makes it", shown(&db), shown(&db));

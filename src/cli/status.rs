@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, rule_check, width};
+use daemon::place::place_of;
 use daemon::ui::view::{RulesView, StatusParts, StatusView, age, bytes};
 use engine::digest_schedule;
 use model::{Endpoint, SilenceState, SilenceView, digest, format, text::harmless};
@@ -23,6 +24,7 @@ pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let now = invocation.clock.now();
     let notifications = store.notification_overview(now, now - digest::DAY).await?;
     let plans = digest_schedule::plans(&config.receivers).map_err(anyhow::Error::msg)?;
+    let store_name = place_of(&config.store)?.name().to_owned();
     let status = StatusView::of(StatusParts {
         now,
         counts: &counts,
@@ -33,7 +35,7 @@ pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
         notifications: &notifications,
         digests: &plans,
         subscribers: &unsubscribe::subscribers(&config.receivers),
-        database: config.store.path.clone(),
+        database: store_name,
         rules: rules(&rule_check::check_rules(&config, &loaded, invocation)),
         daemon: None,
     });

@@ -11,12 +11,14 @@ mod drive;
 mod maintenance;
 mod run;
 mod self_alerts;
+mod standby;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::cycle::{self, CycleError};
+use crate::place::PlaceProblem;
 use crate::readiness::Readiness;
 use crate::reload::{self, Origin};
 use crate::schedule::Scheduler;
@@ -40,6 +42,14 @@ pub enum AppError {
     /// The config, as far as it can only be found out by building from it.
     #[error("the config cannot be used: {0}")]
     Config(String),
+    #[error(transparent)]
+    Place(#[from] PlaceProblem),
+    /// Another instance is, or may be, the active one by now: whoever was must begin anew.
+    #[error("this instance is not the active one any more: it begins anew, as one that stands by")]
+    LeaseLost,
+    /// Another instance is the active one, and this command cannot wait.
+    #[error("another instance is the active one ({holder}): stop it first")]
+    AnotherIsActive { holder: String },
     #[error("cannot {doing}")]
     Store { doing: &'static str, source: StoreError },
     #[error("cannot make the client of the API")]

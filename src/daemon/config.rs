@@ -274,6 +274,8 @@ fn resolve_paths(config: &mut Config, base: &Path) -> Vec<ConfigProblem> {
     resolve(&mut config.store.path);
     let source = &mut config.source;
     for path in [
+        &mut config.store.url_file,
+        &mut config.store.tls_ca_file,
         &mut source.api_key_file,
         &mut source.tls_ca_file,
         &mut config.http.token_file,

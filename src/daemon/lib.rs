@@ -36,6 +36,7 @@ pub mod live;
 pub mod log;
 pub mod metrics;
 pub mod outbox;
+pub mod place;
 pub mod playground;
 pub mod readiness;
 pub mod reload;

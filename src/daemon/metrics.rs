@@ -66,6 +66,7 @@ pub struct Metrics {
     digest_slot: Family<MetricLabels, FloatGauge>,
     digest_stopped: Family<MetricLabels, Gauge>,
     reload: Gauge,
+    active: Gauge,
     rule_match: Family<MetricLabels, FloatGauge>,
     template_fallbacks: Counter,
     receivers: Mutex<BTreeSet<String>>,
@@ -115,6 +116,7 @@ impl Default for Metrics {
             acknowledged: family(r, "alerts_acknowledged", "Alerts that somebody acknowledged"),
             digest_slot: family(r, "digest_last_timestamp_seconds", "The time of the last digest"),
             digest_stopped: family(r, "digest_recipients_stopped", "Mail recipients who stopped the digest"),
+            active: family(r, "active", "Whether this instance is the active one of those on its database"),
             reload: family(r, "config_last_reload_successful", "Whether the rules at work are those of the files"),
             rule_match: family(r, "rule_last_match_timestamp_seconds", "When the rule last held for something"),
             template_fallbacks: family(r, "template_fallbacks", "Messages that fell back to the built-in text"),
@@ -123,6 +125,7 @@ impl Default for Metrics {
         };
         registry.register("build", "What runs", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
         metrics.reload.set(1);
+        metrics.active.set(1);
         for kind in ChangeKind::ALL {
             // At zero from the start: a rate needs two points, and the first change is the one that counts.
             let _ = metrics.changes.get_or_create(&vec![("kind", kind.as_str().to_owned())]);
@@ -236,6 +239,11 @@ impl Metrics {
         for wish in &notifications.opt_outs {
             self.digest_stopped.get_or_create(&vec![("receiver", wish.receiver.as_str().to_owned())]).inc();
         }
+    }
+
+    /// Whether this instance is the active one.
+    pub fn set_active(&self, is_active: bool) {
+        self.active.set(i64::from(is_active));
     }
 
     /// Whether the last reload took.

@@ -27,6 +27,7 @@ mod worker;
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -61,7 +62,9 @@ const MAX_ROUNDS: usize = 16;
 pub struct Outbox {
     shared: Arc<Shared>,
     /// Whether each worker has a task of its own.
-    drives_itself: bool,
+    drives_itself: AtomicBool,
+    /// Whether it is to move by itself once it is told to.
+    waits: bool,
     /// The workers, while nobody runs them.
     idle: Mutex<Vec<Worker>>,
     running: Mutex<JoinSet<()>>,
@@ -109,26 +112,51 @@ impl Outbox {
     /// Starts a worker for each receiver.
     pub fn start(deps: OutboxDeps) -> Self {
         let mut outbox = Self::idle(deps);
-        outbox.drives_itself = true;
-        let running = outbox.running.get_mut();
-        let shared = outbox.shared.clone();
+        let (running, idle) = (outbox.running.get_mut(), outbox.idle.get_mut());
+        Self::run(&outbox.shared, &outbox.drives_itself, running, idle);
+        outbox
+    }
+
+    /// An outbox that moves once it is told to [begin](Self::begin), and not before.
+    pub fn waiting(deps: OutboxDeps) -> Self {
+        let mut outbox = Self::idle(deps);
+        outbox.waits = true;
+        outbox
+    }
+
+    /// Starts the workers of one that was waiting.
+    pub async fn begin(&self) {
+        if self.waits && !self.drives_itself.load(Ordering::SeqCst) {
+            let (mut running, mut idle) = (self.running.lock().await, self.idle.lock().await);
+            Self::run(&self.shared, &self.drives_itself, &mut running, &mut idle);
+        }
+    }
+
+    fn run(shared: &Arc<Shared>, drives_itself: &AtomicBool, running: &mut JoinSet<()>, idle: &mut Vec<Worker>) {
+        drives_itself.store(true, Ordering::SeqCst);
+        let shared = shared.clone();
         running.spawn(async move {
             match shared.deps.dispatcher.clone() {
                 Some(dispatcher) => dispatch_until_stopped(&shared, dispatcher.as_ref()).await,
                 None => dead_letter_orphans(&shared, shared.deps.clock.now()).await,
             }
         });
-        for worker in outbox.idle.get_mut().drain(..) {
+        for worker in idle.drain(..) {
             running.spawn(worker.run());
         }
-        outbox
     }
 
     /// An outbox that only moves when [`deliver_due`](Self::deliver_due) turns it.
     pub fn idle(deps: OutboxDeps) -> Self {
         let shared = Arc::new(Shared::new(deps));
         let idle = shared.sending().names.iter().map(|name| Worker::new(name.clone(), shared.clone())).collect();
-        Self { shared, drives_itself: false, idle: Mutex::new(idle), running: Mutex::new(JoinSet::new()) }
+        Self {
+            shared,
+            drives_itself: AtomicBool::new(false),
+            waits: false,
+            idle: Mutex::new(idle),
+            running: Mutex::new(JoinSet::new()),
+        }
     }
 
     /// Sends everything that begins from now on in another way. Workers go on with what they have under way; a receiver that is new
@@ -137,7 +165,7 @@ impl Outbox {
         Box::pin(async move {
             let (new, gone) = self.shared.replace(SendingSetup::of(sender, delivery));
             let new = new.into_iter().map(|name| Worker::new(name, self.shared.clone()));
-            if self.drives_itself {
+            if self.drives_itself.load(Ordering::SeqCst) {
                 let mut running = self.running.lock().await;
                 // Those that ended need not be remembered until the daemon does.
                 while running.try_join_next().is_some() {}

@@ -58,6 +58,7 @@ struct DaemonState {
     source: Option<SourceState>,
     last_load: Option<Arc<RuleLoad>>,
     texts: Arc<Vec<SourceText>>,
+    standing: Option<String>,
 }
 
 impl Readiness {
@@ -73,6 +74,7 @@ impl Readiness {
             source: None,
             last_load: None,
             texts: Arc::default(),
+            standing: None,
         })))
     }
 
@@ -87,6 +89,11 @@ impl Readiness {
     /// It does not (or no longer) work.
     pub fn set_not_ready(&self, reason: NotReady) {
         self.with(|state| state.not_ready = Some(reason));
+    }
+
+    /// Whether it is the active one of several instances, in words for people.
+    pub fn stands(&self, text: &str) {
+        self.with(|state| state.standing = Some(text.to_owned()));
     }
 
     /// A cycle used the database: where that was the reason, it is ready again.
@@ -163,6 +170,7 @@ impl Readiness {
             last_cycle_at: state.last_cycle.as_ref().map(|(at, _)| *at),
             last_cycle: state.last_cycle.as_ref().map(|(_, text)| text.clone()),
             last_reload_at: state.last_reload_at,
+            standing: state.standing.clone(),
         })
     }
 }

@@ -133,11 +133,15 @@ pub fn beside(at_work: &Config, mut new: Config) -> (Config, Vec<String>) {
         }
         json
     }
+    fn place_json(store: &model::config::StoreSettings) -> serde_json::Value {
+        let place = serde_json::json!({ "path": store.path, "url_file": store.url_file, "tls_ca_file": store.tls_ca_file });
+        json(&place, &[("url", &store.url)])
+    }
     let of = |config: &Config| {
         let (source, http) = (&config.source, &config.http);
         [
             ("source", json(source, &[("api_key", &source.api_key)])),
-            ("store", serde_json::json!({ "path": config.store.path })),
+            ("store", place_json(&config.store)),
             ("http", json(http, &[("token", &http.token), ("dead_mans_switch", &http.dead_mans_switch)])),
             ("mirror", json(&config.mirror, &[])),
             ("log", json(&config.log, &[])),
@@ -149,7 +153,9 @@ pub fn beside(at_work: &Config, mut new: Config) -> (Config, Vec<String>) {
         waits.extend(names.filter(|name| old.get(name) != new.get(name)).map(|name| format!("[{section}] {name}")));
     }
     new.source = at_work.source.clone();
-    new.store.path.clone_from(&at_work.store.path);
+    let place = at_work.store.clone();
+    (new.store.path, new.store.url, new.store.url_file, new.store.tls_ca_file) =
+        (place.path, place.url, place.url_file, place.tls_ca_file);
     new.http = at_work.http.clone();
     new.mirror = at_work.mirror.clone();
     new.log = at_work.log.clone();

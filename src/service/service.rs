@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::response_cache::ResponseCache;
 use crate::{AccessPolicy, MirrorScope, Options, ServiceError};
 use model::Timestamp;
-use store::{catalog::Catalog, snapshot::Snapshot};
+use store::{Place, catalog::Catalog, snapshot::Snapshot};
 
 /// How long another process's change of data or keys may go unseen.
 pub(crate) const GENERATION_CHECK: Duration = Duration::from_secs(1);
@@ -65,7 +65,12 @@ impl Service {
     /// A service that shows the snapshot of the daemon whose database is `path`, beside that daemon. `keys` is the database of keys;
     /// without one, whoever reaches the address may ask.
     pub fn mirror(path: &Path, scope: MirrorScope, keys: Option<&Path>, options: Options) -> Result<Self, ServiceError> {
-        let snapshot = Snapshot::open(path)?;
+        Self::mirror_in(&Place::File(path.to_owned()), scope, keys, options)
+    }
+
+    /// As [`Self::mirror`], wherever the daemon's database is.
+    pub fn mirror_in(place: &Place, scope: MirrorScope, keys: Option<&Path>, options: Options) -> Result<Self, ServiceError> {
+        let snapshot = Snapshot::open_in(place)?;
         let keys = keys.map(Catalog::open).transpose()?.map(Arc::new);
         // Whoever names a database of keys wants keys asked for, also before the first is made.
         let options = Options { access: if keys.is_some() { AccessPolicy::Keys } else { AccessPolicy::Open }, ..options };

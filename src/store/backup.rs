@@ -17,7 +17,7 @@ impl Store {
     /// Fails where the copy is refused, cannot be written, or the database is damaged.
     pub async fn backup(&self, to: PathBuf, overwrite: bool) -> Result<(), StoreError> {
         let doing = "back up the database";
-        if self.0.lease.is_some() || !self.0.path.is_absolute() {
+        if self.0.is_on_server {
             let why = "the database is on a server: copy it by `pg_dump`, or by `cliffwatch store copy`";
             return Err(StoreError::BackupRefused { path: to, why });
         }
@@ -30,6 +30,10 @@ impl Store {
     /// work. Closing the store ends it. Fails with [`StoreError::Damaged`] with what was found, or that it could not be read.
     pub async fn integrity_check(&self) -> Result<(), StoreError> {
         let doing = "check the database";
+        if self.0.is_on_server {
+            // The server looks after its pages itself, by checksums where they are on.
+            return Ok(());
+        }
         let handle = self.0.clone();
         let task = tokio::task::spawn_blocking(move || {
             let read_pages = || -> Result<(), StoreFault> {

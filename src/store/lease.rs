@@ -1,7 +1,7 @@
 //! The lease as the daemon tends it: on a connection of its own, so that no long commit stands in its way.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::error::StoreFault;
 use super::sql::SqlResult;
@@ -9,7 +9,7 @@ use super::sql::postgres::PgSession;
 use super::sql::postgres::lease::Fence;
 use super::sql::postgres::place::PostgresPlace;
 use super::{Store, StoreError};
-use model::lease::{LeaseAct, LeaseState, decide};
+use model::lease::{LeaseAct, LeaseState, TERM, decide};
 
 /// What came of tending the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,52 +24,54 @@ pub enum Standing {
 }
 
 /// Takes, renews and gives back the lease of one database.
+#[derive(Clone)]
 pub(super) struct LeaseKeeper {
     place: Arc<PostgresPlace>,
     fence: Arc<Fence>,
+    /// When the lease was last taken or renewed: before the request that did it. Apart from what a request may hold for long.
+    renewed: Arc<Mutex<Option<Instant>>>,
     tended: Arc<Mutex<Tended>>,
 }
 
 #[derive(Default)]
 struct Tended {
     session: Option<PgSession>,
-    /// Before the request by which the lease was last taken or renewed.
-    renewed: Option<Instant>,
-    /// What the database said last.
-    seen: LeaseState,
 }
 
 impl LeaseKeeper {
     pub(super) fn new(place: Arc<PostgresPlace>, fence: Arc<Fence>) -> Self {
-        Self { place, fence, tended: Arc::default() }
+        Self { place, fence, renewed: Arc::default(), tended: Arc::default() }
     }
 
     /// Looks at the lease and does what is to be done about it. Blocks.
-    fn tend(place: &Arc<PostgresPlace>, fence: &Arc<Fence>, tended: &mut Tended, holder: &str) -> SqlResult<Standing> {
+    fn tend(&self, holder: &str) -> SqlResult<Standing> {
+        let mut tended = self.tended.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = Instant::now();
-        if tended.session.is_none() {
-            tended.session = PgSession::open(place, fence).ok();
-        }
-        let state = match &tended.session {
-            Some(session) => session.lease(),
-            None => PgSession::open(place, fence).map(drop).map(|()| LeaseState::default()).map_err(not_reached),
-        };
-        let since = tended.renewed.map_or(std::time::Duration::MAX, |renewed| renewed.elapsed());
-        let act = decide(state.as_ref().ok(), fence.number(), since);
-        if let Ok(state) = &state {
-            tended.seen = state.clone();
-        }
+        let state = tended.look(&self.place, &self.fence);
+        let act = decide(state.as_ref().ok(), self.fence.number(), self.since_renewal());
         match (act, &tended.session) {
-            (LeaseAct::StepDown, _) => fence.step_down(),
-            (LeaseAct::TakeOver, Some(session)) if session.take_lease(holder)? => tended.renewed = Some(asked),
-            (LeaseAct::Renew, Some(session)) if state.is_ok() && session.renew_lease()? => tended.renewed = Some(asked),
+            (LeaseAct::StepDown, _) => self.fence.step_down(),
+            (LeaseAct::TakeOver, Some(session)) if session.take_lease(holder)? => self.renewed_at(asked),
+            (LeaseAct::Renew, Some(session)) if state.is_ok() && session.renew_lease()? => self.renewed_at(asked),
             _ => {}
         }
-        if fence.number().is_some() {
-            return Ok(Standing::Active);
-        }
-        state?;
-        Ok(Standing::StandingBy { holder: tended.seen.holder.clone() })
+        let state = state?;
+        Ok(if self.fence.number().is_some() { Standing::Active } else { Standing::StandingBy { holder: state.holder } })
+    }
+
+    fn renewed_at(&self, asked: Instant) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
+    }
+
+    /// By this process's own steady clock, which goes on while it is paused.
+    fn since_renewal(&self) -> Duration {
+        let renewed = *self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        renewed.map_or(Duration::MAX, |renewed| renewed.elapsed())
+    }
+
+    /// Held, and renewed within its term: a process that was paused finds out here, before it sends.
+    fn is_held(&self) -> bool {
+        self.fence.number().is_some() && self.since_renewal() < TERM
     }
 
     /// Gives the lease back; where that fails, its term ends by itself.
@@ -87,10 +89,16 @@ impl LeaseKeeper {
     }
 }
 
-fn not_reached(error: super::sql::SqlError) -> super::sql::PgFault {
-    match error {
-        super::sql::SqlError::Postgres(fault) => fault,
-        super::sql::SqlError::Sqlite(error) => super::sql::PgFault::Unreachable(Box::new(error)),
+impl Tended {
+    /// The lease as it stands, by a connection that is kept.
+    fn look(&mut self, place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<LeaseState> {
+        let session = match self.session.take() {
+            Some(session) => session,
+            None => PgSession::open_for_lease(place, fence)?,
+        };
+        let state = session.lease();
+        self.session = Some(session);
+        Ok(state?)
     }
 }
 
@@ -118,17 +126,5 @@ impl Store {
     /// Whether several instances may share this database.
     pub fn is_shared(&self) -> bool {
         self.0.lease.is_some()
-    }
-}
-
-impl LeaseKeeper {
-    /// Held, and renewed within its term by this process's own steady clock: one that was paused finds out here, before it sends.
-    fn is_held(&self) -> bool {
-        let is_fresh = || match self.tended.try_lock() {
-            Ok(tended) => tended.renewed.is_some_and(|renewed| renewed.elapsed() < model::lease::TERM),
-            // It is being tended at this moment: the fence says what is known.
-            Err(_) => true,
-        };
-        self.fence.number().is_some() && is_fresh()
     }
 }

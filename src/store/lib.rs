@@ -123,6 +123,8 @@ struct StoreHandle {
     opened_at: Timestamp,
     writer: Option<Writer>,
     readers: Readers,
+    /// Whether it is a database on a server, not a file.
+    is_on_server: bool,
     /// The lease of a database on a server; none for a file, which has one owner by its lock.
     lease: Option<lease::LeaseKeeper>,
     /// Whether a dispatcher takes what is to be told to its receivers.
@@ -154,6 +156,7 @@ impl Store {
                 Place::File(path) => open::open(&Opening { path: path.clone(), access, now })?,
                 Place::Server(place) => open::open_server(place, access, &fence)?,
             };
+            let is_on_server = matches!(place, Place::Server(_));
             let lease = match place {
                 Place::Server(place) if access == Access::Own => Some(lease::LeaseKeeper::new(place, fence)),
                 _ => None,
@@ -162,7 +165,7 @@ impl Store {
             let writer = opened.writer.map(|connection| Writer::start(connection, opened.lock, path.clone())).transpose()?;
             let readers = Readers::new(opened.readers);
             let (is_dispatched, check) = (AtomicBool::new(false), Mutex::new(None));
-            Ok(Store(Arc::new(StoreHandle { path, opened_at: now, writer, readers, lease, is_dispatched, check })))
+            Ok(Store(Arc::new(StoreHandle { path, opened_at: now, writer, readers, is_on_server, lease, is_dispatched, check })))
         });
         task.await.map_err(|_| StoreError::Closed { doing })?
     }

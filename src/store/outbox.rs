@@ -23,7 +23,12 @@ impl Store {
     /// Deliveries to `receiver` whose next attempt is due, what is critical first, then the longest waiting. One waits while an earlier one of the same
     /// alert does, so that an end never overtakes its beginning. They stay due: whoever sends holds for itself what is under way.
     pub async fn due(&self, receiver: ReceiverName, now: Timestamp, limit: u32) -> Result<Vec<DueDelivery>, StoreError> {
-        self.read("read what is due", move |from| due(from, &receiver, now, limit)).await
+        let doing = "read what is due";
+        if self.is_shared() {
+            // Under the lease, so that a stale instance gets nothing that it could send.
+            return self.write(doing, move |from| due(from, &receiver, now, limit)).await;
+        }
+        self.read(doing, move |from| due(from, &receiver, now, limit)).await
     }
 
     /// When the next delivery of `receiver` falls due, those left aside that wait for an earlier one; none where nothing waits.

@@ -24,6 +24,7 @@ mod renamed;
 mod replay;
 mod seams;
 mod soak;
+mod standby;
 mod subscribed;
 mod support;
 mod trust;

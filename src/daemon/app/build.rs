@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, AppError, DeadMansSwitch, Drive, FilesAtWork, SelfAlerts};
+use super::{App, AppError, DeadMansSwitch, Drive, FilesAtWork, SelfAlerts, standby};
 use crate::cycle;
 use crate::dispatch::Dispatcher;
 use crate::kept_clock::KeptClock;
@@ -15,12 +15,13 @@ use crate::ledger::Ledger;
 use crate::live::LiveConfig;
 use crate::metrics::Metrics;
 use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
+use crate::place::place_of;
 use crate::readiness::{Readiness, RuleLoad};
 use crate::reload::{self, GoodFiles};
 use model::{BoxFuture, Clock, SourceText, Timestamp, config::Config, text::error_chain};
 use rules::RuleSet;
 use source::{Client, Tuning};
-use store::{Access, Opening, Store};
+use store::{Access, Store};
 
 impl App {
     /// Builds everything from a config that was checked. `base_dir` is where its relative paths begin.
@@ -47,9 +48,13 @@ impl App {
     ) -> BoxFuture<'_, Result<Self, AppError>> {
         Box::pin(async move {
             let now = clock.now();
-            let store = Store::open(Opening { path: config.store.path.clone(), access: Access::Own, now })
+            let place = place_of(&config.store)?;
+            let store = Store::open_in(place, Access::Own, now)
                 .await
                 .map_err(|source| AppError::Store { doing: "open the database", source })?;
+            if drive == Drive::Crank {
+                standby::take_at_once(&store).await?;
+            }
             let now = resume_clock(&store, &clock).await?;
             let source = config.source.clone();
             let delivery = config.delivery.clone();
@@ -60,6 +65,7 @@ impl App {
             readiness.rules_read(load);
             readiness.texts_at_work(files.good.texts.clone());
             metrics.set_reload(problem.is_none());
+            metrics.set_active(store.is_active());
             match problem {
                 None => readiness.rules_loaded(now, rules.rules.len()),
                 Some(problem) => {
@@ -82,6 +88,8 @@ impl App {
                 delivery,
             };
             let outbox = Arc::new(match drive {
+                // Of several instances only the active one delivers: see `standby`.
+                Drive::Itself if store.is_shared() => Outbox::waiting(outbox_deps),
                 Drive::Itself => Outbox::start(outbox_deps),
                 Drive::Crank => Outbox::idle(outbox_deps),
             });
@@ -113,14 +121,16 @@ impl App {
                 files: tokio::sync::Mutex::new(files),
                 switch,
             };
-            app.alerts.receivers_removed().await;
+            if app.store().is_active() {
+                app.alerts.receivers_removed().await;
+            }
             Ok(app)
         })
     }
 }
 
 /// Has the clock go on from the time that was last borne out. Gives the time now.
-async fn resume_clock(store: &Store, clock: &Clock) -> Result<Timestamp, AppError> {
+pub(super) async fn resume_clock(store: &Store, clock: &Clock) -> Result<Timestamp, AppError> {
     let kept = store.kept_clock().await.map_err(|source| AppError::Store { doing: "read the time that was kept", source })?;
     if let Some(kept) = kept {
         clock.resume(&kept);
@@ -160,7 +170,9 @@ impl StartRules {
                 tracing::warn!(file = %diagnostic.file.display(), "{}", diagnostic.message);
             }
             files.good = GoodFiles { paths: config.rules.paths.clone(), texts: read.texts, ..GoodFiles::default() };
-            remember_good_rules(store, &files.good).await;
+            if store.is_active() {
+                remember_good_rules(store, &files.good).await;
+            }
             return Ok(Self { config, rules: read.set, problem: None, files, load });
         };
         let problem = problem.full;

@@ -7,6 +7,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{App, AppError};
 use crate::http::{self, HttpDeps};
+use crate::place::place_of;
 use crate::playground::Playground;
 use crate::readiness::NotReady;
 use crate::reload::ReloadProblem;
@@ -25,6 +26,17 @@ const STOP_TASKS: Duration = Duration::from_secs(2);
 /// Is told the address that was bound.
 type Started = Box<dyn FnOnce(Option<SocketAddr>) + Send>;
 
+/// Says once that everything that listens does.
+struct StartedOnce(Option<Started>);
+
+impl StartedOnce {
+    fn started(&mut self, address: Option<SocketAddr>) {
+        if let Some(started) = self.0.take() {
+            started(address);
+        }
+    }
+}
+
 impl App {
     /// Runs until `stop`, then leaves in good order. `started` is told the address that was bound, once everything works.
     /// Fails where the address or the ticker cannot be had, or the database cannot be closed.
@@ -38,22 +50,37 @@ impl App {
 
     fn run_until(self, stop: BoxFuture<'static, ()>, started: Started) -> BoxFuture<'static, Result<(), AppError>> {
         Box::pin(async move {
+            let mut started_by = StartedOnce(Some(started));
             let app = Arc::new(self);
             let tasks = TaskTracker::new();
             let ending = CancellationToken::new();
             let address = app.open_http(&tasks, &ending).await?;
             app.open_mirror(&tasks, &ending)?;
+            let mut stop = stop;
+            if app.store().is_shared() {
+                started_by.started(address);
+                if !app.stand_by(&mut stop).await? {
+                    systemd::stopping("standing by no longer");
+                    ending.cancel();
+                    return app.leave(tasks).await;
+                }
+            }
             let schedule = app.start_schedule().await?;
             tasks.spawn(app.clone().maintain(schedule.clone(), ending.clone()));
             app.readiness.set_ready();
             let rules = app.deps.active().rules.rules.len();
             systemd::ready(&format!("watching; {} at work", count(rules, "rule")));
-            started(address);
+            started_by.started(address);
 
             let reloads = app.clone();
+            let mut is_lost = false;
             tokio::select! {
-                () = stop => {}
+                () = &mut stop => {}
+                () = app.keep_lease(), if app.store().is_shared() => is_lost = true,
                 () = async { tokio::join!(reload_on_hangup(&reloads), reloads.watch_files()); } => {}
+            }
+            if is_lost {
+                return Err(app.step_down().await);
             }
             tracing::info!("stopping: what has come is finished, what has not is asked for again after the next start");
             systemd::stopping("finishing what has come");
@@ -70,14 +97,19 @@ impl App {
                 );
             }
             ending.cancel();
-            tasks.close();
-            if tokio::time::timeout(STOP_TASKS, tasks.wait()).await.is_err() {
-                tracing::warn!("some tasks did not end in time");
-            }
-            app.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })?;
-            tracing::info!("stopped");
-            Ok(())
+            app.leave(tasks).await
         })
+    }
+
+    /// Ends what serves others, and closes the database.
+    async fn leave(&self, tasks: TaskTracker) -> Result<(), AppError> {
+        tasks.close();
+        if tokio::time::timeout(STOP_TASKS, tasks.wait()).await.is_err() {
+            tracing::warn!("some tasks did not end in time");
+        }
+        self.deps.store.close().await.map_err(|source| AppError::Store { doing: "close the database", source })?;
+        tracing::info!("stopped");
+        Ok(())
     }
 
     /// Closes the database of an app that was turned by hand. Fails where it cannot be closed in good order.
@@ -175,7 +207,7 @@ impl App {
     /// Serves the snapshot to others, where the config says so.
     fn open_mirror(&self, tasks: &TaskTracker, ending: &CancellationToken) -> Result<(), AppError> {
         let live = self.deps.setup();
-        let (config, store) = (&live.config.mirror, &live.config.store);
+        let config = &live.config.mirror;
         let address = config.listen.trim();
         if address == "off" {
             return Ok(());
@@ -213,7 +245,7 @@ impl App {
             }
         };
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let mirror = service::Service::mirror(&store.path, reach, config.keys.as_deref(), options)?;
+        let mirror = service::Service::mirror_in(&place_of(&live.config.store)?, reach, config.keys.as_deref(), options)?;
         tracing::info!(address = %bound, "the mirror listens at {scheme}://{bound}");
         let stop = ending.clone().cancelled_owned();
         tasks.spawn(async move {

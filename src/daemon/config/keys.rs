@@ -180,6 +180,9 @@ pub(super) const SECTIONS: &[(&str, &[ConfigKey])] = &[
         "store",
         &[
             key("path", ValueKind::File),
+            key("url", ValueKind::Secret),
+            key("url_file", ValueKind::File),
+            key("tls_ca_file", ValueKind::File),
             key("removal_confirmations", count(1, 1000)),
             key("tolerance", ValueKind::Number { min: 0.0, max: 0.5 }),
             key("retention", ValueKind::Span(DAY, 100 * YEAR)),

@@ -51,7 +51,7 @@ pub(super) async fn status_view(deps: &HttpDeps) -> Result<StatusView, StoreErro
         notifications: &notifications,
         digests: &live.policy.digests,
         subscribers: &live.subscribers,
-        database: live.config.store.path.clone(),
+        database: deps.store.path().to_owned(),
         rules: deps.readiness.rules(),
         daemon: Some(deps.readiness.view()),
     }))

@@ -20,6 +20,10 @@ pub trait DeliveryStore: Send + Sync + 'static {
         now: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<DueDelivery>, DeliveryStoreError>>;
+    /// Whether what was read may still be sent: of several instances only the active one sends.
+    fn may_send(&self) -> bool {
+        true
+    }
     /// When the next delivery of `receiver` falls due.
     fn next_due_at(&self, receiver: &ReceiverName) -> BoxFuture<'_, Result<Option<Timestamp>, DeliveryStoreError>>;
     /// Attempts, the states they lead to, and what is announced of them, in one transaction.
@@ -43,6 +47,10 @@ impl DeliveryStore for Store {
     ) -> BoxFuture<'_, Result<Vec<DueDelivery>, DeliveryStoreError>> {
         let receiver = receiver.clone();
         Box::pin(async move { Ok(Store::due(self, receiver, now, limit).await?) })
+    }
+
+    fn may_send(&self) -> bool {
+        self.is_active()
     }
 
     fn next_due_at(&self, receiver: &ReceiverName) -> BoxFuture<'_, Result<Option<Timestamp>, DeliveryStoreError>> {

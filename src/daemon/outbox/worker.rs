@@ -216,6 +216,11 @@ impl Worker {
     /// earlier has come to its end, so none of them can overtake another here.
     fn start(&mut self, now: Timestamp) {
         while let Some(first) = self.queue.front() {
+            if !self.shared.deps.store.may_send() {
+                // Paused or cut off for longer than the lease holds: another sends it.
+                self.queue.clear();
+                return;
+            }
             let is_critical = first.bundle.tone == Tone::Critical;
             if self.room(now, is_critical) == 0 {
                 return;

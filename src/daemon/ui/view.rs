@@ -152,6 +152,9 @@ pub struct DaemonView {
     pub last_cycle: Option<String>,
     /// When the files were last reloaded.
     pub last_reload_at: Option<Timestamp>,
+    /// Whether it is the active one of several instances on one database; none where it is the only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<String>,
 }
 
 /// What a [`StatusView`] is made from.

@@ -38,8 +38,11 @@ const STATEMENT_SECS: u64 = 120;
 /// How long an answer is waited for: the server ends a statement first, if it can be reached.
 const ANSWER: Duration = Duration::from_secs(STATEMENT_SECS + 10);
 
-/// How long a word about the lease, or the end of a transaction, is waited for.
-const SHORT_ANSWER: Duration = Duration::from_secs(30);
+/// How long the begin or the end of a transaction is waited for: whoever writes may wait for another writer.
+const SHORT_ANSWER: Duration = Duration::from_secs(60);
+
+/// The same for a word about the lease: well below its term.
+const LEASE_ANSWER: Duration = Duration::from_secs(2);
 
 /// Statements that a session keeps ready.
 const MAX_STATEMENTS: usize = 256;
@@ -110,6 +113,8 @@ pub(crate) struct PgSession {
     pause: Cell<Option<(Instant, Duration)>>,
     /// A statement of this transaction failed: it cannot be committed.
     has_failed: Cell<bool>,
+    /// How long a short answer is waited for.
+    patience: Duration,
 }
 
 /// A connection that works, as far as is known.
@@ -127,12 +132,22 @@ impl std::fmt::Debug for PgSession {
 impl PgSession {
     /// Connects. Fails where the server cannot be reached, refuses, or is too old.
     pub(crate) fn open(place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<Self> {
+        Self::open_with(place, fence, SHORT_ANSWER)
+    }
+
+    /// As [`Self::open`], for words about the lease, which are worth nothing when they come late.
+    pub(crate) fn open_for_lease(place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<Self> {
+        Self::open_with(place, fence, LEASE_ANSWER)
+    }
+
+    fn open_with(place: &Arc<PostgresPlace>, fence: &Arc<Fence>, patience: Duration) -> SqlResult<Self> {
         let session = Self {
             place: place.clone(),
             fence: fence.clone(),
             live: RefCell::default(),
             pause: Cell::default(),
             has_failed: Cell::default(),
+            patience,
         };
         session.connect()?;
         Ok(session)
@@ -155,7 +170,7 @@ impl PgSession {
         }
         let connect = || -> Result<Client, PgFault> {
             let client = driver::connect(&self.place)?;
-            run(client.batch_execute(SETTINGS), SHORT_ANSWER)?;
+            run(client.batch_execute(SETTINGS), self.patience)?;
             Ok(client)
         };
         match connect() {
@@ -175,7 +190,7 @@ impl PgSession {
     /// Runs statements without values, and gives the first column of their first row, if there is one.
     pub(crate) fn simple(&self, sql: &str) -> Result<Option<String>, PgFault> {
         let answer = match self.live.borrow().as_ref() {
-            Some(live) => run(live.client.simple_query(sql), SHORT_ANSWER),
+            Some(live) => run(live.client.simple_query(sql), self.patience),
             None => Err(PgFault::Unreachable("the connection is gone".into())),
         };
         let rows = answer.inspect_err(|fault| self.note(fault))?;

@@ -3,9 +3,9 @@
 //!
 //! `CLIFFWATCH_SOAK=1800 cargo test --test it soak -- --nocapture` goes on for half an hour; `CLIFFWATCH_SOAK_SEED` repeats a run's choices, though not its timing.
 
-mod books;
+pub mod books;
 mod machine;
-mod world;
+pub mod world;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const UNRECORDED: usize = 8;
 const RECEIVERS: [&str; 3] = ["steady", "moody", "deadly"];
 
-const RULES: &str = r#"
+pub const RULES: &str = r#"
 [[rule]]
 alert = "Ahead"
 on = "unlock"

@@ -1,0 +1,138 @@
+//! Several instances on one database: one is active, the others stand by.
+//!
+//! One that stands by serves pages, API, calendars and the mirror, and does what people ask for by them: silences, acknowledgements,
+//! retries by hand. Those are transactions of their own that decide nothing which the active one decides too, so they need no lease.
+//! It asks no source, evaluates nothing and sends nothing. Deliveries are the active one's alone: what a receiver may get in an hour,
+//! whether it is down, and which message waits for which are known to its worker, and two workers of one receiver would each know half.
+//!
+//! Whoever takes over begins as after a death: everything is read from the database anew. Whoever loses the lease ends what it does at
+//! once and begins anew, as one that stands by.
+
+use std::time::Duration;
+
+use super::build::resume_clock;
+use super::{App, AppError, remember_good_rules};
+use crate::readiness::NotReady;
+use crate::systemd::{self, ProgressMarker};
+use model::{BoxFuture, lease, text::error_chain};
+use store::{Standing, Store};
+
+/// How this process calls itself to the others.
+fn holder() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}:{}", host.trim(), std::process::id())
+}
+
+/// Takes the lease for a command that polls or delivers once, and keeps it while the store is open. Fails where another is active.
+pub(super) async fn take_at_once(store: &Store) -> Result<(), AppError> {
+    if !store.is_shared() {
+        return Ok(());
+    }
+    let doing = "take the lease";
+    match store.tend_lease(&holder()).await.map_err(|source| AppError::Store { doing, source })? {
+        Standing::Active => {}
+        Standing::StandingBy { holder } => return Err(AppError::AnotherIsActive { holder }),
+    }
+    let store = store.clone();
+    tokio::spawn(async move {
+        while store.is_active() {
+            tokio::time::sleep(lease::RENEWAL).await;
+            let _ = store.tend_lease(&holder()).await;
+        }
+    });
+    Ok(())
+}
+
+impl App {
+    /// Stands by until this instance is the active one; false where it is asked to stop before.
+    pub(super) async fn stand_by(&self, stop: &mut BoxFuture<'static, ()>) -> Result<bool, AppError> {
+        let alive = ProgressMarker::default();
+        let watchdog = {
+            let alive = alive.clone();
+            tokio::spawn(systemd::feed_watchdog(move || vec![alive.clone()]))
+        };
+        let name = holder();
+        let mut told: Option<String> = None;
+        let is_active = loop {
+            alive.mark();
+            match self.store().tend_lease(&name).await {
+                Ok(Standing::Active) => break true,
+                Ok(Standing::StandingBy { holder }) => {
+                    self.readiness.set_ready();
+                    self.readiness.store_works();
+                    if told.as_ref() != Some(&holder) {
+                        let text = format!("standing by: {holder} is active");
+                        tracing::info!(%holder, "{text}");
+                        systemd::ready(&text);
+                        self.readiness.stands(&text);
+                        told = Some(holder);
+                    }
+                }
+                Err(error) => {
+                    let text = error_chain(&error);
+                    if told.take().is_some() {
+                        tracing::warn!(error = text, "the lease cannot be looked at");
+                    }
+                    self.readiness.set_not_ready(NotReady::StoreFails(text));
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(lease::LOOK) => {}
+                () = &mut *stop => break false,
+            }
+        };
+        watchdog.abort();
+        if is_active {
+            self.take_over().await?;
+        }
+        Ok(is_active)
+    }
+
+    /// What a start does that must wait for the lease.
+    async fn take_over(&self) -> Result<(), AppError> {
+        tracing::info!("this instance is the active one now");
+        self.readiness.stands("active");
+        self.deps.metrics.set_active(true);
+        resume_clock(self.store(), &self.clock).await?;
+        remember_good_rules(self.store(), &self.files.lock().await.good).await;
+        self.alerts.receivers_removed().await;
+        self.deps.outbox.begin().await;
+        Ok(())
+    }
+
+    /// Renews the lease for as long as it is this instance's.
+    pub(super) async fn keep_lease(&self) {
+        let name = holder();
+        let mut is_failing = false;
+        loop {
+            tokio::time::sleep(if is_failing { lease::LOOK } else { lease::RENEWAL }).await;
+            match self.store().tend_lease(&name).await {
+                Ok(Standing::Active) => {
+                    if std::mem::take(&mut is_failing) {
+                        tracing::info!("the lease is renewed again");
+                        self.readiness.store_works();
+                    }
+                }
+                Ok(Standing::StandingBy { .. }) => return,
+                Err(_) if !self.store().is_active() => return,
+                Err(error) => {
+                    let text = error_chain(&error);
+                    if !std::mem::replace(&mut is_failing, true) {
+                        tracing::warn!(error = text, "the lease cannot be renewed");
+                    }
+                    self.readiness.set_not_ready(NotReady::StoreFails(text));
+                }
+            }
+        }
+    }
+
+    /// Ends everything at once, without waiting for anybody: what was under way is another's to finish.
+    pub(super) async fn step_down(&self) -> AppError {
+        tracing::warn!("the lease is lost: everything under way is dropped");
+        self.deps.metrics.set_active(false);
+        self.readiness.stands("standing by");
+        self.deps.stopping.cancel();
+        self.deps.outbox.stop(Duration::ZERO).await;
+        AppError::LeaseLost
+    }
+}

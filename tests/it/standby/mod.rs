@@ -1,0 +1,252 @@
+//! Two instances on one PostgreSQL database: one is active, the other takes over, whatever becomes of the first.
+//!
+//! `tests/postgres/run` starts a server and names it by `CLIFFWATCH_TEST_POSTGRES` (`postgres://user@host:port/database`); without one,
+//! each test here says what it leaves out. `CLIFFWATCH_TAKEOVERS=200` asks for more rounds.
+
+mod machines;
+
+use std::{
+    collections::BTreeMap,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use cliffwatch::{service as serve, service::faults::Faults};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::soak::{RULES, books::Books, world::World};
+use machines::{Instance, Wire};
+
+/// How long a take-over may take, by our own promise.
+const TAKE_OVER: Duration = Duration::from_secs(15);
+/// How long anything else may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Deliveries to one receiver that may be accepted and not yet recorded when a process dies.
+const UNRECORDED: usize = 8;
+
+/// What happens to the active one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    Killed,
+    Stopped,
+    Paused,
+    CutOff,
+    ServerRestarts,
+}
+
+const FATES: [Fate; 5] = [Fate::Killed, Fate::Paused, Fate::CutOff, Fate::Stopped, Fate::ServerRestarts];
+
+fn server() -> Option<String> {
+    let url = std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty());
+    if url.is_none() {
+        println!("left out: two instances on PostgreSQL (tests/postgres/run starts a server for it)");
+    }
+    url
+}
+
+/// Asks the server past every wire.
+fn ask(url: &str, sql: &str) -> String {
+    let answer = Command::new("psql").args([url, "-X", "-q", "-t", "-A", "-c", sql]).output().expect("psql runs");
+    String::from_utf8_lossy(&answer.stdout).trim().to_owned()
+}
+
+struct Stage {
+    url: String,
+    schema: String,
+    world: World,
+    books: Books,
+    instances: Vec<Instance>,
+    _folder: tempfile::TempDir,
+    _ending: tokio_util::sync::DropGuard,
+}
+
+impl Stage {
+    async fn set(url: String) -> Self {
+        let ending = CancellationToken::new();
+        let world = World::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let source = listener.local_addr().expect("bound");
+        tokio::spawn(serve::serve(listener, world.service.faulty_router(&Faults::new()), ending.clone().cancelled_owned()));
+        let (books, receiver) = Books::open(ending.clone()).await;
+        let schema = format!("it{}_{}", std::process::id(), fastrand::u32(..));
+        ask(&url, &format!("CREATE SCHEMA {schema}"));
+        let (user, rest) = url.split_once("://").and_then(|(_, rest)| rest.split_once('@')).expect("user@host in the URL");
+        let (host, database) = rest.split_once('/').expect("a database in the URL");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut instances = Vec::new();
+        for name in ["a", "b"] {
+            let (wire, port) = Wire::to(host).await;
+            let store = format!("postgres://{user}@127.0.0.1:{port}/{database}?options=-csearch_path%3D{schema}");
+            let config = config(&source.to_string(), &receiver.to_string(), &store);
+            instances.push(Instance::start(folder.path().join(name), wire, &config, RULES));
+        }
+        Self { url, schema, world, books, instances, _folder: folder, _ending: ending.drop_guard() }
+    }
+
+    /// The number of the lease and the place of the instance that holds it; none while nobody does.
+    fn lease(&self) -> Option<(i64, usize)> {
+        let sql = format!("SELECT number || ' ' || holder FROM {}.lease WHERE renewed_at > '-infinity'", self.schema);
+        let answer = ask(&self.url, &sql);
+        let (number, holder) = answer.split_once(' ')?;
+        let pid: u32 = holder.rsplit(':').next()?.parse().ok()?;
+        let at = self.instances.iter().position(|instance| instance.pid() == pid)?;
+        Some((number.parse().ok()?, at))
+    }
+
+    /// Waits until there is a lease with a number above `after`; says which, whose, and after how long.
+    async fn taken_after(&mut self, after: i64, random: &mut fastrand::Rng) -> (i64, usize, Duration) {
+        let begun = Instant::now();
+        loop {
+            if let Some((number, at)) = self.lease().filter(|(number, _)| *number > after) {
+                return (number, at, begun.elapsed());
+            }
+            assert!(begun.elapsed() < PATIENCE, "nobody takes over: {}", self.logs());
+            self.world.burn(random);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    fn logs(&self) -> String {
+        let tail = |instance: &Instance| instance.log().lines().rev().take(25).collect::<Vec<_>>().join("\n");
+        self.instances.iter().map(tail).collect::<Vec<_>>().join("\n==\n")
+    }
+
+    /// Lets the active one suffer, and has both instances running again afterwards. Answers how long the other took to take over; none
+    /// where nobody had to.
+    async fn round(&mut self, fate: Fate, random: &mut fastrand::Rng) -> Option<Duration> {
+        let (number, active) = self.lease().expect("one is active");
+        let hit = &self.instances[active];
+        match fate {
+            Fate::Killed => hit.signal("KILL"),
+            Fate::Stopped => hit.signal("TERM"),
+            Fate::Paused => hit.signal("STOP"),
+            Fate::CutOff => hit.wire.cut(),
+            Fate::ServerRestarts => return self.server_restarts(number, random).await,
+        }
+        let (_, now, took) = self.taken_after(number, random).await;
+        assert_ne!(now, active, "{fate:?}: the other takes over: {}", self.logs());
+        let hit = &mut self.instances[active];
+        match fate {
+            Fate::Killed | Fate::Stopped => hit.again().await,
+            Fate::Paused => hit.signal("CONT"),
+            Fate::CutOff => hit.wire.mend(),
+            Fate::ServerRestarts => {}
+        }
+        // The one that was active finds out, and stands by: it must not take anything back.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(!self.instances[active].has_ended(), "{fate:?}: it goes on: {}", self.logs());
+        assert_eq!(self.lease().map(|(_, at)| at), Some(now), "{fate:?}: {}", self.logs());
+        Some(took)
+    }
+
+    /// The server restarts; whoever was active goes on, or the other takes over.
+    async fn server_restarts(&mut self, number: i64, random: &mut fastrand::Rng) -> Option<Duration> {
+        let restart = std::env::var("CLIFFWATCH_TEST_POSTGRES_RESTART").ok()?;
+        assert!(Command::new("sh").args(["-c", &restart]).status().expect("runs").success(), "{restart}");
+        let begun = Instant::now();
+        while self.lease().is_none_or(|(now, _)| now < number) {
+            assert!(begun.elapsed() < PATIENCE, "the server is back: {}", self.logs());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        for _ in 0..30 {
+            self.world.burn(random);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        None
+    }
+
+    /// Waits until everything that happened was told; says what was not.
+    async fn settle(&self) -> Result<(), String> {
+        let begun = Instant::now();
+        loop {
+            let told = self.books.facts();
+            let missing: Vec<_> = self.world.facts().into_iter().filter(|fact| !told.contains_key(fact)).collect();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(format!("never told: {missing:?}\n{}", self.logs()));
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+fn config(source: &str, receiver: &str, store: &str) -> String {
+    format!(
+        r#"
+[source]
+base_url = "http://{source}"
+legacy_base_url = "http://{source}"
+requests_per_minute = 60000
+timeout = "2s"
+[schedule]
+token_list = "* * * * * *"
+upcoming = "off"
+unlock_events = "*/5 * * * * *"
+burn = "* * * * * *"
+buyback = "off"
+allocations = "off"
+evaluate = "* * * * * *"
+[store]
+url = "{store}"
+[http]
+listen = "127.0.0.1:0"
+[log]
+format = "human"
+[delivery]
+retry = ["0s", "1s", "1s", "2s", "2s", "4s"]
+timeout = "1s"
+max_per_hour = 1000000
+[[receiver]]
+name = "steady"
+type = "webhook"
+url = "http://{receiver}/hook"
+[route]
+receivers = ["steady"]
+group_by = ["alertname", "token"]
+group_wait = "0s"
+group_interval = "1s"
+"#
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_takes_over_and_nothing_is_lost_or_told_under_two_ids() {
+    let Some(url) = server() else { return };
+    let rounds = std::env::var("CLIFFWATCH_TAKEOVERS").ok().and_then(|text| text.parse().ok()).unwrap_or(FATES.len());
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut stage = Stage::set(url).await;
+    stage.taken_after(0, &mut random).await;
+    let mut times: BTreeMap<Fate, Vec<Duration>> = BTreeMap::new();
+    for round in 0..rounds {
+        let fate = FATES[round % FATES.len()];
+        let took = stage.round(fate, &mut random).await;
+        println!("round {round}: {fate:?}: {took:?}");
+        times.entry(fate).or_default().extend(took);
+    }
+    stage.settle().await.unwrap_or_else(|problem| panic!("{problem}"));
+    // Told under one id each: what came twice came under the id of the first.
+    let twice: Vec<_> = stage.books.facts().into_iter().filter(|(_, ids)| ids.len() > 1).collect();
+    assert!(twice.is_empty(), "told under two ids: {twice:?}\n{}", stage.logs());
+    assert!(stage.books.repeats() <= rounds * UNRECORDED, "{} repeats in {rounds} rounds", stage.books.repeats());
+    let mut all: Vec<Duration> = Vec::new();
+    for (fate, mut took) in times {
+        took.sort();
+        if let Some(worst) = took.last() {
+            let at = |share: usize| took[(took.len() - 1) * share / 100];
+            println!("{fate:?}: {} times, median {:.1?}, 95 % {:.1?}, worst {worst:.1?}", took.len(), at(50), at(95));
+            let limit = if fate == Fate::Stopped { Duration::from_secs(5) } else { TAKE_OVER };
+            assert!(*worst <= limit, "{fate:?} took {worst:?}");
+        }
+        all.extend(took);
+    }
+    println!(
+        "{} take-overs; {} repeats, each under the id of the first; {}",
+        all.len(),
+        stage.books.repeats(),
+        stage.world.happened()
+    );
+    ask(&stage.url, &format!("DROP SCHEMA {} CASCADE", stage.schema));
+}
