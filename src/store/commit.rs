@@ -87,7 +87,7 @@ impl<'a> CommitWriter<'a> {
         for alert in &commit.alerts {
             self.alert(alert)?;
         }
-        for notification in &commit.notifications {
+        for notification in commit.notifications.iter().chain(&commit.left_out) {
             self.notification(notification, &mut saved)?;
         }
         self.progress(commit)?;
