@@ -209,7 +209,9 @@ impl<'a> Packer<'a> {
     /// A time.
     pub fn time(&mut self, at: Timestamp) {
         let (seconds, nanos) = (at.timestamp(), at.nanosecond());
-        if nanos == 0 && let Some(code) = self.times.code(seconds.cast_unsigned(), seconds) {
+        if nanos == 0
+            && let Some(code) = self.times.code(seconds.cast_unsigned(), seconds)
+        {
             self.out.push(code);
             return;
         }
@@ -229,9 +231,8 @@ impl<'a> Packer<'a> {
     pub(super) fn shape<const N: usize>(&mut self, fields: &'static [&'static str], states: [u8; N], has_extra: bool) {
         const { assert!(N <= MAX_FIELDS, "a shape has two bits for each field of an object") };
         let mask = states.iter().rev().fold(0_u128, |mask, state| mask << 2 | u128::from(*state));
-        let known = self.shapes.iter().position(|(of, known, extra)| {
-            std::ptr::eq(*of, fields) && *known == mask && *extra == has_extra
-        });
+        let known =
+            self.shapes.iter().position(|(of, known, extra)| std::ptr::eq(*of, fields) && *known == mask && *extra == has_extra);
         if let Some(known) = known {
             self.count(known as u64 + 1);
             return;
@@ -312,14 +313,7 @@ impl<'b> Unpacker<'b> {
     /// Of these bytes.
     #[must_use]
     pub fn new(bytes: &'b [u8]) -> Self {
-        Self {
-            rest: bytes,
-            texts: Recent::new(),
-            numbers: Recent::new(),
-            times: Recent::new(),
-            last_time: 0,
-            shapes: Vec::new(),
-        }
+        Self { rest: bytes, texts: Recent::new(), numbers: Recent::new(), times: Recent::new(), last_time: 0, shapes: Vec::new() }
     }
 
     /// Whether all was read.

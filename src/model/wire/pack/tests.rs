@@ -35,9 +35,11 @@ fn event() -> Value {
 fn what_is_packed_comes_back_as_it_was() {
     let events: Vec<UnlockEvent> = serde_json::from_value(json!([event(), event(), {}, {"cliffUnlocks": {}}])).unwrap();
     assert_eq!(unpacked::<Vec<UnlockEvent>>(&packed(&events)), Some(events));
-    let days: Vec<Emission> = serde_json::from_value(json!([{"startDate": "2026-03-16"}, {"unlockByAllocation": ["Team"]}])).unwrap();
+    let days: Vec<Emission> =
+        serde_json::from_value(json!([{"startDate": "2026-03-16"}, {"unlockByAllocation": ["Team"]}])).unwrap();
     assert_eq!(unpacked::<Vec<Emission>>(&packed(&days)), Some(days));
-    let item: TokenItem = serde_json::from_value(json!({"id": "arb", "hasBurn": true, "hasBuyback": null, "x": "\u{202e}"})).unwrap();
+    let item: TokenItem =
+        serde_json::from_value(json!({"id": "arb", "hasBurn": true, "hasBuyback": null, "x": "\u{202e}"})).unwrap();
     assert_eq!(unpacked::<TokenItem>(&packed(&item)), Some(item));
 }
 
