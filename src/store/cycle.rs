@@ -8,9 +8,10 @@ use rusqlite::{Row, Transaction, params};
 use super::codec::{Millis, all, from_json, one, small, time, word};
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked};
-use super::{Store, StoreError};
+use super::{Store, StoreError, schedule};
 use model::{
-    Alert, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot, wire::InvestorItem,
+    Alert, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot, Tracked,
+    wire::InvestorItem,
 };
 
 impl Store {
@@ -114,7 +115,7 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
     let sql = format!(
         "SELECT t.id, t.listed, t.last_updated, t.has_burn, t.has_buyback,
          (SELECT min(r.starts_at) FROM record r WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2),
-         (SELECT CAST(json_extract(r.body, '$.cliffUnlocks.valueToMarketCap') AS REAL) FROM record r
+         (SELECT r.share FROM record r
           WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2 ORDER BY r.starts_at LIMIT 1),
          coalesce(f.header ->> '$.segmentsAbsent', f.header ->> '$.segmentsRead'), f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1
          WHERE t.unlisted_at IS NULL OR NOT EXISTS
@@ -193,6 +194,11 @@ fn token_snapshot(from: &Transaction<'_>, id: &TokenId, resources: &[Resource]) 
     let mut records = Vec::new();
     for (index, resource) in resources.iter().enumerate() {
         if resources.iter().take(index).any(|earlier| earlier == resource) {
+            continue;
+        }
+        if *resource == Resource::Unlock {
+            let millis = |tracked: &Tracked| tracked.record.interval().map(|interval| interval.start.timestamp_millis());
+            records.extend(schedule::of_token(from, no, id.as_str())?.into_iter().map(|tracked| (millis(&tracked), tracked)));
             continue;
         }
         let mut statement = from.prepare_cached(
