@@ -80,3 +80,47 @@ fn exit_codes_are_those_that_scripts_know() {
     assert_eq!(print_error(&anyhow::anyhow!("x")), Exit::Failed);
     assert_eq!(print_error(&std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()), Exit::Done);
 }
+
+/// The words of a command line as a shell takes them apart, as far as the docs need it: quotes, and comments at the end.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, ' ') if !word.is_empty() => words.push(std::mem::take(&mut word)),
+            (None, ' ') => {}
+            (None, '#') if word.is_empty() => return words,
+            (_, c) => word.push(c),
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}
+
+#[test]
+fn the_command_lines_of_the_docs_are_understood() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = std::fs::read_dir(root.join("docs")).expect("docs").map(|entry| entry.expect("an entry").path());
+    let pages = docs.chain([root.join("README.md")]).filter(|page| page.extension().is_some_and(|ending| ending == "md"));
+    let mut understood = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        let mut in_shell = false;
+        for (number, line) in text.lines().enumerate() {
+            in_shell = if line.starts_with("```") { line == "```sh" } else { in_shell };
+            let line =
+                line.trim_start_matches("$ ").trim_start_matches("sudo ").replace("cargo run --release -- ", "cliffwatch ");
+            if !in_shell || !line.starts_with("cliffwatch ") {
+                continue;
+            }
+            if let Err(error) = Cli::try_parse_from(words(&line)) {
+                let is_fine =
+                    matches!(error.kind(), clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion);
+                assert!(is_fine, "{}:{}: {line}\n{error}", page.display(), number + 1);
+            }
+            understood += 1;
+        }
+    }
+    assert!(understood >= 40, "{understood} command lines");
+}

@@ -187,6 +187,7 @@ pub fn conclude(commit: Commit, draft: Transitions, latest: &[u32], now: Timesta
     let mut commit = Commit { at: now, ..commit };
     commit.alerts.extend(verdict.alerts);
     commit.notifications.extend(verdict.notifications);
+    commit.left_out.extend(verdict.left_out);
     commit.rule_matches.extend(verdict.rule_matches);
     Step { commit, template_errors: verdict.template_errors }
 }

@@ -213,6 +213,9 @@ pub struct AlertBody {
     pub members: Vec<MemberBody>,
     /// Where the facts come from.
     pub source: SourceBody,
+    /// The rule's `limit`, where that left it out: then it is kept, and never sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out_by: Option<u32>,
 }
 
 /// Most tokens of [`AlertBody::members`].

@@ -209,6 +209,7 @@ impl Digest {
                 series: Vec::new(),
                 members: Vec::new(),
                 source: SourceBody::default(),
+                left_out_by: None,
             },
         }
     }

@@ -4,7 +4,7 @@
 //! read can be written again without loss. Reading is lenient field by field ([`Lenient`]): a field of the wrong type is dropped and
 //! noted as an [`ParseWarning`], and the record goes on without it. Only text that is not JSON at all fails as a whole.
 //!
-//! `object` holds the macro that declares the objects, `shape` what they look like as data, and the other files the objects by subject.
+//! `object` holds the macro that declares the objects, `pack` how they are kept in few bytes, `shape` what they look like as data, and the other files the objects by subject.
 
 mod burn;
 mod emission;
@@ -13,6 +13,7 @@ mod funding;
 mod lenient;
 mod maybe;
 mod object;
+mod pack;
 mod read;
 mod shape;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use self::{
     lenient::{Lenient, NamedOr},
     maybe::Maybe,
     object::Extra,
+    pack::{Pack, Packer, Unpacker},
     read::{ReadJson, ReadRows},
     shape::{Described, FieldFilter, FieldShape, JsonShape, ObjectShape},
     token::{Allocation, AllocationsData, PriceRow, TokenItem},
@@ -47,6 +49,7 @@ mod prelude {
         lenient::{Lenient, NamedOr},
         maybe::Maybe,
         object::{Extra, FieldSeed, ObjectKey, UnknownValue, quoted, wire},
+        pack::{self, Pack, Packer, Unpacker},
         shape::{Described, FieldFilter, FieldShape, JsonShape, ObjectShape},
         warnings::note,
     };

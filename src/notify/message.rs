@@ -183,6 +183,7 @@ pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notification {
             series: Vec::new(),
             members: Vec::new(),
             source: SourceBody::default(),
+            left_out_by: None,
         },
     }
 }

@@ -97,6 +97,7 @@ pub fn unlock() -> Notification {
                 data_source: Some("Arbitrum Foundation docs".into()),
                 latest_update_date: Some(time("2026-02-27T08:00:00Z")),
             },
+            left_out_by: None,
         },
     }
 }

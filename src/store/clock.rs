@@ -14,11 +14,12 @@ use model::{ClockAnchor, Timestamp};
 const SLACK: TimeDelta = TimeDelta::minutes(1);
 
 /// The columns that say when something happened; a test holds them against the schema.
-pub(super) const HAPPENED: [(&str, &[&str]); 17] = [
+pub(super) const HAPPENED: [(&str, &[&str]); 18] = [
     ("token", &["unlisted_at", "first_seen"]),
     ("feed", &["baseline_at", "read_at", "tried_at", "failing_since", "held_since"]),
     ("record", &["first_seen", "version_at"]),
     ("record_version", &["at", "replaced_at"]),
+    ("schedule_version", &["replaced_at"]),
     ("change", &["at"]),
     ("poll", &["at"]),
     ("alert", &["active_at", "false_since", "updated_at"]),

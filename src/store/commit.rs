@@ -1,10 +1,11 @@
 //! One step of a cycle, written whole or not at all.
 //!
 //! Cast: [`CommitWriter`] writes within one transaction. `tokens` has the token list, `records` the feeds with their records and
-//! history, `alerts` changes, alerts and their notifications; here are the poll log and how far the work is.
+//! history, `schedule` those of unlocks, `alerts` changes, alerts and their notifications; here are the poll log and how far the work is.
 
 mod alerts;
 mod records;
+mod schedule;
 mod tokens;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,6 +16,7 @@ use chrono::TimeDelta;
 use rusqlite::params;
 
 pub(super) use self::alerts::{AlertColumns, webhook_id};
+pub(super) use self::schedule::Size;
 use self::tokens::TokenRow;
 use super::codec::{Millis, count, json};
 use super::error::StoreFault;
@@ -89,7 +91,7 @@ impl<'a> CommitWriter<'a> {
         for alert in &commit.alerts {
             self.alert(alert)?;
         }
-        for notification in &commit.notifications {
+        for notification in commit.notifications.iter().chain(&commit.left_out) {
             self.notification(notification, &mut saved)?;
         }
         self.progress(commit)?;

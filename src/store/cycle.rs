@@ -9,9 +9,10 @@ use super::codec::{Millis, all, from_json, one, small, time, word};
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked};
 use super::sql::{Row, Transaction};
-use super::{Store, StoreError};
+use super::{Store, StoreError, schedule};
 use model::{
-    Alert, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot, wire::InvestorItem,
+    Alert, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot, Tracked,
+    wire::InvestorItem,
 };
 
 impl Store {
@@ -194,6 +195,11 @@ fn token_snapshot(from: &Transaction<'_>, id: &TokenId, resources: &[Resource]) 
     let mut records = Vec::new();
     for (index, resource) in resources.iter().enumerate() {
         if resources.iter().take(index).any(|earlier| earlier == resource) {
+            continue;
+        }
+        if *resource == Resource::Unlock {
+            let millis = |tracked: &Tracked| tracked.record.interval().map(|interval| interval.start.timestamp_millis());
+            records.extend(schedule::of_token(from, no, id.as_str())?.into_iter().map(|tracked| (millis(&tracked), tracked)));
             continue;
         }
         let mut statement = from.prepare_cached(

@@ -69,6 +69,24 @@ pub enum StoreError {
         source: Failed,
     },
     /// SQLite did not take a setting that a promise rests on.
+    #[error(
+        "cannot bring {} up to date: its schedules are packed into a new file, for which as much room is needed as it takes itself \
+         ({} MB; {} MB are free on that disk); it was left as it is: free some space and start again", path.display(),
+        needed.div_ceil(1_000_000), free / 1_000_000
+    )]
+    NoRoom {
+        path: PathBuf,
+        /// Bytes.
+        needed: u64,
+        /// Bytes.
+        free: u64,
+    },
+    #[error("cannot pack the schedules of {} into a new file; it was left as it is", path.display())]
+    RebuildFile {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("cannot open {}: SQLite answers {got:?} to `PRAGMA {pragma}`, {wanted:?} is needed (is the file on a network share?)", path.display())]
     Pragma {
         path: PathBuf,

@@ -13,6 +13,9 @@ pub const POINTS: [&str; 5] = ["commit.before", "commit.inside", "commit.after",
 /// Those on the way of a restore.
 pub const RESTORE_POINTS: [&str; 4] = ["restore.checked", "restore.marked", "restore.moving", "restore.moved"];
 
+/// Those on the way to another schema.
+pub const REBUILD_POINTS: [&str; 4] = ["rebuild.inside", "rebuild.made", "rebuild.kept", "rebuild.done"];
+
 /// Dies here, if this build has the points and the environment asks for it.
 #[inline]
 pub(crate) fn pass(point: &str) {
@@ -27,7 +30,7 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-    use super::{POINTS, RESTORE_POINTS, VARIABLE};
+    use super::{POINTS, REBUILD_POINTS, RESTORE_POINTS, VARIABLE};
 
     const UNREAD: u8 = 0;
     const OFF: u8 = 1;
@@ -75,13 +78,13 @@ mod armed {
             None => (text, Some(1)),
         };
         match pass {
-            Some(pass) if POINTS.contains(&point) || RESTORE_POINTS.contains(&point) => {
+            Some(pass) if POINTS.contains(&point) || RESTORE_POINTS.contains(&point) || REBUILD_POINTS.contains(&point) => {
                 Some(CrashPlan { point: point.to_owned(), pass })
             }
             _ => {
                 eprintln!(
                     "{VARIABLE} is ignored: expected one of {}, optionally with `:N`",
-                    [&POINTS[..], &RESTORE_POINTS].concat().join(", ")
+                    [&POINTS[..], &RESTORE_POINTS, &REBUILD_POINTS].concat().join(", ")
                 );
                 None
             }

@@ -5,7 +5,7 @@ use super::error::StoreFault;
 use super::query::{at, upcoming_conditions};
 use super::rows::{token, tracked};
 use super::sql::Transaction;
-use super::{Store, StoreError};
+use super::{Store, StoreError, schedule};
 use model::{CalendarRow, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow};
 
 impl Store {
@@ -35,23 +35,24 @@ impl Store {
 /// known by `upcoming` alone until its schedule was read never was another.
 fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<CalendarRow>, StoreFault> {
     let (sql, values) = upcoming_conditions(filter).within(
-        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.key, r.body, r.version_at, r.version_at > r.first_seen OR EXISTS (
+        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key, r.version_at, r.version_at > r.first_seen OR EXISTS (
              SELECT 1 FROM record_version v WHERE v.token_no = r.token_no AND v.resource = 'unlock' AND v.key = r.key
              AND v.replaced_at < r.first_seen)
          FROM record r JOIN token t ON t.no = r.token_no
          LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'",
         &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {}", filter.limit),
     );
-    all(&mut from.prepare(&sql)?, values, |row| {
-        let token = token(row, 0)?;
-        let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
-        Ok(CalendarRow {
-            row: UpcomingRow { token, tracked, read_at: time(row.get(4)?) },
-            modified_at: row.get::<_, Millis>(7)?.0,
-            was_modified: row.get(8)?,
-            is_removed: false,
-        })
-    })
+    let rows = all(&mut from.prepare(&sql)?, values, |row| {
+        let (modified_at, was_modified): (Millis, bool) = (row.get(7)?, row.get(8)?);
+        Ok((row.get(5)?, row.get(6)?, (token(row, 0)?, time(row.get(4)?), modified_at.0, was_modified)))
+    })?;
+    let calendar = |((token, read_at, modified_at, was_modified), tracked)| CalendarRow {
+        row: UpcomingRow { token, tracked, read_at },
+        modified_at,
+        was_modified,
+        is_removed: false,
+    };
+    Ok(schedule::events(from, rows)?.into_iter().map(calendar).collect())
 }
 
 /// Unlocks that are gone, as they last were.

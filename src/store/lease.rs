@@ -108,13 +108,8 @@ impl Store {
     pub async fn tend_lease(&self, holder: &str) -> Result<Standing, StoreError> {
         let doing = "tend the lease";
         let Some(keeper) = &self.0.lease else { return Ok(Standing::Active) };
-        let (place, fence, tended, holder) =
-            (keeper.place.clone(), keeper.fence.clone(), keeper.tended.clone(), holder.to_owned());
-        let tend = move || {
-            let mut tended = tended.lock().unwrap_or_else(PoisonError::into_inner);
-            LeaseKeeper::tend(&place, &fence, &mut tended, &holder)
-                .map_err(|error| StoreFault::from(error).during(doing, place.name()))
-        };
+        let (keeper, holder) = (keeper.clone(), holder.to_owned());
+        let tend = move || keeper.tend(&holder).map_err(|error| StoreFault::from(error).during(doing, keeper.place.name()));
         tokio::task::spawn_blocking(tend).await.map_err(|_| StoreError::Closed { doing })?
     }
 

@@ -7,9 +7,10 @@
 //! no digests; `query`, `alerts`, `pages` and `counts` answer people, `feed_rows` their calendars; `prune` forgets, `backup` copies, `restore` puts a copy back, and `clock` mends what a wrong clock wrote. [`catalog`] is the database of the data
 //! service, [`snapshot`] the daemon's database as the mirror reads it; both answer as [`facts`].
 //!
-//! Path: `open` takes the `lock`, has `schema` say what the file is and bring it up to date, and gets from `connection` the
+//! Path: `open` takes the `lock`, has `schema` say what the file is and bring it up to date (`rebuild` where that takes a new file), and gets from `connection` the
 //! connections with every setting that a promise rests on. `writer` owns the one that writes, on a thread of its own; `readers`
-//! lends the others. `codec` stands between columns and values. The values themselves are in [`model::rows`].
+//! lends the others. `codec` stands between columns and values, `schedule` between a packed
+//! schedule and its events. The values themselves are in [`model::rows`].
 //!
 //! Promise: what `commit` or `record_attempts` answered with `Ok` is on the disk, whole; what they answered with an error is not
 //! there at all, and the store goes on. A write is never half done, whatever fails: the disk, the program, the power.
@@ -60,8 +61,10 @@ mod pending;
 mod prune;
 mod query;
 mod readers;
+mod rebuild;
 mod restore;
 mod rows;
+mod schedule;
 mod schema;
 mod silence;
 pub mod snapshot;
@@ -143,17 +146,35 @@ impl Store {
     /// Opens the database; as its owner also makes it and brings its schema up to date.
     /// Fails where the file is missing, not ours, of another schema, in use by another owner, or cannot be reached.
     pub async fn open(opening: Opening) -> Result<Store, StoreError> {
-        Self::open_in(Place::File(opening.path), opening.access, opening.now).await
+        Self::open_telling(opening, |_, _| {}).await
+    }
+
+    /// Opens the database as [`open`](Self::open) does. Where a large one is to be brought up to date, `progress` is told how many of its
+    /// schedules are done, and how many there are.
+    pub async fn open_telling(
+        opening: Opening,
+        progress: impl Fn(usize, usize) + Send + Sync + 'static,
+    ) -> Result<Store, StoreError> {
+        Self::open_place(Place::File(opening.path), opening.access, opening.now, Box::new(progress)).await
     }
 
     /// As [`Self::open`], wherever the database is. On a server several may own it; what the active one alone may write is refused
     /// until [`Self::tend_lease`] has taken the lease.
     pub async fn open_in(place: Place, access: Access, now: Timestamp) -> Result<Store, StoreError> {
+        Self::open_place(place, access, now, Box::new(|_, _| {})).await
+    }
+
+    async fn open_place(
+        place: Place,
+        access: Access,
+        now: Timestamp,
+        progress: Box<dyn Fn(usize, usize) + Send + Sync>,
+    ) -> Result<Store, StoreError> {
         let doing = "open the store";
         let task = tokio::task::spawn_blocking(move || {
             let fence = Arc::default();
             let opened = match &place {
-                Place::File(path) => open::open(&Opening { path: path.clone(), access, now })?,
+                Place::File(path) => open::open(&Opening { path: path.clone(), access, now }, &progress)?,
                 Place::Server(place) => open::open_server(place, access, &fence)?,
             };
             let is_on_server = matches!(place, Place::Server(_));

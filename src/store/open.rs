@@ -11,6 +11,7 @@ use super::connection::{DAEMON_WRITER, open_daemon_reader, open_read_only, open_
 use super::error::{StoreError, StoreFault};
 use super::lock::{resolve, take_lock};
 use super::readers::ReaderPool;
+use super::rebuild::{self, Progress};
 use super::restore::refuse_unfinished;
 use super::schema::{self, FileState, MigrationFailed};
 use super::sql::postgres::PgSession;
@@ -91,8 +92,8 @@ pub(super) fn open_server(place: &Arc<PostgresPlace>, access: Access, fence: &Ar
     Ok(Opened { path: path.to_owned(), writer, lock: None, readers })
 }
 
-/// Opens the database, and brings it up to date where it is ours alone.
-pub(super) fn open(opening: &Opening) -> Result<Opened, StoreError> {
+/// Opens the database, and brings it up to date where it is ours alone, which is told to `progress`.
+pub(super) fn open(opening: &Opening, progress: Progress<'_>) -> Result<Opened, StoreError> {
     let path = resolve(&opening.path)?;
     let is_owner = opening.access == Access::Own;
     refuse_unfinished(&path)?;
@@ -107,8 +108,12 @@ pub(super) fn open(opening: &Opening) -> Result<Opened, StoreError> {
     let writer = match opening.access {
         Access::Read => None,
         Access::Own | Access::Beside => {
+            if is_owner && (1..rebuild::PACKED_SINCE).contains(&version) {
+                pack_schedules(&path, version, opening, progress)?;
+            }
             let mut connection = set_up_writer(&path, is_owner)?;
             if is_owner {
+                let version = version_of(&path)?;
                 migrate(&mut connection, &path, version)?;
                 sign(&mut connection, opening).map_err(|fault| fault.during(OPENING, &path))?;
             }
@@ -221,11 +226,31 @@ fn check_pragma(path: &Path, pragma: &'static str, wanted: &str, got: &str) -> R
     Err(StoreError::Pragma { path: path.to_owned(), pragma, wanted: wanted.to_owned(), got: got.to_owned() })
 }
 
+/// Has the schedules of an older database packed, in a file of their own that takes its place.
+fn pack_schedules(path: &Path, from: i64, opening: &Opening, progress: Progress<'_>) -> Result<(), StoreError> {
+    let mut connection = set_up_writer(path, false)?;
+    let before = rebuild::PACKED_SINCE - 1;
+    schema::DAEMON.migrate_until(&mut connection, from, before).map_err(|failed| migration_failed(failed, path))?;
+    if !rebuild::is_needed(&connection).map_err(|error| opening_failed(error, path))? {
+        return Ok(());
+    }
+    // The last connection that closes moves the WAL into the file: from here on it is all there is.
+    connection.close().map_err(|(_, error)| opening_failed(error, path))?;
+    tracing::info!(database = %path.display(), "packing the schedules of the database into a new file, once; this takes a while");
+    let kept = rebuild::rebuild(path, opening.now, progress)?;
+    tracing::info!(kept = %kept.display(), "the schedules are packed; the file as it was is kept, remove it when you like");
+    Ok(())
+}
+
 fn migrate(connection: &mut Connection, path: &Path, from: i64) -> Result<(), StoreError> {
-    schema::DAEMON.migrate(connection, from).map_err(|MigrationFailed { to, source }| match source.sqlite_error_code() {
+    schema::DAEMON.migrate(connection, from).map_err(|failed| migration_failed(failed, path))
+}
+
+fn migration_failed(MigrationFailed { to, source }: MigrationFailed, path: &Path) -> StoreError {
+    match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => StoreFault::from(source).during("bring the schema up to date", path),
         _ => StoreError::Migration { path: path.to_owned(), to, source: Box::new(source) },
-    })
+    }
 }
 
 /// Leaves word of which program wrote last, for the message of an older one; only where that differs.

@@ -7,12 +7,11 @@ use rusqlite::params;
 use super::codec::{Millis, all, counted, one, time};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
-use super::rows::{ALERT_COLUMNS, alert, token, tracked};
+use super::rows::{ALERT_COLUMNS, alert, token};
 use super::sql::{SqlResult, Transaction};
-use super::{Store, StoreError};
+use super::{Store, StoreError, schedule};
 use model::{
-    Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, Resource, Token, TokenFilter, TokenList, TokenSort, TokenSummary,
-    UpcomingRow,
+    Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, Token, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow,
 };
 
 impl Store {
@@ -43,33 +42,37 @@ impl Store {
 }
 
 /// All that may lie ahead within a time, by the index alone: no record is read for it.
-const AHEAD: &str = "FROM record INDEXED BY record_window
+const AHEAD: &str = "FROM record r INDEXED BY record_window LEFT JOIN drift d ON d.token_no = r.token_no
      WHERE resource = 'unlock' AND starts_at > CAST(?1 AS BIGINT) - ?4 AND starts_at <= ?2 AND ends_at > ?3";
+
+/// What an unlock is worth, and what of the market cap, by what is known now.
+const VALUE: &str = "r.value * coalesce(d.value, 1.0)";
+const SHARE: &str = "r.share * coalesce(d.share, 1.0)";
 
 fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, StoreFault> {
     let AheadFilter { from: begin, until, by_share, limit } = *filter;
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
     let values = params![Millis(begin), Millis(until), Millis(begin), longest];
     let sums = format!(
-        "SELECT count(*) FILTER (WHERE starts_at > ?3 AND ends_at <= ?2), coalesce(sum(value) FILTER (WHERE starts_at > ?3 AND ends_at <= ?2), 0.0),
-         count(*), coalesce(sum(value), 0.0) {AHEAD} AND value > 0"
+        "SELECT count(*) FILTER (WHERE starts_at > ?3 AND ends_at <= ?2), coalesce(sum({VALUE}) FILTER (WHERE starts_at > ?3 AND ends_at <= ?2), 0.0),
+         count(*), coalesce(sum({VALUE}), 0.0) {AHEAD} AND r.value > 0"
     );
     let (certain, every) = from.prepare_cached(&sums)?.query_row(values, |row| {
         let sum = |at: usize| -> SqlResult<AheadSum> { Ok(AheadSum { count: counted(row.get(at)?), value: row.get(at + 1)? }) };
         Ok((sum(0)?, sum(2)?))
     })?;
-    let size = if by_share { "share" } else { "value" };
+    let (size, column) = if by_share { (SHARE, "r.share") } else { (VALUE, "r.value") };
     let largest = format!(
-        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.key, r.body
-         FROM (SELECT no, {size} AS size {AHEAD} AND {size} > 0 ORDER BY {size} DESC, starts_at LIMIT {limit}) l
+        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key
+         FROM (SELECT r.no, {size} AS size {AHEAD} AND {column} > 0 ORDER BY size DESC, starts_at LIMIT {limit}) l
          JOIN record r ON r.no = l.no JOIN token t ON t.no = r.token_no
          LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events' ORDER BY l.size DESC, r.starts_at, t.id"
     );
     let rows = all(&mut *from.prepare_cached(&largest)?, values, |row| {
-        let token = token(row, 0)?;
-        let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
-        Ok(UpcomingRow { token, tracked, read_at: time(row.get(4)?) })
+        Ok((row.get(5)?, row.get(6)?, (token(row, 0)?, time(row.get(4)?))))
     })?;
+    let rows = schedule::events(from, rows)?;
+    let rows = rows.into_iter().map(|((token, read_at), tracked)| UpcomingRow { token, tracked, read_at }).collect();
     let possible = AheadSum { count: every.count.saturating_sub(certain.count), value: (every.value - certain.value).max(0.0) };
     Ok(Ahead { rows, certain, possible })
 }
@@ -146,7 +149,7 @@ fn ahead_by_token(from: &Transaction<'_>, filter: &TokenFilter) -> Result<AheadL
     let most: i64 = from.prepare_cached("SELECT coalesce(max(no), 0) FROM token")?.query_row([], |row| row.get(0))?;
     let mut ahead = AheadList(vec![AheadOf::default(); usize::try_from(most).unwrap_or(0) + 1]);
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
-    let sql = format!("SELECT token_no, starts_at, value, share {AHEAD} AND token_no IS NOT NULL");
+    let sql = format!("SELECT r.token_no, starts_at, {VALUE}, {SHARE} {AHEAD} AND r.token_no IS NOT NULL");
     let mut statement = from.prepare_cached(&sql)?;
     let mut rows = statement.query(params![Millis(filter.now), Millis(filter.until), Millis(filter.now), longest])?;
     while let Some(row) = rows.next()? {
@@ -207,14 +210,15 @@ fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Opti
     let Some((token, listed)) = known else { return Ok(None) };
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
     let mut statement = from.prepare_cached(
-        "SELECT key, body FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3
+        "SELECT scope_no, key FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3
          AND (starts_at > ?2 OR ends_at > ?2) ORDER BY starts_at, key LIMIT 1",
     )?;
     let values = params![no, Millis(filter.now), longest];
-    let next = one(&mut statement, values, |row| tracked(row, 0, Resource::Unlock, token.id.as_str()))?;
+    let next = one(&mut statement, values, |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+    let next = next.map(|(scope, key): (i64, _)| schedule::event(from, scope, &key, token.id.as_str())).transpose()?;
     let mut statement = from.prepare_cached(
-        "SELECT count(*), coalesce(sum(value), 0.0) FROM record WHERE token_no = ?1 AND resource = 'unlock'
-         AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?4 AND ends_at > ?2",
+        "SELECT count(*), coalesce(sum(value), 0.0) * coalesce((SELECT value FROM drift WHERE token_no = ?1), 1.0)
+         FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?4 AND ends_at > ?2",
     )?;
     let ahead = statement.query_row(params![no, Millis(filter.now), longest, Millis(filter.until)], |row| {
         Ok(AheadSum { count: counted(row.get(0)?), value: row.get(1)? })

@@ -30,7 +30,7 @@ impl Store {
             let taken = match target {
                 PruneTarget::Polls => &mut pruned.polls,
                 PruneTarget::Changes => &mut pruned.changes,
-                PruneTarget::Versions => &mut pruned.versions,
+                PruneTarget::Versions | PruneTarget::Schedules => &mut pruned.versions,
                 PruneTarget::Silences | PruneTarget::Groups => &mut pruned.logs,
                 PruneTarget::Alerts => &mut pruned.alerts,
                 PruneTarget::LoneNotifications => &mut pruned.notifications,
@@ -49,6 +49,9 @@ impl Store {
 /// Rows of a log that one transaction takes out.
 const BATCH_ROWS: i64 = 2000;
 
+/// Rows that one transaction takes out, each of which holds some or all of a schedule.
+const BATCH_SCHEDULES: i64 = 500;
+
 /// Alerts or notifications that one transaction takes out, each with its deliveries and attempts.
 const BATCH_ALERTS: i64 = 200;
 
@@ -58,6 +61,7 @@ enum PruneTarget {
     Polls,
     Changes,
     Versions,
+    Schedules,
     Alerts,
     LoneNotifications,
     Silences,
@@ -65,10 +69,11 @@ enum PruneTarget {
 }
 
 impl PruneTarget {
-    const ALL: [PruneTarget; 7] = [
+    const ALL: [PruneTarget; 8] = [
         PruneTarget::Polls,
         PruneTarget::Changes,
         PruneTarget::Versions,
+        PruneTarget::Schedules,
         PruneTarget::Alerts,
         PruneTarget::LoneNotifications,
         PruneTarget::Silences,
@@ -91,10 +96,24 @@ fn batch(to: &Transaction<'_>, target: PruneTarget, before: Timestamp) -> Result
                  SELECT 1 FROM group_alert m JOIN alert a ON a.id = m.alert
                  WHERE m.receiver = g.receiver AND m.key = g.key AND a.state = 'firing') LIMIT ?2)"
         }
+        PruneTarget::Schedules => return schedules(to, before),
         PruneTarget::Alerts => return alerts(to, before),
         PruneTarget::LoneNotifications => return lone_notifications(to, before),
     };
     Ok(counted(i64::try_from(to.prepare_cached(rows)?.execute(params![Millis(before), BATCH_ROWS])?).unwrap_or(i64::MAX)))
+}
+
+/// Events of schedules that were replaced before.
+fn schedules(to: &Transaction<'_>, before: Timestamp) -> Result<u64, StoreFault> {
+    let mut statement = to.prepare_cached("SELECT no, versions FROM schedule_version WHERE replaced_at < ?1 LIMIT ?2")?;
+    let rows = all(&mut statement, params![Millis(before), BATCH_SCHEDULES], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))?;
+    let mut taken = 0;
+    for (no, versions) in rows {
+        to.prepare_cached("DELETE FROM schedule_version WHERE no = ?1")?.execute([no])?;
+        // A row is never of none; what says so goes all the same, and the work goes on.
+        taken += counted(versions).max(1);
+    }
+    Ok(taken)
 }
 
 /// Alerts that ended or happened before, with all that was told of them. One with a delivery that is due, retrying or dead stays.

@@ -1,17 +1,19 @@
 //! What people ask: upcoming, changes, history, tokens by whatever name. Alerts have a file of their own.
 
+use std::collections::HashMap;
+
 use chrono::TimeDelta;
-use rusqlite::{params, types::Value};
+use rusqlite::types::Value;
 
 use super::codec::{Conditions, Millis, all, counted, from_json, list, one, time, word};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
-use super::rows::{token, tracked};
+use super::rows::token;
 use super::sql::{Row, Transaction};
-use super::{Store, StoreError};
+use super::{Store, StoreError, schedule};
 use model::{
-    Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, UpcomingFilter,
-    UpcomingRow, VersionRow,
+    Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
+    UpcomingFilter, UpcomingRow, VersionRow,
 };
 
 impl Store {
@@ -84,15 +86,13 @@ fn upcoming_total(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<u64
 
 fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreFault> {
     let (sql, values) = upcoming_conditions(filter).within(
-        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.key, r.body FROM record r JOIN token t ON t.no = r.token_no
+        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key FROM record r JOIN token t ON t.no = r.token_no
          LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'",
         &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {}", filter.limit),
     );
-    all(&mut from.prepare(&sql)?, values, |row| {
-        let token = token(row, 0)?;
-        let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
-        Ok(UpcomingRow { token, tracked, read_at: time(row.get(4)?) })
-    })
+    let rows = all(&mut from.prepare(&sql)?, values, |row| Ok((row.get(5)?, row.get(6)?, (token(row, 0)?, time(row.get(4)?)))))?;
+    let found = schedule::events(from, rows)?;
+    Ok(found.into_iter().map(|((token, read_at), tracked)| UpcomingRow { token, tracked, read_at }).collect())
 }
 
 /// What a filter of changes asks for, without the place at which the list begins.
@@ -154,21 +154,53 @@ fn record(resource: Resource, what: &str, of: &str, text: &str) -> Result<Record
 }
 
 fn versions(from: &Transaction<'_>, token: &TokenId) -> Result<Vec<VersionRow>, StoreFault> {
+    let of = token.as_str();
+    let no = one(&mut *from.prepare_cached("SELECT no FROM token WHERE id = ?1")?, [of], |row| Ok(row.get::<_, i64>(0)?))?;
+    let Some(no) = no else { return Ok(Vec::new()) };
+    // Each with when it was replaced; what is now never was.
+    let mut found: Vec<(Option<Timestamp>, VersionRow)> = Vec::new();
+    let unlock = |at: Timestamp, tracked: Tracked| VersionRow {
+        resource: Resource::Unlock,
+        key: tracked.key,
+        at,
+        record: Some(tracked.record),
+    };
+
+    let mut statement =
+        from.prepare_cached("SELECT replaced_at, body FROM schedule_version WHERE scope_no = ?1 ORDER BY replaced_at, no")?;
+    let groups = all(&mut statement, [no], |row| {
+        let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+        let events = schedule::unpack_replaced(body).ok_or_else(|| schedule::damaged("what the schedule was", of))?;
+        Ok((row.get::<_, Millis>(0)?.0, events))
+    })?;
+    for (replaced_at, events) in groups {
+        // A clock that was wrong may have been mended since.
+        found.extend(events.into_iter().map(|(at, tracked)| (Some(replaced_at), unlock(at.min(replaced_at), tracked))));
+    }
+
     let mut statement = from.prepare_cached(
-        "SELECT resource, key, at, body FROM (
-             SELECT no, resource, key, at, body FROM record_version WHERE token_no = (SELECT no FROM token WHERE id = ?1)
-             UNION ALL
-             SELECT 9223372036854775807, resource, key, version_at, body FROM record
-             WHERE token_no = (SELECT no FROM token WHERE id = ?1)
-         ) kept ORDER BY at, no",
+        "SELECT replaced_at, resource, key, at, body FROM record_version WHERE token_no = ?1
+         UNION ALL
+         SELECT NULL, resource, key, version_at, body FROM record WHERE token_no = ?1 AND resource <> 'unlock'",
     )?;
-    all(&mut statement, params![token.as_str()], |row| {
-        let (word_of, key): (String, String) = (row.get(0)?, row.get(1)?);
+    found.extend(all(&mut statement, [no], |row| {
+        let (word_of, key): (String, String) = (row.get(1)?, row.get(2)?);
         let resource = word("the resource of a record", &key, &word_of, Resource::parse)?;
-        let body: Option<String> = row.get(3)?;
+        let body: Option<String> = row.get(4)?;
         let body = body.map(|text| record(resource, resource.as_str(), &key, &text)).transpose()?;
-        Ok(VersionRow { resource, key: RecordKey::from(key), at: row.get::<_, Millis>(2)?.0, record: body })
-    })
+        let replaced_at = row.get::<_, Option<Millis>>(0)?.map(|Millis(at)| at);
+        Ok((replaced_at, VersionRow { resource, key: RecordKey::from(key), at: row.get::<_, Millis>(3)?.0, record: body }))
+    })?);
+
+    let mut statement = from.prepare_cached("SELECT key, version_at FROM record WHERE scope_no = ?1 AND resource = 'unlock'")?;
+    let since = all(&mut statement, [no], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Millis>(1)?.0)))?;
+    let since: HashMap<String, Timestamp> = since.into_iter().collect();
+    for tracked in schedule::of_token(from, no, of)? {
+        let at = since.get(tracked.key.as_str()).ok_or_else(|| schedule::damaged("an event", of))?;
+        found.push((None, unlock(*at, tracked)));
+    }
+    found.sort_by_key(|(replaced_at, version)| (version.at, replaced_at.is_none(), *replaced_at));
+    Ok(found.into_iter().map(|(_, version)| version).collect())
 }
 
 fn rule_matches(from: &Transaction<'_>) -> Result<Vec<(RuleId, Timestamp)>, StoreFault> {

@@ -18,6 +18,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0007_trust.sql"),
         include_str!("../../migrations/0008_pages.sql"),
         include_str!("../../migrations/0009_desk.sql"),
+        include_str!("../../migrations/0010_schedules.sql"),
     ],
 };
 
@@ -86,7 +87,12 @@ impl Schema {
 
     /// Brings a file of ours from version `from` up to date. Each step is one transaction, its number included.
     pub(super) fn migrate(&self, connection: &mut Connection, from: i64) -> Result<(), MigrationFailed> {
-        for (to, step) in (1..).zip(self.migrations).filter(|(to, _)| *to > from) {
+        self.migrate_until(connection, from, self.version())
+    }
+
+    /// The same, no farther than to version `until`.
+    pub(super) fn migrate_until(&self, connection: &mut Connection, from: i64, until: i64) -> Result<(), MigrationFailed> {
+        for (to, step) in (1..).zip(self.migrations).filter(|(to, _)| *to > from && *to <= until) {
             self.migrate_to(connection, to, step).map_err(|source| MigrationFailed { to, source })?;
         }
         Ok(())

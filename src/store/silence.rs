@@ -3,11 +3,11 @@
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::codec::{Millis, all, from_json, json, millis};
+use super::codec::{Millis, all, from_json, json, millis, one};
 use super::error::StoreFault;
 use super::rows::{self, ALERT_COLUMNS};
 use super::sql::{Row, Transaction};
-use super::{Store, StoreError};
+use super::{Store, StoreError, schedule};
 use model::{Ack, AckResult, Alert, AlertId, AlertState, Labels, Silence, SilenceFact, Timestamp};
 
 /// Messages of the last week that the preview of a silence looks at.
@@ -133,16 +133,10 @@ fn acknowledge(to: &Transaction<'_>, id: &str, author: &str, comment: &str, now:
         (Some(alert), true) => alert,
     };
     // What is known now: the record as it stands, else as it was last told.
-    let record: Option<String> = to
-        .prepare_cached(
-            "SELECT coalesce(
-                 (SELECT r.body FROM record r JOIN alert a ON a.token_no = r.token_no AND a.resource = r.resource AND a.key = r.key
-                  WHERE a.id = ?1 LIMIT 1),
-                 (SELECT body ->> '$.record' FROM notice WHERE alert = ?1 ORDER BY at DESC LIMIT 1))",
-        )?
-        .query_row([alert.id.as_str()], |row| row.get(0))?;
-    let record =
-        record.map(|text| from_json::<serde_json::Value>("the record of the alert", alert.id.as_str(), &text)).transpose()?;
+    let record = match known_record(to, &alert)? {
+        Some(record) => Some(record),
+        None => told_record(to, &alert)?,
+    };
     let fact = SilenceFact::of(alert.level, record.as_ref());
     to.prepare_cached(
         "INSERT INTO ack (alert, author, comment, at, fact) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -150,6 +144,33 @@ fn acknowledge(to: &Transaction<'_>, id: &str, author: &str, comment: &str, now:
     )?
     .execute(params![alert.id.as_str(), author, comment, Millis(now), json("the fact of an acknowledgement", &fact)?])?;
     Ok(AckResult::Done(Box::new(alert)))
+}
+
+/// The record of an alert as it stands.
+fn known_record(from: &Transaction<'_>, alert: &Alert) -> Result<Option<serde_json::Value>, StoreFault> {
+    let (Some(token), Some(resource), Some(key)) = (&alert.token, alert.resource, &alert.key) else { return Ok(None) };
+    let mut statement = from.prepare_cached(
+        "SELECT r.scope_no, r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = ?2 AND r.key = ?3 LIMIT 1",
+    )?;
+    let found = one(&mut statement, params![token.as_str(), resource.as_str(), key.as_str()], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?))
+    })?;
+    let Some((scope, body)) = found else { return Ok(None) };
+    match body {
+        Some(text) => from_json("the record of the alert", alert.id.as_str(), &text).map(Some),
+        None => {
+            let event = schedule::event(from, scope, key.as_str(), token.as_str())?;
+            Ok(serde_json::to_value(&event.record).ok())
+        }
+    }
+}
+
+/// The record of an alert as it was last told.
+fn told_record(from: &Transaction<'_>, alert: &Alert) -> Result<Option<serde_json::Value>, StoreFault> {
+    let mut statement =
+        from.prepare_cached("SELECT body ->> '$.record' FROM notice WHERE alert = ?1 ORDER BY at DESC LIMIT 1")?;
+    let told = one(&mut statement, [alert.id.as_str()], |row| Ok(row.get::<_, Option<String>>(0)?))?.flatten();
+    told.map(|text| from_json("the record of the alert", alert.id.as_str(), &text)).transpose()
 }
 
 fn unacknowledge(to: &Transaction<'_>, alert: &AlertId) -> Result<bool, StoreFault> {

@@ -8,8 +8,7 @@ use std::path::Path;
 use rusqlite::params;
 use serde::de::DeserializeOwned;
 
-use super::StoreError;
-use super::codec::{Millis, all, from_json, millis, one};
+use super::codec::{Millis, all, from_json, json, millis, one};
 use super::cycle::investors;
 use super::error::StoreFault;
 use super::facts::{Coverage, DateRange, FactsError, SupplyFacts};
@@ -17,7 +16,8 @@ use super::open::{Place, reader_of};
 use super::readers::ReaderPool;
 use super::rows::token;
 use super::sql::{OptionalExtension, Row, SqlError, Transaction};
-use model::{Endpoint, Resource, Timestamp, wire};
+use super::{StoreError, schedule};
+use model::{Endpoint, Record, Resource, Timestamp, Tracked, wire};
 
 /// Reading connections kept open; more are opened under load and closed again.
 const MAX_IDLE_READERS: usize = 2;
@@ -99,6 +99,24 @@ fn endpoint_of(resource: Resource) -> Endpoint {
     }
 }
 
+/// A token's schedule; empty where the token is unknown.
+fn schedule_of(from: &Transaction<'_>, owner: &str) -> Result<Vec<Tracked>, StoreFault> {
+    let no = one(&mut *from.prepare_cached("SELECT no FROM token WHERE id = ?1")?, [owner], |row| Ok(row.get::<_, i64>(0)?))?;
+    no.map_or_else(|| Ok(Vec::new()), |no| schedule::of_token(from, no, owner))
+}
+
+/// Those without a date first, as SQL has them: they end no search.
+fn undated_first(mut schedule: Vec<Tracked>) -> Vec<Tracked> {
+    let dated = schedule.iter().take_while(|tracked| tracked.record.interval().is_some()).count();
+    schedule.rotate_left(dated);
+    schedule
+}
+
+/// A record as whoever asks wants it: an unlock event is asked for as what it is.
+fn same<T: DeserializeOwned>(of: &str, record: &Record) -> Result<T, StoreFault> {
+    from_json("a record", of, &json("a record", record)?)
+}
+
 impl SupplyFacts for SnapshotView<'_> {
     fn coverage(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Coverage, FactsError> {
         self.reading("read when a feed was read", |from| {
@@ -164,6 +182,16 @@ impl SupplyFacts for SnapshotView<'_> {
                 )?;
                 return all(&mut statement, params![owner, begin, end], body);
             }
+            if resource == Resource::Unlock {
+                let is_asked = |tracked: &Tracked| match tracked.record.interval() {
+                    Some(at) => {
+                        range.from.is_none_or(|from| at.start >= from) && range.until.is_none_or(|until| at.start < until)
+                    }
+                    None => range.from.is_none() && range.until.is_none(),
+                };
+                let events = undated_first(schedule_of(from, owner)?).into_iter().filter(is_asked);
+                return events.map(|tracked| same(owner, &tracked.record)).collect();
+            }
             let mut statement = from.prepare_cached(
                 "SELECT r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = ?2
                      AND (r.starts_at >= ?3 OR ?3 IS NULL) AND (r.starts_at < ?4 OR ?4 IS NULL) ORDER BY r.starts_at NULLS FIRST, r.no",
@@ -180,25 +208,19 @@ impl SupplyFacts for SnapshotView<'_> {
     ) -> Result<Option<T>, FactsError> {
         let inside = |at: &Timestamp| range.from.is_none_or(|from| *at >= from) && range.until.is_none_or(|until| *at < until);
         self.reading("look for the next event", |from| {
-            // The row has the whole time that a date stands for; the date itself, which lies in it, is in the body.
-            let mut statement = from.prepare_cached(
-                "SELECT r.starts_at, r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = 'unlock'
-                     AND (r.ends_at >= ?2 OR r.ends_at IS NULL OR ?2 IS NULL) AND (r.starts_at < ?3 OR r.starts_at IS NULL OR ?3 IS NULL)
-                     ORDER BY r.starts_at NULLS FIRST, r.no",
-            )?;
-            let mut rows = statement.query(params![owner, millis(range.from), millis(range.until)])?;
+            // An event stands for a whole time, by which they are sorted; its date lies in that.
             let mut first: Option<(Timestamp, T)> = None;
-            while let Some(row) = rows.next()? {
-                let starts_at = row.get::<_, Option<Millis>>(0)?.map(|Millis(at)| at);
+            for tracked in undated_first(schedule_of(from, owner)?) {
+                let starts_at = tracked.record.interval().map(|interval| interval.start);
                 if let (Some((date, _)), Some(starts_at)) = (&first, starts_at)
                     && starts_at > *date
                 {
                     break;
                 }
-                let event: wire::UnlockEvent = from_json("an unlock event", owner, &row.get::<_, String>(1)?)?;
+                let Record::Unlock(event) = tracked.record else { continue };
                 let Some(date) = event.unlock_date.copied().filter(inside) else { continue };
                 if first.as_ref().is_none_or(|(before, _)| date < *before)
-                    && let Some(found) = wanted(event)
+                    && let Some(found) = wanted(*event)
                 {
                     first = Some((date, found));
                 }

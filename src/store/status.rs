@@ -50,7 +50,8 @@ const STATUSES: &str = "WITH status AS (
     SELECT n.id, n.alert, n.kind, n.at, n.body, t.receiver, t.state, NULL, NULL, t.holder
     FROM notice n JOIN telling t ON t.notice = n.id
     UNION ALL
-    SELECT n.id, n.alert, n.kind, n.at, n.body, NULL, 'nobody', NULL, NULL, NULL FROM notice n WHERE n.receivers = '[]')
+    SELECT n.id, n.alert, n.kind, n.at, n.body, NULL, CASE WHEN n.body ->> '$.leftOutBy' IS NULL THEN 'nobody' ELSE 'limited' END,
+           NULL, NULL, NULL FROM notice n WHERE n.receivers = '[]')
     SELECT id, alert, kind, at, body ->> '$.rule', body ->> '$.annotations.summary', receiver, state, role, delivery, holder FROM status";
 
 fn notification_statuses(from: &Transaction<'_>, filter: &NotificationFilter) -> Result<Vec<NotificationStatus>, StoreFault> {
@@ -60,8 +61,8 @@ fn notification_statuses(from: &Transaction<'_>, filter: &NotificationFilter) ->
         .and_some("receiver = ?", filter.receiver.as_ref().map(|name| name.as_str().to_owned()))
         .and_some("at >= ?", filter.since.map(|at| Value::Integer(at.timestamp_millis())));
     if filter.undelivered {
-        use NotificationState::{Acknowledged, Inhibited, Nobody, Silenced, Waiting};
-        let states = [Waiting, Silenced, Inhibited, Acknowledged, Nobody].map(NotificationState::as_str);
+        use NotificationState::{Acknowledged, Inhibited, Limited, Nobody, Silenced, Waiting};
+        let states = [Waiting, Silenced, Inhibited, Acknowledged, Nobody, Limited].map(NotificationState::as_str);
         conditions.and("state IN (SELECT value FROM json_each(?))", list(states));
     }
     let (sql, values) = conditions.within(STATUSES, &format!(" ORDER BY at, id, receiver LIMIT {}", filter.limit));

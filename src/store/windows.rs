@@ -6,8 +6,8 @@ use super::codec::{Millis, all, one, word};
 use super::error::StoreFault;
 use super::rows::{FEED_COLUMNS, feed_state, tracked};
 use super::sql::{Row, Transaction};
-use super::{Store, StoreError};
-use model::{Endpoint, RecordRange, Resource, TokenId, WindowRecords};
+use super::{Store, StoreError, schedule};
+use model::{Endpoint, RecordRange, Resource, Timestamp, TokenId, Tracked, WindowRecords};
 
 impl Store {
     /// What the windows of tokens are summed over, in the order of `ids`: of each resource no more records than `ranges` wants.
@@ -16,9 +16,13 @@ impl Store {
     }
 }
 
-/// Unlocks that may lie ahead, and those with a linear segment, however long ago it began: bodies are written without spaces.
-const UNLOCKS: &str = "SELECT key, body FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at <= ?3
-     AND (ends_at >= ?2 OR instr(body, '\"linearUnlocks\":{') > 0)";
+/// Unlocks that may lie ahead, and those with a linear segment, however long ago it began.
+fn unlocks(schedule: Vec<Tracked>, since: Timestamp, until: Timestamp) -> impl Iterator<Item = Tracked> {
+    schedule.into_iter().filter(move |tracked| {
+        let has_segments = tracked.record.unlock().is_some_and(|event| event.linear_unlocks.get().is_some());
+        tracked.record.interval().is_some_and(|of| of.start <= until && (of.end >= since || has_segments))
+    })
+}
 
 /// What happened in a span of time, and the latest before it.
 const HAPPENED: &str = "SELECT key, body FROM record WHERE token_no = ?1 AND resource = ?4 AND starts_at <= ?3
@@ -41,11 +45,12 @@ fn of_token(from: &Transaction<'_>, id: &TokenId, ranges: &[RecordRange]) -> Res
     })?;
     for RecordRange { resource, since, until } in ranges {
         let read = |row: &Row<'_>| tracked(row, 0, *resource, id.as_str());
-        let (since, until) = (Millis(*since), Millis(*until));
-        found.records.extend(match resource {
-            Resource::Unlock => all(&mut *from.prepare_cached(UNLOCKS)?, params![no, since, until], read)?,
-            other => all(&mut *from.prepare_cached(HAPPENED)?, params![no, since, until, other.as_str()], read)?,
-        });
+        if *resource == Resource::Unlock {
+            found.records.extend(unlocks(schedule::of_token(from, no, id.as_str())?, *since, *until));
+            continue;
+        }
+        let values = params![no, Millis(*since), Millis(*until), resource.as_str()];
+        found.records.extend(all(&mut *from.prepare_cached(HAPPENED)?, values, read)?);
     }
     Ok(found)
 }

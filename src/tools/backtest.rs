@@ -183,9 +183,9 @@ pub struct UndeliveredNotification {
     /// What.
     #[serde(rename = "telling")]
     pub notification: Arc<BacktestNotification>,
-    /// To whom; none where no route takes it.
+    /// To whom; none where no route takes it, or the rule's `limit` left it out.
     pub receiver: Option<String>,
-    /// `silenced`, `inhibited`, `acknowledged`; `waiting` where the run ended before its message was made; `nobody`.
+    /// `silenced`, `inhibited`, `acknowledged`; `waiting` where the run ended before its message was made; `nobody`; `limited`.
     pub state: &'static str,
     /// The silence or the alert that held it back.
     pub holder: Option<String>,
@@ -270,6 +270,14 @@ pub fn run_within(
             }
             known.insert(notification.id.clone(), notification.clone());
             run.notifications.push(notification);
+        }
+        for notification in simulation.take_left_out() {
+            if run.undelivered.len() >= most {
+                run.uncounted += 1;
+                continue;
+            }
+            let notification = Arc::new(BacktestNotification::of(&notification));
+            run.undelivered.push(UndeliveredNotification { notification, receiver: None, state: "limited", holder: None });
         }
         for sent in simulation.take_sent() {
             if run.messages.len() >= most {

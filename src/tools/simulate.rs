@@ -89,6 +89,7 @@ pub struct Simulation<'a> {
     monitors: bool,
     seen: Vec<FeedNews>,
     told: Vec<Arc<Notification>>,
+    left_out: Vec<Notification>,
     changes: Vec<(Timestamp, Change)>,
     /// What makes messages of what is told; none where only that matters.
     delivery: Option<DispatchPolicy>,
@@ -120,6 +121,7 @@ impl<'a> Simulation<'a> {
             monitors: false,
             seen: Vec::new(),
             told: Vec::new(),
+            left_out: Vec::new(),
             changes: Vec::new(),
             delivery: None,
             sent: Vec::new(),
@@ -151,6 +153,11 @@ impl<'a> Simulation<'a> {
     /// What was told since this was last asked, in order.
     pub fn take_told(&mut self) -> Vec<Arc<Notification>> {
         std::mem::take(&mut self.told)
+    }
+
+    /// What a rule's `limit` left out since this was last asked, in order.
+    pub fn take_left_out(&mut self) -> Vec<Notification> {
+        std::mem::take(&mut self.left_out)
     }
 
     /// The messages that were made since this was last asked, in order; nothing without delivery.

@@ -97,17 +97,30 @@ fn the_mistake_that_it_shows_looks_like_that() {
     assert!(ran.err.starts_with(&shown), "the docs show\n{shown}\nand the program\n{}", ran.err);
 }
 
+/// The anchors of a page's headings, as renderers of Markdown name them.
+fn anchors(text: &str) -> Vec<String> {
+    let headings =
+        text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ');
+    headings.map(|heading| heading.chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+}
+
 #[test]
 fn links_lead_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut seen = 0;
     for (page, text) in pages() {
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            if link.starts_with("http") || link.starts_with('#') {
+            if link.starts_with("http") {
                 continue;
             }
-            let target = root.join(&page).parent().expect("a folder").join(link.split('#').next().unwrap_or_default());
+            let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
+            let target = if path.is_empty() { root.join(&page) } else { root.join(&page).parent().expect("a folder").join(path) };
             assert!(target.exists(), "{} links to {link}, which is not there", page.display());
+            if let Some(anchor) = anchor {
+                let anchors = anchors(&fs::read_to_string(&target).expect("a page"));
+                assert!(anchors.iter().any(|known| known == anchor), "{} links to {link}; there are {anchors:?}", page.display());
+            }
             seen += 1;
         }
     }

@@ -13,6 +13,7 @@ const MAX_LINES: usize = 20;
 fn untold_in_words(summary: &BacktestSummary) -> String {
     let words = summary.undelivered.iter().map(|(state, count)| match *state {
         "nobody" => format!("{count} that no route takes"),
+        "limited" => format!("{count} left out by a rule's limit"),
         "waiting" => format!("{count} still waiting at the end"),
         state => format!("{count} {state}"),
     });

@@ -230,6 +230,10 @@ fn notes(outcome: &TrialOutcome) -> Vec<String> {
     if nobody > 0 {
         notes.push(format!("{} would have reached nobody: no route takes it.", format::count(nobody as usize, "alert")));
     }
+    let limited = undelivered("limited");
+    if limited > 0 {
+        notes.push(format!("{} would have been left out by the rule's limit.", format::count(limited as usize, "alert")));
+    }
     let held: u32 = ["silenced", "inhibited", "acknowledged"].into_iter().map(undelivered).sum();
     if held > 0 {
         notes.push(format!(

@@ -59,6 +59,7 @@ pub fn plain_body(alert: &Alert, status: AlertStatus, reason: &str, now: Timesta
         series: Vec::new(),
         members: Vec::new(),
         source: SourceBody::default(),
+        left_out_by: None,
     }
 }
 

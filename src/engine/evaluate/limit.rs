@@ -28,8 +28,8 @@ struct LimitCount {
 }
 
 impl Limits {
-    /// Keeps what a rule tells within its `limit`: the most urgent stay, the others are recorded, told to nobody, and counted. Ends
-    /// are always told.
+    /// Keeps what a rule tells within its `limit`: the most urgent stay, the others are recorded as left out by it, told to nobody,
+    /// and counted. Ends are always told.
     pub(super) fn keep(&mut self, terms: &RuleTerms<'_>, transitions: &mut Transitions) {
         let Some(limit) = terms.limit else { return };
         let alerts = &transitions.alerts;
@@ -49,9 +49,13 @@ impl Limits {
         for queued in &left_out {
             count.add(queued);
         }
-        transitions.left_out = transitions.left_out.saturating_add(u32::try_from(left_out.len()).unwrap_or(u32::MAX));
         transitions.notifications = others;
         transitions.notifications.extend(counted);
+        transitions.left_out.extend(left_out.into_iter().map(|mut queued| {
+            queued.receivers.clear();
+            queued.body.left_out_by = Some(limit);
+            queued
+        }));
     }
 
     /// Ends the cycle of `now`: for each rule that left something out, one alert with the labels that all of it has in common, to all

@@ -655,6 +655,7 @@ fn a_limit_counts_over_all_batches_of_a_cycle() {
     let (routes, now) = (routes(), time("2026-03-01"));
     let mut limits = Limits::default();
     let mut told = 0;
+    let mut left_out = Vec::new();
     for batch in ["a", "b", "c"] {
         let known = token(batch);
         let records = ["one", "two"].map(|key| Tracked { key: key.into(), record: unlock("2026-03-05", Some(1.0)) });
@@ -669,9 +670,14 @@ fn a_limit_counts_over_all_batches_of_a_cycle() {
             alerts: &[],
             polled_at: &[],
         };
-        told += evaluate_by(&[facts], &rules, &routes, now, &mut limits).assign_episodes(&[]).notifications.len();
+        let evaluation = evaluate_by(&[facts], &rules, &routes, now, &mut limits).assign_episodes(&[]);
+        told += evaluation.notifications.len();
+        left_out.extend(evaluation.left_out);
     }
     assert_eq!(told, 2);
+    let is_recorded = |told: &Notification| told.receivers.is_empty() && told.body.left_out_by == Some(2) && told.at == now;
+    assert!(left_out.len() == 4 && left_out.iter().all(is_recorded), "{left_out:?}");
+    assert!(left_out.iter().all(|told| told.body.id == told.alert && !told.alert.as_str().is_empty()), "{left_out:?}");
     let summary = limits.summaries(now).assign_episodes(&[]);
     assert_eq!(summary.notifications.len(), 1);
     assert!(summary.alerts[0].annotations["summary"].starts_with("Big: 4 more alerts left out by limit = 2"));

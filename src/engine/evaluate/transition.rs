@@ -16,7 +16,8 @@ pub struct Transitions {
     pub(super) notifications: Vec<QueuedNotification>,
     pub(super) rule_matches: BTreeMap<RuleId, Timestamp>,
     pub(super) template_errors: BTreeMap<RuleId, String>,
-    pub(super) left_out: u32,
+    /// What a rule's `limit` left out: told to nobody.
+    pub(super) left_out: Vec<QueuedNotification>,
 }
 
 /// What is to be written and told.
@@ -30,8 +31,8 @@ pub struct Evaluation {
     pub rule_matches: Vec<(RuleId, Timestamp)>,
     /// Rules with a template that failed, with the first error of each; [`crate::self_monitor::template_failed`] makes it known.
     pub template_errors: Vec<(RuleId, String)>,
-    /// Notifications that were left out by a rule's `limit`.
-    pub left_out: u32,
+    /// What a rule's `limit` left out, with no receivers: recorded, so that whoever asks why nobody was told has an answer.
+    pub left_out: Vec<Notification>,
 }
 
 /// An alert that is new or moved on.
@@ -114,11 +115,11 @@ impl Transitions {
         self.alerts.extend(other.alerts);
         let shifted = |queued: QueuedNotification| QueuedNotification { alert: queued.alert + offset, ..queued };
         self.notifications.extend(other.notifications.into_iter().map(shifted));
+        self.left_out.extend(other.left_out.into_iter().map(shifted));
         self.rule_matches.extend(other.rule_matches);
         for (rule, error) in other.template_errors {
             self.template_errors.entry(rule).or_insert(error);
         }
-        self.left_out += other.left_out;
         self
     }
 
@@ -137,20 +138,19 @@ impl Transitions {
             let key = |queued: &QueuedNotification| alerts.get(queued.alert).map(|of| (&of.alert.rule, &of.alert.subject));
             a.order(b).then_with(|| key(a).cmp(&key(b)))
         });
-        let notifications = queued
-            .into_iter()
-            .filter_map(|queued| {
-                let alert = &alerts.get(queued.alert)?.alert;
-                Some(Notification {
-                    id: notification_id(&alert.id, &queued.transition),
-                    alert: alert.id.clone(),
-                    kind: queued.kind,
-                    at: alert.updated_at,
-                    receivers: queued.receivers,
-                    body: AlertBody { id: alert.id.clone(), ..queued.body },
-                })
+        let notification = |queued: QueuedNotification| {
+            let alert = &alerts.get(queued.alert)?.alert;
+            Some(Notification {
+                id: notification_id(&alert.id, &queued.transition),
+                alert: alert.id.clone(),
+                kind: queued.kind,
+                at: alert.updated_at,
+                receivers: queued.receivers,
+                body: AlertBody { id: alert.id.clone(), ..queued.body },
             })
-            .collect();
+        };
+        let notifications = queued.into_iter().filter_map(notification).collect();
+        let left_out = self.left_out.into_iter().filter_map(notification).collect();
         let mut alerts: Vec<_> = alerts.into_iter().map(|transition| transition.alert).collect();
         alerts.sort_by(|a, b| (&a.rule, &a.subject, a.episode).cmp(&(&b.rule, &b.subject, b.episode)));
         Evaluation {
@@ -158,7 +158,7 @@ impl Transitions {
             notifications,
             rule_matches: self.rule_matches.into_iter().collect(),
             template_errors: self.template_errors.into_iter().collect(),
-            left_out: self.left_out,
+            left_out,
         }
     }
 

@@ -251,8 +251,17 @@ pub fn group_cases<'a>(
         cases.push(CaseOrNothing::Case(ExplainCase { totals: Some(totals), alerts: own, ..ExplainCase::default() }));
     }
     if cases.is_empty() {
-        let names: Vec<&str> = rule.pools.iter().map(|pool| pool.group().unwrap_or("all watched tokens")).collect();
-        cases.push(CaseOrNothing::Nothing(nothing(rule, "this", &format!("it looks at {} alone", names.join(", ")))));
+        let named =
+            |pool: &Pool| pool.group().map_or_else(|| "all watched tokens".to_owned(), |name| format!("the group {name}"));
+        let names: Vec<String> = rule.pools.iter().map(named).collect();
+        let (about, because) = match (&target.group, token) {
+            (Some(group), _) => (format!("the group {group}"), format!("it looks at {} alone", names.join(", "))),
+            (None, Some(token)) => {
+                (format::name(token.symbol()), format!("it looks at {} alone, which the token is not in", names.join(", ")))
+            }
+            (None, None) => ("any group".to_owned(), "it looks at no group".to_owned()),
+        };
+        cases.push(CaseOrNothing::Nothing(nothing(rule, &about, &because)));
     }
     cases
 }

@@ -52,6 +52,12 @@ pub fn told(status: &NotificationStatus, records: &StatusEvidence<'_>, now: Time
             because: None,
             end: ("told to", "nobody: no route takes it".to_owned()),
         },
+        NotificationState::Limited => StatusInWords {
+            mark: Mark::No,
+            text: "told to nobody: left out by the rule's `limit`, counted in its summary".to_owned(),
+            because: Some("the rule's `limit`: its summary counts it".to_owned()),
+            end: ("told to", "nobody: left out by the rule's `limit`, and counted in its summary".to_owned()),
+        },
         NotificationState::Silenced => held(silenced(status, records, now)),
         NotificationState::Inhibited => held(inhibited(status, records)),
         NotificationState::Acknowledged => held(acknowledged(status, records)),

@@ -276,6 +276,7 @@ fn the_end_says_when_it_fired_and_what_became_of_each_message() {
         ("inhibited", "held back by alert al_9 of Worse, while that fires"),
         ("waiting", "waiting in group {}:{token=\"arbitrum\"} until 1 Mar 2026, 07:00 UTC: muted by nights (for ops)"),
         ("nobody", "told to nobody: no route takes it"),
+        ("limited", "told to nobody: left out by the rule's `limit`, and counted in its summary"),
     ] {
         let deliveries: Vec<OutboxRow> = DeliveryState::parse(state).map(delivery).into_iter().collect();
         let statuses = [status(state)];

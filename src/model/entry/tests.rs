@@ -35,6 +35,7 @@ fn notice(rule: &str, severity: &str, event: Option<&str>) -> Notification {
             series: Vec::new(),
             members: Vec::new(),
             source: SourceBody::default(),
+            left_out_by: None,
         },
     }
 }

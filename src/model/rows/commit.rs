@@ -32,6 +32,8 @@ pub struct Commit {
     pub alerts: Vec<Alert>,
     /// Notifications: each receiver gets one delivery. Ids that exist are left alone.
     pub notifications: Vec<Notification>,
+    /// What a rule's `limit` left out: kept without receivers, and told to nobody.
+    pub left_out: Vec<Notification>,
     /// Rules that held for something, with the last time.
     pub rule_matches: Vec<(RuleId, Timestamp)>,
     /// Up to when time-relative rules have been evaluated.

@@ -52,6 +52,8 @@ words! {
         Dropped = "dropped",
         /// It was recorded, and no route takes it.
         Nobody = "nobody",
+        /// It was recorded, and the rule's `limit` left it out: a summary of the rule counts it.
+        Limited = "limited",
     }
 }
 
@@ -103,7 +105,7 @@ pub struct NotificationStatus {
     pub at: Timestamp,
     /// First line of the message.
     pub summary: String,
-    /// To whom; none where it was recorded and no route takes it.
+    /// To whom; none where it was recorded and no route takes it, or the rule's `limit` left it out.
     pub receiver: Option<ReceiverName>,
     pub state: NotificationState,
     /// How its delivery tells it; none where there is no delivery.

@@ -95,6 +95,28 @@ macro_rules! wire {
             }
         }
 
+        impl Pack for $name {
+            fn pack<'a>(&'a self, to: &mut Packer<'a>) {
+                to.shape(Self::FIELDS, [$( pack::state(&self.$field) ),*], !self.extra.is_empty());
+                $( if let Maybe::Value(value) = &self.$field { value.pack(to); } )*
+                to.extra(&self.extra);
+            }
+
+            fn unpack(from: &mut Unpacker<'_>) -> Option<Self> {
+                let mut shape = from.shape(Self::FIELDS)?;
+                let mut record = Self::default();
+                $( record.$field = pack::field(shape.next(), from)?; )*
+                if shape.has_extra {
+                    record.extra = from.extra()?;
+                    if Self::FIELDS.iter().any(|name| record.extra.contains_key(*name)) {
+                        // Nobody knew this field when it was written.
+                        return serde_json::from_value(serde_json::to_value(&record).ok()?).ok();
+                    }
+                }
+                Some(record)
+            }
+        }
+
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(None)?;

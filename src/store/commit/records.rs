@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 
+use super::schedule::{ScheduleUpdate, parted};
 use super::{CommitWriter, tokens::TokenRow};
 use crate::codec::{Hash, Millis, json, millis};
 use crate::error::StoreFault;
@@ -18,13 +19,18 @@ impl CommitWriter<'_> {
         {
             self.name(token.no, id, update)?;
         }
+        let (unlocks, others) = parted(&update.put);
+        let resource = update.id.endpoint.resource();
+        let of_schedule = if resource == Some(Resource::Unlock) { update.removed.as_slice() } else { &[] };
+        let token = owner.map(|owner| owner.no);
+        self.schedule(&ScheduleUpdate { scope, token, put: unlocks, removed: of_schedule, poll })?;
         // First, so that a key that is given up and taken anew in one answer ends up with its record.
-        if let Some(resource) = update.id.endpoint.resource() {
+        if let Some(resource) = resource.filter(|resource| *resource != Resource::Unlock) {
             for key in &update.removed {
                 self.remove(scope, resource, key, poll)?;
             }
         }
-        for put in &update.put {
+        for put in others {
             self.put(scope, owner, put, poll)?;
         }
         Ok(())
@@ -74,22 +80,20 @@ impl CommitWriter<'_> {
         let resource = put.record.resource().as_str();
         let interval = put.record.interval();
         let (starts, ends) = (millis(interval.map(|i| i.start)), millis(interval.map(|i| i.end)));
-        let (value, share) = size(&put.record);
         let body = json("a record", &put.record)?;
-        let known: Option<(i64, bool, bool, bool)> = self
+        let known: Option<(i64, bool, bool)> = self
             .to
             .prepare_cached(
                 "SELECT no, body = ?4, token_no IS NOT DISTINCT FROM ?5 AND starts_at IS NOT DISTINCT FROM ?6
-                 AND ends_at IS NOT DISTINCT FROM ?7, value IS NOT DISTINCT FROM ?8 AND share IS NOT DISTINCT FROM ?9 FROM record
-                 WHERE scope_no = ?1 AND resource = ?2 AND key = ?3",
+                 AND ends_at IS NOT DISTINCT FROM ?7 FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3",
             )?
-            .query_row(params![scope, resource, put.key.as_str(), body, token, starts, ends, value, share], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            .query_row(params![scope, resource, put.key.as_str(), body, token, starts, ends], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })
             .optional()?;
         match known {
-            Some((_, true, true, true)) => {}
-            Some((no, _, has_same_place, has_same_size)) => {
+            Some((_, true, true)) => {}
+            Some((no, _, has_same_place)) => {
                 if put.is_new_version {
                     self.keep_version(no)?;
                     self.to
@@ -97,42 +101,21 @@ impl CommitWriter<'_> {
                         .execute(params![no, Millis(self.at), poll])?;
                 }
                 // What is not named here is not written again, nor are the indexes on it: mostly prices alone have moved.
-                match (has_same_place, has_same_size) {
-                    (true, true) => {
-                        self.to.prepare_cached("UPDATE record SET body = ?2 WHERE no = ?1")?.execute(params![no, body])?
-                    }
-                    (true, false) => self
+                match has_same_place {
+                    true => self.to.prepare_cached("UPDATE record SET body = ?2 WHERE no = ?1")?.execute(params![no, body])?,
+                    false => self
                         .to
-                        .prepare_cached("UPDATE record SET body = ?2, value = ?3, share = ?4 WHERE no = ?1")?
-                        .execute(params![no, body, value, share])?,
-                    (false, _) => self
-                        .to
-                        .prepare_cached(
-                            "UPDATE record SET token_no = ?2, starts_at = ?3, ends_at = ?4, body = ?5, value = ?6, share = ?7
-                             WHERE no = ?1",
-                        )?
-                        .execute(params![no, token, starts, ends, body, value, share])?,
+                        .prepare_cached("UPDATE record SET token_no = ?2, starts_at = ?3, ends_at = ?4, body = ?5 WHERE no = ?1")?
+                        .execute(params![no, token, starts, ends, body])?,
                 };
             }
             None => {
                 self.to
                     .prepare_cached(
                         "INSERT INTO record (scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at,
-                         version_poll, body, value, share) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11)",
+                         version_poll, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9)",
                     )?
-                    .execute(params![
-                        scope,
-                        token,
-                        resource,
-                        put.key.as_str(),
-                        starts,
-                        ends,
-                        Millis(self.at),
-                        poll,
-                        body,
-                        value,
-                        share
-                    ])?;
+                    .execute(params![scope, token, resource, put.key.as_str(), starts, ends, Millis(self.at), poll, body])?;
                 *self.tally.entry(put.record.resource()).or_default() += 1;
             }
         }
@@ -180,11 +163,4 @@ impl CommitWriter<'_> {
         *self.tally.entry(resource).or_default() -= 1;
         Ok(())
     }
-}
-
-/// What an unlock is worth (USD) and what of the market cap (percent), for the index by which the largest are found.
-fn size(record: &Record) -> (Option<f64>, Option<f64>) {
-    let Record::Unlock(event) = record else { return (None, None) };
-    let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
-    (finite(event.cliff_value()), finite(event.value_to_market_cap()))
 }

@@ -9,7 +9,7 @@ fn opening(path: PathBuf) -> Opening {
 fn a_closed_database_can_be_read_as_it_lies_whatever_its_name() {
     let directory = tempfile::TempDir::new().expect("a directory");
     let path = directory.path().join("a b?c#d%20é.db");
-    let opened = open::open(&opening(path.clone())).expect("opens");
+    let opened = open::open(&opening(path.clone()), &|_, _| {}).expect("opens");
     // The writer goes last, as when the store is closed: only it can move the WAL into the database.
     drop(opened.readers);
     drop(opened.writer);
@@ -23,7 +23,7 @@ fn a_closed_database_can_be_read_as_it_lies_whatever_its_name() {
 #[test]
 fn a_statement_is_planned_once_whatever_values_it_is_given() {
     let directory = tempfile::TempDir::new().expect("a directory");
-    let opened = open::open(&opening(directory.path().join("plans.db"))).expect("opens");
+    let opened = open::open(&opening(directory.path().join("plans.db")), &|_, _| {}).expect("opens");
     let check = |connection: &Connection| {
         // There is a partial index for unlocks, so that the value of the resource might decide.
         let sql = "SELECT count(*) FROM record WHERE resource = ?1 AND starts_at > ?2";

@@ -8,7 +8,7 @@ use crate::clock::HAPPENED;
 use model::*;
 
 /// Whole numbers that are no time of ours: numbers, counts, flags, what the API told, and what may well lie ahead.
-const OTHERS: [(&str, &[&str]); 14] = [
+const OTHERS: [(&str, &[&str]); 17] = [
     ("token", &["no", "last_updated", "has_burn", "has_buyback", "listed"]),
     ("feed", &["no", "token_no", "mark", "stale", "cost"]),
     ("record", &["no", "scope_no", "token_no", "starts_at", "ends_at", "version_poll"]),
@@ -23,6 +23,9 @@ const OTHERS: [(&str, &[&str]); 14] = [
     ("told_group", &["repeat_at"]),
     ("silence", &["starts_at", "ends_at"]),
     ("tally", &["records"]),
+    ("schedule", &["scope_no"]),
+    ("schedule_version", &["no", "scope_no", "versions"]),
+    ("drift", &["token_no"]),
 ];
 
 #[tokio::test]

@@ -171,7 +171,7 @@ async fn a_directory_that_is_not_there_is_a_clear_error() {
 #[test]
 fn the_writer_syncs_each_commit_and_checks_keys() {
     let directory = TempDir::new().expect("a directory");
-    let opened = open::open(&opening(&directory.path().join("cliffwatch.db"), Access::Own)).expect("opens");
+    let opened = open::open(&opening(&directory.path().join("cliffwatch.db"), Access::Own), &|_, _| {}).expect("opens");
     let writer = opened.writer.expect("a writer");
     let writer = writer.sqlite();
     for (pragma, wanted) in [("synchronous", 2_i64), ("foreign_keys", 1), ("trusted_schema", 0), ("busy_timeout", 5000)] {

@@ -197,3 +197,25 @@ async fn who_was_told_is_said_by_what_became_of_the_messages() {
     let held = SuppressedCount { receiver: "ops".into(), waiting: 1, silenced: 0, inhibited: 0, lately: 0 };
     assert_eq!(telling, NotificationOverview { held: vec![held], ..NotificationOverview::default() });
 }
+
+#[tokio::test]
+async fn what_a_limit_left_out_is_told_to_nobody_and_says_so() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let (known, unknown) = (firing("known", Some("arbitrum")), firing("unknown", Some("arbitrum")));
+    let mut left_out = notification(&known, "firing", &[]);
+    left_out.body.left_out_by = Some(10);
+    let commit = Commit {
+        notifications: vec![notification(&unknown, "firing", &[])],
+        left_out: vec![left_out],
+        alerts: vec![known.clone(), unknown.clone()],
+        ..Commit::default()
+    };
+    store.commit(at(commit)).await.expect("committed");
+    let filter = NotificationFilter { undelivered: true, limit: 10, ..NotificationFilter::default() };
+    let statuses = store.notification_statuses(filter).await.expect("read");
+    let state_of = |alert: &Alert| statuses.iter().find(|status| status.alert == alert.id).map(|status| status.state);
+    assert_eq!(state_of(&known), Some(NotificationState::Limited));
+    assert_eq!(state_of(&unknown), Some(NotificationState::Nobody));
+    assert!(statuses.iter().all(|status| status.receiver.is_none() && status.holder.is_none()), "{statuses:?}");
+}

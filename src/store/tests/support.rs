@@ -160,6 +160,7 @@ pub(super) fn notification(alert: &Alert, transition: &str, receivers: &[&str]) 
             series: Vec::new(),
             members: Vec::new(),
             source: SourceBody { polled_at: Some(now()), ..SourceBody::default() },
+            left_out_by: None,
         },
     }
 }

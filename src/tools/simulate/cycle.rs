@@ -85,6 +85,7 @@ impl<'a> Simulation<'a> {
         for (rule, error) in step.template_errors {
             self.template_errors.entry(rule).or_insert(error);
         }
+        self.left_out.append(&mut step.commit.left_out);
         self.told.extend(self.memory.commit(step.commit, records, self.watch));
     }
 

@@ -154,6 +154,7 @@ fn why_undelivered(undelivered: &UndeliveredNotification) -> String {
     let to = undelivered.receiver.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
     match (undelivered.state, &undelivered.holder) {
         ("nobody", _) => "not told: no route takes it".to_owned(),
+        ("limited", _) => "not told: left out by the rule's `limit`, counted in its summary".to_owned(),
         ("waiting", _) => format!("not told yet: it still waited at the end{to}"),
         ("silenced", Some(id)) => format!("not told: silenced by {id}{to}"),
         ("inhibited", Some(id)) => format!("not told: inhibited by {id}{to}"),

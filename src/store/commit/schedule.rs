@@ -1,0 +1,337 @@
+//! What an answer changes in a schedule: one row for all of it, one for the versions that others took the place of, and of the rows by
+//! which all tokens are asked at once no more than what moved.
+
+use std::collections::HashMap;
+
+use chrono::TimeDelta;
+use rusqlite::params;
+
+use super::CommitWriter;
+use crate::codec::{Millis, all, json, millis};
+use crate::error::StoreFault;
+use crate::schedule::{self, Entry, Replaced};
+use crate::sql::OptionalExtension;
+use model::{Put, Record, RecordKey, Resource, Timestamp, Tracked, wire::UnlockEvent};
+
+/// Unlocks that passed longer ago than this are asked for by their size no more, not even those of a month.
+const SIZED_FOR: TimeDelta = TimeDelta::days(32);
+
+/// Sizes that drifted together: the part by which one may differ from what the others say. Less than pages show.
+const DRIFT_TOLERANCE: f64 = 1e-4;
+
+/// What changes in the schedule of one token.
+pub(super) struct ScheduleUpdate<'u> {
+    pub(super) scope: i64,
+    pub(super) token: Option<i64>,
+    pub(super) put: Vec<(&'u Put, &'u UnlockEvent)>,
+    pub(super) removed: &'u [RecordKey],
+    pub(super) poll: Option<i64>,
+}
+
+/// The row of an event.
+struct EventRow {
+    no: i64,
+    token: Option<i64>,
+    starts_at: Option<i64>,
+    ends_at: Option<i64>,
+    version_at: Timestamp,
+    size: Size,
+}
+
+/// What an event is worth (USD), and what of the market cap (percent).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Size {
+    pub(crate) value: Option<f64>,
+    pub(crate) share: Option<f64>,
+}
+
+impl Size {
+    /// Of an event that is asked for by its size.
+    pub(crate) fn of(event: &UnlockEvent, now: Timestamp) -> Self {
+        let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
+        let is_asked_for = event.interval().is_some_and(|interval| interval.end > now - SIZED_FOR);
+        match is_asked_for {
+            true => Self { value: finite(event.cliff_value()), share: finite(event.value_to_market_cap()) },
+            false => Self::default(),
+        }
+    }
+
+    fn times(self, drift: Drift) -> Self {
+        Self { value: self.value.map(|value| value * drift.value), share: self.share.map(|share| share * drift.share) }
+    }
+
+    fn over(self, drift: Drift) -> Self {
+        Self { value: self.value.map(|value| value / drift.value), share: self.share.map(|share| share / drift.share) }
+    }
+}
+
+/// By how much all sizes of a token moved since their rows were written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Drift {
+    value: f64,
+    share: f64,
+}
+
+impl Drift {
+    const NONE: Self = Self { value: 1.0, share: 1.0 };
+}
+
+/// The one factor by which sizes moved; none where they did not move together.
+fn factor(pairs: impl Iterator<Item = (Option<f64>, Option<f64>)> + Clone, least: f64) -> Option<f64> {
+    let largest = pairs.clone().filter_map(|(was, is)| Some((was?, is?))).max_by(|a, b| a.0.total_cmp(&b.0));
+    let factor = largest.filter(|(was, is)| *was > 0.0 && *is > 0.0).map_or(1.0, |(was, is)| is / was);
+    let fits = |(was, is): (Option<f64>, Option<f64>)| match (was, is) {
+        (Some(was), Some(is)) => (was * factor - is).abs() <= (is * DRIFT_TOLERANCE).max(least),
+        (None, None) => true,
+        _ => false,
+    };
+    let fits = factor.is_finite() && pairs.into_iter().all(fits);
+    fits.then_some(factor)
+}
+
+impl CommitWriter<'_> {
+    /// Writes what an answer changes in a schedule.
+    pub(super) fn schedule(&mut self, update: &ScheduleUpdate<'_>) -> Result<(), StoreFault> {
+        if update.put.is_empty() && update.removed.is_empty() {
+            return Ok(());
+        }
+        let scope = update.scope;
+        let body: Option<Vec<u8>> = self
+            .to
+            .prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?
+            .query_row([scope], |row| row.get(0))
+            .optional()?;
+        let mut rows = self.event_rows(scope)?;
+        let before = match &body {
+            Some(body) => what_is_read_of(body, update).ok_or_else(|| schedule::damaged("the schedule", &scope.to_string()))?,
+            None => Vec::new(),
+        };
+        let mut before: HashMap<&str, &Tracked> = before.iter().map(|tracked| (tracked.key.as_str(), tracked)).collect();
+
+        // First, so that a key that is given up and taken anew in one answer ends up with its record.
+        for key in update.removed {
+            if let (Some(row), Some(tracked)) = (rows.remove(key.as_str()), before.remove(key.as_str())) {
+                self.remove_event(update, &row, tracked)?;
+            }
+        }
+        self.keep_replaced(update, &rows, &before)?;
+        self.size_rows(update, &rows)?;
+        for (put, event) in &update.put {
+            self.place_row(update, put, event, rows.get(put.key.as_str()), before.get(put.key.as_str()).copied())?;
+        }
+
+        let put: HashMap<&str, &UnlockEvent> = update.put.iter().map(|(put, event)| (put.key.as_str(), *event)).collect();
+        let kept = before.values().filter(|tracked| !put.contains_key(tracked.key.as_str()));
+        let kept = kept.filter_map(|tracked| Some(Entry::of(tracked.key.as_str(), tracked.record.unlock()?)));
+        let mut entries: Vec<Entry<'_>> = kept.chain(put.iter().map(|(key, event)| Entry::of(key, event))).collect();
+        entries.sort_by(|a, b| a.order().cmp(&b.order()));
+        self.write_schedule(scope, &entries, body.as_deref())
+    }
+
+    fn write_schedule(&self, scope: i64, entries: &[Entry<'_>], before: Option<&[u8]>) -> Result<(), StoreFault> {
+        if entries.is_empty() {
+            self.to.prepare_cached("DELETE FROM schedule WHERE scope_no = ?1")?.execute([scope])?;
+            return Ok(());
+        }
+        let packed = schedule::pack(entries);
+        if before != Some(packed.as_slice()) {
+            self.to
+                .prepare_cached(
+                    "INSERT INTO schedule (scope_no, body) VALUES (?1, ?2) ON CONFLICT (scope_no) DO UPDATE SET body = excluded.body",
+                )?
+                .execute(params![scope, packed])?;
+        }
+        Ok(())
+    }
+
+    fn event_rows(&self, scope: i64) -> Result<HashMap<String, EventRow>, StoreFault> {
+        let mut statement = self.to.prepare_cached(
+            "SELECT key, no, token_no, starts_at, ends_at, version_at, value, share FROM record WHERE scope_no = ?1 AND resource = 'unlock'",
+        )?;
+        let rows = all(&mut statement, [scope], |row| {
+            let version_at: Millis = row.get(5)?;
+            Ok((
+                row.get(0)?,
+                EventRow {
+                    no: row.get(1)?,
+                    token: row.get(2)?,
+                    starts_at: row.get(3)?,
+                    ends_at: row.get(4)?,
+                    version_at: version_at.0,
+                    size: Size { value: row.get(6)?, share: row.get(7)? },
+                },
+            ))
+        })?;
+        Ok(rows.into_iter().collect())
+    }
+
+    /// Moves an event that is gone for good into the history: as it last was, and that it went.
+    fn remove_event(&mut self, update: &ScheduleUpdate<'_>, row: &EventRow, last: &Tracked) -> Result<(), StoreFault> {
+        let (scope, resource, key) = (update.scope, Resource::Unlock.as_str(), last.key.as_str());
+        let body = json("a record", &last.record)?;
+        let versions = [(row.version_at, Some(body)), (self.at, None)];
+        for (at, body) in versions {
+            self.to
+                .prepare_cached(
+                    "INSERT INTO record_version (scope_no, token_no, resource, key, at, replaced_at, poll, body)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                )?
+                .execute(params![scope, row.token, resource, key, Millis(at), Millis(self.at), update.poll, body])?;
+        }
+        self.to.prepare_cached("DELETE FROM record WHERE no = ?1")?.execute([row.no])?;
+        *self.tally.entry(Resource::Unlock).or_default() -= 1;
+        Ok(())
+    }
+
+    /// Keeps what takes another shape, all of it in one row.
+    fn keep_replaced(
+        &self,
+        update: &ScheduleUpdate<'_>,
+        rows: &HashMap<String, EventRow>,
+        before: &HashMap<&str, &Tracked>,
+    ) -> Result<(), StoreFault> {
+        let replaced: Vec<Replaced<'_>> = update
+            .put
+            .iter()
+            .filter_map(|(put, event)| {
+                let (row, last) = (rows.get(put.key.as_str())?, before.get(put.key.as_str())?.record.unlock()?);
+                (put.is_new_version && last != *event).then_some(Replaced {
+                    key: put.key.as_str(),
+                    at: row.version_at,
+                    event: last,
+                })
+            })
+            .collect();
+        if replaced.is_empty() {
+            return Ok(());
+        }
+        let (count, body) = (replaced.len() as i64, schedule::pack_replaced(&replaced));
+        self.to
+            .prepare_cached("INSERT INTO schedule_version (scope_no, replaced_at, versions, body) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![update.scope, Millis(self.at), count, body])?;
+        Ok(())
+    }
+
+    /// Writes what is new about the row of an event: that it is there, where it stands, since when it is what it is.
+    fn place_row(
+        &mut self,
+        update: &ScheduleUpdate<'_>,
+        put: &Put,
+        event: &UnlockEvent,
+        row: Option<&EventRow>,
+        last: Option<&Tracked>,
+    ) -> Result<(), StoreFault> {
+        let interval = event.interval();
+        let (starts, ends) = (interval.map(|interval| interval.start), interval.map(|interval| interval.end));
+        let Some(row) = row else {
+            let size = Size::of(event, self.at).over(self.drift(update.token)?);
+            self.to
+                .prepare_cached(
+                    "INSERT INTO record (scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at, version_poll,
+                     value, share) VALUES (?1, ?2, 'unlock', ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9)",
+                )?
+                .execute(params![
+                    update.scope,
+                    update.token,
+                    put.key.as_str(),
+                    millis(starts),
+                    millis(ends),
+                    Millis(self.at),
+                    update.poll,
+                    size.value,
+                    size.share
+                ])?;
+            *self.tally.entry(Resource::Unlock).or_default() += 1;
+            return Ok(());
+        };
+        if put.is_new_version && last.is_none_or(|last| last.record.unlock() != Some(event)) {
+            self.to.prepare_cached("UPDATE record SET version_at = ?2, version_poll = ?3 WHERE no = ?1")?.execute(params![
+                row.no,
+                Millis(self.at),
+                update.poll
+            ])?;
+        }
+        let place = (update.token, starts.map(|at| at.timestamp_millis()), ends.map(|at| at.timestamp_millis()));
+        if (row.token, row.starts_at, row.ends_at) != place {
+            self.to
+                .prepare_cached("UPDATE record SET token_no = ?2, starts_at = ?3, ends_at = ?4 WHERE no = ?1")?
+                .execute(params![row.no, place.0, place.1, place.2])?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the sizes of rows that are there. Where all moved together, as prices move them, only the drift of the token is written.
+    fn size_rows(&self, update: &ScheduleUpdate<'_>, rows: &HashMap<String, EventRow>) -> Result<(), StoreFault> {
+        let known = self.drift(update.token)?;
+        let mut now: HashMap<i64, Size> = rows.values().map(|row| (row.no, row.size.times(known))).collect();
+        for (put, event) in &update.put {
+            if let Some(row) = rows.get(put.key.as_str()) {
+                now.insert(row.no, Size::of(event, self.at));
+            }
+        }
+        let of = |row: &EventRow| (row.size, now.get(&row.no).copied().unwrap_or_default());
+        // What passed meanwhile says nothing: nobody asks.
+        let begin = (self.at - SIZED_FOR).timestamp_millis();
+        let ahead = rows.values().filter(|row| row.ends_at.is_none_or(|end| end > begin));
+        let pairs = ahead.map(of).filter(|(_, is)| *is != Size::default());
+        let value = factor(pairs.clone().map(|(was, is)| (was.value, is.value)), 0.01);
+        let share = factor(pairs.clone().map(|(was, is)| (was.share, is.share)), 1e-6);
+        let drift = match (value, share, update.token) {
+            (Some(value), Some(share), Some(_)) => Drift { value, share },
+            _ => Drift::NONE,
+        };
+        let moved_together = value.is_some() && share.is_some() && update.token.is_some();
+        if !moved_together {
+            for row in rows.values() {
+                let (was, is) = of(row);
+                if was != is {
+                    self.to
+                        .prepare_cached("UPDATE record SET value = ?2, share = ?3 WHERE no = ?1")?
+                        .execute(params![row.no, is.value, is.share])?;
+                }
+            }
+        }
+        if let (Some(token), true) = (update.token, drift != known) {
+            self.to
+                .prepare_cached(
+                    "INSERT INTO drift (token_no, value, share) VALUES (?1, ?2, ?3)
+                     ON CONFLICT (token_no) DO UPDATE SET value = excluded.value, share = excluded.share",
+                )?
+                .execute(params![token, drift.value, drift.share])?;
+        }
+        Ok(())
+    }
+
+    fn drift(&self, token: Option<i64>) -> Result<Drift, StoreFault> {
+        let mut statement = self.to.prepare_cached("SELECT value, share FROM drift WHERE token_no = ?1")?;
+        let known = statement.query_row([token], |row| Ok(Drift { value: row.get(0)?, share: row.get(1)? })).optional()?;
+        Ok(known.unwrap_or(Drift::NONE))
+    }
+}
+
+/// What was there before, as far as it is needed: where every event is put and none of them is another version, as prices do it, nothing is.
+/// None where it is damaged.
+fn what_is_read_of(body: &[u8], update: &ScheduleUpdate<'_>) -> Option<Vec<Tracked>> {
+    let put: HashMap<&str, bool> = update.put.iter().map(|(put, _)| (put.key.as_str(), put.is_new_version)).collect();
+    let is_repriced = update.removed.is_empty() && schedule::keys(body)?.iter().all(|key| put.get(key) == Some(&false));
+    if is_repriced { Some(Vec::new()) } else { schedule::unpack(body) }
+}
+
+/// The unlock events among what is put, each key once, and the rest.
+pub(super) fn parted(put: &[Put]) -> (Vec<(&Put, &UnlockEvent)>, Vec<&Put>) {
+    let (mut unlocks, mut others): (Vec<(&Put, &UnlockEvent)>, _) = (Vec::with_capacity(put.len()), Vec::new());
+    let mut places: HashMap<&str, usize> = HashMap::with_capacity(put.len());
+    for put in put {
+        match &put.record {
+            Record::Unlock(event) => match places.get(put.key.as_str()).and_then(|at| unlocks.get_mut(*at)) {
+                Some(earlier) => *earlier = (put, event),
+                None => {
+                    places.insert(put.key.as_str(), unlocks.len());
+                    unlocks.push((put, event));
+                }
+            },
+            _ => others.push(put),
+        }
+    }
+    (unlocks, others)
+}

@@ -1,0 +1,138 @@
+//! Schedules as they are kept: all unlock events of a token packed into one row, and those that they were before.
+//!
+//! The order is that of time and key, those without a date last, so that whoever reads one has it sorted.
+
+use std::collections::HashMap;
+
+use super::codec::one;
+use super::error::StoreFault;
+use super::sql::Transaction;
+use model::{Record, RecordKey, Timestamp, Tracked, wire};
+use wire::{Pack, Packer, Unpacker};
+
+/// How a schedule is packed; a later one has another number.
+const FORMAT: u64 = 1;
+
+/// An event under its key, and where it stands among the others.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'a> {
+    pub(super) key: &'a str,
+    pub(super) event: &'a wire::UnlockEvent,
+    pub(super) starts_at: Option<i64>,
+}
+
+impl<'a> Entry<'a> {
+    pub(super) fn of(key: &'a str, event: &'a wire::UnlockEvent) -> Self {
+        Self { key, event, starts_at: event.interval().map(|interval| interval.start.timestamp_millis()) }
+    }
+
+    /// By time and key, those without a date last.
+    pub(super) fn order(&self) -> (bool, Option<i64>, &'a str) {
+        (self.starts_at.is_none(), self.starts_at, self.key)
+    }
+}
+
+/// An event that another one took the place of.
+pub(super) struct Replaced<'a> {
+    pub(super) key: &'a str,
+    /// When it was first seen as it was.
+    pub(super) at: Timestamp,
+    pub(super) event: &'a wire::UnlockEvent,
+}
+
+/// Packs a schedule, which is sorted.
+pub(super) fn pack(entries: &[Entry<'_>]) -> Vec<u8> {
+    let mut to = Packer::default();
+    to.count(FORMAT);
+    to.count(entries.len() as u64);
+    entries.iter().for_each(|entry| to.literal(entry.key));
+    entries.iter().for_each(|entry| entry.event.pack(&mut to));
+    to.into_bytes()
+}
+
+/// The keys of a packed schedule; none where it is damaged.
+pub(super) fn keys(body: &[u8]) -> Option<Vec<&str>> {
+    keys_of(&mut Unpacker::new(body))
+}
+
+fn keys_of<'b>(from: &mut Unpacker<'b>) -> Option<Vec<&'b str>> {
+    from.count().filter(|format| *format == FORMAT)?;
+    (0..from.length()?).map(|_| from.literal()).collect()
+}
+
+/// A packed schedule; none where it is damaged.
+pub(super) fn unpack(body: &[u8]) -> Option<Vec<Tracked>> {
+    let mut from = Unpacker::new(body);
+    let mut records = Vec::new();
+    for key in keys_of(&mut from)? {
+        let record = Record::Unlock(Box::new(Pack::unpack(&mut from)?));
+        records.push(Tracked { key: RecordKey::from(key), record });
+    }
+    from.is_done().then_some(records)
+}
+
+/// Packs events that were replaced at one time.
+pub(super) fn pack_replaced(versions: &[Replaced<'_>]) -> Vec<u8> {
+    let mut to = Packer::default();
+    to.count(FORMAT);
+    to.count(versions.len() as u64);
+    for version in versions {
+        to.literal(version.key);
+        to.time(version.at);
+        version.event.pack(&mut to);
+    }
+    to.into_bytes()
+}
+
+/// Events that were replaced at one time, and since when each was as it was; none where they are damaged.
+pub(super) fn unpack_replaced(body: &[u8]) -> Option<Vec<(Timestamp, Tracked)>> {
+    let mut from = Unpacker::new(body);
+    from.count().filter(|format| *format == FORMAT)?;
+    let mut versions = Vec::new();
+    for _ in 0..from.length()? {
+        let key = RecordKey::from(from.literal()?);
+        let at = from.time()?;
+        versions.push((at, Tracked { key, record: Record::Unlock(Box::new(Pack::unpack(&mut from)?)) }));
+    }
+    from.is_done().then_some(versions)
+}
+
+/// The fault of a row that cannot be unpacked.
+pub(super) fn damaged(what: &str, of: &str) -> StoreFault {
+    StoreFault::BadRow { what: format!("{what} of {of} cannot be unpacked"), source: None }
+}
+
+/// A token's schedule, sorted; `of` names the token for the message.
+pub(super) fn of_token(from: &Transaction<'_>, no: i64, of: &str) -> Result<Vec<Tracked>, StoreFault> {
+    let mut statement = from.prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?;
+    let records = one(&mut statement, [no], |row| {
+        unpack(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?).ok_or_else(|| damaged("the schedule", of))
+    })?;
+    Ok(records.unwrap_or_default())
+}
+
+/// An event of a token, which is known to be there.
+pub(super) fn event(from: &Transaction<'_>, no: i64, key: &str, of: &str) -> Result<Tracked, StoreFault> {
+    of_token(from, no, of)?.into_iter().find(|tracked| tracked.key.as_str() == key).ok_or_else(|| damaged("an event", of))
+}
+
+/// Events that are named by rows: each with its row, in their order. Each schedule is unpacked once, and one after the other.
+pub(super) fn events<T>(from: &Transaction<'_>, rows: Vec<(i64, String, T)>) -> Result<Vec<(T, Tracked)>, StoreFault> {
+    let mut by_token: HashMap<i64, HashMap<&str, usize>> = HashMap::new();
+    for (at, (no, key, _)) in rows.iter().enumerate() {
+        by_token.entry(*no).or_default().insert(key, at);
+    }
+    let mut found: Vec<Option<Tracked>> = Vec::new();
+    found.resize_with(rows.len(), || None);
+    for (no, keys) in by_token {
+        for tracked in of_token(from, no, &format!("token {no}"))? {
+            if let Some(place) = keys.get(tracked.key.as_str()).and_then(|at| found.get_mut(*at)) {
+                *place = Some(tracked);
+            }
+        }
+    }
+    let is_there = |((no, _, row), tracked): ((i64, String, T), Option<Tracked>)| {
+        tracked.map(|tracked| (row, tracked)).ok_or_else(|| damaged("an event", &format!("token {no}")))
+    };
+    rows.into_iter().zip(found).map(is_there).collect()
+}
