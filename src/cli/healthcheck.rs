@@ -3,7 +3,7 @@
 //! It speaks just enough HTTP for one short answer, and reads no config where it is told the address: a config that was broken meanwhile
 //! is no reason to take down a daemon that goes on with the former one.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Error, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
@@ -14,7 +14,9 @@ use super::{Exit, Invocation, UsageError, print};
 
 /// How long each step of asking may take.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// More than an answer of `/-/healthy` or `/-/ready` is long.
+/// What answers as long as the process does, and asks nobody for a token.
+const PATH: &str = "/-/healthy";
+/// More than its answer is long.
 const MAX_ANSWER_BYTES: u64 = 16 * 1024;
 
 /// `healthcheck`.
@@ -23,9 +25,6 @@ pub(super) struct HealthcheckArgs {
     /// Where it listens; else as the config says
     #[arg(long, value_name = "ADDRESS", env = "CLIFFWATCH_HTTP__LISTEN")]
     address: Option<String>,
-    /// Ask whether it works (/-/ready), not only whether it answers (/-/healthy)
-    #[arg(long)]
-    ready: bool,
 }
 
 pub(super) fn run(check: &HealthcheckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
@@ -34,8 +33,7 @@ pub(super) fn run(check: &HealthcheckArgs, invocation: &Invocation) -> anyhow::R
         None => invocation.load()?.0.http.listen,
     };
     let address = address_of(&listen)?;
-    let path = if check.ready { "/-/ready" } else { "/-/healthy" };
-    let answer = ask(address, path).with_context(|| format!("no answer of http://{address}{path}"))?;
+    let answer = ask(address).with_context(|| format!("no answer of http://{address}{PATH}"))?;
     let (status, body) = read(&answer).with_context(|| format!("no answer of HTTP from {address}"))?;
     print::out(&format!("{}\n", body.trim()))?;
     Ok(if status == 200 { Exit::Done } else { Exit::Failed })
@@ -58,15 +56,21 @@ fn address_of(listen: &str) -> anyhow::Result<SocketAddr> {
 }
 
 /// One question, to its end.
-fn ask(address: SocketAddr, path: &str) -> std::io::Result<Vec<u8>> {
+fn ask(address: SocketAddr) -> std::io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     // On loopback the daemon answers to names of loopback alone, elsewhere to any.
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes())?;
+    stream.write_all(format!("GET {PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes())?;
     let mut answer = Vec::new();
-    stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
-    Ok(answer)
+    match stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer) {
+        // The system's word for the end of its patience is "try again", which tells nobody anything.
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            Err(Error::new(ErrorKind::TimedOut, format!("nothing came within {} seconds", PATIENCE.as_secs())))
+        }
+        Err(error) => Err(error),
+        Ok(_) => Ok(answer),
+    }
 }
 
 /// Status and body of an answer.

@@ -26,7 +26,7 @@ fn checked(address: String) -> anyhow::Result<Exit> {
         verbose: 0,
         clock: model::Clock::system(),
     };
-    run(&HealthcheckArgs { address: Some(address), ready: false }, &invocation)
+    run(&HealthcheckArgs { address: Some(address) }, &invocation)
 }
 
 #[test]
@@ -42,6 +42,13 @@ fn nobody_there_and_somebody_else_are_errors() {
     for answer in ["", "SSH-2.0-x\r\n", "HTTP/1.1 \r\n\r\n", "HTTP/1.1 many\r\n\r\n"] {
         assert!(checked(answering(answer)).unwrap_err().to_string().contains("no answer of HTTP"), "{answer:?}");
     }
+}
+
+#[test]
+fn who_takes_the_question_and_says_nothing_is_not_waited_for() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let error = checked(silent.local_addr().unwrap().to_string()).unwrap_err();
+    assert_eq!(error.root_cause().to_string(), "nothing came within 3 seconds");
 }
 
 #[test]
