@@ -123,7 +123,7 @@ impl Default for Metrics {
             receivers: Mutex::default(),
             registry: Registry::default(),
         };
-        registry.register("build", "What runs", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
+        registry.register("build", "What runs", Info::new(model::program::labels()));
         metrics.reload.set(1);
         metrics.active.set(1);
         for kind in ChangeKind::ALL {
