@@ -50,6 +50,7 @@ mod error;
 pub mod facts;
 pub mod failpoint;
 mod feed_rows;
+mod gauges;
 mod lock;
 mod open;
 mod opt_out;
