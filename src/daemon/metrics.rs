@@ -59,7 +59,7 @@ pub struct Metrics {
     credits_used: Gauge,
     credits_limit: Gauge,
     credits_left: Family<MetricLabels, Gauge>,
-    credits_reset: Family<MetricLabels, FloatGauge>,
+    credits_reset: FloatGauge,
     removals_held: Gauge,
     changes: Family<MetricLabels, Counter>,
     alerts: Family<MetricLabels, Gauge>,
@@ -185,18 +185,15 @@ impl Metrics {
     }
 
     /// The quota as the database has it: as reported, else as counted; `left` is what may still be spent, by the API and by the config,
-    /// none where neither bounds it.
-    pub fn set_credits(&self, credit: &CreditState, left: Option<u64>) {
+    /// none where neither bounds it, until the period `ends_at`.
+    pub fn set_credits(&self, credit: &CreditState, left: Option<u64>, ends_at: Timestamp) {
         self.credits_used.set(whole(credit.used.unwrap_or_default().max(credit.own())));
         self.credits_limit.set(whole(credit.limit.unwrap_or_default()));
         self.credits_left.clear();
         if let Some(left) = left {
             self.credits_left.get_or_create(&Vec::new()).set(whole(left));
         }
-        self.credits_reset.clear();
-        if let Some(at) = credit.reset_at {
-            self.credits_reset.get_or_create(&Vec::new()).set(seconds(at));
-        }
+        self.credits_reset.set(seconds(ends_at));
     }
 
     /// Feeds whose answer is held.

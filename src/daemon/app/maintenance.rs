@@ -178,7 +178,8 @@ impl App {
             .collect();
         metrics.set_outbox(&levels);
         let credit = budget::rolled(credit, now);
-        metrics.set_credits(&credit, budget::left(&credit, &self.deps.setup().config.budget, now));
+        let left = budget::left(&credit, &self.deps.setup().config.budget, now);
+        metrics.set_credits(&credit, left, budget::ends_at(&credit, now));
         metrics.set_removals_held(gauges.removals_held);
         for (state, count) in gauges.alerts {
             metrics.set_alerts(state, count);

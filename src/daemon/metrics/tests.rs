@@ -17,8 +17,8 @@ fn full() -> Metrics {
     metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
     metrics.set_source_up(true);
     metrics.set_source_state(SourceState::Up, false);
-    let credit = CreditState { used: Some(7), limit: Some(1000), reset_at: Some(at()), ..CreditState::default() };
-    metrics.set_credits(&credit, Some(893));
+    let credit = CreditState { used: Some(7), limit: Some(1000), ..CreditState::default() };
+    metrics.set_credits(&credit, Some(893), at());
     metrics.set_removals_held(2);
     metrics.change(ChangeKind::SeriesShifted);
     metrics.set_alerts(AlertState::Firing, 3);
