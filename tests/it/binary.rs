@@ -923,7 +923,7 @@ fn the_demo_tells_real_unlocks_and_finds_the_correction_and_leaves_nothing_behin
     let said = || fs::read_to_string(&out).unwrap_or_default();
     let parts = [
         "status page",
-        "BigCliffAhead",
+        "CliffAhead",
         " mail ",
         "source corrects itself",
         "ScheduleMoved",
