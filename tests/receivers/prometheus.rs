@@ -77,6 +77,24 @@ fn rules_and_dashboard_ask_for_metrics_that_the_docs_name() {
     }
 }
 
+#[test]
+fn no_panel_of_the_dashboard_covers_another() {
+    let dashboard = dashboard();
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let place = |panel: &Value| ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().expect("a place"));
+    let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().expect("an id")).collect();
+    assert_eq!(ids.len(), panels.len(), "each has an id of its own");
+    for (at, panel) in panels.iter().enumerate() {
+        let [x, y, w, h] = place(panel);
+        assert!(x + w <= 24, "{}", panel["title"]);
+        for other in panels.iter().skip(at + 1) {
+            let [ox, oy, ow, oh] = place(other);
+            let is_apart = x + w <= ox || ox + ow <= x || y + h <= oy || oy + oh <= y;
+            assert!(is_apart, "{} and {}", panel["title"], other["title"]);
+        }
+    }
+}
+
 /// A folder with what the daemon and Prometheus are told. The first messages wait for two seconds, so that Prometheus has seen that there
 /// were none.
 fn configure(folder: &Path, service: &str, daemon: &str, hook: &str) {

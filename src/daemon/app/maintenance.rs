@@ -141,8 +141,7 @@ impl App {
     }
 
     /// Reads what is watched for the metrics, where anything is new or the time has moved on.
-    #[doc(hidden)]
-    pub async fn refresh_domain(&self, seen: &mut Option<(Pulse, Timestamp)>) -> Result<(), StoreError> {
+    async fn refresh_domain(&self, seen: &mut Option<(Pulse, Timestamp)>) -> Result<(), StoreError> {
         let (now, store) = (self.clock.now(), &self.deps.store);
         let pulse = store.pulse().await?;
         if seen.as_ref().is_some_and(|(last, at)| *last == pulse && (now - *at).abs() < DOMAIN_REST) {

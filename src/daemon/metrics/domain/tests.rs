@@ -1,5 +1,5 @@
 use super::*;
-use model::{TokenId, config::WatchSettings};
+use model::{Notification, TokenId, config::WatchSettings};
 
 fn now() -> Timestamp {
     chrono::DateTime::from_timestamp(1_790_000_000, 0).unwrap()
@@ -39,4 +39,15 @@ fn a_severity_of_the_rules_own_making_makes_no_label_of_its_own() {
     let words = ["critical", "Page", "warning", "whatever the token is called", ""];
     let labels = words.map(|word| severity(Tone::of_severity(Some(word))));
     assert_eq!(labels, ["critical", "critical", "warning", "info", "info"]);
+}
+
+#[test]
+fn what_is_told_is_counted_under_the_rules_id_and_the_severity_of_its_alert() {
+    let mut alert = crate::fixtures::firing("al_1", now());
+    alert.rule = RuleId::from("cliffs");
+    let first = Notification { alert: alert.id.clone(), ..notify::samples::unlock() };
+    let end = notify::samples::resolved();
+    let told = ToldNotification::of(&Commit { alerts: vec![alert], notifications: vec![first, end], ..Commit::default() });
+    let row = |rule: &str, kind: &'static str| ToldNotification { rule: RuleId::from(rule), tone: Tone::Warning, kind };
+    assert_eq!(told, [row("cliffs", "firing"), row("BigCliffAhead", "resolved")]);
 }
