@@ -32,7 +32,7 @@ fn the_version_names_the_commit_and_its_day() {
     let hash = said.split(['(', ' ']).nth(3).unwrap_or_default();
     let day = git(&["log", "-1", "--date=format-local:%Y-%m-%d", "--format=%cd", hash]);
     assert_eq!(hash.len(), 12, "{said}");
-    assert_eq!(Some(said), day.map(|day| format!("cliffwatch {version} ({hash} {day})\n")));
+    assert_eq!(Some(said.clone()), day.map(|day| format!("cliffwatch {version} ({hash} {day})\n")));
 }
 
 /// The build script by itself, in a folder of its own.
