@@ -16,6 +16,7 @@ use super::demo::DemoArgs;
 use super::digest::DigestCommand;
 use super::explain::ExplainArgs;
 use super::feeds::FeedsArgs;
+use super::healthcheck::HealthcheckArgs;
 use super::init::InitArgs;
 use super::man::ManArgs;
 use super::notify::NotifyArgs;
@@ -114,6 +115,8 @@ pub(super) enum Command {
     Alerts(AlertsArgs),
     /// Show how everything stands
     Status,
+    /// Ask the daemon whether it is well, for the health checks of containers
+    Healthcheck(HealthcheckArgs),
     /// Show and steer deliveries
     #[command(subcommand)]
     Outbox(OutboxCommand),

@@ -11,8 +11,8 @@ use super::{Exit, shown, starter};
 
 /// The commented config.
 const CONFIG: &str = include_str!("init.toml");
-/// Where packages and units put configs: state does not belong there.
-const SYSTEM_DIR: &str = "/etc/cliffwatch";
+/// Where packages and units put configs, without the root: state does not belong there.
+const SYSTEM_DIR: &str = "etc/cliffwatch";
 /// Where the unit of systemd/ keeps state.
 const SYSTEM_DATABASE: &str = "/var/lib/cliffwatch/cliffwatch.db";
 
@@ -30,7 +30,7 @@ pub(super) fn run(init: &InitArgs) -> anyhow::Result<Exit> {
         anstream::eprintln!("wrote {}", shown(path));
     }
     let config = init.directory.join("cliffwatch.toml");
-    let flag = if init.directory == Path::new(".") || init.directory == Path::new(SYSTEM_DIR) {
+    let flag = if init.directory == Path::new(".") || init.directory == Path::new("/").join(SYSTEM_DIR) {
         String::new()
     } else {
         format!(" --config {}", shown(&config))
@@ -46,13 +46,7 @@ pub(super) fn run(init: &InitArgs) -> anyhow::Result<Exit> {
 
 /// Writes everything or nothing: a file that is there is never replaced.
 fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let is_system =
-        fs::canonicalize(directory).is_ok_and(|path| path == Path::new(SYSTEM_DIR)) || directory == Path::new(SYSTEM_DIR);
-    let database = if is_system { SYSTEM_DATABASE } else { "cliffwatch.db" };
-    // The unit runs as a user of its own, who cannot read root's key: systemd hands it over as a credential instead.
-    let key = if is_system { "#api_key_file" } else { "api_key_file" };
-    let config = CONFIG.replace("@database@", database).replace("\napi_key_file", &format!("\n{key}"));
-    let mut files = vec![(directory.join("cliffwatch.toml"), config)];
+    let mut files = vec![(directory.join("cliffwatch.toml"), config_for(directory))];
     for (folder, starters) in [("rules", starter::RULES), ("rules/tests", starter::TESTS)] {
         files.extend(starters.iter().map(|(name, text)| (directory.join(folder).join(name), (*text).to_owned())));
     }
@@ -70,6 +64,15 @@ fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
         file.write_all(text.as_bytes()).with_context(|| format!("{} cannot be written", shown(path)))?;
     }
     Ok(files.into_iter().map(|(path, _)| path).collect())
+}
+
+/// The config of a directory. That of the system may lie below any root: a package or an image is put together in one.
+fn config_for(directory: &Path) -> String {
+    let is_system = directory.ends_with(SYSTEM_DIR) || fs::canonicalize(directory).is_ok_and(|path| path.ends_with(SYSTEM_DIR));
+    let database = if is_system { SYSTEM_DATABASE } else { "cliffwatch.db" };
+    // The unit runs as a user of its own, who cannot read root's key: systemd hands it over as a credential instead.
+    let key = if is_system { "#api_key_file" } else { "api_key_file" };
+    CONFIG.replace("@database@", database).replace("\napi_key_file", &format!("\n{key}"))
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod digest;
 mod exit;
 mod explain;
 mod feeds;
+mod healthcheck;
 mod init;
 mod invocation;
 mod man;
@@ -56,7 +57,7 @@ mod upcoming;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use args::{Cli, ColorWhen, Command, OutputFormat};
 use exit::{Exit, UsageError, print_error};
@@ -67,7 +68,7 @@ use terminal::{shown, width};
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parsed() {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
@@ -93,6 +94,12 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The arguments of this process. `--version` tells the commit too, `-V` the version alone.
+fn parsed() -> Result<Cli, clap::Error> {
+    let mut matches = Cli::command().long_version(model::program::version_line()).try_get_matches()?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Cli::command()))
+}
+
 fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
     match command {
         // The daemon begins its log itself, as its config says.
@@ -112,6 +119,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Ack(ack) => wait(ack::run(&ack, invocation)),
         Command::Accept(accept) => wait(accept::run(&accept, invocation)),
         Command::Digest(digest) => wait(digest::run(&digest, invocation)),
+        Command::Healthcheck(check) => healthcheck::run(&check, invocation),
         Command::Feeds(feeds) => wait(feeds::run(&feeds, invocation)),
         Command::Run => run::run(invocation),
         Command::Demo(demo) => demo::run(&demo, invocation),

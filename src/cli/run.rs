@@ -8,6 +8,7 @@ use super::{Exit, Invocation};
 use daemon::app::{self, App, AppError, Drive};
 use daemon::config::Environment;
 use daemon::reload::Origin;
+use model::program;
 
 pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, loaded) = invocation.load_file()?;
@@ -24,9 +25,9 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
         }
         let started = |address: Option<SocketAddr>| match address {
             Some(address) => {
-                tracing::info!(%address, "cliffwatch {} is watching; status page at http://{address}/", env!("CARGO_PKG_VERSION"))
+                tracing::info!(%address, "cliffwatch {} is watching; status page at http://{address}/", program::version_line())
             }
-            None => tracing::info!("cliffwatch {} is watching", env!("CARGO_PKG_VERSION")),
+            None => tracing::info!("cliffwatch {} is watching", program::version_line()),
         };
         match app.run(stop, started).await {
             Err(AppError::LeaseLost) => Ok(Ended::Anew),

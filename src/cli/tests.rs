@@ -1,4 +1,4 @@
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser as _};
 
 use super::*;
 use model::wire;

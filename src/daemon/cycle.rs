@@ -29,7 +29,7 @@ use crate::kept_clock::KeptClock;
 use crate::{
     ledger::Ledger,
     live::{Live, LiveConfig},
-    metrics::Metrics,
+    metrics::{Metrics, ToldNotification},
     outbox::Outbox,
     schedule::Job,
 };
@@ -505,13 +505,14 @@ impl Cycle<'_> {
         let Step { commit, .. } = step;
         self.report.alerts += u32::try_from(commit.alerts.len()).unwrap_or(u32::MAX);
         let changes: Vec<_> = commit.changes.iter().map(|change| change.kind).collect();
-        let matches = commit.rule_matches.clone();
+        let (matches, told) = (commit.rule_matches.clone(), ToldNotification::of(&commit));
         let has_notices = !commit.notifications.is_empty();
         let saved: CommitResult = stored("write a batch", deps.store.commit(commit)).await?;
         self.report.deliveries += saved.deliveries;
         for kind in changes {
             deps.metrics.change(kind);
         }
+        deps.metrics.told(&told);
         for (rule, at) in &matches {
             deps.metrics.rule_match(rule, *at);
         }

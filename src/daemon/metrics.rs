@@ -3,9 +3,12 @@
 //! [`Metrics`] is shared by all rooms; each calls the method named for what happened. MetricLabels come from the config (receivers, rules) and
 //! from our own words (endpoints, outcomes, kinds), never from the source, so that their number is bounded.
 
+mod domain;
+mod process;
+
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::{
@@ -14,12 +17,15 @@ use prometheus_client::{
     registry::{Metric, Registry},
 };
 
+use domain::DomainMetrics;
+pub use domain::{FARTHEST, ToldNotification};
 use engine::self_monitor::SourceState;
 use model::{
-    AlertState, ChangeKind, CreditState, Endpoint, NotificationOverview, PollEntryOutcome, ReceiverName, RuleId, SilenceState,
-    SuppressedCount, Timestamp,
+    Alert, AlertState, ChangeKind, CreditState, DomainGauges, Endpoint, NotificationOverview, PollEntryOutcome, ReceiverName,
+    RuleId, SilenceState, SuppressedCount, Timestamp, Watch,
 };
 use notify::Outcome;
+use process::ProcessMetrics;
 
 type MetricLabels = Vec<(&'static str, String)>;
 type FloatGauge = Gauge<f64, AtomicU64>;
@@ -52,6 +58,8 @@ pub struct Metrics {
     has_asked: AtomicBool,
     credits_used: Gauge,
     credits_limit: Gauge,
+    credits_left: Family<MetricLabels, Gauge>,
+    credits_reset: FloatGauge,
     removals_held: Gauge,
     changes: Family<MetricLabels, Counter>,
     alerts: Family<MetricLabels, Gauge>,
@@ -69,20 +77,25 @@ pub struct Metrics {
     active: Gauge,
     rule_match: Family<MetricLabels, FloatGauge>,
     template_fallbacks: Counter,
+    notifications: Family<MetricLabels, Counter>,
+    domain: DomainMetrics,
+    process: Arc<ProcessMetrics>,
     receivers: Mutex<BTreeSet<String>>,
+}
+
+fn family<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let family = M::default();
+    registry.register(name, help, family.clone());
+    family
 }
 
 impl Default for Metrics {
     /// All families, registered, at zero; the reload of the start counts as successful.
     fn default() -> Self {
-        fn family<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
-            let family = M::default();
-            registry.register(name, help, family.clone());
-            family
-        }
-        let latency = Histogram::new(LATENCY_BUCKETS);
-        let mut registry = Registry::with_prefix("cliffwatch");
-        let r = &mut registry;
+        let (latency, process) = (Histogram::new(LATENCY_BUCKETS), Arc::new(ProcessMetrics::default()));
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(process.clone()));
+        let r = registry.sub_registry_with_prefix("cliffwatch");
         let metrics = Self {
             last_success: family(
                 r,
@@ -96,6 +109,8 @@ impl Default for Metrics {
             has_asked: AtomicBool::new(false),
             credits_used: family(r, "source_credits_used", "Credits used in the current period"),
             credits_limit: family(r, "source_credits_limit", "Credits of the current period"),
+            credits_left: family(r, "source_credits_left", "Credits that may still be spent in the current period"),
+            credits_reset: family(r, "source_credits_reset_timestamp_seconds", "When the current period of credits ends"),
             removals_held: family(r, "removals_held", "Feeds whose answer is held because most records vanished at once"),
             changes: family(r, "changes", "Changes found"),
             alerts: family(r, "alerts", "Alerts by state"),
@@ -120,10 +135,13 @@ impl Default for Metrics {
             reload: family(r, "config_last_reload_successful", "Whether the rules at work are those of the files"),
             rule_match: family(r, "rule_last_match_timestamp_seconds", "When the rule last held for something"),
             template_fallbacks: family(r, "template_fallbacks", "Messages that fell back to the built-in text"),
+            notifications: family(r, "notifications", "What there was to tell, by rule, severity and kind"),
+            domain: DomainMetrics::registered(r),
+            process,
             receivers: Mutex::default(),
             registry: Registry::default(),
         };
-        registry.register("build", "What runs", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
+        r.register("build", "What runs", Info::new(model::program::labels()));
         metrics.reload.set(1);
         metrics.active.set(1);
         for kind in ChangeKind::ALL {
@@ -169,10 +187,16 @@ impl Metrics {
         }
     }
 
-    /// The quota as the database has it: as reported, else as counted.
-    pub fn set_credits(&self, credit: &CreditState) {
+    /// The quota as the database has it: as reported, else as counted; `left` is what may still be spent, by the API and by the config,
+    /// none where neither bounds it, until the period `ends_at`.
+    pub fn set_credits(&self, credit: &CreditState, left: Option<u64>, ends_at: Timestamp) {
         self.credits_used.set(whole(credit.used.unwrap_or_default().max(credit.own())));
         self.credits_limit.set(whole(credit.limit.unwrap_or_default()));
+        self.credits_left.clear();
+        if let Some(left) = left {
+            self.credits_left.get_or_create(&Vec::new()).set(whole(left));
+        }
+        self.credits_reset.set(seconds(ends_at));
     }
 
     /// Feeds whose answer is held.
@@ -183,6 +207,30 @@ impl Metrics {
     /// A change was found and committed.
     pub fn change(&self, kind: ChangeKind) {
         self.changes.get_or_create(&vec![("kind", kind.as_str().to_owned())]).inc();
+    }
+
+    /// A step that tells these was committed.
+    pub fn told(&self, told: &[ToldNotification]) {
+        for ToldNotification { rule, tone, kind } in told {
+            let severity = domain::severity(*tone).to_owned();
+            let labels = vec![("rule", rule.as_str().to_owned()), ("severity", severity), ("kind", (*kind).to_owned())];
+            self.notifications.get_or_create(&labels).inc();
+        }
+    }
+
+    /// What fires and what lies ahead, as of `now`.
+    pub fn set_domain(&self, gauges: &DomainGauges, watch: &Watch, now: Timestamp) {
+        self.domain.set(gauges, watch, now);
+    }
+
+    /// Which incidents are open.
+    pub fn set_incidents(&self, open: &[Alert]) {
+        self.domain.set_incidents(open);
+    }
+
+    /// The program has begun, and it is `now`.
+    pub fn set_started(&self, now: Timestamp) {
+        self.process.set_now(now);
     }
 
     pub fn set_alerts(&self, state: AlertState, count: u64) {

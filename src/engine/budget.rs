@@ -141,7 +141,7 @@ impl Allowance {
 }
 
 /// When the period ends, as far as is known.
-fn ends_at(credit: &CreditState, now: Timestamp) -> Timestamp {
+pub fn ends_at(credit: &CreditState, now: Timestamp) -> Timestamp {
     credit.reset_at.max(credit.not_over_before).unwrap_or_else(|| next_month(now))
 }
 

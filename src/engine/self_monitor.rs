@@ -37,6 +37,7 @@ use crate::evaluate::{EvaluationContext, RuleEval, Transitions};
 use crate::route::RouteTree;
 use incident::{Incident, assign, narrow};
 use kind::IncidentKind;
+pub use kind::{incident_kind, incident_kinds};
 use model::{Alert, Endpoint, FeedId, PollFailure, Timestamp, Token, TokenId};
 pub use own::{
     CLOCK_SUBJECT, DAMAGED_SUBJECT, FULL_SUBJECT, RECEIVER_PREFIX, RELOAD_SUBJECT, clock_differs, dead_letter, is_about_delivery,

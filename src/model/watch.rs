@@ -60,6 +60,11 @@ impl Watch {
         self.groups.contains_key(name)
     }
 
+    /// Names of all groups, sorted.
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        self.groups.keys().map(String::as_str)
+    }
+
     /// Names of the groups that hold a token, sorted.
     pub fn groups_of(&self, token: &TokenId) -> Arc<[String]> {
         self.groups.iter().filter(|(_, set)| set.is_match(token.as_str())).map(|(name, _)| name.clone()).collect()

@@ -1,4 +1,4 @@
-//! A receiver that takes a POST. The bytes that are signed are the bytes that are sent.
+//! A receiver that takes a POST, or a PUT where its service wants that. The bytes that are signed are the bytes that are sent.
 //!
 //! What is sent, and what an answer means, is the business of [`format`](super::format); this is the way there. Headers are those of
 //! Standard Webhooks 1.0, where the receiver is one's own. No redirect is followed, no proxy of the environment is used (the address
@@ -14,6 +14,7 @@ use std::error::Error as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use ring::hmac;
 use tokio::time::Instant;
@@ -178,7 +179,8 @@ impl WebhookReceiver {
         let Some(url) = request_address(&attempt.url, &request) else {
             return SendResult::refused("the receiver's address takes no path");
         };
-        let sending = self.client.post(url).headers(headers).body(request.body).send();
+        let method = if request.is_put { Method::PUT } else { Method::POST };
+        let sending = self.client.request(method, url).headers(headers).body(request.body).send();
         let response = match tokio::time::timeout_at(attempt.deadline, sending).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return SendResult::later(attempt.scrub.clean(&describe(error.without_url(), self.timeout))),

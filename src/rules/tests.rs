@@ -126,14 +126,14 @@ fn the_starter_rules_tell_a_big_cliff_in_one_line() {
     let big = loaded.set.rules.iter().find(|rule| rule.name == "BigCliffAhead").expect("the rule");
     let (token, record) = (arb(), record(Resource::Unlock, CLIFF));
     let scope = scope(&token, &record);
-    assert_eq!(big.within.iter().map(|lead| lead.text.as_str()).collect::<Vec<_>>(), ["30d", "7d", "1d"]);
+    assert_eq!(big.within.iter().map(|lead| lead.text.as_str()).collect::<Vec<_>>(), ["7d"]);
     assert_eq!(big.holds(&scope), Truth::True);
-    assert_eq!(big.level(&scope), Some(0));
+    assert_eq!(big.level(&scope), None);
     let rendered = big.render(&scope, big.level(&scope));
     assert_eq!(rendered.error, None);
-    assert_eq!(rendered.labels.get("severity").map(String::as_str), Some("warning"));
+    assert_eq!(rendered.labels.get("severity").map(String::as_str), Some("info"));
     assert_eq!(rendered.annotations["summary"], "ARB: $33.15M (2.77% of market cap) to unlock on 16 Mar 2026");
     assert_eq!(rendered.annotations["description"], "92.65M ARB for Team + Advisors (56.13M), Investors (36.52M).");
     let insiders = loaded.set.rules.iter().find(|rule| rule.name == "InsiderUnlockAhead").expect("the rule");
-    assert_eq!(insiders.holds(&scope), Truth::True);
+    assert_eq!(insiders.holds(&scope), Truth::False, "the big cliff tells it");
 }

@@ -54,7 +54,7 @@ impl ServiceMetrics {
         registry.register("request_seconds", "Time from the head of a request to its answer", seconds.clone());
         registry.register("answer_bytes", "Bytes of answers before compression", bytes.clone());
         registry.register("credits", "Credits that were used up", credits.clone());
-        registry.register("build", "What runs", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
+        registry.register("build", "What runs", Info::new(model::program::labels()));
         Self { registry, requests, seconds, bytes, credits }
     }
 

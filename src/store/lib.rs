@@ -51,6 +51,7 @@ mod error;
 pub mod facts;
 pub mod failpoint;
 mod feed_rows;
+mod gauges;
 mod lease;
 mod lock;
 mod open;

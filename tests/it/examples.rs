@@ -58,3 +58,19 @@ fn the_examples_pass_check_and_their_tests_and_are_not_loaded_by_default() {
     assert_eq!(ran.code(), 0, "{}\n{}", ran.out, ran.err);
     assert!(ran.out.contains("14 tests passed"), "{}", ran.out);
 }
+
+#[test]
+fn the_starter_rules_send_a_fund_of_twenty_tokens_what_the_docs_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = fs::read_to_string(root.join("docs/rules.md")).expect("read");
+    let line = docs.lines().find_map(|line| line.strip_prefix("cliffwatch backtest data --rules rules ")).expect("the command");
+    let desk = Desk::new();
+    desk.write("cliffwatch.toml", "");
+    let (data, rules) = (root.join("data"), rules_folder());
+    let run = format!("backtest {} --rules {} {line} --format json --messages 0", data.display(), rules.display());
+    let ran: serde_json::Value = serde_json::from_str(&desk.run(&run).ok()).expect("JSON");
+    let messages: u64 =
+        ran["summary"]["receivers"].as_array().expect("receivers").iter().map(|of| of["messages"].as_u64().unwrap()).sum();
+    assert!(docs.contains(&format!("would have heard {messages} messages in\nthose 52 weeks")), "{messages} messages");
+    assert!((140..=190).contains(&messages), "about three a week: {messages}");
+}

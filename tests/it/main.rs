@@ -4,6 +4,7 @@
 mod beside;
 mod binary;
 mod clock;
+mod commit;
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -9,9 +9,13 @@ use crate::support::{Setup, TestApp, cliff, lines};
 /// Tokens that are watched.
 const TOKENS: usize = 300;
 
+/// A desk that wants to hear of more than the starter rules tell.
+const EAGER: &str = "[[rule]]\nalert = \"CliffAhead\"\non = \"unlock\"\nwithin = [\"30d\"]\n\
+     when = \"cliffValue >= 5000000 || valueToMarketCap >= 2\"\nlabels = { severity = \"info\" }\n";
+
 fn starter_rules() -> String {
-    [include_str!("../../rules/unlocks.toml"), include_str!("../../rules/changes.toml"), include_str!("../../rules/supply.toml")]
-        .concat()
+    let unlocks = include_str!("../../rules/unlocks.toml");
+    [unlocks, EAGER, include_str!("../../rules/changes.toml"), include_str!("../../rules/supply.toml")].concat()
 }
 
 /// The bundled schedules, each under several slugs until there are enough.
@@ -68,7 +72,7 @@ async fn a_first_start_with_300_tokens_is_one_message() {
     app.clock.set(app.clock.now() + TimeDelta::hours(2));
     app.edit(|edit| {
         edit.put_token(&serde_json::from_value(json!({"id": "new", "name": "New", "symbol": "NEW"})).expect("a token"))?;
-        edit.put_events("new", vec![cliff("2026-03-20T00:00:00Z", "Team", 9e6, "second")])
+        edit.put_events("new", vec![cliff("2026-03-06T00:00:00Z", "Team", 9e6, "second")])
     });
     app.tick().await;
     app.clock.set(app.clock.now() + TimeDelta::minutes(1));

@@ -10,6 +10,23 @@ use crate::starter;
 /// The first line of the demo's config: a file without it is somebody's own, and is not replaced.
 const CONFIG_MARK: &str = "# What the demo runs on. A real config asks every few hours; this one every few seconds.";
 
+/// What a desk wants to hear a week ahead is told a month ahead here, so that there is something to see on whatever day one looks.
+const AHEAD: &str = r#"# Of the demo alone: unlocks of the coming month, so that there is something to see on whatever day one looks.
+[[rule]]
+alert  = "CliffAhead"
+on     = "unlock"
+within = ["30d"]
+when   = "cliffValue >= 5000000 || valueToMarketCap >= 2"
+labels = { severity = "info" }
+
+[[rule.level]]
+when   = "cliffValue >= 25000000 || valueToMarketCap >= 5"
+labels = { severity = "warning" }
+
+[rule.annotations]
+summary = "{{ token.symbol }}: {{ cliffValue | usd }} ({{ valueToMarketCap | percent }} of market cap) to unlock {{ when }}"
+"#;
+
 /// Writes config and rules, in place of those of a demo before.
 pub(super) fn write_files(
     folder: &Path,
@@ -24,7 +41,7 @@ pub(super) fn write_files(
     }
     let rules = folder.join("rules");
     std::fs::create_dir_all(&rules).map_err(io_error("make the folder of the demo"))?;
-    for (name, text) in starter::RULES {
+    for (name, text) in starter::RULES.into_iter().chain([("demo.toml", AHEAD)]) {
         std::fs::write(rules.join(name), text).map_err(io_error("write the rules of the demo"))?;
     }
     let covered = covered();

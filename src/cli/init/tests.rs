@@ -53,3 +53,14 @@ fn it_never_replaces_a_file() {
     assert_eq!(fs::read_to_string(directory.path().join("rules/changes.toml")).unwrap(), "mine");
     assert!(!directory.path().join("cliffwatch.toml").exists());
 }
+
+#[test]
+fn a_system_that_is_put_together_below_another_root_gets_the_config_of_a_system() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("etc/cliffwatch");
+    write_all(&directory).unwrap();
+    let text = fs::read_to_string(directory.join("cliffwatch.toml")).unwrap();
+    assert!(text.contains("\npath = \"/var/lib/cliffwatch/cliffwatch.db\"\n"), "{text}");
+    assert!(text.contains("\n#api_key_file"), "{text}");
+    assert!(!text.contains(root.path().to_str().unwrap()), "{text}");
+}

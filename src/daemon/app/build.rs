@@ -66,6 +66,7 @@ impl App {
             let (readiness, metrics) = (Readiness::starting(now), Arc::new(Metrics::default()));
             readiness.rules_read(load);
             readiness.texts_at_work(files.good.texts.clone());
+            metrics.set_started(now);
             metrics.set_reload(problem.is_none());
             metrics.set_active(store.is_active());
             match problem {

@@ -9,15 +9,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::App;
 use crate::cycle::CycleError;
-use crate::metrics::OutboxLevel;
+use crate::metrics::{self, OutboxLevel};
 use crate::schedule::Scheduler;
 use crate::systemd::{self, ProgressMarker};
+use engine::budget;
 use engine::self_monitor::{self, SourceState};
-use model::{DeliveryState, Timestamp, digest, text::error_chain};
+use model::{DeliveryState, Pulse, Timestamp, digest, text::error_chain};
 use store::StoreError;
 
 /// How often the gauges are read from the database.
 const REFRESH: Duration = Duration::from_secs(10);
+/// How long the gauges of what is watched stand where nothing is new: they move with the time.
+const DOMAIN_REST: TimeDelta = TimeDelta::minutes(1);
 /// How often what is old is pruned.
 const PRUNE: TimeDelta = TimeDelta::hours(6);
 /// How late a slot may be taken before the ticker counts as standing still.
@@ -49,7 +52,7 @@ impl App {
         };
         let mut checking = Some(checking);
         let mut pruned_at: Option<Timestamp> = None;
-        let mut watch = ClockWatch::default();
+        let (mut watch, mut domain) = (ClockWatch::default(), None);
         loop {
             self.mind_clock(&mut watch).await;
             match self.refresh_gauges().await {
@@ -59,6 +62,9 @@ impl App {
                     }
                 }
                 Err(error) => tracing::error!(error = error_chain(&error), "cannot read the gauges"),
+            }
+            if let Err(error) = self.refresh_domain(&mut domain).await {
+                tracing::error!(error = error_chain(&error), "cannot read the gauges of what is watched");
             }
             for progress in self.deps.reading.due(std::time::Instant::now()) {
                 let sentence = progress.sentence();
@@ -134,6 +140,20 @@ impl App {
         has_turn
     }
 
+    /// Reads what is watched for the metrics, where anything is new or the time has moved on.
+    async fn refresh_domain(&self, seen: &mut Option<(Pulse, Timestamp)>) -> Result<(), StoreError> {
+        let (now, store) = (self.clock.now(), &self.deps.store);
+        let pulse = store.pulse().await?;
+        if seen.as_ref().is_some_and(|(last, at)| *last == pulse && (now - *at).abs() < DOMAIN_REST) {
+            return Ok(());
+        }
+        let until = now.checked_add_signed(metrics::FARTHEST).unwrap_or(now);
+        let gauges = store.domain_gauges(now, until).await?;
+        self.deps.metrics.set_domain(&gauges, &self.deps.setup().watch, now);
+        *seen = Some((pulse, now));
+        Ok(())
+    }
+
     async fn refresh_gauges(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
         let (store, metrics) = (&self.deps.store, &self.deps.metrics);
@@ -156,13 +176,16 @@ impl App {
             })
             .collect();
         metrics.set_outbox(&levels);
-        metrics.set_credits(&credit);
+        let credit = budget::rolled(credit, now);
+        let left = budget::left(&credit, &self.deps.setup().config.budget, now);
+        metrics.set_credits(&credit, left, budget::ends_at(&credit, now));
         metrics.set_removals_held(gauges.removals_held);
         for (state, count) in gauges.alerts {
             metrics.set_alerts(state, count);
         }
         let state = SourceState::of(&open, !gauges.last_success.is_empty());
         metrics.set_source_state(state, open.iter().any(|alert| self_monitor::is_source_down(&alert.subject)));
+        metrics.set_incidents(&open);
         self.readiness.source_is(state);
         for (endpoint, at) in gauges.last_success {
             metrics.set_last_success(endpoint, at);

@@ -1,34 +1,98 @@
 use super::*;
-use model::FailureKind;
+use std::collections::BTreeMap;
+
+use model::digest::JOB_PREFIX;
+use model::{FailureKind, OptOut, OptOutSource, Tone, ValueAhead, config::WatchSettings};
 
 fn at() -> Timestamp {
     chrono::DateTime::from_timestamp(1_790_000_000, 0).unwrap()
 }
 
-#[test]
-fn every_family_has_the_name_that_dashboards_use() {
+/// With something in every family.
+fn full() -> Metrics {
     let metrics = Metrics::default();
+    let ops = ReceiverName::from("ops");
     metrics.poll(Endpoint::Burn, PollEntryOutcome::Fresh, at());
     metrics.oddities(Endpoint::Burn, 2);
     metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
     metrics.set_source_up(true);
     metrics.set_source_state(SourceState::Up, false);
-    metrics.set_credits(&CreditState { used: Some(7), limit: Some(1000), ..CreditState::default() });
+    let credit = CreditState { used: Some(7), limit: Some(1000), ..CreditState::default() };
+    metrics.set_credits(&credit, Some(893), at());
     metrics.set_removals_held(2);
     metrics.change(ChangeKind::SeriesShifted);
     metrics.set_alerts(AlertState::Firing, 3);
-    metrics.attempt(&ReceiverName::from("ops"), &Outcome::Accepted, Duration::from_millis(20));
+    metrics.attempt(&ops, &Outcome::Accepted, Duration::from_millis(20));
     metrics.set_outbox(&[OutboxLevel { receiver: "ops".into(), pending: 4, oldest: Some(Duration::from_secs(9)), dead: 1 }]);
+    let held = SuppressedCount { receiver: ops.clone(), waiting: 1, silenced: 0, inhibited: 0, lately: 1 };
+    metrics.set_notifications(
+        &NotificationOverview {
+            held: vec![held],
+            digests: vec![(format!("{JOB_PREFIX}ops"), at())],
+            opt_outs: vec![OptOut { receiver: ops, address: "ann@example.com".into(), at: at(), via: OptOutSource::Hand }],
+            ..NotificationOverview::default()
+        },
+        at(),
+    );
     metrics.set_reload(false);
     metrics.rule_match(&RuleId::from("Big"), at());
     metrics.template_fallback();
-    insta::with_settings!({filters => vec![(r#"version="[^"]+""#, r#"version="…""#)]}, {
+    metrics.told(&[ToldNotification { rule: RuleId::from("Big"), tone: Tone::Critical, kind: "firing" }]);
+    let groups = [("desk".to_owned(), vec!["arbitrum".to_owned()])].into();
+    let watch = Watch::build(&WatchSettings { tokens: vec!["*".into()], groups }).expect("patterns");
+    let ahead = ValueAhead { token: "arbitrum".into(), begins: at(), ends: at(), value: 2.5e6 };
+    let gauges = DomainGauges {
+        firing: vec![(RuleId::from("Big"), Tone::Critical, 3)],
+        next_critical: vec![(RuleId::from("Big"), at() + chrono::TimeDelta::hours(1))],
+        ahead: vec![ahead],
+    };
+    metrics.set_domain(&gauges, &watch, at());
+    metrics.set_incidents(&[]);
+    metrics.set_started(at());
+    metrics
+}
+
+#[test]
+fn every_family_has_the_name_that_dashboards_use() {
+    let metrics = full();
+    insta::with_settings!({filters => vec![(r#"version="[^"]+""#, r#"version="…""#), (r"(?m)^(process_\S+) \S+$", "$1 …")]}, {
         // A family tells its labels in the order of a hash map.
         let page = metrics.encode();
         let mut lines: Vec<&str> = page.lines().collect();
         lines.sort_unstable();
         insta::assert_snapshot!(lines.join("\n"));
     });
+}
+
+/// Each family of a page in the older format: its kind and its labels, sorted.
+fn families(page: &str) -> BTreeMap<String, (String, String)> {
+    let kinds = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let labels = |family: &str| {
+        let sample = page.lines().find_map(|line| line.strip_prefix(family)?.strip_prefix('{')?.split_once('}'));
+        let mut names: Vec<&str> =
+            sample.iter().flat_map(|(labels, _)| labels.split("\",")).filter_map(|l| Some(l.split_once('=')?.0)).collect();
+        names.sort_unstable();
+        names.join(", ")
+    };
+    kinds.map(|(family, kind)| (family.to_owned(), (kind.to_owned(), labels(family)))).collect()
+}
+
+#[test]
+fn the_table_of_metrics_in_the_docs_is_what_is_shown() {
+    let (_, page) = service::exposition::negotiated(["text/html"], full().encode());
+    let docs = include_str!("../../../docs/operation.md");
+    let (_, section) = docs.split_once("\n### Metrics\n").expect("a section of its own");
+    let section = section.split("\n#").next().unwrap();
+    let rows = section.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+        let name = cells.next()?.trim_end_matches('`').to_owned();
+        Some((name, (cells.next()?.to_owned(), cells.next()?.replace('`', ""))))
+    });
+    let told: BTreeMap<String, (String, String)> = rows.collect();
+    let table = |of: &BTreeMap<String, (String, String)>| {
+        of.iter().map(|(name, (kind, labels))| format!("{name} | {kind} | {labels}\n")).collect::<String>()
+    };
+    assert_eq!(table(&told), table(&families(&page)), "docs (left) and what is shown (right)");
 }
 
 #[test]

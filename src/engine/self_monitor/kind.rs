@@ -1,6 +1,7 @@
 //! What is the matter: the kinds of an incident, with the words of each.
 
-use model::FailureKind;
+use super::own::LASTING_KINDS;
+use model::{Alert, FailureKind};
 
 /// What is the matter with a feed: a failure, or an answer that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,4 +94,18 @@ impl IncidentKind {
             _ => "It is asked again by itself.",
         }
     }
+}
+
+/// The kind of an incident of which nothing better is known.
+const OTHER: &str = "other";
+
+/// What an open incident may be called: the values of its label `kind`.
+pub fn incident_kinds() -> impl Iterator<Item = &'static str> {
+    IncidentKind::ALL.into_iter().map(IncidentKind::as_str).chain(LASTING_KINDS).chain([OTHER])
+}
+
+/// What an open incident is called: one of [`incident_kinds`].
+pub fn incident_kind(alert: &Alert) -> &'static str {
+    let word = alert.labels.get("kind").map(String::as_str);
+    incident_kinds().find(|kind| Some(*kind) == word).unwrap_or(OTHER)
 }

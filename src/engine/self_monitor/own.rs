@@ -28,6 +28,9 @@ pub(super) const RECEIVER: &str = "receiver";
 /// `kind` of an alert about a delivery that was given up.
 const DEAD_LETTER: &str = "dead_letter";
 
+/// `kind` of what lasts until [`recovered`].
+pub(super) const LASTING_KINDS: [&str; 5] = [RECEIVER, "reload", "store_damaged", "store_full", "clock"];
+
 /// Whether a notification of this kind and with these labels is about deliveries themselves: it goes out at once, whatever the routes
 /// say, and its own failure is not announced, or that would never end.
 pub fn is_about_delivery(kind: NotificationKind, labels: &Labels) -> bool {

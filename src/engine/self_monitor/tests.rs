@@ -589,3 +589,22 @@ proptest! {
         world.cycle(1, &fine(&all));
     }
 }
+
+#[test]
+fn whatever_lasts_has_a_kind_that_is_counted() {
+    let (rules, routes) = (RuleSet::default(), routes());
+    let at = context(&rules, &routes, "2026-03-01T01:00:00Z");
+    let alerts = [
+        receiver_dead(&"ops".into(), "refused", 1, at.now, 0, &at).0,
+        reload_failed(2, "unknown key", &[], 0, &at).0,
+        store_damaged("malformed", 0, &at).0,
+        store_full("full", 0, &at).0,
+        clock_differs(TimeDelta::hours(1), true, 0, &at).0,
+    ];
+    let kinds: Vec<_> = alerts.iter().map(incident_kind).collect();
+    assert_eq!(kinds, ["receiver", "reload", "store_damaged", "store_full", "clock"]);
+    assert!(IncidentKind::ALL.iter().all(|kind| incident_kinds().any(|known| known == kind.as_str())));
+    let mut strange = alerts[0].clone();
+    strange.labels.insert("kind".to_owned(), "of a later version".to_owned());
+    assert_eq!(incident_kind(&strange), "other");
+}

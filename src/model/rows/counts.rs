@@ -1,7 +1,7 @@
 //! How much there is of everything.
 
 use super::outbox::DeliveryState;
-use crate::{AlertState, Endpoint, Findings, ReceiverName, Resource, Timestamp};
+use crate::{AlertState, Endpoint, Findings, ReceiverName, Resource, RuleId, Timestamp, TokenId, Tone};
 
 /// How much there is of everything, for `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,6 +35,28 @@ pub struct StoreGauges {
     pub removals_held: u64,
     /// When each endpoint last gave a complete answer; those that never did are left out.
     pub last_success: Vec<(Endpoint, Timestamp)>,
+}
+
+/// What the metrics show of what is watched.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DomainGauges {
+    /// How many alerts of each rule and tone fire.
+    pub firing: Vec<(RuleId, Tone, u64)>,
+    /// For each rule of which a critical alert about an unlock fires, when the next of these unlocks begins.
+    pub next_critical: Vec<(RuleId, Timestamp)>,
+    /// Unlocks ahead whose value is known.
+    pub ahead: Vec<ValueAhead>,
+}
+
+/// What one unlock ahead is worth, and when it counts in a sum: of a month or a week on the day that the source names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueAhead {
+    pub token: TokenId,
+    pub begins: Timestamp,
+    /// Equal to `begins` for a time that is exact, else the first instant after.
+    pub ends: Timestamp,
+    /// USD.
+    pub value: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]

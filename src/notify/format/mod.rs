@@ -12,18 +12,28 @@
 
 mod alertmanager;
 mod alertmanager_api;
+mod apprise;
 mod cliffwatch;
 mod discord;
 mod fit;
+mod googlechat;
+mod gotify;
 mod key;
+mod marked;
+mod matrix;
+mod mattermost;
 mod ntfy;
 mod opsgenie;
 mod pagerduty;
+mod pushover;
 mod request;
+mod rocketchat;
 mod slack;
 mod teams;
 mod telegram;
 mod template;
+mod twilio;
+mod zulip;
 
 use std::time::Duration;
 
@@ -168,6 +178,42 @@ formats! {
     /// ntfy, here or elsewhere: sixty requests at once, then one every five seconds.
     Ntfy(ntfy::Ntfy) {
         name: "ntfy", address: Some("https://ntfy.sh"), keys: ntfy::KEYS, pace: Some((60, Duration::from_secs(5))),
+    }
+    /// Mattermost's incoming webhooks.
+    Mattermost(mattermost::Mattermost) {
+        name: "mattermost", address: None, keys: &[], pace: Some((10, Duration::from_secs(1))),
+    }
+    /// Rocket.Chat's incoming webhooks.
+    RocketChat(rocketchat::RocketChat) {
+        name: "rocketchat", address: None, keys: &[], pace: Some((10, Duration::from_secs(1))),
+    }
+    /// Google Chat: a request a second to a space.
+    GoogleChat(googlechat::GoogleChat) {
+        name: "googlechat", address: None, keys: &[], pace: Some((1, Duration::from_secs(1))),
+    }
+    /// A Matrix room.
+    Matrix(matrix::Matrix) {
+        name: "matrix", address: None, keys: matrix::KEYS, pace: Some((5, Duration::from_secs(1))),
+    }
+    /// A Zulip channel.
+    Zulip(zulip::Zulip) {
+        name: "zulip", address: None, keys: zulip::KEYS, pace: Some((5, Duration::from_secs(1))),
+    }
+    /// Gotify.
+    Gotify(gotify::Gotify) {
+        name: "gotify", address: None, keys: gotify::KEYS, pace: None,
+    }
+    /// Pushover: two requests at once.
+    Pushover(pushover::Pushover) {
+        name: "pushover", address: Some("https://api.pushover.net"), keys: pushover::KEYS, pace: Some((2, Duration::from_millis(500))),
+    }
+    /// Text messages by Twilio: one a second from a number.
+    Twilio(twilio::Twilio) {
+        name: "twilio", address: Some("https://api.twilio.com"), keys: twilio::KEYS, pace: Some((1, Duration::from_secs(1))),
+    }
+    /// The Apprise gateway, which knows many more.
+    Apprise(apprise::Apprise) {
+        name: "apprise", address: None, keys: apprise::KEYS, pace: None,
     }
     /// A body of the operator's own.
     Template(template::OperatorTemplate) {

@@ -1,5 +1,6 @@
 //! One HTTP request of a delivery, and how a delivery is taken apart where a service takes one alert at a time.
 
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde::Serialize;
 
 use crate::card::{Brief, Card, ShareStyle, Tone};
@@ -23,6 +24,8 @@ const ID_BYTES: usize = 10;
 pub struct WebhookRequest {
     /// What it is about, unique among the requests of a delivery: what was taken is not sent again with the rest.
     pub key: String,
+    /// Sent by PUT rather than by POST.
+    pub is_put: bool,
     /// Path segments behind the receiver's address.
     pub path: Vec<String>,
     /// Added to the address's query.
@@ -43,7 +46,27 @@ impl WebhookRequest {
     }
 
     pub(super) fn bytes(content_type: String, body: Vec<u8>) -> Self {
-        Self { key: String::new(), path: Vec::new(), query: None, authorization: None, content_type, body, template_error: None }
+        Self {
+            key: String::new(),
+            is_put: false,
+            path: Vec::new(),
+            query: None,
+            authorization: None,
+            content_type,
+            body,
+            template_error: None,
+        }
+    }
+
+    /// The one request of a delivery, as a form.
+    pub(super) fn form(fields: &[(&str, &str)]) -> Self {
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        Self::bytes("application/x-www-form-urlencoded".into(), body.into_bytes())
+    }
+
+    /// A value of `Authorization` for those who ask for a name and a password.
+    pub(super) fn basic(name: &str, password: &str) -> SecretText {
+        format!("Basic {}", BASE64.encode(format!("{name}:{password}"))).into()
     }
 }
 

@@ -25,6 +25,21 @@ fn receiver(format: &str, url: &str) -> config::ReceiverSettings {
         "pagerduty" => &[("routing_key", "0123456789abcdef0123456789abcdef")],
         "opsgenie" => &[("api_key", "eb243592-faa2-4ba2-a551q-1afdf565c889")],
         "ntfy" => &[("topic", "unlocks-7f3a"), ("token", "tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2")],
+        "matrix" => &[("room", "!unlocks:example.org"), ("token", "syt_Y2xpZmZ3YXRjaA_x")],
+        "zulip" => &[
+            ("bot_email", "cliffwatch-bot@example.com"),
+            ("api_key", "abcdefghijklmnopqrstuvwxyz012345"),
+            ("channel", "unlocks"),
+        ],
+        "gotify" => &[("token", "AwKvPDtS0Zf1QdU")],
+        "pushover" => &[("token", "azGDORePK8gMaC0QOYAMyEEuzJnyUi"), ("user_key", "uQiRzpo4DXghDmr9QzzfQu27cmVRsG")],
+        "twilio" => &[
+            ("account_sid", "AC0123456789abcdef0123456789abcdef"),
+            ("auth_token", "fedcba9876543210fedcba9876543210"),
+            ("from_number", "+15005550006"),
+            ("to_number", "+15005550009"),
+        ],
+        "apprise" => &[("tag", "desk")],
         "template" => &[("template", "{\"text\": {{ title }}, \"link\": {{ externalURL }}, \"color\": {{ color }}}\n")],
         _ => &[],
     };
@@ -38,7 +53,7 @@ fn receiver(format: &str, url: &str) -> config::ReceiverSettings {
 }
 
 async fn sent(format: &str, delivery: &DueDelivery) -> Vec<Seen> {
-    let (url, seen) = server(Some(&ok("200 OK", "", "{\"ok\":true}"))).await;
+    let (url, seen) = server(Some(&ok("200 OK", "", "{\"ok\":true,\"status\":1,\"result\":\"success\"}"))).await;
     let mut problems = Vec::new();
     let config = receiver(format, &url);
     let external_url = Some("https://cliffwatch.example.com");
@@ -82,6 +97,15 @@ fn cases() -> Vec<(&'static str, DueDelivery)> {
     ]
 }
 
+/// The body of a request as JSON; a form as an object of texts.
+fn body_of(request: &Seen) -> Value {
+    if request.header("content-type").is_some_and(|kind| kind.contains("form-urlencoded")) {
+        let fields = url::form_urlencoded::parse(&request.body).into_owned();
+        return Value::Object(fields.map(|(name, value)| (name, value.into())).collect());
+    }
+    serde_json::from_slice(&request.body).expect("JSON")
+}
+
 /// Requests as a page: first line, the headers that say something, the body as JSON; long runs of requests by their ends.
 fn page(requests: &[Seen]) -> String {
     let mut page = String::new();
@@ -98,7 +122,7 @@ fn page(requests: &[Seen]) -> String {
                 let _ = writeln!(page, "{name}: {value}");
             }
         }
-        let value: Value = serde_json::from_slice(&request.body).expect("JSON");
+        let value = body_of(request);
         let _ = writeln!(page, "\n{}\n", serde_json::to_string_pretty(&shortened(value)).expect("JSON"));
     }
     page
@@ -133,7 +157,7 @@ async fn golden(format: &str) -> Vec<(&'static str, Vec<Value>)> {
     for (name, delivery) in cases() {
         let requests = sent(format, &delivery).await;
         let _ = write!(pages, "=== {name} ===\n{}", page(&requests));
-        let parsed = requests.iter().map(|request| serde_json::from_slice(&request.body).expect("JSON"));
+        let parsed = requests.iter().map(body_of);
         bodies.push((name, parsed.collect()));
     }
     let words = pages.trim_end().to_owned();
@@ -297,6 +321,109 @@ async fn alertmanager_gets_labels_that_it_takes() {
     }
 }
 
+/// Tags of HTML that the whole of a text may have, each closed.
+fn assert_tags(name: &str, text: &str, allowed: &[&str]) {
+    let tags: Vec<&str> = text.split('<').skip(1).map(|rest| rest.split(['>', ' ']).next().unwrap_or_default()).collect();
+    assert!(tags.iter().all(|tag| allowed.contains(&tag.trim_start_matches('/')) || *tag == "br"), "{name}: {tags:?}");
+    for tag in allowed {
+        let count = |tag: &str| tags.iter().filter(|each| **each == tag).count();
+        assert_eq!(count(tag), count(&format!("/{tag}")), "{name}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn mattermost_gets_a_post_within_its_limit_that_mentions_nobody() {
+    for (name, bodies) in golden("mattermost").await {
+        assert_harmless(&bodies[0]);
+        let all: usize = texts(&bodies[0]["attachments"]).iter().map(|text| text.chars().count()).sum();
+        assert!(all <= 16_383, "{name}: {all}");
+        assert!(texts(&bodies[0]).iter().all(|text| !text.contains('@')), "{name}");
+        assert!(bodies[0]["attachments"][0]["text"].as_str().is_some_and(|text| !text.is_empty()), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn rocketchat_gets_text_that_marks_and_mentions_nothing_of_others() {
+    for (name, bodies) in golden("rocketchat").await {
+        assert_harmless(&bodies[0]);
+        let attachment = &bodies[0]["attachments"][0];
+        let text = attachment["text"].as_str().expect("a text");
+        assert!(text.chars().count() <= 5_000 && !text.contains(['@', '#', '`', '<']), "{name}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn googlechat_gets_a_card_within_its_limit() {
+    for (name, bodies) in golden("googlechat").await {
+        assert_harmless(&bodies[0]);
+        let size = serde_json::to_vec(&bodies[0]).expect("JSON").len();
+        assert!(size <= 32_000, "{name}: {size}");
+        let text =
+            bodies[0]["cardsV2"][0]["card"]["sections"][0]["widgets"][0]["textParagraph"]["text"].as_str().expect("a text");
+        assert_tags(name, text, &["b"]);
+    }
+}
+
+#[tokio::test]
+async fn matrix_gets_an_event_under_the_messages_own_id_that_mentions_nobody() {
+    for (name, bodies) in golden("matrix").await {
+        assert_harmless(&bodies[0]);
+        assert!(serde_json::to_vec(&bodies[0]).expect("JSON").len() <= 60_000, "{name}");
+        assert_eq!(bodies[0]["m.mentions"], serde_json::json!({}));
+        assert_tags(name, bodies[0]["formatted_body"].as_str().expect("a text"), &["strong", "a"]);
+    }
+    let delivery = due(1, "ops", vec![unlock()]);
+    let (once, again) = (sent("matrix", &delivery).await, sent("matrix", &delivery).await);
+    let line = |seen: &[Seen]| seen[0].head.lines().next().unwrap_or_default().to_owned();
+    assert_eq!(line(&once), line(&again), "a homeserver drops the repeat");
+    assert!(line(&once).starts_with("PUT /_matrix/client/v3/rooms/!unlocks:example.org/send/m.room.message/"), "{}", line(&once));
+    let by_name = config::ReceiverSettings {
+        format_keys: [("room", "#unlocks:example.org"), ("token", "x")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned().into()))
+            .into(),
+        ..receiver("matrix", "https://matrix.example.org")
+    };
+    assert!(spec("matrix").read(&by_name).is_err(), "the name of a room is not its id");
+}
+
+#[tokio::test]
+async fn zulip_gets_a_message_within_its_limit_that_mentions_nobody() {
+    for (name, bodies) in golden("zulip").await {
+        assert_harmless(&bodies[0]);
+        let text = bodies[0]["content"].as_str().expect("a text");
+        assert!(text.chars().count() <= 10_000 && !text.contains(['@', '#', '`']), "{name}: {text}");
+        assert!(bodies[0]["topic"].as_str().is_some_and(|topic| topic.chars().count() <= 60), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn phones_get_text_within_their_limits() {
+    for (name, bodies) in golden("gotify").await {
+        assert_harmless(&bodies[0]);
+        assert!(bodies[0]["priority"].as_u64().is_some_and(|priority| priority <= 10), "{name}");
+        assert!(bodies[0]["message"].as_str().is_some_and(|text| !text.is_empty() && text.chars().count() <= 4_500), "{name}");
+    }
+    for (name, bodies) in golden("pushover").await {
+        assert_harmless(&bodies[0]);
+        assert!(bodies[0]["message"].as_str().is_some_and(|text| !text.is_empty() && text.chars().count() <= 1_024), "{name}");
+        assert!(bodies[0]["title"].as_str().is_some_and(|text| text.chars().count() <= 250), "{name}");
+    }
+    for (name, bodies) in golden("twilio").await {
+        assert_harmless(&bodies[0]);
+        let text = bodies[0]["Body"].as_str().expect("a text");
+        assert!(!text.is_empty() && text.chars().count() <= 400, "{name}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn apprise_gets_text_of_one_of_its_kinds() {
+    for (name, bodies) in golden("apprise").await {
+        assert_harmless(&bodies[0]);
+        assert!(["info", "success", "warning", "failure"].map(Value::from).contains(&bodies[0]["type"]), "{name}");
+        assert_eq!((&bodies[0]["format"], &bodies[0]["tag"]), (&"text".into(), &"desk".into()));
+    }
+}
+
 #[tokio::test]
 async fn a_template_of_ones_own_gets_what_it_asks_for() {
     golden("template").await;
@@ -310,11 +437,12 @@ async fn the_first_line_of_every_message_says_token_size_share_and_when() {
         if format == DEFAULT_FORMAT.name {
             continue;
         }
-        let body = sent(format, &delivery).await[0].body.clone();
-        let value: Value = serde_json::from_slice(&body).expect("JSON");
+        let value = body_of(&sent(format, &delivery).await[0]);
         let short = told.replace(" of market cap", "");
         let found = texts(&value).iter().any(|text| {
-            let first = text.lines().next().unwrap_or_default().replace('\\', "").replace("<b>", "").replace("</b>", "");
+            let first = text.lines().next().unwrap_or_default();
+            let marks = ["\\", "<b>", "</b>", "<strong>", "</strong>", "**"];
+            let first = marks.iter().fold(first.to_owned(), |text, mark| text.replace(mark, ""));
             first.starts_with(told) || first.starts_with(&short)
         });
         assert!(found, "{format:?}: {value:#}");
@@ -371,6 +499,31 @@ fn every_service_is_understood_also_where_it_says_yes_and_means_no() {
         ("ntfy", 200, "{\"id\":\"x\"}", Outcome::Accepted),
         ("ntfy", 429, "{\"code\":42901,\"http\":429}", later(None)),
         ("ntfy", 403, "{\"code\":40301,\"http\":403,\"error\":\"forbidden\"}", Outcome::Refused),
+        ("mattermost", 200, "ok", Outcome::Accepted),
+        ("mattermost", 400, "{\"id\":\"web.incoming_webhook.invalid.app_error\"}", Outcome::Refused),
+        ("rocketchat", 200, "{\"success\":true}", Outcome::Accepted),
+        ("rocketchat", 200, "{\"success\":false,\"error\":\"Invalid integration\"}", Outcome::Refused),
+        ("googlechat", 200, "{\"name\":\"spaces/x/messages/y\"}", Outcome::Accepted),
+        ("googlechat", 429, "{\"error\":{\"code\":429,\"status\":\"RESOURCE_EXHAUSTED\"}}", later(None)),
+        ("matrix", 200, "{\"event_id\":\"$x\"}", Outcome::Accepted),
+        ("matrix", 429, "{\"errcode\":\"M_LIMIT_EXCEEDED\",\"retry_after_ms\":2500}", later(Some(2.5))),
+        ("matrix", 403, "{\"errcode\":\"M_FORBIDDEN\"}", Outcome::Refused),
+        ("zulip", 200, "{\"result\":\"success\",\"id\":42}", Outcome::Accepted),
+        ("zulip", 200, "<html>sign in</html>", Outcome::Refused),
+        ("zulip", 429, "{\"result\":\"error\",\"code\":\"RATE_LIMIT_HIT\",\"retry-after\":28.7}", later(Some(28.7))),
+        ("zulip", 400, "{\"result\":\"error\",\"code\":\"STREAM_DOES_NOT_EXIST\"}", Outcome::Refused),
+        ("gotify", 200, "{\"id\":25}", Outcome::Accepted),
+        ("gotify", 401, "{\"error\":\"Unauthorized\"}", Outcome::Refused),
+        ("pushover", 200, "{\"status\":1,\"request\":\"x\"}", Outcome::Accepted),
+        ("pushover", 200, "{\"status\":0}", Outcome::Refused),
+        ("pushover", 429, "{\"status\":0,\"errors\":[\"limit\"]}", later(None)),
+        ("pushover", 400, "{\"user\":\"invalid\",\"status\":0}", Outcome::Refused),
+        ("twilio", 201, "{\"sid\":\"SM1\",\"status\":\"queued\"}", Outcome::Accepted),
+        ("twilio", 400, "{\"code\":21211,\"message\":\"Invalid 'To' Phone Number\"}", Outcome::Refused),
+        ("twilio", 429, "{\"code\":20429}", later(None)),
+        ("apprise", 200, "Sent", Outcome::Accepted),
+        ("apprise", 204, "", Outcome::Refused),
+        ("apprise", 500, "", later(None)),
         ("alertmanager-api", 200, "", Outcome::Accepted),
         ("alertmanager-api", 400, "\"start time must be before end time\"", Outcome::Refused),
     ];

@@ -86,3 +86,37 @@ async fn the_tally_is_what_counting_the_records_would_find() {
     commit(FeedUpdate { removed, ..schedule("aptos", events(&["a"])) }).await;
     assert_eq!(tallied().await, 4, "one is taken out and taken anew, one is taken out, one was never there");
 }
+
+#[tokio::test]
+async fn what_is_watched_is_shown_by_rule_and_by_the_day_on_which_it_counts() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let alert = |subject: &str, severity: &str, hours: i64| {
+        let mut alert = firing(subject, None);
+        alert.labels.insert("severity".to_owned(), severity.to_owned());
+        alert.resource = Some(Resource::Unlock);
+        alert.due = Interval::of(now() + chrono::TimeDelta::hours(hours), Precision::Second);
+        alert
+    };
+    let alerts = vec![alert("a", "critical", 30), alert("b", "Page", 20), alert("c", "critical", -1), alert("d", "warning", 1)];
+    let rule = alerts[0].rule.clone();
+    let month = |date: &str| {
+        Record::Unlock(Box::new(read(
+            serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1.0, "cliffValue": 5.0,
+            "allocationBreakdown": [{"unlockDate": date, "allocationName": "Team", "cliffAmount": 1.0, "unlockPrecision": "month"}]}}),
+        )))
+    };
+    let feeds = vec![
+        schedule("aptos", vec![put("a", unlock("2026-03-16T12:00:00Z", 1.0)), put("b", unlock("2026-03-08T12:00:00Z", 1.0))]),
+        schedule("sui", vec![put("a", month("2026-03-20")), put("b", month("2026-05-20"))]),
+    ];
+    store.commit(at(Commit { alerts, feeds, ..Commit::default() })).await.expect("committed");
+    let gauges = store.domain_gauges(now(), now() + chrono::TimeDelta::days(30)).await.expect("read");
+    assert_eq!(gauges.firing, [(rule.clone(), Tone::Warning, 1), (rule.clone(), Tone::Critical, 3)]);
+    assert_eq!(gauges.next_critical, [(rule, now() + chrono::TimeDelta::hours(20))]);
+    let mut ahead: Vec<_> = gauges.ahead.iter().map(|of| (of.token.as_str(), of.begins, of.ends, of.value)).collect();
+    ahead.sort_by_key(|of| of.1);
+    let day = time("2026-03-20T00:00:00Z");
+    let exact = time("2026-03-16T12:00:00Z");
+    assert_eq!(ahead, [("aptos", exact, exact, 2.0), ("sui", day, day + chrono::TimeDelta::days(1), 5.0)]);
+}

@@ -30,7 +30,8 @@ impl Received {
             received.0.lock().expect("a lock").push((uri.path().to_owned(), body));
             match uri.path() {
                 "/refuse" => (StatusCode::BAD_REQUEST, format!("{}\0", evil("=no"))),
-                _ => (StatusCode::OK, "{\"ok\":true,\"status\":\"success\"}".to_owned()),
+                "/pushover" => (StatusCode::OK, "{\"status\":1}".to_owned()),
+                _ => (StatusCode::OK, "{\"ok\":true,\"status\":\"success\",\"result\":\"success\"}".to_owned()),
             }
         }
         let received = Self::default();

@@ -1,0 +1,91 @@
+//! Tells the binary which commit it is made of, for `--version` and the metrics: `CLIFFWATCH_COMMIT` (twelve digits) and
+//! `CLIFFWATCH_COMMIT_DATE` (a day, UTC).
+//!
+//! They come from git, else from `src/commit.txt`, which `git archive` fills in, else from the variable `CLIFFWATCH_COMMIT` (where a build
+//! sees neither, as in an image); a day that is not known so is that of `SOURCE_DATE_EPOCH`. The time of the build goes into nothing: the
+//! same sources make the same binary. Where all of them are silent, the version stands alone.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How much of a commit is told: enough to be one of a kind for good.
+const DIGITS: usize = 12;
+
+/// A commit and when it was made, in seconds since 1970, as far as they are known.
+#[derive(Default)]
+struct Commit {
+    hash: Option<String>,
+    time: Option<i64>,
+}
+
+fn main() {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let archived = root.join("src/commit.txt");
+    println!("cargo:rerun-if-changed=src/build.rs");
+    println!("cargo:rerun-if-changed={}", archived.display());
+    for variable in ["CLIFFWATCH_COMMIT", "SOURCE_DATE_EPOCH"] {
+        println!("cargo:rerun-if-env-changed={variable}");
+    }
+    let commit = Some(of_git(&root))
+        .filter(|commit| commit.hash.is_some())
+        .or_else(|| Some(read(&fs::read_to_string(&archived).ok()?)).filter(|commit| commit.hash.is_some()))
+        .unwrap_or_else(|| read(&env::var("CLIFFWATCH_COMMIT").unwrap_or_default()));
+    let time = commit.time.or_else(|| env::var("SOURCE_DATE_EPOCH").ok()?.trim().parse().ok());
+    // Both are set always: what is not known must not come from the environment of the compiler.
+    println!("cargo:rustc-env=CLIFFWATCH_COMMIT={}", commit.hash.unwrap_or_default());
+    println!("cargo:rustc-env=CLIFFWATCH_COMMIT_DATE={}", time.and_then(day).unwrap_or_default());
+}
+
+/// The commit that is checked out. Sources that were unpacked inside of somebody's repository are none of its commits.
+fn of_git(root: &Path) -> Commit {
+    if !root.join(".git").exists() {
+        return Commit::default();
+    }
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    // The reflog grows with every commit, also where branches are packed. A path that does not exist would have every build run this again.
+    for name in ["HEAD", "logs/HEAD", "packed-refs"] {
+        watch(git(&["rev-parse", "--git-path", name]).map(|path| root.join(path.trim())));
+    }
+    if let Some(branch) = git(&["symbolic-ref", "--quiet", "HEAD"]) {
+        watch(git(&["rev-parse", "--git-path", branch.trim()]).map(|path| root.join(path.trim())));
+    }
+    read(&git(&["log", "-1", "--no-show-signature", "--format=%H %ct"]).unwrap_or_default())
+}
+
+fn watch(path: Option<PathBuf>) {
+    if let Some(path) = path.filter(|path| path.exists()) {
+        println!("cargo:rerun-if-changed={}", path.display());
+    }
+}
+
+/// Reads `HASH [SECONDS]`; whatever else stands there, such as a placeholder that nobody filled in, is no commit.
+fn read(text: &str) -> Commit {
+    let mut words = text.split_whitespace();
+    let is_hash = |word: &&str| (7..=64).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match words.next().filter(is_hash) {
+        Some(hash) => Commit {
+            hash: Some(hash.chars().take(DIGITS).collect::<String>().to_ascii_lowercase()),
+            time: words.next().and_then(|seconds| seconds.parse().ok()),
+        },
+        None => Commit::default(),
+    }
+}
+
+/// The day of a time since 1970, `2026-03-09`; none beyond the year 9999. By Howard Hinnant's `civil_from_days`: years begin in March,
+/// so that a leap day is the last of its year.
+fn day(seconds: i64) -> Option<String> {
+    let days = seconds.div_euclid(86_400).checked_add(719_468)?; // since 0000-03-01
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (0..=9999).contains(&year).then(|| format!("{year:04}-{month:02}-{day:02}"))
+}

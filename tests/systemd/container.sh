@@ -1,0 +1,109 @@
+# shellcheck shell=bash
+# What tests under a real systemd share: a container that boots this machine's own system over a copy that vanishes, without a network,
+# with a data service and a receiver that keeps its own books in it. For scripts that set `subject` and `set -Eeuo pipefail`, and then
+# source this from the root of the repository.
+
+work=$(mktemp -d)
+nspawn=
+
+not_run() {
+    echo "NOT RUN: $subject: $*"
+    exit 0
+}
+fail() {
+    echo "FAILED: $*"
+    [ -z "${init:-}" ] || inside journalctl --no-pager -q -n 60 -u cliffwatch || true
+    exit 1
+}
+passed() { printf '  %-74s %s\n' "$1" "${2:-}"; }
+
+# shellcheck disable=SC2317,SC2329 # called by the trap
+clean_up() {
+    if [ -n "$nspawn" ]; then
+        [ -z "${init:-}" ] || kill -RTMIN+4 "$init" 2>/dev/null || true # systemd's word for "power off"
+        for _ in $(seq 100); do kill -0 "$nspawn" 2>/dev/null || break; sleep 0.1; done
+        kill -TERM "$nspawn" 2>/dev/null && sleep 1
+        kill -KILL "$nspawn" 2>/dev/null || true
+        wait "$nspawn" 2>/dev/null || true
+    fi
+    mountpoint -q "$work/root" && umount "$work/root"
+    rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'echo "FAILED: line $LINENO: $BASH_COMMAND"' ERR
+
+# ---------------------------------------------------------------------------------------------------------------- the machine
+
+boot() { # options of systemd-nspawn…
+    [ "$(id -u)" = 0 ] || not_run "it needs root"
+    command -v systemd-nspawn >/dev/null || not_run "systemd-nspawn is not installed (Debian: apt-get install systemd-container)"
+    command -v python3 >/dev/null || not_run "python3 is not installed"
+    [ -x /lib/systemd/systemd ] || not_run "this machine's system has no systemd to boot (Debian: apt-get install systemd)"
+    mkdir "$work/root"
+    mount --bind / "$work/root" 2>"$work/why" || not_run "$(cat "$work/why")"
+    systemd-nspawn --directory="$work/root" --volatile=overlay --boot --register=no --keep-unit --console=pipe --link-journal=no \
+        --machine="cliffwatch-test-$$" --uuid="$(cat /proc/sys/kernel/random/uuid)" --private-network \
+        --bind-ro="$PWD/data:/opt/cliffwatch/data" --bind-ro="$PWD/tests/systemd/receiver.py:/opt/cliffwatch/receiver.py" \
+        "$@" -- --unit=basic.target --show-status=no </dev/null >"$work/boot.log" 2>&1 &
+    nspawn=$!
+    for _ in $(seq 300); do
+        kill -0 "$nspawn" 2>/dev/null || not_run "no container boots here: $(grep -v '^Host and machine ids' "$work/boot.log" | tail -1)"
+        init=$(pgrep -P "$nspawn" | head -1) || { sleep 0.1; continue; }
+        case "$(inside systemctl is-system-running 2>/dev/null)" in running | degraded) break ;; esac
+        sleep 0.1
+    done
+    case "$(inside systemctl is-system-running 2>/dev/null)" in
+    running | degraded) ;;
+    *) not_run "the container's systemd did not come up within 30 s: $(tail -1 "$work/boot.log")" ;;
+    esac
+}
+
+inside() { nsenter --target "$init" --all -- "$@"; }
+version_of_systemd() { inside systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p'; }
+put() { inside sh -c 'mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"' - "$1" "${2:-644}"; } # from standard input
+show() { inside systemctl show cliffwatch --property="$1" --value; }
+until_true() { # seconds, command…
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $deadline ] || return 1
+        sleep 0.2
+    done
+}
+http() { # path: the status, then the body
+    inside python3 -c '
+import sys, urllib.request, urllib.error
+try:
+    answer = urllib.request.urlopen("http://127.0.0.1:9797" + sys.argv[1], timeout=10)
+except urllib.error.HTTPError as error:
+    answer = error
+print(getattr(answer, "status", None) or answer.code)
+print(answer.read().decode())' "$1"
+}
+ready() { [ "$(http /-/ready 2>/dev/null | sed -n 1p)" = 200 ]; }
+
+# ------------------------------------------------------------------------------------------------------- who is asked, who is told
+
+listens() { inside python3 -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])), 2)' "$1" 2>/dev/null; }
+data_service() { # binary: serves the bundled schedules on port 9700 and prints the key for it
+    local key
+    inside sh -c 'cd /opt && mkdir -p /srv/service && "$1" import /opt/cliffwatch/data --db /srv/service/service.db >/dev/null 2>&1' - "$1"
+    key=$(inside "$1" keys add desk --monthly-limit 100000 --db /srv/service/service.db 2>/dev/null)
+    inside systemd-run --quiet --unit=source --property=WorkingDirectory=/srv/service "$1" serve --db /srv/service/service.db \
+        --listen 127.0.0.1:9700 --legacy-listen 127.0.0.1:9701 --require-key --requests-per-minute 60000
+    until_true 20 listens 9700 || fail "the data service does not listen: $(inside journalctl -q --no-pager -u source)"
+    echo "$key"
+}
+receiver() { # of webhooks, on port 9800; /var/book is its book
+    inside sh -c ': >>/var/book'
+    inside systemd-run --quiet --collect --unit=receiver /usr/bin/python3 /opt/cliffwatch/receiver.py /var/book
+    until_true 20 listens 9800 || fail "the receiver does not listen: $(inside journalctl -q --no-pager -u receiver)"
+}
+count() { inside sh -c 'grep -c " $1" /var/book || true' - "$1"; } # messages of a type
+are_told() { [ "$(count alert.)" = "$1" ]; }
+settled() { # nothing came for three seconds, after something did; so few come each by itself, and not as a welcome
+    local before
+    before=$(count alert.)
+    sleep 3
+    [ "$before" -gt 0 ] && [ "$(count alert.)" = "$before" ]
+}
