@@ -14,8 +14,12 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, loaded) = invocation.load_file()?;
     daemon::log::start(&config.log, invocation.verbose)?;
     let ended = drive(async {
-        let stop = app::asked_to_stop();
-        let mut app = App::open(config, &loaded.base_dir, invocation.clock.clone(), Drive::Itself).await?;
+        let mut stop = app::asked_to_stop();
+        let opening = App::open(config, &loaded.base_dir, invocation.clock.clone(), Drive::Itself);
+        let mut app = tokio::select! {
+            opened = opening => opened?,
+            () = &mut stop => return Ok(Ended::Done),
+        };
         if let Some(path) = loaded.path {
             app = app.reading_again(Origin { path, environment: Environment::of_process() });
         }

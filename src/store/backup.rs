@@ -18,7 +18,7 @@ impl Store {
     pub async fn backup(&self, to: PathBuf, overwrite: bool) -> Result<(), StoreError> {
         let doing = "back up the database";
         if self.0.is_on_server {
-            let why = "the database is on a server: copy it by `pg_dump`, or by `cliffwatch store copy`";
+            let why = "the database is on a server: copy it by `pg_dump`";
             return Err(StoreError::BackupRefused { path: to, why });
         }
         let path = self.0.path.clone();

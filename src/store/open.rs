@@ -10,14 +10,14 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use super::connection::{DAEMON_WRITER, open_daemon_reader, open_read_only, open_writer};
 use super::error::{StoreError, StoreFault};
 use super::lock::{resolve, take_lock};
-use super::readers::ReaderPool;
+use super::readers::{OpenReader, ReaderPool};
 use super::rebuild::{self, Progress};
 use super::restore::refuse_unfinished;
 use super::schema::{self, FileState, MigrationFailed};
 use super::sql::postgres::PgSession;
 use super::sql::postgres::lease::Fence;
 use super::sql::postgres::place::PostgresPlace;
-use super::sql::{self, SqlError, SqlResult};
+use super::sql::{self, SqlError};
 use super::{Access, Opening};
 
 /// The first bytes of every SQLite file.
@@ -63,7 +63,7 @@ impl Place {
 }
 
 /// How connections that read are opened.
-pub(super) fn reader_of(place: &Place) -> Box<dyn Fn(&Path) -> SqlResult<sql::Connection> + Send + Sync> {
+pub(super) fn reader_of(place: &Place) -> OpenReader<sql::Connection, SqlError> {
     match place {
         Place::File(_) => Box::new(|path| Ok(sql::Connection::Sqlite(open_daemon_reader(path)?))),
         Place::Server(place) => {

@@ -14,7 +14,7 @@ use model::BoxFuture;
 type Read = Box<dyn FnOnce(&Transaction<'_>) -> Result<AnyValue, StoreFault> + Send>;
 
 /// Opens one connection of a pool.
-type OpenReader<C, E> = Box<dyn Fn(&Path) -> Result<C, E> + Send + Sync>;
+pub(super) type OpenReader<C, E> = Box<dyn Fn(&Path) -> Result<C, E> + Send + Sync>;
 
 /// Read connections to one database. Those that nobody uses are kept for the next, up to a number; more are opened under load and
 /// closed again.

@@ -222,6 +222,9 @@ struct OldVersion {
     body: Option<String>,
 }
 
+/// An event that was replaced: its key, since when it was what it was, and what it was.
+type Former = (String, Timestamp, UnlockEvent);
+
 /// Packs what was, by token and by the time at which it was replaced. What was removed stays a row, and so does what belongs to no token.
 fn pack_versions(old: &Transaction<'_>, to: &Transaction<'_>) -> Result<(), StoreFault> {
     let sql = "SELECT DISTINCT token_no FROM record_version WHERE resource = 'unlock'";
@@ -241,7 +244,7 @@ fn pack_versions(old: &Transaction<'_>, to: &Transaction<'_>) -> Result<(), Stor
             .filter(|(version, _)| version.body.is_none())
             .map(|(version, _)| (version.key.clone(), version.replaced_at))
             .collect();
-        let mut groups: Vec<(i64, Vec<(String, Timestamp, UnlockEvent)>)> = Vec::new();
+        let mut groups: Vec<(i64, Vec<Former>)> = Vec::new();
         let mut places: HashMap<i64, usize> = HashMap::new();
         for (version, is_of_token) in rows {
             let (Some(body), true, false) =

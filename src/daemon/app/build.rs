@@ -49,9 +49,11 @@ impl App {
         Box::pin(async move {
             let now = clock.now();
             let place = place_of(&config.store)?;
-            let store = Store::open_in(place, Access::Own, now)
-                .await
-                .map_err(|source| AppError::Store { doing: "open the database", source })?;
+            let store = match drive {
+                Drive::Itself => standby::open_patiently(place, &clock).await,
+                Drive::Crank => Store::open_in(place, Access::Own, now).await,
+            };
+            let store = store.map_err(|source| AppError::Store { doing: "open the database", source })?;
             if drive == Drive::Crank {
                 standby::take_at_once(&store).await?;
             }

@@ -14,13 +14,31 @@ use super::build::resume_clock;
 use super::{App, AppError, remember_good_rules};
 use crate::readiness::NotReady;
 use crate::systemd::{self, ProgressMarker};
-use model::{BoxFuture, lease, text::error_chain};
-use store::{Standing, Store};
+use model::{BoxFuture, Clock, lease, text::error_chain};
+use store::{Access, Place, Standing, Store, StoreError};
 
 /// How this process calls itself to the others.
 fn holder() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", host.trim(), std::process::id())
+}
+
+/// Opens the database of a daemon. A server that cannot be reached is waited for: it may be starting as well.
+pub(super) async fn open_patiently(place: Place, clock: &Clock) -> Result<Store, StoreError> {
+    let mut is_failing = false;
+    loop {
+        match Store::open_in(place.clone(), Access::Own, clock.now()).await {
+            Err(error) if error.is_lost() => {
+                if !std::mem::replace(&mut is_failing, true) {
+                    let text = error_chain(&error);
+                    systemd::status(&text);
+                    tracing::warn!(error = text, "the database cannot be opened yet");
+                }
+                tokio::time::sleep(lease::LOOK).await;
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Takes the lease for a command that polls or delivers once, and keeps it while the store is open. Fails where another is active.

@@ -11,7 +11,7 @@ use cliffwatch::{
 use super::books::Fact;
 use crate::support::{burn, cliff, item};
 
-const TOKENS: usize = 24;
+pub const TOKENS: usize = 24;
 /// Of each schedule.
 const EVENTS: usize = 7;
 /// The last of them is silenced from the beginning.

@@ -38,7 +38,7 @@ impl ToSql for Parameter {
             Box::new(PgFault::Unfit { kind: ValueRef::from(&self.0).data_type().to_string(), column: ty.name().to_owned() })
         };
         match (&self.0, ty) {
-            (Value::Null, _) => return Ok(IsNull::Yes),
+            (Value::Null, _) => Ok(IsNull::Yes),
             (Value::Integer(number), &Type::INT8) => number.to_sql(ty, out),
             (Value::Integer(number), &Type::INT4) => i32::try_from(*number).map_err(|_| unfit())?.to_sql(ty, out),
             (Value::Integer(number), &Type::INT2) => i16::try_from(*number).map_err(|_| unfit())?.to_sql(ty, out),
@@ -51,7 +51,7 @@ impl ToSql for Parameter {
             (Value::Text(text), &Type::TEXT) if text.contains('\0') => text.replace('\0', &KEPT_NUL.to_string()).to_sql(ty, out),
             (Value::Text(text), &Type::TEXT) => text.to_sql(ty, out),
             (Value::Blob(bytes), &Type::BYTEA) => bytes.to_sql(ty, out),
-            _ => return Err(unfit()),
+            _ => Err(unfit()),
         }
     }
 
