@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
@@ -17,10 +18,27 @@ use crate::metrics::Metrics;
 use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
 use crate::readiness::{Readiness, RuleLoad};
 use crate::reload::{self, GoodFiles};
+use crate::systemd;
 use model::{BoxFuture, Clock, SourceText, Timestamp, config::Config, text::error_chain};
 use rules::RuleSet;
 use source::{Client, Tuning};
 use store::{Access, Opening, Store};
+
+/// No step of bringing a database up to date takes longer than this.
+const LONGEST_STEP: Duration = Duration::from_secs(300);
+
+/// Tells how far a database of an older version is brought up to date: systemd at each hundredth, the log at each tenth.
+fn tell_packing(done: usize, of: usize) {
+    let parts = |done: usize, parts: usize| done * parts / of.max(1);
+    if done > 0 && parts(done, 100) == parts(done - 1, 100) {
+        return;
+    }
+    let percent = parts(done, 100);
+    systemd::starting(&format!("packing the schedules of the database, once: {percent} %"), LONGEST_STEP);
+    if percent % 10 == 0 {
+        tracing::info!(done, of, "packing the schedules of the database: {percent} %");
+    }
+}
 
 impl App {
     /// Builds everything from a config that was checked. `base_dir` is where its relative paths begin.
@@ -47,7 +65,8 @@ impl App {
     ) -> BoxFuture<'_, Result<Self, AppError>> {
         Box::pin(async move {
             let now = clock.now();
-            let store = Store::open(Opening { path: config.store.path.clone(), access: Access::Own, now })
+            let opening = Opening { path: config.store.path.clone(), access: Access::Own, now };
+            let store = Store::open_telling(opening, tell_packing)
                 .await
                 .map_err(|source| AppError::Store { doing: "open the database", source })?;
             let now = resume_clock(&store, &clock).await?;
