@@ -37,6 +37,12 @@ pub fn status(text: &str) {
     notify(&[NotifyState::Status(&one_line(text))]);
 }
 
+/// A start that takes its time: what it is at, and that `longer` more is nothing to worry about.
+pub fn starting(text: &str, longer: Duration) {
+    let micros = u32::try_from(longer.as_micros()).unwrap_or(u32::MAX);
+    notify(&[NotifyState::ExtendTimeoutUsec(micros), NotifyState::Status(&one_line(text))]);
+}
+
 /// The daemon reads its files again; [`ready`] says when that is over, whatever came of it.
 pub fn reloading() {
     // Without the time, systemd would not believe the first line either.

@@ -28,7 +28,7 @@
 //!     serde_json::from_str::<UnlockEvent>(&json)
 //! };
 //! let now: Timestamp = "2026-03-01T00:00:00Z".parse()?;
-//! let known = Tracked { key: "2026-03-12".into(), record: Record::Unlock(Box::new(event("2026-03-12")?)) };
+//! let known = Tracked { key: "2026-03-12".into(), record: Record::Unlock(std::sync::Arc::new(event("2026-03-12")?)) };
 //! let (token, settings) = ("aptos".into(), Settings::default());
 //! let poll = UnlockPoll { supply: Some(1_130_000_000.0), ..UnlockPoll::of(&token, &settings, now) };
 //! let answer = |events: &[UnlockEvent]| diff_unlocks(&poll, &[known.clone()], &[], events);
@@ -63,7 +63,7 @@ pub use records::{
     baseline_allocations, baseline_burns, baseline_buybacks, baseline_emissions, baseline_funding, diff_allocations, diff_burns,
     diff_buybacks, diff_emissions, diff_funding, max_supply_change,
 };
-pub use unlock::{UnlockPoll, baseline_unlocks, diff_unlocks, event_key, newly_visible};
+pub use unlock::{UnlockPoll, baseline_unlocks, diff_unlocks, event_key, newly_visible, repriced};
 
 use model::{
     change::Change,

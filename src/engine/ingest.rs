@@ -158,6 +158,9 @@ impl Ingestion<'_> {
     fn fresh(&self, answer: &PollAnswer, settings: &Settings) -> IngestResult {
         let Self { before, known, records, ask, fetched, now, .. } = self;
         let window = window(&fetched.request);
+        if let Some(repriced) = self.repriced(answer, window) {
+            return repriced;
+        }
         let mut completed = match self.is_baseline() {
             true => Completed::as_it_is(answer),
             false => Completed::of(answer, records, fetched),
@@ -184,6 +187,18 @@ impl Ingestion<'_> {
         let oddities = Oddities { total: completed.oddities.len().saturating_add(counted), named: completed.oddities.clone() };
         let header = schedule.as_ref().map_or_else(|| header(&answer.payload), ScheduleAnswer::header);
         IngestResult { oddities, ..self.applied(answer, diff, header) }
+    }
+
+    /// What a whole answer leaves behind that tells a schedule as it was known, at other prices: nothing is to be aligned or proven.
+    fn repriced(&self, answer: &PollAnswer, window: DateWindow) -> Option<IngestResult> {
+        let Self { before, known, records, ask, fetched, now, .. } = self;
+        let Payload::UnlockEvents(events) = &answer.payload else { return None };
+        let is_plain = !self.is_baseline() && answer.dropped == 0 && known.missing.is_empty() && known.held_since.is_none();
+        let schedule = is_plain.then(|| ScheduleAnswer::of(before, known, (ask, fetched), events, window, *now))?;
+        let diff = schedule.repriced(records)?;
+        let total = usize::try_from(diff.odd.reordered).unwrap_or(usize::MAX);
+        let result = self.applied(answer, diff, schedule.header());
+        Some(IngestResult { oddities: Oddities { named: Vec::new(), total }, ..result })
     }
 
     /// What a complete answer changes; nothing where it is the first.

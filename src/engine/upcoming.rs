@@ -4,6 +4,8 @@
 //! say that the schedule should be read again; it never tells a change. A token whose schedule was never read is known by this one
 //! event until it is.
 
+use std::sync::Arc;
+
 use crate::diff;
 use model::{Endpoint, Put, Record, Resource, Timestamp, TokenSnapshot, wire};
 
@@ -46,7 +48,7 @@ pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f
             }
         }
         let Some(of) = same.or(coming) else {
-            let (key, record) = (diff::event_key(&event), Record::Unlock(Box::new(event)));
+            let (key, record) = (diff::event_key(&event), Record::Unlock(Arc::new(event)));
             return Reconciled { put: vec![Put { key, record, is_new_version: true }], is_stale: false };
         };
         // Where nothing says what moved, it waits until more is known.
@@ -54,7 +56,7 @@ pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f
         let Some(event) = completed.events.first().cloned() else { return Reconciled::default() };
         let was = of.record.unlock().and_then(wire::UnlockEvent::cliff_amount);
         let is_new_version = same.is_none() || !is_close(event.cliff_amount(), was, tolerance);
-        let put = Put { key: of.key.clone(), record: Record::Unlock(Box::new(event)), is_new_version };
+        let put = Put { key: of.key.clone(), record: Record::Unlock(Arc::new(event)), is_new_version };
         return Reconciled { put: vec![put], is_stale: false };
     }
 
@@ -71,7 +73,7 @@ pub fn reconcile(before: &TokenSnapshot, item: &wire::UpcomingItem, tolerance: f
     if freshened == *known {
         return Reconciled::default();
     }
-    let put = Put { key: key.clone(), record: Record::Unlock(Box::new(freshened)), is_new_version: false };
+    let put = Put { key: key.clone(), record: Record::Unlock(Arc::new(freshened)), is_new_version: false };
     Reconciled { put: vec![put], ..Reconciled::default() }
 }
 

@@ -27,7 +27,7 @@
 //!     }
 //! }"#;
 //! let (event, report) = wire::gather(|| serde_json::from_str::<wire::UnlockEvent>(json));
-//! let record = Record::Unlock(Box::new(event.unwrap()));
+//! let record = Record::Unlock(std::sync::Arc::new(event.unwrap()));
 //!
 //! // The amount that is no number is left out, and noted; the rest of the event is there.
 //! assert_eq!(report.oddities[0].path, "cliffUnlocks.cliffAmount");

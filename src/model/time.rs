@@ -11,14 +11,24 @@ pub type Timestamp = DateTime<Utc>;
 /// Reads an ISO 8601 instant, or a bare date as its midnight UTC. Years before 1900 and after 2999 are taken for nonsense.
 pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let text = text.trim();
-    DateTime::parse_from_rfc3339(text)
-        .map(|at| at.with_timezone(&Utc))
-        .ok()
+    whole_seconds(text)
+        .or_else(|| DateTime::parse_from_rfc3339(text).map(|at| at.with_timezone(&Utc)).ok())
         .or_else(|| {
             let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
             Some(date.and_time(NaiveTime::MIN).and_utc())
         })
         .filter(|at| (1900..3000).contains(&at.year()))
+}
+
+/// A time as the source mostly writes it, `2026-03-09T00:00:00Z`: some hundreds of them stand in one schedule.
+fn whole_seconds(text: &str) -> Option<Timestamp> {
+    let bytes: &[u8; 20] = text.as_bytes().try_into().ok()?;
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'] = bytes else { return None };
+    let number = |digits: &[&u8]| {
+        digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(**digit - b'0')))
+    };
+    let date = NaiveDate::from_ymd_opt(number(&[y1, y2, y3, y4])?.try_into().ok()?, number(&[m1, m2])?, number(&[d1, d2])?)?;
+    Some(date.and_hms_opt(number(&[h1, h2])?, number(&[n1, n2])?, number(&[s1, s2])?)?.and_utc())
 }
 
 /// How exact a date is. The source may send words that nobody has seen: those stand for a day.

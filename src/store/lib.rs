@@ -147,22 +147,24 @@ impl Store {
     /// Opens the database; as its owner also makes it and brings its schema up to date.
     /// Fails where the file is missing, not ours, of another schema, in use by another owner, or cannot be reached.
     pub async fn open(opening: Opening) -> Result<Store, StoreError> {
-        Self::open_telling(opening, |_, _| {}).await
-    }
-
-    /// Opens the database as [`open`](Self::open) does. Where a large one is to be brought up to date, `progress` is told how many of its
-    /// schedules are done, and how many there are.
-    pub async fn open_telling(
-        opening: Opening,
-        progress: impl Fn(usize, usize) + Send + Sync + 'static,
-    ) -> Result<Store, StoreError> {
-        Self::open_place(Place::File(opening.path), opening.access, opening.now, Box::new(progress)).await
+        Self::open_in(Place::File(opening.path), opening.access, opening.now).await
     }
 
     /// As [`Self::open`], wherever the database is. On a server several may own it; what the active one alone may write is refused
     /// until [`Self::tend_lease`] has taken the lease.
     pub async fn open_in(place: Place, access: Access, now: Timestamp) -> Result<Store, StoreError> {
         Self::open_place(place, access, now, Box::new(|_, _| {})).await
+    }
+
+    /// Opens the database as [`open_in`](Self::open_in) does. Where a large one is to be brought up to date, `progress` is told how many of
+    /// its schedules are done, and how many there are.
+    pub async fn open_telling(
+        place: Place,
+        access: Access,
+        now: Timestamp,
+        progress: impl Fn(usize, usize) + Send + Sync + 'static,
+    ) -> Result<Store, StoreError> {
+        Self::open_place(place, access, now, Box::new(progress)).await
     }
 
     async fn open_place(

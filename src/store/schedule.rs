@@ -3,6 +3,7 @@
 //! The order is that of time and key, those without a date last, so that whoever reads one has it sorted.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::codec::one;
 use super::error::StoreFault;
@@ -65,7 +66,7 @@ pub(super) fn unpack(body: &[u8]) -> Option<Vec<Tracked>> {
     let mut from = Unpacker::new(body);
     let mut records = Vec::new();
     for key in keys_of(&mut from)? {
-        let record = Record::Unlock(Box::new(Pack::unpack(&mut from)?));
+        let record = Record::Unlock(Arc::new(Pack::unpack(&mut from)?));
         records.push(Tracked { key: RecordKey::from(key), record });
     }
     from.is_done().then_some(records)
@@ -92,7 +93,7 @@ pub(super) fn unpack_replaced(body: &[u8]) -> Option<Vec<(Timestamp, Tracked)>> 
     for _ in 0..from.length()? {
         let key = RecordKey::from(from.literal()?);
         let at = from.time()?;
-        versions.push((at, Tracked { key, record: Record::Unlock(Box::new(Pack::unpack(&mut from)?)) }));
+        versions.push((at, Tracked { key, record: Record::Unlock(Arc::new(Pack::unpack(&mut from)?)) }));
     }
     from.is_done().then_some(versions)
 }

@@ -4,6 +4,7 @@
 //! was not asked for is told as [`Coverage::NeverRead`], which is not the same as an empty list.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::params;
 use serde::de::DeserializeOwned;
@@ -220,7 +221,7 @@ impl SupplyFacts for SnapshotView<'_> {
                 let Record::Unlock(event) = tracked.record else { continue };
                 let Some(date) = event.unlock_date.copied().filter(inside) else { continue };
                 if first.as_ref().is_none_or(|(before, _)| date < *before)
-                    && let Some(found) = wanted(*event)
+                    && let Some(found) = wanted(Arc::unwrap_or_clone(event))
                 {
                     first = Some((date, found));
                 }

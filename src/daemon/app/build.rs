@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
@@ -18,10 +19,27 @@ use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
 use crate::place::place_of;
 use crate::readiness::{Readiness, RuleLoad};
 use crate::reload::{self, GoodFiles};
+use crate::systemd;
 use model::{BoxFuture, Clock, SourceText, Timestamp, config::Config, text::error_chain};
 use rules::RuleSet;
 use source::{Client, Tuning};
 use store::{Access, Store};
+
+/// No step of bringing a database up to date takes longer than this.
+const LONGEST_STEP: Duration = Duration::from_secs(300);
+
+/// Tells how far a database of an older version is brought up to date: systemd at each hundredth, the log at each tenth.
+fn tell_packing(done: usize, of: usize) {
+    let parts = |done: usize, parts: usize| done * parts / of.max(1);
+    if done > 0 && parts(done, 100) == parts(done - 1, 100) {
+        return;
+    }
+    let percent = parts(done, 100);
+    systemd::starting(&format!("packing the schedules of the database, once: {percent} %"), LONGEST_STEP);
+    if percent % 10 == 0 {
+        tracing::info!(done, of, "packing the schedules of the database: {percent} %");
+    }
+}
 
 impl App {
     /// Builds everything from a config that was checked. `base_dir` is where its relative paths begin.
@@ -50,8 +68,8 @@ impl App {
             let now = clock.now();
             let place = place_of(&config.store)?;
             let store = match drive {
-                Drive::Itself => standby::open_patiently(place, &clock).await,
-                Drive::Crank => Store::open_in(place, Access::Own, now).await,
+                Drive::Itself => standby::open_patiently(place, &clock, tell_packing).await,
+                Drive::Crank => Store::open_telling(place, Access::Own, now, tell_packing).await,
             };
             let store = store.map_err(|source| AppError::Store { doing: "open the database", source })?;
             if drive == Drive::Crank {

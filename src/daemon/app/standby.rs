@@ -24,10 +24,10 @@ fn holder() -> String {
 }
 
 /// Opens the database of a daemon. A server that cannot be reached is waited for: it may be starting as well.
-pub(super) async fn open_patiently(place: Place, clock: &Clock) -> Result<Store, StoreError> {
+pub(super) async fn open_patiently(place: Place, clock: &Clock, progress: fn(usize, usize)) -> Result<Store, StoreError> {
     let mut is_failing = false;
     loop {
-        match Store::open_in(place.clone(), Access::Own, clock.now()).await {
+        match Store::open_telling(place.clone(), Access::Own, clock.now(), progress).await {
             Err(error) if error.is_lost() => {
                 if !std::mem::replace(&mut is_failing, true) {
                     let text = error_chain(&error);

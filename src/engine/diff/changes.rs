@@ -17,6 +17,7 @@ mod series;
 mod wording;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use self::facts::{FactRevision, RevisedFact};
 use super::{
@@ -231,7 +232,7 @@ fn total(all: &[Tranche<'_>], row: usize, form: Option<TrancheForm>) -> Option<f
 }
 
 fn record(event: &UnlockEvent) -> Record {
-    Record::Unlock(Box::new(event.clone()))
+    Record::Unlock(Arc::new(event.clone()))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "milliseconds of a few thousand years fit a double")]

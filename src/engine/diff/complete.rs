@@ -14,6 +14,7 @@ mod kept;
 mod learned;
 mod parts;
 
+use std::sync::Arc;
 use std::{
     borrow::Cow,
     cell::RefCell,
@@ -92,7 +93,7 @@ pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &AnswerV
     let Completion { oddities, proves_no_absence, learned, .. } = completion;
     let learned = learned
         .into_iter()
-        .filter_map(|(k, event)| Some(Tracked { key: (*keys.get(k)?).clone(), record: Record::Unlock(Box::new(event)) }))
+        .filter_map(|(k, event)| Some(Tracked { key: (*keys.get(k)?).clone(), record: Record::Unlock(Arc::new(event)) }))
         .collect();
     let events = if events == after { Cow::Borrowed(after) } else { Cow::Owned(events) };
     CompletedAnswer { events, oddities, proves_no_absence, learned }

@@ -5,9 +5,11 @@
 //! waits with it, and so does what shares an event with that, since an event is written whole or not at all.
 
 mod matching;
+mod repriced;
 mod same;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 
@@ -30,6 +32,7 @@ use model::{
     wire::UnlockEvent,
 };
 
+pub use repriced::repriced;
 #[cfg(test)]
 pub(super) use same::same_schedule;
 
@@ -201,7 +204,7 @@ impl Written<'_> {
     fn add_unseen(&self, diff: &mut Diff, vanished: &VanishedEvents, window: &DateWindow) {
         diff.put.extend(vanished.crossed.iter().map(|(row, by)| {
             let (key, event) = self.known[*row];
-            Put { key: key.clone(), record: Record::Unlock(Box::new(moved_by(event, *by))), is_new_version: true }
+            Put { key: key.clone(), record: Record::Unlock(Arc::new(moved_by(event, *by))), is_new_version: true }
         }));
         let seen: HashSet<RecordKey> =
             self.known.iter().map(|(key, _)| (*key).clone()).chain(diff.put.iter().map(|put| put.key.clone())).collect();
@@ -259,7 +262,7 @@ fn moved_unseen<'a>(
         for part in &mut parts {
             part.series = links.renames.iter().find(|(from, _)| from == part.name).map_or(part.name, |(_, to)| to);
         }
-        let record = Record::Unlock(Box::new(moved_by(event, moves.of_hidden(&parts)?)));
+        let record = Record::Unlock(Arc::new(moved_by(event, moves.of_hidden(&parts)?)));
         Some(Put { key: tracked.key.clone(), record, is_new_version: true })
     })
 }
@@ -362,7 +365,7 @@ impl VanishedEvents {
 fn removed_event(token: &TokenId, (key, event): (&RecordKey, &UnlockEvent)) -> Change {
     let mut change = Change::of(ChangeKind::Removed, Resource::Unlock, token);
     change.key = Some(key.clone());
-    change.old = Some(Record::Unlock(Box::new(event.clone())));
+    change.old = Some(Record::Unlock(Arc::new(event.clone())));
     change.summary = match event.unlock_date.copied() {
         Some(at) => format!("removed: the event of {}", format::day(at)),
         None => "removed: an event without a date".to_owned(),
@@ -416,7 +419,7 @@ pub fn newly_visible(before: &[Tracked], seen: &[UnlockEvent]) -> Vec<Put> {
 }
 
 fn new_put(key: RecordKey, event: &UnlockEvent) -> Put {
-    Put { key, record: Record::Unlock(Box::new(event.clone())), is_new_version: true }
+    Put { key, record: Record::Unlock(Arc::new(event.clone())), is_new_version: true }
 }
 
 /// The rows without repeats, in the order of time; rows of one instant in an order that does not depend on that of the answer.

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -265,7 +266,7 @@ fn unlock(date: &str, value: Option<f64>) -> Record {
 
 fn unlock_exact(date: Option<&str>, value: Option<f64>, precision: &str) -> Record {
     let part = CliffAllocation { unlock_precision: precision.to_owned().into(), ..Default::default() };
-    Record::Unlock(Box::new(UnlockEvent {
+    Record::Unlock(Arc::new(UnlockEvent {
         unlock_date: Maybe::or_null(date.map(time)),
         data_source: "whitepaper".to_owned().into(),
         cliff_unlocks: CliffUnlocks {

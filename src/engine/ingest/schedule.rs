@@ -5,6 +5,7 @@
 //! are kept, or taken in, without a word.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use chrono::{NaiveDate, TimeDelta};
 use serde::{Deserialize, Serialize};
@@ -114,6 +115,11 @@ impl<'a> ScheduleAnswer<'a> {
         })
     }
 
+    /// What it changes, where that is nothing but prices.
+    pub(super) fn repriced(&self, records: &[Tracked]) -> Option<Diff> {
+        diff::repriced(records, self.events, &self.window, self.shows_linear)
+    }
+
     /// What it changes. The first answer of another kind of version tells nothing: what only the one before showed, or only this one
     /// does, has neither gone nor come. From here on this one is what answers are compared with.
     pub(super) fn diff(&self, before: &TokenSnapshot, known: &FeedState, settings: &Settings) -> Diff {
@@ -173,7 +179,7 @@ impl<'a> ScheduleAnswer<'a> {
             let Record::Unlock(event) = &tracked.record else { return None };
             let segments = &shown.get(&event.unlock_date.copied()?)?.linear_unlocks;
             let event = UnlockEvent { linear_unlocks: segments.clone(), ..(**event).clone() };
-            Some(Tracked { key: tracked.key.clone(), record: Record::Unlock(Box::new(event)) })
+            Some(Tracked { key: tracked.key.clone(), record: Record::Unlock(Arc::new(event)) })
         };
         let is_unseen =
             |tracked: &&Tracked| matches!(&tracked.record, Record::Unlock(event) if event.linear_unlocks.get().is_none());

@@ -1,6 +1,8 @@
 //! Records of any resource, under their keys.
 
-use serde::Serialize;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
 
 use super::{endpoint::Resource, id::RecordKey};
 use crate::{
@@ -9,11 +11,10 @@ use crate::{
 };
 
 /// A record of any resource, in the API's shape.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Record {
-    /// An unlock event.
-    Unlock(Box<wire::UnlockEvent>),
+    /// An unlock event: the largest of them, and of a schedule most are the same from one answer to the next, so that it is shared.
+    Unlock(Arc<wire::UnlockEvent>),
     /// A burn.
     Burn(Box<wire::Burn>),
     /// A buyback.
@@ -24,6 +25,19 @@ pub enum Record {
     Allocation(Box<wire::Allocation>),
     /// A funding round.
     Funding(Box<wire::FundingRound>),
+}
+
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Record::Unlock(event) => event.serialize(serializer),
+            Record::Burn(burn) => burn.serialize(serializer),
+            Record::Buyback(buyback) => buyback.serialize(serializer),
+            Record::Emission(emission) => emission.serialize(serializer),
+            Record::Allocation(allocation) => allocation.serialize(serializer),
+            Record::Funding(round) => round.serialize(serializer),
+        }
+    }
 }
 
 impl Record {
@@ -52,7 +66,7 @@ impl Record {
     /// Where the text is not a JSON object.
     pub fn from_json(resource: Resource, json: &str) -> Result<Self, serde_json::Error> {
         Ok(match resource {
-            Resource::Unlock => Record::Unlock(serde_json::from_str(json)?),
+            Resource::Unlock => Record::Unlock(Arc::new(serde_json::from_str(json)?)),
             Resource::Burn => Record::Burn(serde_json::from_str(json)?),
             Resource::Buyback => Record::Buyback(serde_json::from_str(json)?),
             Resource::Emission => Record::Emission(serde_json::from_str(json)?),

@@ -30,3 +30,20 @@ fn an_unknown_precision_never_claims_an_hour() {
     assert_eq!(Precision::of(Some("fortnight")), Precision::Day);
     assert_eq!(Precision::of(Some("unknown")), Precision::Day);
 }
+
+#[test]
+fn a_time_that_is_read_the_short_way_is_the_same_as_by_the_long_one() {
+    for text in ["2026-03-09T00:00:00Z", "2024-02-29T23:59:59Z", "1900-01-01T00:00:00Z"] {
+        assert_eq!(whole_seconds(text), DateTime::parse_from_rfc3339(text).ok().map(|at| at.with_timezone(&Utc)), "{text}");
+    }
+    for text in [
+        "2026-02-29T00:00:00Z",
+        "2026-03-09T24:00:00Z",
+        "2026-03-09 00:00:00Z",
+        "2026-03-09T00:00:0xZ",
+        "2026-03-09T00:00:00+",
+        "",
+    ] {
+        assert_eq!(whole_seconds(text), None, "{text}");
+    }
+}

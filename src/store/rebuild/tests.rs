@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Access, Opening, Store, open, schema::DAEMON};
+use crate::{Access, Opening, Place, Store, open, schema::DAEMON};
 use model::{Record, RecordKey, Resource, TokenFilter, TokenSort, VersionRow, wire};
 
 const CRASH_DB: &str = "CLIFFWATCH_TEST_REBUILD_DB";
@@ -130,7 +130,11 @@ async fn a_database_of_the_former_version_reads_the_same_and_the_old_one_is_kept
     let histories: Vec<_> = (1..=3).map(|token| expected(&path, token)).collect();
     let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let hears = told.clone();
-    let store = Store::open_telling(opening(&path), move |done, of| hears.lock().unwrap().push((done, of))).await.unwrap();
+    let store = Store::open_telling(Place::File(path.clone()), Access::Own, now(), move |done, of| {
+        hears.lock().unwrap().push((done, of))
+    })
+    .await
+    .unwrap();
     assert_eq!(*told.lock().unwrap(), [(0, 3), (1, 3), (2, 3), (3, 3)]);
     for (token, history) in (1..).zip(histories) {
         let id = format!("t{token}");

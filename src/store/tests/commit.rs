@@ -1,5 +1,7 @@
 //! A commit is whole, may come twice, and loses no value.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -95,7 +97,7 @@ async fn every_value_comes_back_as_it_went_in() {
         findings: model::supply::Findings { by_mark: 1, by_upcoming: 2, untold: 3, idle_marks: 4, idle_upcoming: 5 },
     };
     let unlocks = vec![
-        put("undated", Record::Unlock(Box::new(read(json!({"tokenSymbol": null, "cliffUnlocks": {"cliffAmount": 3.5}}))))),
+        put("undated", Record::Unlock(Arc::new(read(json!({"tokenSymbol": null, "cliffUnlocks": {"cliffAmount": 3.5}}))))),
         put("b", unlock("2026-05-16T13:00:00Z", 20.0)),
         put("a", unlock("2026-03-16T13:00:00.123456Z", 10.25)),
     ];

@@ -101,7 +101,7 @@ async fn what_is_watched_is_shown_by_rule_and_by_the_day_on_which_it_counts() {
     let alerts = vec![alert("a", "critical", 30), alert("b", "Page", 20), alert("c", "critical", -1), alert("d", "warning", 1)];
     let rule = alerts[0].rule.clone();
     let month = |date: &str| {
-        Record::Unlock(Box::new(read(
+        Record::Unlock(std::sync::Arc::new(read(
             serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1.0, "cliffValue": 5.0,
             "allocationBreakdown": [{"unlockDate": date, "allocationName": "Team", "cliffAmount": 1.0, "unlockPrecision": "month"}]}}),
         )))

@@ -1,5 +1,7 @@
 //! Tokens, records and their versions, and the questions of a cycle about them.
 
+use std::sync::Arc;
+
 use chrono::TimeDelta;
 use rusqlite::Connection;
 use serde_json::json;
@@ -134,9 +136,9 @@ async fn one_ticker_may_mean_several_tokens() {
 async fn windows_are_open_at_their_start_and_closed_at_their_end() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let month = Record::Unlock(Box::new(read(json!({"unlockDate": "2026-03-20", "cliffUnlocks": {"allocationBreakdown": [
+    let month = Record::Unlock(Arc::new(read(json!({"unlockDate": "2026-03-20", "cliffUnlocks": {"allocationBreakdown": [
         {"unlockPrecision": "month"}]}}))));
-    let undecided = Record::Unlock(Box::new(read(json!({"unlockDate": "2026-03-20", "cliffUnlocks": {"allocationBreakdown": [
+    let undecided = Record::Unlock(Arc::new(read(json!({"unlockDate": "2026-03-20", "cliffUnlocks": {"allocationBreakdown": [
         {"unlockPrecision": "to be determined"}]}}))));
     let feeds = vec![
         schedule("exact", vec![put("a", unlock("2026-03-16T13:00:00Z", 1.0)), put("b", unlock("2026-06-16T13:00:00Z", 1.0))]),

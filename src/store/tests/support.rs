@@ -44,7 +44,7 @@ pub(super) fn token_item(id: &str, symbol: &str) -> wire::TokenItem {
 }
 
 pub(super) fn unlock(date: &str, amount: f64) -> Record {
-    Record::Unlock(Box::new(read(json!({
+    Record::Unlock(Arc::new(read(json!({
         "unlockDate": date, "tokenName": "Arbitrum", "tokenSymbol": "ARB", "linearUnlocks": null,
         "cliffUnlocks": {"cliffAmount": amount, "cliffValue": amount * 2.0, "valueToMarketCap": 2.75, "allocationBreakdown": [
             {"unlockDate": date, "allocationName": "Team", "cliffAmount": amount, "referencePrice": 2.0,

@@ -117,7 +117,7 @@ fn only_an_address_of_the_web_is_a_link() {
     let mut bad = snapshot("Jupiter");
     for (record, source) in bad.records.iter_mut().zip(["javascript:alert(1)", "data:text/html,x"]) {
         if let Record::Unlock(event) = &mut record.record {
-            event.data_source = source.to_owned().into();
+            std::sync::Arc::make_mut(event).data_source = source.to_owned().into();
         }
     }
     let parts = TokenParts {

@@ -1,5 +1,7 @@
 //! Whether an event is still the same, and whether an answer speaks of its linear segments.
 
+use std::sync::Arc;
+
 use chrono::TimeDelta;
 
 use crate::diff::{close, close_or_none};
@@ -25,7 +27,7 @@ pub(super) fn event_put(
         return None;
     }
     let is_new_version = !same_schedule(before, &record, tolerance);
-    Some(Put { key: key.clone(), record: Record::Unlock(Box::new(record)), is_new_version })
+    Some(Put { key: key.clone(), record: Record::Unlock(Arc::new(record)), is_new_version })
 }
 
 /// Whether an event has linear segments.
@@ -41,7 +43,7 @@ pub(super) fn segments_left(event: &UnlockEvent, linear_covered: bool) -> Option
     if linear_covered || !has_linear(event) {
         return None;
     }
-    Some(Record::Unlock(Box::new(UnlockEvent { cliff_unlocks: Maybe::Null, ..event.clone() })))
+    Some(Record::Unlock(Arc::new(UnlockEvent { cliff_unlocks: Maybe::Null, ..event.clone() })))
 }
 
 /// An event with all its dates moved, by milliseconds.

@@ -1,0 +1,145 @@
+use super::*;
+use crate::diff::{Settings, UnlockPoll, apply, baseline_unlocks, diff_unlocks};
+use model::supply::TokenId;
+
+/// Real schedules, each with what is known of it after its first answer.
+fn schedules() -> Vec<(Vec<Tracked>, Vec<UnlockEvent>)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/unlock-events");
+    let read = |file: Result<std::fs::DirEntry, std::io::Error>| {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let events: Vec<UnlockEvent> = serde_json::from_str(&text).unwrap();
+        let put = baseline_unlocks(&[], &events, now());
+        (apply(&[], &Diff { put, ..Diff::default() }), events)
+    };
+    std::fs::read_dir(folder).unwrap().map(read).collect()
+}
+
+fn now() -> Timestamp {
+    "2026-03-09T00:00:00Z".parse().unwrap()
+}
+
+fn reprice(events: &mut [UnlockEvent], by: f64) {
+    let times = |number: &mut Maybe<f64>| {
+        if let Some(number) = number.get_mut() {
+            *number *= by;
+        }
+    };
+    for event in events {
+        if let Some(cliffs) = event.cliff_unlocks.get_mut() {
+            times(&mut cliffs.cliff_value);
+            times(&mut cliffs.value_to_market_cap);
+            for part in cliffs.allocation_breakdown.get_mut().into_iter().flatten() {
+                times(&mut part.cliff_value);
+                times(&mut part.reference_price);
+            }
+        }
+        if let Some(linears) = event.linear_unlocks.get_mut() {
+            times(&mut linears.linear_value);
+            times(&mut linears.daily_value);
+            for part in linears.allocation_breakdown.get_mut().into_iter().flatten() {
+                times(&mut part.daily_value);
+            }
+        }
+    }
+}
+
+/// What an answer may be, beside the prices, and whether prices are all that it is.
+fn alterations() -> Vec<(&'static str, bool, fn(&mut Vec<UnlockEvent>))> {
+    vec![
+        ("nothing", true, |_| {}),
+        ("backwards", true, |events| events.reverse()),
+        ("one gone", false, |events| drop(events.remove(events.len() / 2))),
+        ("one twice", false, |events| events.push(events[0].clone())),
+        ("one more", false, |events| {
+            let mut event = events[0].clone();
+            event.unlock_date = now().into();
+            events.push(event);
+        }),
+        ("renamed", false, |events| events[0].token_name = "Another".to_owned().into()),
+        ("one day later", false, |events| {
+            let at = events[0].unlock_date.copied().unwrap();
+            events[0].unlock_date = (at + chrono::TimeDelta::days(1)).into();
+        }),
+        ("a price that is not told", false, |events| {
+            for event in events {
+                event.latest_update_date = Maybe::Absent;
+            }
+        }),
+        ("an amount", false, |events| {
+            for event in events {
+                for number in [
+                    event.cliff_unlocks.get_mut().map(|cliffs| &mut cliffs.cliff_amount),
+                    event.linear_unlocks.get_mut().map(|linears| &mut linears.linear_amount),
+                ] {
+                    if let Some(number) = number {
+                        *number = number.copied().map(|number| number * 1.5 + 1.0).unwrap_or(5.0).into();
+                    }
+                }
+            }
+        }),
+        ("something unknown", false, |events| drop(events[0].extra.insert("new".into(), 1.into()))),
+    ]
+}
+
+#[test]
+fn it_says_the_same_as_the_whole_comparison_or_nothing() {
+    let (token, settings) = (TokenId::from("arbitrum"), Settings::default());
+    let mut told = 0;
+    for (before, events) in schedules() {
+        for (what, is_prices_alone, alter) in alterations() {
+            for by in [1.0, 1.01] {
+                let mut after = events.clone();
+                reprice(&mut after, by);
+                alter(&mut after);
+                let shows_linear = Some(true);
+                let Some(diff) = repriced(&before, &after, &DateWindow::ALL, shows_linear) else {
+                    // Two events at one time are no plain case.
+                    let dates: std::collections::HashSet<_> = events.iter().map(|event| event.unlock_date.copied()).collect();
+                    assert!(!is_prices_alone || dates.len() < events.len(), "{what}");
+                    continue;
+                };
+                told += 1;
+                assert!(is_prices_alone, "{what}");
+                let poll = UnlockPoll { shows_linear, knew_linear: Some(true), ..UnlockPoll::of(&token, &settings, now()) };
+                let whole = diff_unlocks(&poll, &before, &[], &after);
+                let sorted = |mut put: Vec<Put>| {
+                    put.sort_by(|a, b| a.key.cmp(&b.key));
+                    put
+                };
+                assert_eq!((whole.changes, whole.removed, whole.missing, whole.held), Default::default(), "{what}");
+                assert_eq!(sorted(diff.put), sorted(whole.put), "{what}");
+                assert_eq!(diff.odd, whole.odd, "{what}");
+            }
+        }
+    }
+    assert!(told > 200, "{told}");
+}
+
+#[test]
+fn a_version_that_shows_no_segments_leaves_those_that_are_known() {
+    let (token, settings) = (TokenId::from("arbitrum"), Settings::default());
+    let mut with_segments = 0;
+    for (before, events) in schedules() {
+        let mut after: Vec<UnlockEvent> = events.into_iter().filter(|event| event.cliff_unlocks.get().is_some()).collect();
+        with_segments += after.iter().filter(|event| event.linear_unlocks.get().is_some()).count();
+        after.iter_mut().for_each(|event| event.linear_unlocks = Maybe::Absent);
+        reprice(&mut after, 1.01);
+        let Some(diff) = repriced(&before, &after, &DateWindow::ALL, Some(false)) else { continue };
+        let poll = UnlockPoll { shows_linear: Some(false), knew_linear: Some(true), ..UnlockPoll::of(&token, &settings, now()) };
+        let whole = diff_unlocks(&poll, &before, &[], &after);
+        assert_eq!((whole.changes, whole.removed, whole.missing, whole.held), Default::default());
+        assert_eq!(apply(&before, &diff), apply(&before, &Diff { put: whole.put, ..Diff::default() }));
+    }
+    assert!(with_segments > 0);
+}
+
+#[test]
+fn what_lies_outside_of_the_days_that_are_asked_is_not_missed() {
+    let (before, events) = schedules().into_iter().find(|(_, events)| events.len() > 4).unwrap();
+    let first = events[2].unlock_date.copied().unwrap().date_naive();
+    let window = DateWindow { first: Some(first), last: None };
+    let after: Vec<UnlockEvent> = events.into_iter().filter(|event| window.contains(event.unlock_date.copied())).collect();
+    let diff = repriced(&before, &after, &window, Some(true)).unwrap();
+    assert_eq!(diff.put, Vec::new());
+    assert!(repriced(&before, &after, &DateWindow::ALL, Some(true)).is_none());
+}
