@@ -18,6 +18,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0007_trust.sql"),
         include_str!("../../migrations/0008_pages.sql"),
         include_str!("../../migrations/0009_desk.sql"),
+        include_str!("../../migrations/0011_face.sql"),
     ],
 };
 
