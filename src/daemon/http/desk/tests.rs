@@ -233,7 +233,7 @@ async fn on_loopback_without_a_token_everybody_looks_nobody_acts_and_the_way_to_
     let (status, page) = browser.see(&format!("/alerts/{id}")).await;
     assert!(status == 200 && !page.contains("Sign out") && !page.contains(">Acknowledge<"), "{page}");
     assert!(
-        page.contains(&format!("To acknowledge or silence it, <a href=\"&#x2f;login?next=%2Falerts%2F{id}\">log in</a>")),
+        page.contains(&format!("To acknowledge or silence it, <a href=\"/login?next=%2Falerts%2F{id}\">log in</a>")),
         "{page}"
     );
     browser.see("/silences").await;
@@ -246,14 +246,11 @@ async fn on_loopback_without_a_token_everybody_looks_nobody_acts_and_the_way_to_
     assert_eq!(app.store.acks().await.expect("read"), []);
     for path in ["/deliveries", "/deliveries?state=dead", "/deliveries/1", "/silences", "/"] {
         let (_, page) = browser.see(path).await;
-        assert!(page.contains("/login?next=") || page.contains("&#x2f;login?next="), "{path} has no way in: {page}");
+        assert!(page.contains("href=\"/login?next="), "{path} has no way in: {page}");
         assert!(!page.contains("Send again<") && !page.contains(">Drop<") && !page.contains(">Silence<"), "{path}: {page}");
     }
     let (status, page) = browser.see("/login").await;
-    assert!(
-        status == 200 && page.contains("token_file = &quot;http-token&quot;") || page.contains("token_file = \"http-token\""),
-        "{page}"
-    );
+    assert!(status == 200 && page.contains("token_file = \"http-token\""), "{page}");
     is_sound("/login", &page);
 }
 
@@ -284,7 +281,7 @@ async fn on_loopback_with_a_token_one_looks_freely_and_logs_in_to_act() {
     let id = told(&app, samples::unlock(), AlertState::Firing).await;
     let mut stranger = Browser::new(&app, LOCAL);
     let (status, page) = stranger.see(&format!("/alerts/{id}")).await;
-    assert!(status == 200 && page.contains("/login?next=") || page.contains("login?next="), "{page}");
+    assert!(status == 200 && page.contains("href=\"/login?next="), "{page}");
     stranger.see("/silences").await;
     let ack = format!("/alerts/{id}/acknowledge");
     assert_eq!(stranger.post(&ack, &[("author", "ann")]).await.0, 401);
