@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Exit, Invocation, parse_address, run::drive};
 use correction::{CORRECTION_AFTER, correct};
 use daemon::app::{self, App, AppError, Drive};
-use files::write_files;
+use files::{DemoAddresses, write_files};
 use model::{Clock, format};
 use printing::{DemoLine, print_lines};
 use service::{Options, Service, ServiceError};
@@ -55,6 +55,8 @@ enum DemoError {
     /// The daemon.
     #[error(transparent)]
     App(#[from] AppError),
+    #[error("the system gives no random bytes for a token")]
+    NoRandom,
     #[error("the demo's config is not valid:\n{0}")]
     Config(String),
     #[error("{} is not the demo's, and was left as it is: name another folder with --dir", .0.display())]
@@ -100,7 +102,10 @@ async fn run_until(folder: &Path, listen: SocketAddr, stop: impl Future<Output =
     let webhook_address = receivers::webhook(print.clone(), ending.clone()).await?;
     let mail_address = receivers::mail_server(print.clone(), ending.clone()).await?;
 
-    write_files(folder, source_address, webhook_address, mail_address, listen)?;
+    let listen = settled(listen).map_err(io_error("find a port for the pages"))?;
+    let token = daemon::http::fresh_token().ok_or(DemoError::NoRandom)?;
+    let addresses = DemoAddresses { source: source_address, webhook: webhook_address, mail: mail_address, listen };
+    write_files(folder, &addresses, &token)?;
     let loaded = daemon::config::load(Some(&folder.join("cliffwatch.toml")), &daemon::config::Environment::default());
     let Some(config) = loaded.config else {
         return Err(DemoError::Config(model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false)));
@@ -114,6 +119,7 @@ async fn run_until(folder: &Path, listen: SocketAddr, stop: impl Future<Output =
         webhook: webhook_address,
         mail: mail_address,
         folder: folder.to_owned(),
+        token,
     };
     let say = print.clone();
     let started = move |address: Option<SocketAddr>| {
@@ -140,17 +146,19 @@ struct DemoOpening {
     webhook: SocketAddr,
     mail: SocketAddr,
     folder: PathBuf,
+    token: String,
 }
 
 impl DemoOpening {
     fn words(&self, page: Option<SocketAddr>) -> String {
         let page = page.map_or_else(|| "off".to_owned(), |address| format!("http://{address}/"));
-        let Self { service, webhook, mail, folder, .. } = self;
+        let Self { service, webhook, mail, folder, token, .. } = self;
         let (tokens, events) = (format::count(self.tokens, "token"), format::count(self.events, "unlock event"));
         let (after, folder) = (CORRECTION_AFTER.as_secs(), folder.display());
         format!(
             "cliffwatch demo: {tokens} with {events}, real schedules\n\
              \n  status page    {page}\
+             \n  to act there   log in with {token}\
              \n  data service   http://{service}/v5/token/list\
              \n  webhook        http://{webhook}/hook\
              \n  mail server    smtp://{mail}\
@@ -162,6 +170,14 @@ impl DemoOpening {
 
 async fn bind(doing: &'static str) -> Result<TcpListener, DemoError> {
     TcpListener::bind("127.0.0.1:0").await.map_err(io_error(doing))
+}
+
+/// The address with a port: one that is free now, where any will do. Messages link to the pages, so it has to be known before they open.
+fn settled(listen: SocketAddr) -> io::Result<SocketAddr> {
+    if listen.port() != 0 {
+        return Ok(listen);
+    }
+    std::net::TcpListener::bind(listen)?.local_addr()
 }
 
 /// Where a demo that is told no folder keeps its files: a fresh one below the system's place for such.

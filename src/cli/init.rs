@@ -1,7 +1,8 @@
-//! `init [DIR]`: a commented config and starter rules, to begin with.
+//! `init [DIR]`: a commented config, starter rules, and a token to log in with, to begin with.
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -15,8 +16,13 @@ const CONFIG: &str = include_str!("init.toml");
 const SYSTEM_DIR: &str = "etc/cliffwatch";
 /// Where the unit of systemd/ keeps state.
 const SYSTEM_DATABASE: &str = "/var/lib/cliffwatch/cliffwatch.db";
+/// The file of the token that one logs in with to change something on the pages.
+const TOKEN_FILE: &str = "http-token";
+/// Of what may be read by everybody who reads the folder, and of what nobody but its owner may.
+const OPEN: u32 = 0o666;
+const PRIVATE: u32 = 0o600;
 
-/// Write a commented config and starter rules.
+/// Write a commented config, starter rules, and a token for the pages.
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
     /// Where to; here if not given
@@ -41,29 +47,38 @@ pub(super) fn run(init: &InitArgs) -> anyhow::Result<Exit> {
     anstream::eprintln!("  3. cliffwatch{flag} check");
     anstream::eprintln!("  4. cliffwatch{flag} plan     # what it will cost, before anything is asked");
     anstream::eprintln!("  5. cliffwatch{flag} run");
+    anstream::eprintln!(
+        "\nWhoever acknowledges, silences or sends again on the pages logs in with the token in {}.",
+        shown(&init.directory.join(TOKEN_FILE))
+    );
     Ok(Exit::Done)
 }
 
 /// Writes everything or nothing: a file that is there is never replaced.
 fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = vec![(directory.join("cliffwatch.toml"), config_for(directory))];
+    let token = daemon::http::fresh_token().context("the system gives no random bytes for a token")?;
+    let mut files = vec![
+        (directory.join("cliffwatch.toml"), config_for(directory), OPEN),
+        (directory.join(TOKEN_FILE), format!("{token}\n"), PRIVATE),
+    ];
     for (folder, starters) in [("rules", starter::RULES), ("rules/tests", starter::TESTS)] {
-        files.extend(starters.iter().map(|(name, text)| (directory.join(folder).join(name), (*text).to_owned())));
+        files.extend(starters.iter().map(|(name, text)| (directory.join(folder).join(name), (*text).to_owned(), OPEN)));
     }
-    if let Some((there, _)) = files.iter().find(|(path, _)| path.exists()) {
+    if let Some((there, ..)) = files.iter().find(|(path, ..)| path.exists()) {
         anyhow::bail!("{} is there already, and nothing was written: name another directory", shown(there));
     }
     fs::create_dir_all(directory.join("rules/tests"))
         .with_context(|| format!("the directory {} cannot be made", shown(directory)))?;
-    for (path, text) in &files {
+    for (path, text, mode) in &files {
         let mut file = fs::OpenOptions::new()
             .write(true)
             .create_new(true)
+            .mode(*mode)
             .open(path)
             .with_context(|| format!("{} cannot be written", shown(path)))?;
         file.write_all(text.as_bytes()).with_context(|| format!("{} cannot be written", shown(path)))?;
     }
-    Ok(files.into_iter().map(|(path, _)| path).collect())
+    Ok(files.into_iter().map(|(path, ..)| path).collect())
 }
 
 /// The config of a directory. That of the system may lie below any root: a package or an image is put together in one.
@@ -71,8 +86,10 @@ fn config_for(directory: &Path) -> String {
     let is_system = directory.ends_with(SYSTEM_DIR) || fs::canonicalize(directory).is_ok_and(|path| path.ends_with(SYSTEM_DIR));
     let database = if is_system { SYSTEM_DATABASE } else { "cliffwatch.db" };
     // The unit runs as a user of its own, who cannot read root's key: systemd hands it over as a credential instead.
-    let key = if is_system { "#api_key_file" } else { "api_key_file" };
-    CONFIG.replace("@database@", database).replace("\napi_key_file", &format!("\n{key}"))
+    let comment = if is_system { "#" } else { "" };
+    ["api_key_file", "token_file"].iter().fold(CONFIG.replace("@database@", database), |config, key| {
+        config.replace(&format!("\n{key}"), &format!("\n{comment}{key}"))
+    })
 }
 
 #[cfg(test)]

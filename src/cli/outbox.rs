@@ -67,7 +67,7 @@ async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocat
     let now = invocation.clock.now();
     let routes = routes_of(config)?;
     let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
-    let reader = StatusReader::read(store, &routes, policy.max_per_hour, now).await?;
+    let reader = StatusReader::read(store, routes, policy.max_per_hour, now).await?;
     let filter = NotificationFilter {
         alert: why.alert.as_deref().map(AlertId::from),
         receiver: why.receiver.as_deref().map(ReceiverName::from),

@@ -5,7 +5,8 @@ use clap::{Args, Subcommand};
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time};
 use model::{
-    SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, config::Span, format, read_matchers, text::harmless,
+    SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, all_match, config::Span, format, read_matchers,
+    text::harmless,
 };
 use store::{Access, Store};
 
@@ -91,7 +92,7 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
     let silence = wish.grant(now).map_err(usage)?;
     let preview = {
         let matchers = silence.matchers.clone();
-        store.preview(move |open, last_week| SilencePreview::of(&matchers, open, last_week), now).await?
+        store.preview(move |labels| all_match(&matchers, labels), now).await?
     };
     if !add.dry_run {
         store.put_silence(silence.clone()).await?;

@@ -73,8 +73,9 @@ impl ExplainReader {
         policy: &DispatchPolicy,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
-        let statuses = StatusReader::read(&store, &active.routes, policy.max_per_hour.clone(), now).await?;
-        let firing = store.firing_labels().await?;
+        let statuses = StatusReader::read(&store, active.routes.clone(), policy.max_per_hour.clone(), now).await?;
+        // Only inhibitions ask for them, and there may be thousands.
+        let firing = if active.routes.inhibit_rules().is_empty() { Vec::new() } else { store.firing_labels().await? };
         Ok(Self { store, watch, active, digests: policy.digests.clone(), statuses, firing, now })
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Span;
 use crate::text::{fingerprint, replaced};
-use crate::{Alert, AlertBody, AlertId, AlertState, Labels, Matcher, MatcherError, Timestamp, all_match};
+use crate::{AlertBody, AlertId, AlertState, Labels, Matcher, MatcherError, Timestamp, all_match};
 
 /// Matchers of one silence.
 pub const MAX_MATCHERS: usize = 32;
@@ -216,7 +216,7 @@ pub struct SilencePreview {
     pub open: usize,
     /// Of the messages of the last seven days, those that it would have hidden.
     pub last_week: usize,
-    /// Of how many.
+    /// Of how many: at most [`Self::MAX_MESSAGES`].
     pub last_week_all: usize,
 }
 
@@ -232,28 +232,24 @@ pub struct SilencedAlert {
     pub summary: String,
 }
 
-impl SilencePreview {
-    /// What `matchers` take of the alerts that are open and of the labels of last week's messages.
-    pub fn of(matchers: &[Matcher], open: &[Alert], last_week: &[Labels]) -> Self {
-        let alerts = open.iter().filter(|alert| all_match(matchers, &alert.labels)).map(|alert| SilencedAlert {
-            id: alert.id.clone(),
-            rule: alert.name.clone(),
-            state: alert.state,
-            summary: alert.annotations.get("summary").and_then(|text| text.lines().next()).unwrap_or(&alert.subject).to_owned(),
-        });
-        Self {
-            alerts: alerts.collect(),
-            open: open.len(),
-            last_week: last_week.iter().filter(|labels| all_match(matchers, labels)).count(),
-            last_week_all: last_week.len(),
-        }
+impl SilencedAlert {
+    /// As it is listed: by the first line of its summary, without one by its subject.
+    pub fn of(id: AlertId, rule: String, state: AlertState, summary: Option<&str>, subject: &str) -> Self {
+        let summary = summary.and_then(|text| text.lines().next()).unwrap_or(subject).to_owned();
+        Self { id, rule, state, summary }
     }
+}
+
+impl SilencePreview {
+    /// Messages of the last week that are looked at, the latest.
+    pub const MAX_MESSAGES: u32 = 10_000;
 
     pub fn sentence(&self) -> String {
         format!(
-            "it hides {} of {} that are open now; of the last seven days' {} it would have hidden {}",
+            "it hides {} of {} that are open now; of the last seven days' {}{} it would have hidden {}",
             self.alerts.len(),
             crate::format::count(self.open, "alert"),
+            if self.last_week_all < Self::MAX_MESSAGES as usize { "" } else { "latest " },
             crate::format::count(self.last_week_all, "message"),
             self.last_week
         )

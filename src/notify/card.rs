@@ -180,14 +180,28 @@ impl<'a> Brief<'a> {
         }
     }
 
+    /// What the link to [`page_of_all`](Self::page_of_all) is called.
+    pub fn words_of_page(&self) -> &'static str {
+        match self.entries().as_slice() {
+            [entry] if self.is_single() => page_words(entry.strongest),
+            _ => "All alerts",
+        }
+    }
+
     /// The gravest tone of its alerts.
     pub fn tone(&self) -> Tone {
         self.notifications().iter().map(|notice| notice.body.tone()).max().unwrap_or_default()
     }
 }
 
-/// What the link to the page of an alert is called.
-pub const PAGE_WORDS: &str = "Why, acknowledge, silence";
+/// What the link to the page of an alert is called: by what can be done there.
+fn page_words(notice: &Notification) -> &'static str {
+    match notice.kind {
+        _ if is_resolved(&notice.body) => "Why, and who was told",
+        NotificationKind::Event => "Why, silence",
+        _ => "Why, acknowledge, silence",
+    }
+}
 
 /// Digests and tests are no alerts that are kept.
 fn has_page(notice: &Notification) -> bool {
@@ -244,6 +258,8 @@ pub struct Card {
     pub more: usize,
     /// The dates around it: date, tokens, whether it is the one in question.
     pub schedule: Vec<(String, String, bool)>,
+    /// What the link to its page is called.
+    pub page_words: &'static str,
     /// The annotation `runbook_url`, if it is an address of the web.
     pub runbook: Option<String>,
     /// Where the schedule is from: each place, and its address where that is one of the web.
@@ -258,7 +274,7 @@ impl Card {
     /// Links that belong to it, with what they are called: its page, the runbook, where the schedule is from.
     pub fn links(&self) -> Vec<(&'static str, &str)> {
         let source = self.data_sources.iter().find_map(|(_, url)| url.as_deref());
-        let links = [(PAGE_WORDS, self.page.as_deref()), ("Runbook", self.runbook.as_deref()), ("Data source", source)];
+        let links = [(self.page_words, self.page.as_deref()), ("Runbook", self.runbook.as_deref()), ("Data source", source)];
         links.into_iter().filter_map(|(words, url)| Some((words, url?))).collect()
     }
 
@@ -383,6 +399,7 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
         shares_title: if is_group { "Its tokens" } else { "Who gets it" },
         more,
         schedule: schedule(body),
+        page_words: page_words(notice),
         runbook: web_address(annotation("runbook_url")),
         data_sources: data_sources(body.source.data_source.as_deref().unwrap_or_default()),
         page: brief.page(notice),

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 mod digest;
 
-use super::card::{self, Brief, Card, MAX_TITLE_CHARS, PAGE_WORDS, ShareStyle, Tone};
+use super::card::{self, Brief, Card, MAX_TITLE_CHARS, ShareStyle, Tone};
 use super::picture::{self, Picture};
 use super::{message, text};
 use model::Notification;
@@ -56,8 +56,6 @@ struct MailPage<'a> {
     base: Option<&'a str>,
     receiver: &'a str,
     unsubscribe: Option<&'a str>,
-    /// What links to the page of an alert are called.
-    page_words: &'static str,
 }
 
 #[derive(Serialize)]
@@ -116,7 +114,6 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
         subject: &subject,
         list: listed.iter().zip(&entries).map(|(card, entry)| line_of(card, entry.strongest, brief)).collect(),
         preview: cards.first().map_or(note.as_str(), |card| if card.summary.is_empty() { &card.token } else { &card.summary }),
-        page_words: PAGE_WORDS,
         cards: cards
             .iter()
             .zip(&at)
@@ -215,7 +212,7 @@ fn plain(shown: &PlainPart<'_>) -> String {
             format!("{} {date}: {amount} tokens", if *is_own { '>' } else { ' ' })
         };
         section(&mut lines, "Schedule", card.schedule.iter().map(date));
-        let links = [(PAGE_WORDS, &card.page), ("Runbook", &card.runbook)];
+        let links = [(card.page_words, &card.page), ("Runbook", &card.runbook)];
         section(&mut lines, "", links.iter().filter_map(|(words, url)| Some(format!("{words}: {}", url.as_deref()?))));
         section(&mut lines, "Where this comes from", card.origin.iter().map(|(name, value)| format!("{name}: {value}")));
     }

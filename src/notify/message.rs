@@ -146,6 +146,7 @@ pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
         due_at: now,
         notifications: vec![notice],
         bundle: Batch::default(),
+        over: Vec::new(),
     }
 }
 

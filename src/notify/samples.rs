@@ -331,5 +331,6 @@ pub fn due(id: i64, receiver: &str, notifications: Vec<Notification>) -> DueDeli
         due_at: at,
         notifications,
         bundle: model::rows::Batch::default(),
+        over: Vec::new(),
     }
 }

@@ -9,7 +9,7 @@ use super::outbox::notification;
 use super::rows::{self, ALERT_COLUMNS};
 use super::sql::Transaction;
 use super::{Store, StoreError};
-use model::{Alert, AlertFilter, AlertId, AlertState, FiringAlert, Listed, Notification, RuleId};
+use model::{Alert, AlertFilter, AlertId, AlertState, FiringAlert, Listed, Notification, ReceiverName, RuleId};
 
 /// Messages of one alert that are read.
 const MAX_NOTIFICATIONS: u32 = 200;
@@ -22,8 +22,7 @@ impl Store {
 
     /// Alerts as [`Self::alerts`] has them, and how many there are in all.
     pub async fn alerts_listed(&self, filter: AlertFilter) -> Result<Listed<Alert>, StoreError> {
-        let read = move |from: &Transaction<'_>| Ok(Listed { total: alerts_total(from, &filter)?, rows: alerts(from, &filter)? });
-        self.read("list alerts", read).await
+        self.read("list alerts", move |from| alerts_listed(from, &filter)).await
     }
 
     /// One alert; none where there is none of this id, or it was forgotten.
@@ -52,8 +51,11 @@ impl Store {
     }
 }
 
-/// What a filter asks for, without the place at which the list begins.
-fn conditions(filter: &AlertFilter) -> Conditions {
+/// Rows up to which a list is put in order; of more than that, going through the latest finds a page of them sooner.
+const MAX_SORTED: u64 = 2_000;
+
+/// What a filter asks for, without the place at which the list begins. `told` are the sets of receivers that hold the one that is asked for.
+fn conditions(filter: &AlertFilter, told: Option<&ToldSets>) -> Conditions {
     let mut conditions = Conditions::default();
     if !filter.states.is_empty() {
         conditions.and("a.state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
@@ -61,19 +63,76 @@ fn conditions(filter: &AlertFilter) -> Conditions {
     if !filter.ids.is_empty() {
         conditions.and("a.id IN (SELECT value FROM json_each(?))", list(filter.ids.iter().map(AlertId::as_str)));
     }
-    let told_to = "EXISTS (SELECT 1 FROM notice n, json_each(n.receivers) r WHERE n.alert = a.id AND r.value = ?)";
-    let is_acknowledged = "EXISTS (SELECT 1 FROM ack WHERE ack.alert = a.id) = ?";
     conditions
         .and_some("? IN (a.rule, a.name)", filter.rule.as_ref().map(|rule| rule.as_str().to_owned()))
         .and_some("a.token_no = (SELECT no FROM token WHERE id = ?)", filter.token.as_ref().map(|id| id.as_str().to_owned()))
         .and_some("a.body ->> '$.labels.severity' = ?", filter.severity.clone())
-        .and_some(is_acknowledged, filter.acknowledged.map(|wanted| Value::Integer(wanted.into())))
-        .and_some(told_to, filter.receiver.as_ref().map(|name| name.as_str().to_owned()));
+        .and_some("(a.id IN (SELECT alert FROM ack)) = ?", filter.acknowledged.map(|wanted| Value::Integer(wanted.into())));
+    if let Some(ToldSets { sets, is_rare }) = told {
+        // What is joined to keeps from the index: where most were told to a receiver, the latest of them are found by their time.
+        let set = if *is_rare { "(a.body ->> '$.told')" } else { "((a.body ->> '$.told') || '')" };
+        conditions.and(&format!("{set} IN (SELECT value FROM json_each(?))"), list(sets.iter().map(String::as_str)));
+    }
     conditions
 }
 
+/// Which sets of receivers alerts were told to that hold a certain one: few, however many alerts there are.
+struct ToldSets {
+    sets: Vec<String>,
+    /// Whether so few alerts were that they are found by it.
+    is_rare: bool,
+}
+
+impl ToldSets {
+    fn read(from: &Transaction<'_>, receiver: &ReceiverName) -> Result<Self, StoreFault> {
+        let mut sets = Self::all(from)?;
+        let mut fault = None;
+        sets.retain(|set| match from_json::<Vec<ReceiverName>>("the receivers of alerts", "", set) {
+            Ok(names) => names.contains(receiver),
+            Err(unreadable) => {
+                fault = Some(unreadable);
+                false
+            }
+        });
+        match fault {
+            Some(fault) => Err(fault),
+            None => Ok(Self { sets, is_rare: true }),
+        }
+    }
+
+    /// All sets. An index that knows them in their order is gone through set by set; a server has none, since it refuses long entries.
+    fn all(from: &Transaction<'_>) -> Result<Vec<String>, StoreFault> {
+        if from.is_postgres() {
+            let mut every = from.prepare_cached("SELECT DISTINCT a.body ->> '$.told' FROM alert a")?;
+            return all(&mut every, [], |row| Ok(row.get(0)?));
+        }
+        let mut next =
+            from.prepare_cached("SELECT a.body ->> '$.told' FROM alert a WHERE a.body ->> '$.told' > ?1 ORDER BY 1 LIMIT 1")?;
+        let (mut sets, mut last) = (Vec::new(), String::new());
+        while let Some(set) = one(&mut next, [&last], |row| Ok(row.get::<_, String>(0)?))? {
+            last.clone_from(&set);
+            sets.push(set);
+        }
+        Ok(sets)
+    }
+}
+
+fn alerts_listed(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Listed<Alert>, StoreFault> {
+    let mut told = filter.receiver.as_ref().map(|receiver| ToldSets::read(from, receiver)).transpose()?;
+    let total = alerts_total(from, filter, told.as_ref())?;
+    if let Some(told) = &mut told {
+        told.is_rare = total <= MAX_SORTED;
+    }
+    Ok(Listed { rows: alerts_told(from, filter, told.as_ref())?, total })
+}
+
 fn alerts(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Vec<Alert>, StoreFault> {
-    let mut conditions = conditions(filter);
+    let told = filter.receiver.as_ref().map(|receiver| ToldSets::read(from, receiver)).transpose()?;
+    alerts_told(from, filter, told.as_ref())
+}
+
+fn alerts_told(from: &Transaction<'_>, filter: &AlertFilter, told: Option<&ToldSets>) -> Result<Vec<Alert>, StoreFault> {
+    let mut conditions = conditions(filter, told);
     if let Some(after) = &filter.after {
         conditions
             .and("a.updated_at <= ?", after.updated_ms)
@@ -86,8 +145,14 @@ fn alerts(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Vec<Alert>, St
     all(&mut from.prepare(&sql)?, values, rows::alert)
 }
 
-fn alerts_total(from: &Transaction<'_>, filter: &AlertFilter) -> Result<u64, StoreFault> {
-    let (sql, values) = conditions(filter).within("SELECT count(*) FROM alert a", "");
+fn alerts_total(from: &Transaction<'_>, filter: &AlertFilter, told: Option<&ToldSets>) -> Result<u64, StoreFault> {
+    if filter.acknowledged == Some(false) {
+        // Few are acknowledged: it is quicker to count those, and all.
+        let with = |acknowledged| AlertFilter { acknowledged, ..filter.clone() };
+        let (all, some) = (alerts_total(from, &with(None), told)?, alerts_total(from, &with(Some(true)), told)?);
+        return Ok(all.saturating_sub(some));
+    }
+    let (sql, values) = conditions(filter, told).within("SELECT count(*) FROM alert a", "");
     Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
 }
 

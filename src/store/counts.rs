@@ -94,13 +94,14 @@ pub(super) fn alert_states(from: &Transaction<'_>) -> Result<Vec<(AlertState, u6
 }
 
 fn receivers(from: &Transaction<'_>) -> Result<Vec<ReceiverCounts>, StoreFault> {
-    let mut statement =
-        from.prepare_cached("SELECT receiver, state, count(*) FROM delivery GROUP BY receiver, state ORDER BY receiver")?;
-    let rows = all(&mut statement, [], |row| {
+    // In the order of the index, which counts them without sorting.
+    let mut statement = from.prepare_cached("SELECT receiver, state, count(*) FROM delivery GROUP BY state, receiver")?;
+    let mut rows = all(&mut statement, [], |row| {
         let receiver: String = row.get(0)?;
         let state = word("the state of a delivery to", &receiver, &row.get::<_, String>(1)?, DeliveryState::parse)?;
         Ok((receiver, state, counted(row.get(2)?)))
     })?;
+    rows.sort_by(|(a, ..), (b, ..)| a.cmp(b));
     let mut receivers: Vec<ReceiverCounts> = Vec::new();
     for (name, state, number) in rows {
         if receivers.last().is_none_or(|last| last.receiver.as_str() != name) {

@@ -4,14 +4,14 @@ mod list;
 
 use rusqlite::params;
 
-use super::codec::{Millis, all, count, from_json, millis, one, small, word};
+use super::codec::{Millis, all, count, from_json, list, millis, one, small, word};
 use super::commit::{CommitWriter, NotificationTarget};
 use super::error::StoreFault;
 use super::sql::{Connection, Row, Transaction};
 use super::{Store, StoreError, failpoint};
 use model::{
-    AlertBody, AlertId, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId,
-    NotificationKind, NotificationRole, ReceiverName, Timestamp,
+    AlertBody, AlertId, AlertStatus, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, Notification,
+    NotificationId, NotificationKind, NotificationRole, ReceiverName, Timestamp,
 };
 
 impl Store {
@@ -92,6 +92,7 @@ fn due(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp, limit: u
             due_at: row.get::<_, Millis>(5)?.0,
             notifications: Vec::new(),
             bundle: bundle.unwrap_or_default(),
+            over: Vec::new(),
         })
     };
     let mut deliveries = Vec::new();
@@ -102,8 +103,33 @@ fn due(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp, limit: u
     }
     for delivery in &mut deliveries {
         delivery.notifications = notifications(from, delivery.id, NotificationRole::Notified)?;
+        delivery.over = storms_over(from, delivery)?;
     }
     Ok(deliveries)
+}
+
+/// Alerts of a delivery from which on it may have been told as one storm.
+const MANY: i64 = 2;
+
+/// Storms that told an alert which this delivery ends, and of which nothing fires any more. Of two ends that are told at once both find
+/// theirs: a pager closes nothing twice.
+fn storms_over(from: &Transaction<'_>, delivery: &DueDelivery) -> Result<Vec<String>, StoreFault> {
+    let is_end = |notice: &&Notification| notice.body.status == AlertStatus::Resolved;
+    let ended: Vec<&str> = delivery.notifications.iter().filter(is_end).map(|notice| notice.alert.as_str()).collect();
+    if ended.is_empty() || delivery.bundle.group_key.is_some() {
+        return Ok(Vec::new());
+    }
+    let mut statement = from.prepare_cached(
+        "SELECT v.webhook_id FROM notice n JOIN delivery_notice d ON d.notice = n.id AND d.receiver = ?2
+         JOIN delivery v ON v.no = d.delivery_no
+         WHERE n.alert IN (SELECT value FROM json_each(?1)) AND v.no < ?3 AND v.bundle ->> '$.groupKey' IS NULL
+           AND (SELECT count(*) FROM delivery_notice c WHERE c.delivery_no = v.no) >= ?4
+           AND NOT EXISTS (SELECT 1 FROM delivery_notice c JOIN notice o ON o.id = c.notice JOIN alert a ON a.id = o.alert
+                           WHERE c.delivery_no = v.no AND a.state IN ('pending', 'firing'))
+         GROUP BY v.no, v.webhook_id ORDER BY v.no",
+    )?;
+    let values = params![list(ended), delivery.receiver.as_str(), delivery.id.0, MANY];
+    all(&mut statement, values, |row| Ok(row.get(0)?))
 }
 
 pub(super) fn notifications(

@@ -19,6 +19,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0008_pages.sql"),
         include_str!("../../migrations/0009_desk.sql"),
         include_str!("../../migrations/0010_schedules.sql"),
+        include_str!("../../migrations/0011_face.sql"),
     ],
 };
 

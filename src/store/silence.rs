@@ -3,15 +3,12 @@
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::codec::{Millis, all, from_json, json, millis, one};
+use super::codec::{Millis, all, from_json, json, millis, one, word};
 use super::error::StoreFault;
 use super::rows::{self, ALERT_COLUMNS};
 use super::sql::{Row, Transaction};
 use super::{Store, StoreError, schedule};
-use model::{Ack, AckResult, Alert, AlertId, AlertState, Labels, Silence, SilenceFact, Timestamp};
-
-/// Messages of the last week that the preview of a silence looks at.
-const MAX_PREVIEWED: u32 = 20_000;
+use model::{Ack, AckResult, Alert, AlertId, AlertState, Labels, Silence, SilenceFact, SilencePreview, SilencedAlert, Timestamp};
 
 /// Alerts that an ambiguous id names.
 const MAX_NAMED: usize = 5;
@@ -54,18 +51,18 @@ impl Store {
         self.read("read acknowledgements", acks).await
     }
 
-    /// Alerts that are pending or fire, the latest moved first.
-    pub async fn open_alerts(&self) -> Result<Vec<Alert>, StoreError> {
-        self.read("read open alerts", open_alerts).await
+    /// The labels of the alerts that are pending or fire.
+    pub async fn open_labels(&self) -> Result<Vec<Labels>, StoreError> {
+        self.read("read the labels of open alerts", open_labels).await
     }
 
-    /// Shows the alerts that are open, and the labels of the messages of the week before `now`, to whoever asks what a silence hides.
-    pub async fn preview<T: Send + 'static>(
+    /// What a silence that hides these labels takes of the alerts that are open, and of the messages of the week before `now`.
+    pub async fn preview(
         &self,
-        look: impl FnOnce(&[Alert], &[Labels]) -> T + Send + 'static,
+        hides: impl Fn(&Labels) -> bool + Send + 'static,
         now: Timestamp,
-    ) -> Result<T, StoreError> {
-        self.read("preview a silence", move |from| preview(from, look, now)).await
+    ) -> Result<SilencePreview, StoreError> {
+        self.read("preview a silence", move |from| preview(from, hides, now)).await
     }
 }
 
@@ -197,30 +194,46 @@ pub(super) fn ack(row: &Row<'_>) -> Result<Ack, StoreFault> {
     })
 }
 
-/// What a silence may hide: what is open, and the labels of last week's messages.
-fn preview<T>(from: &Transaction<'_>, look: impl FnOnce(&[Alert], &[Labels]) -> T, now: Timestamp) -> Result<T, StoreFault> {
-    let last_week = labels_since(from, now - TimeDelta::days(7), MAX_PREVIEWED)?;
-    Ok(look(&open_alerts(from)?, &last_week))
+/// What a silence hides of what is open and of last week's messages. Only the labels are read of what it does not hide.
+fn preview(from: &Transaction<'_>, hides: impl Fn(&Labels) -> bool, now: Timestamp) -> Result<SilencePreview, StoreFault> {
+    let mut preview = SilencePreview::default();
+    let mut statement = from.prepare_cached(&format!(
+        "SELECT body ->> '$.labels', id, name, state, body ->> '$.annotations.summary', subject FROM alert WHERE {OPEN}
+         ORDER BY updated_at DESC, id"
+    ))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        preview.open += 1;
+        if hides(&labels(&row, "the labels of an alert")?) {
+            let (id, rule, state, subject): (String, String, String, String) =
+                (row.get(1)?, row.get(2)?, row.get(3)?, row.get(5)?);
+            let state = word("the state of the alert", &id, &state, AlertState::parse)?;
+            let summary: Option<String> = row.get(4)?;
+            preview.alerts.push(SilencedAlert::of(AlertId::from(id), rule, state, summary.as_deref(), &subject));
+        }
+    }
+    let mut statement = from.prepare_cached(WEEK)?;
+    let mut rows = statement.query(params![Millis(now - TimeDelta::days(7)), SilencePreview::MAX_MESSAGES])?;
+    while let Some(row) = rows.next()? {
+        preview.last_week_all += 1;
+        preview.last_week += usize::from(hides(&labels(&row, "the labels of a notice")?));
+    }
+    Ok(preview)
 }
 
-/// Alerts that are pending or fire, those that moved last first.
-fn open_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, StoreFault> {
-    let sql = format!(
-        "SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no WHERE a.state IN ('{}', '{}')
-         ORDER BY a.updated_at DESC, a.id",
-        AlertState::Pending.as_str(),
-        AlertState::Firing.as_str()
-    );
-    all(&mut *from.prepare_cached(&sql)?, [], rows::alert)
+/// The labels of what was told or held back since a time, by the index alone: messages are long.
+pub(super) const WEEK: &str =
+    "SELECT body ->> '$.labels' FROM notice INDEXED BY notice_age WHERE at >= ?1 AND receivers <> '[]' ORDER BY at DESC LIMIT ?2";
+
+/// Alerts that are pending or fire.
+const OPEN: &str = "state IN ('pending', 'firing')";
+
+fn open_labels(from: &Transaction<'_>) -> Result<Vec<Labels>, StoreFault> {
+    let mut statement = from.prepare_cached(&format!("SELECT body ->> '$.labels' FROM alert WHERE {OPEN}"))?;
+    all(&mut statement, [], |row| labels(row, "the labels of an alert"))
 }
 
-/// Labels of what was told or held back since then.
-fn labels_since(from: &Transaction<'_>, since: Timestamp, limit: u32) -> Result<Vec<Labels>, StoreFault> {
-    let mut statement = from.prepare_cached(
-        "SELECT id, body ->> '$.labels' FROM notice WHERE at >= ?1 AND receivers <> '[]' ORDER BY at DESC LIMIT ?2",
-    )?;
-    all(&mut statement, params![Millis(since), limit], |row| {
-        let id: String = row.get(0)?;
-        from_json("the labels of the notice", &id, &row.get::<_, String>(1)?)
-    })
+/// The labels of the first column.
+fn labels(row: &Row<'_>, what: &'static str) -> Result<Labels, StoreFault> {
+    from_json(what, "", row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)
 }

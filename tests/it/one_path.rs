@@ -482,8 +482,8 @@ impl World<'_> {
             }
             Happening::Acknowledge(number) => {
                 let store = self.app.app().store();
-                let mut firing = store.open_alerts().await.expect("read");
-                firing.retain(|alert| alert.state == AlertState::Firing);
+                let filter = AlertFilter { states: vec![AlertState::Firing], limit: 100_000, ..AlertFilter::default() };
+                let mut firing = store.alerts(filter).await.expect("read");
                 firing.sort_by(|a, b| a.id.cmp(&b.id));
                 let Some(alert) = firing.get(number) else { return };
                 store.acknowledge(alert.id.to_string(), "bob".into(), String::new(), now).await.expect("written");

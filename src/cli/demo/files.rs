@@ -1,5 +1,8 @@
 //! The files of the demo: its config, and the starter rules.
 
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::{net::SocketAddr, path::Path};
 
 use serde_json::Value;
@@ -27,14 +30,18 @@ labels = { severity = "warning" }
 summary = "{{ token.symbol }}: {{ cliffValue | usd }} ({{ valueToMarketCap | percent }} of market cap) to unlock {{ when }}"
 "#;
 
-/// Writes config and rules, in place of those of a demo before.
-pub(super) fn write_files(
-    folder: &Path,
-    source: SocketAddr,
-    webhook: SocketAddr,
-    mail: SocketAddr,
-    listen: SocketAddr,
-) -> Result<(), DemoError> {
+/// Where what the demo consists of listens.
+pub(super) struct DemoAddresses {
+    pub source: SocketAddr,
+    pub webhook: SocketAddr,
+    pub mail: SocketAddr,
+    /// The pages.
+    pub listen: SocketAddr,
+}
+
+/// Writes config and rules, in place of those of a demo before. `token` is what one logs in with.
+pub(super) fn write_files(folder: &Path, addresses: &DemoAddresses, token: &str) -> Result<(), DemoError> {
+    let DemoAddresses { source, webhook, mail, listen } = addresses;
     let path = folder.join("cliffwatch.toml");
     if std::fs::read_to_string(&path).is_ok_and(|text| !text.starts_with(CONFIG_MARK)) {
         return Err(DemoError::NotOurs(path));
@@ -76,6 +83,7 @@ paths = ["rules/*.toml"]
 [http]
 listen = "{listen}"
 external_url = "http://{listen}"
+token = "{token}"
 
 [log]
 level = "warn"
@@ -101,7 +109,15 @@ group_wait = "1s"
 group_interval = "1s"
 "#
     );
-    std::fs::write(path, config).map_err(io_error("write the config of the demo"))
+    write_private(&path, &config).map_err(io_error("write the config of the demo"))
+}
+
+/// Writes a file that holds a secret, so that its owner alone can read it.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    // One of a demo before may have been open to others.
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }
 
 /// The tokens of the bundled data whose schedules it has, as a list of TOML; of the others it says nothing.

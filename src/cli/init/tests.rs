@@ -14,7 +14,7 @@ fn private(path: &Path) {
 fn what_it_writes_passes_the_check() {
     let directory = tempfile::tempdir().unwrap();
     let written = write_all(directory.path()).unwrap();
-    assert_eq!(written.len(), 7);
+    assert_eq!(written.len(), 8);
     private(&directory.path().join("api-key"));
     let loaded = load(Some(&directory.path().join("cliffwatch.toml")), &Environment::default());
     assert_eq!(diagnostic::render(&loaded.diagnostics, &loaded.sources, false), "");
@@ -41,6 +41,20 @@ fn every_example_in_it_is_right_too() {
     let loaded = load(Some(&path), &Environment::default());
     assert_eq!(diagnostic::render(&loaded.diagnostics, &loaded.sources, false), "");
     assert_eq!(loaded.config.unwrap().receivers.len(), 2);
+}
+
+#[test]
+fn each_has_a_token_of_its_own_that_nobody_else_can_read() {
+    let token = || {
+        let directory = tempfile::tempdir().unwrap();
+        write_all(directory.path()).unwrap();
+        let path = directory.path().join("http-token");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let config = load(Some(&directory.path().join("cliffwatch.toml")), &Environment::default()).config.unwrap();
+        config.http.bearer().resolve().unwrap().unwrap().expose().to_owned()
+    };
+    let (one, other) = (token(), token());
+    assert!(one.len() >= 32 && one != other, "{one} {other}");
 }
 
 #[test]

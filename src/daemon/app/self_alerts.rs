@@ -160,6 +160,7 @@ impl SelfAlerts {
                 due_at: now,
                 notifications: vec![notification.clone()],
                 bundle: Batch::default(),
+                over: Vec::new(),
             };
             let (outcome, attempt) = self.deps.setup().receivers.send(receiver, &delivery, now).await;
             tracing::warn!(%receiver, outcome = ?outcome, answer = attempt.answer, "sent past the outbox, since the database cannot be written");

@@ -19,7 +19,9 @@ const MAX_STATUSES: u32 = 500;
 pub struct StatusReader {
     silences: Vec<Silence>,
     acks: Vec<Ack>,
-    prospects: Vec<Prospect>,
+    routes: RouteTree,
+    max_per_hour: HourLimits,
+    now: Timestamp,
 }
 
 /// What is read beside for some statuses.
@@ -27,13 +29,22 @@ pub struct StatusReader {
 pub struct StatusRecords {
     inhibitors: Vec<Alert>,
     deliveries: Vec<OutboxRow>,
+    prospects: Vec<Prospect>,
 }
 
 impl StatusReader {
-    pub async fn read(store: &Store, routes: &RouteTree, max_per_hour: HourLimits, now: Timestamp) -> Result<Self, StoreError> {
-        let routes = routes.clone();
-        let prospects = store.pending(move |state| pipeline::prospects(state, &routes, &max_per_hour, now), now).await?;
-        Ok(Self { silences: store.silences(None).await?, acks: store.acks().await?, prospects: prospects.unwrap_or_default() })
+    /// Reads what is the same for all messages.
+    pub async fn read(store: &Store, routes: RouteTree, max_per_hour: HourLimits, now: Timestamp) -> Result<Self, StoreError> {
+        Ok(Self { silences: store.silences(None).await?, acks: store.acks().await?, routes, max_per_hour, now })
+    }
+
+    /// What those of these messages that wait are waiting for: nothing of it is read where none does.
+    async fn prospects(&self, store: &Store, statuses: &[NotificationStatus]) -> Result<Vec<Prospect>, StoreError> {
+        if statuses.iter().all(|status| status.state != NotificationState::Waiting) {
+            return Ok(Vec::new());
+        }
+        let (routes, limits, now) = (self.routes.clone(), self.max_per_hour.clone(), self.now);
+        Ok(store.pending(move |state| pipeline::prospects(state, &routes, &limits, now), now).await?.unwrap_or_default())
     }
 
     /// What became of each message about an alert.
@@ -42,7 +53,7 @@ impl StatusReader {
         store.notification_statuses(filter).await
     }
 
-    /// The deliveries of these messages, and the alerts that hold some of them back.
+    /// The deliveries of these messages, the alerts that hold some of them back, and what others wait for.
     pub async fn records_of(&self, store: &Store, statuses: &[NotificationStatus]) -> Result<StatusRecords, StoreError> {
         let alerts: BTreeSet<AlertId> =
             statuses.iter().filter(|status| status.delivery.is_some()).map(|status| status.alert.clone()).collect();
@@ -57,7 +68,7 @@ impl StatusReader {
             let ids = holders.into_iter().map(AlertId::from).collect();
             inhibitors = store.alerts(AlertFilter { ids, limit: u32::MAX, ..AlertFilter::default() }).await?;
         }
-        Ok(StatusRecords { inhibitors, deliveries })
+        Ok(StatusRecords { inhibitors, deliveries, prospects: self.prospects(store, statuses).await? })
     }
 
     /// All of it, as the engine wants it.
@@ -66,7 +77,7 @@ impl StatusReader {
             silences: &self.silences,
             inhibitors: &read.inhibitors,
             acks: &self.acks,
-            prospects: &self.prospects,
+            prospects: &read.prospects,
             deliveries: &read.deliveries,
         }
     }

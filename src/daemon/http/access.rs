@@ -42,8 +42,8 @@ pub(super) fn fingerprint_of(token: &SecretText) -> Fingerprint {
     fingerprint(token.expose().as_bytes())
 }
 
-/// A text that nobody can guess, for cookies and forms; none where the system gives no random bytes.
-pub(super) fn unguessable() -> Option<String> {
+/// A text that nobody can guess, for cookies, forms and tokens; none where the system gives no random bytes.
+pub fn unguessable() -> Option<String> {
     let mut bytes = [0; SECRET_BYTES];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
@@ -54,7 +54,7 @@ pub(super) fn unguessable() -> Option<String> {
 pub struct AccessState {
     sessions: Mutex<Sessions>,
     attempts: Mutex<Attempts>,
-    /// What forms carry on loopback, where no token is configured and nobody logs in.
+    /// What forms carry on loopback that change nothing, such as those that try a rule, for whoever has not logged in.
     open_form_key: Option<String>,
 }
 
@@ -75,22 +75,22 @@ impl AccessState {
 
     /// Whoever asks with these headers, where the token is `token`. `is_open`: whether everybody may look, as on loopback.
     pub(super) fn visitor(&self, headers: &HeaderMap, token: Option<&SecretText>, is_open: bool, now: Timestamp) -> Visitor {
-        let Some(token) = token else {
-            // Without a token nobody can log in. On loopback whoever can ask may act, and what their forms carry keeps pages from
-            // elsewhere out; off loopback there is nobody to let in.
-            return Visitor { form_key: self.open_form_key.clone().filter(|_| is_open), is_logged_in: false, has_login: false };
-        };
-        let session = session_cookie(headers);
-        let form_key = session.and_then(|id| self.sessions(|sessions| sessions.find(id, fingerprint_of(token), now)));
-        Visitor { is_logged_in: form_key.is_some(), form_key, has_login: true }
+        let session = session_cookie(headers).zip(token);
+        let own_key = session.and_then(|(id, token)| self.sessions(|sessions| sessions.find(id, fingerprint_of(token), now)));
+        Visitor {
+            is_logged_in: own_key.is_some(),
+            form_key: own_key.or_else(|| self.open_form_key.clone().filter(|_| is_open)),
+            has_login: token.is_some(),
+        }
     }
 }
 
 /// Whoever asks, as far as it matters. An extension of each request that the gate lets in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Visitor {
-    /// What their forms must carry; none where they may not act.
+    /// What their forms must carry; none where they may not even look.
     pub form_key: Option<String>,
+    /// Whether they may change something: nobody may who has not logged in, on loopback neither.
     pub is_logged_in: bool,
     /// Whether logging in is possible: a token is configured.
     pub has_login: bool,

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::HttpDeps;
 use super::access::Visitor;
 use super::page::PageError;
-use crate::ui::page::{Flash, PageFrame, Section, render};
+use crate::ui::page::{Flash, PageFrame, Section, href, render};
 use model::Timestamp;
 
 /// Whoever asks.
@@ -63,13 +63,20 @@ fn still_frame(section: Section, visitor: &Visitor, now: Timestamp, done: &str) 
 }
 
 impl PageFrame {
-    /// With what proves that forms are ours, and the way out where there is a session.
+    /// With what proves that forms are ours, the way out where there is a session, and the way in where there is none.
     #[must_use]
     pub(super) fn seen_by(mut self, visitor: &Visitor) -> Self {
         self.csrf.clone_from(&visitor.form_key);
         self.signed_in = visitor.is_logged_in;
+        let here = self.nav.iter().find(|item| item.is_current).map_or("/", |item| item.href);
+        self.login = (!visitor.is_logged_in).then(|| login_to(here));
         self
     }
+}
+
+/// Where one logs in to come back to `path`.
+fn login_to(path: &str) -> String {
+    href("/login", &[("next", path)])
 }
 
 /// What the word of an address says.

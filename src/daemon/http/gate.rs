@@ -1,9 +1,8 @@
 //! The gate: which requests are let in, and as whom.
 //!
 //! On loopback the `Host` of a request must name us, which keeps other people's web pages out (DNS rebinding); off loopback it must
-//! carry the token or belong to a session that began with it. A program that changes something needs the token always. A form needs a
-//! session, or on loopback, where no token is configured, nobody's leave; and it must come from a page of ours, wherever we listen.
-//! Wrong tokens are counted for each address, and cost ever longer waits.
+//! carry the token or belong to a session that began with it. What changes something needs more, wherever we listen: a program the token,
+//! a form a session. A form that only tries or previews is for all who may look. Each form must come from a page of ours. Wrong tokens are counted for each address, and cost ever longer waits.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -16,7 +15,7 @@ use url::Url;
 
 use super::access::{
     self, Visitor,
-    forms::{self, FormFields, FormRefusal},
+    forms::{self, FormFields, FormKind, FormRefusal},
 };
 use super::{HttpDeps, MAX_REQUEST_BYTES};
 use crate::live;
@@ -60,8 +59,8 @@ enum Door {
     Look,
     /// A program changes something.
     Program,
-    /// A form changes something.
-    Form,
+    /// A form of a page.
+    Form(FormKind),
     /// The login, which is how one comes in.
     Login,
 }
@@ -74,7 +73,8 @@ impl Door {
             "/-/reload" => Door::Program,
             _ if !is_change => Door::Look,
             _ if path.starts_with("/api/") || path.starts_with("/-/") => Door::Program,
-            _ => Door::Form,
+            "/rules/playground" | "/silences/preview" => Door::Form(FormKind::Trial),
+            _ => Door::Form(FormKind::Change),
         }
     }
 }
@@ -99,14 +99,18 @@ pub(super) async fn guard(State(deps): State<HttpDeps>, mut request: Request, ne
         // Browsers and calendars know no bearer tokens, but ask for a password. What they send by themselves may only read: another
         // site's page could make a browser send it.
         Door::Program => by_token(&deps, &request, token.as_ref(), &[Scheme::Bearer]).map(IntoResponse::into_response),
-        Door::Form | Door::Login => None,
+        Door::Form(_) | Door::Login => None,
     };
     if let Some(refusal) = refused {
         return refusal;
     }
-    if door == Door::Form || (door == Door::Login && request.method() == Method::POST) {
-        let is_login = door == Door::Login;
-        request = match with_fields(request, &visitor, deps.external_url.as_ref(), is_login).await {
+    let kind = match door {
+        Door::Form(kind) => Some(Some(kind)),
+        Door::Login if request.method() == Method::POST => Some(None),
+        _ => None,
+    };
+    if let Some(kind) = kind {
+        request = match with_fields(request, &visitor, deps.external_url.as_ref(), kind).await {
             Ok(request) => request,
             Err(refusal) => return refusal,
         };
@@ -193,17 +197,22 @@ pub(super) fn is_token(given: &str, token: Option<&SecretText>) -> bool {
     !given.is_empty() && !expected.is_empty() && bool::from(given.as_bytes().ct_eq(expected))
 }
 
-/// The request of a form, with its fields beside it; or why it is not let in.
-async fn with_fields(request: Request, visitor: &Visitor, external: Option<&Url>, is_login: bool) -> Result<Request, Response> {
+/// The request of a form, with its fields beside it; or why it is not let in. The login is of no kind: whoever posts it has no key yet.
+async fn with_fields(
+    request: Request,
+    visitor: &Visitor,
+    external: Option<&Url>,
+    kind: Option<FormKind>,
+) -> Result<Request, Response> {
     let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, MAX_REQUEST_BYTES).await else {
         return Err((StatusCode::PAYLOAD_TOO_LARGE, "the form is too long\n").into_response());
     };
     let fields = FormFields::read(&body);
-    let admitted = match is_login {
-        true if forms::is_from_elsewhere(&parts.headers, external) => Err(FormRefusal::FromElsewhere),
-        true => Ok(()),
-        false => forms::admit(&fields, visitor, &parts.headers, external),
+    let admitted = match kind {
+        None if forms::is_from_elsewhere(&parts.headers, external) => Err(FormRefusal::FromElsewhere),
+        None => Ok(()),
+        Some(kind) => forms::admit(&fields, kind, visitor, &parts.headers, external),
     };
     admitted.map_err(|refusal| access::login::refused_form(refusal, visitor))?;
     parts.extensions.insert(fields);

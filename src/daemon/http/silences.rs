@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{HttpDeps, HttpError};
 use model::{
     Ack, AckResult, AlertId, Matcher, MatcherError, SilenceError, SilencePreview, SilenceRequest, SilenceView, Timestamp,
-    ack_words, config::Span, read_matchers,
+    ack_words, all_match, config::Span, read_matchers,
 };
 use store::StoreError;
 
@@ -117,7 +117,7 @@ pub(super) async fn preview(State(deps): State<HttpDeps>, RawQuery(query): RawQu
 /// What matchers take of what is open, and of last week's messages.
 pub(super) async fn hidden_by(deps: &HttpDeps, matchers: &[Matcher]) -> Result<SilencePreview, StoreError> {
     let matchers = matchers.to_vec();
-    deps.store.preview(move |open, last_week| SilencePreview::of(&matchers, open, last_week), deps.clock.now()).await
+    deps.store.preview(move |labels| all_match(&matchers, labels), deps.clock.now()).await
 }
 
 /// `POST /api/silences`.

@@ -3,7 +3,8 @@
 //! An event keeps its UID while its unlock moves or grows, and its SEQUENCE rises each time, so that a subscriber sees it move; one that
 //! is taken out of the schedule is shown as cancelled for a while. It claims no more than the source knows: one of midnight has no hour,
 //! and one of a month is tentative, on the day that the source names or over the whole month, as is asked. Nothing in it depends on the
-//! time of the request or of the last poll: the text is the same until something of it is another.
+//! time of the request or of the last poll, nor on prices, which move with every poll: sizes are in tokens, and what they are worth is on the
+//! page that each event links to. The text is the same until the schedule is another.
 
 use chrono::{NaiveDate, TimeDelta};
 use icalendar::{Alarm, Calendar, Component, Event, EventLike, EventStatus, Property, Trigger};
@@ -79,6 +80,8 @@ fn event(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> Event {
     let CalendarEntry { key, interval, view, modified_at, is_removed, .. } = entry;
     let summary = summary(entry);
     let uid = one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id));
+    let page = |url: &str| one_line(&format!("{}/tokens/{}", url.trim_end_matches('/'), path_segment(&view.token_id)));
+    let page = style.external_url.map(page);
     let mut event = Event::new();
     event
         .uid(&uid)
@@ -86,12 +89,12 @@ fn event(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> Event {
         .last_modified(*modified_at)
         .sequence(sequence(entry))
         .summary(&summary)
-        .description(&description(view))
+        .description(&description(view, page.as_deref()))
         .categories([format::name(&view.symbol)])
         // Nobody is busy because a token unlocks.
         .add_property("TRANSP", "TRANSPARENT");
-    if let Some(url) = style.external_url {
-        event.url(&one_line(&format!("{}/tokens/{}", url.trim_end_matches('/'), path_segment(&view.token_id))));
+    if let Some(page) = &page {
+        event.url(page);
     }
     let is_exact = !matches!(interval.precision, Precision::Week | Precision::Month);
     place(&mut event, interval, view.unlock_date, style.spans);
@@ -133,15 +136,17 @@ fn sequence(entry: &CalendarEntry) -> u32 {
     u32::try_from(minutes.clamp(1, i64::from(i32::MAX))).unwrap_or(1)
 }
 
-/// `ARB unlock: $27.60M (1.90% of market cap)`; the date stands beside it anyway, but a month does not.
+/// `ARB unlock: 92.65M tokens to Team, Investors`; the date stands beside it anyway, but a month does not.
 fn summary(entry: &CalendarEntry) -> String {
     let view = &entry.view;
     let symbol = format::name(&view.symbol);
-    let share = view.value_to_market_cap.map(|share| format!(" ({} of market cap)", format::percent(share))).unwrap_or_default();
-    let what = match (view.cliff_value, view.cliff_amount) {
-        (Some(value), _) => format!("{symbol} unlock: {}{share}", format::usd(value)),
-        (None, Some(amount)) => format!("{symbol} unlock: {} tokens{share}", format::amount(amount)),
-        (None, None) => format!("{symbol}: a linear unlock begins"),
+    let to = match recipients(view) {
+        Some(names) => format!(" to {names}"),
+        None => String::new(),
+    };
+    let what = match view.cliff_amount {
+        Some(amount) => format!("{symbol} unlock: {}{to}", format::tokens(amount)),
+        None => format!("{symbol}: a linear unlock begins"),
     };
     let when = match entry.interval.precision {
         Precision::Week | Precision::Month => format!(", some time {}", view.when),
@@ -150,15 +155,17 @@ fn summary(entry: &CalendarEntry) -> String {
     if entry.is_removed { format!("Cancelled: {what}{when}") } else { format!("{what}{when}") }
 }
 
-fn description(view: &UnlockView) -> String {
+/// Who receives, the largest first; none where nobody is named.
+fn recipients(view: &UnlockView) -> Option<String> {
+    (!view.allocations.is_empty()).then(|| format::names(view.allocations.iter().map(String::as_str)))
+}
+
+fn description(view: &UnlockView, page: Option<&str>) -> String {
     let mut lines =
         vec![format!("{} ({})", format::name(&view.name), format::name(&view.token_id)), format!("When: {}", view.when)];
     lines.extend(view.cliff_amount.map(|amount| format!("Amount: {}", format::tokens(amount))));
-    lines.extend(view.cliff_value.map(|value| format!("Value: {}", format::usd(value))));
-    lines.extend(view.value_to_market_cap.map(|share| format!("Of market cap: {}", format::percent(share))));
-    if !view.allocations.is_empty() {
-        lines.push(format!("To: {}", format::names(view.allocations.iter().map(String::as_str))));
-    }
+    lines.extend(recipients(view).map(|names| format!("To: {names}")));
+    lines.extend(page.map(|page| format!("What it is worth: {page}")));
     lines.join("\n")
 }
 

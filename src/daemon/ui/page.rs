@@ -52,6 +52,20 @@ impl Section {
         }
     }
 
+    /// The key that leads there, after `g`.
+    pub fn key(self) -> &'static str {
+        match self {
+            Section::Overview => "o",
+            Section::Tokens => "t",
+            Section::Alerts => "a",
+            Section::Changes => "c",
+            Section::Rules => "r",
+            Section::Deliveries => "d",
+            Section::Silences => "s",
+            Section::Digests => "i",
+        }
+    }
+
     pub fn href(self) -> &'static str {
         match self {
             Section::Overview => "/",
@@ -74,10 +88,12 @@ pub struct PageFrame {
     pub at: Option<Timestamp>,
     /// Empty before one has signed in.
     pub nav: Vec<NavItem>,
-    /// What proves that a form is ours; none where the reader may change nothing.
+    /// What proves that a form is ours; none where the reader has no forms.
     pub csrf: Option<String>,
-    /// Whether there is a session that can be left.
+    /// Whether the reader has logged in, and so may change something.
     pub signed_in: bool,
+    /// Where a reader who has not logged in does so, to come back here; none where that is not known of the reader.
+    pub login: Option<String>,
     /// What was just done.
     pub flash: Option<Flash>,
     /// Whether the page hears of news.
@@ -91,6 +107,8 @@ pub struct PageFrame {
 pub struct NavItem {
     pub name: &'static str,
     pub href: &'static str,
+    /// See [`Section::key`].
+    pub key: &'static str,
     pub is_current: bool,
     /// What there waits for somebody, such as dead letters; zero shows nothing.
     pub count: u64,
@@ -112,13 +130,15 @@ impl PageFrame {
 
     /// The frame of a page that hears of nothing: an error, a form.
     pub fn still(section: Option<Section>) -> Self {
-        let item = |of: Section| NavItem { name: of.name(), href: of.href(), is_current: section == Some(of), count: 0 };
+        let item =
+            |of: Section| NavItem { name: of.name(), href: of.href(), key: of.key(), is_current: section == Some(of), count: 0 };
         Self {
             version: env!("CARGO_PKG_VERSION"),
             at: None,
             nav: Section::ALL.into_iter().map(item).collect(),
             csrf: None,
             signed_in: false,
+            login: None,
             flash: None,
             hears: false,
             refreshes: false,

@@ -24,6 +24,9 @@ pub struct DueDelivery {
     pub notifications: Vec<Notification>,
     /// What it stands for beside its notifications.
     pub bundle: Batch,
+    /// Webhook ids of earlier deliveries to the same receiver that told many alerts at once, without a group, of which none fires any more
+    /// now that this one tells an end: what a pager opened for them is over.
+    pub over: Vec<String>,
 }
 
 /// What a delivery stands for beside its notifications: the group that it is about, and what it only counts.

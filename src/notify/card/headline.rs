@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{ShareStyle, is_resolved};
 use crate::text;
-use model::{AlertBody, Notification, NotificationKind, Resolution, Resource, Timestamp, config, format, supply};
+use model::{AlertBody, ChangeKind, Notification, NotificationKind, Resolution, Resource, Timestamp, config, format, supply};
 
 /// The title of a message of which `notice` is the first; `several` says how many others there are.
 pub(super) fn title(notice: &Notification, several: &str, share: ShareStyle, now: Timestamp, max_chars: usize) -> String {
@@ -75,9 +75,29 @@ pub(super) fn headline(body: &AlertBody, share: ShareStyle) -> String {
     let facts = facts_in_a_line(body, share);
     let summary = summary(body);
     match facts {
-        Some(facts) => text::line(&format!("{}: {facts}", token_symbol(body)), text::MAX_LINE_CHARS),
+        Some(facts) => {
+            let verb = verb(body).map(|verb| format!(" {verb}")).unwrap_or_default();
+            text::line(&format!("{}{verb}: {facts}", token_symbol(body)), text::MAX_LINE_CHARS)
+        }
         None if summary.is_empty() => text::line(&format!("{}: {}", token_symbol(body), body.rule), text::MAX_LINE_CHARS),
         None => summary,
+    }
+}
+
+/// What happened to an unlock, in a word that a phone shows before it cuts the line.
+fn verb(body: &AlertBody) -> Option<&'static str> {
+    let change = body.change.as_ref().filter(|change| change.resource.or(body.resource) == Some(Resource::Unlock))?;
+    match change.kind {
+        ChangeKind::Rescheduled | ChangeKind::SeriesShifted => Some("moved"),
+        ChangeKind::Resized | ChangeKind::SeriesRescaled => Some("resized"),
+        ChangeKind::Added
+        | ChangeKind::Removed
+        | ChangeKind::Split
+        | ChangeKind::Merged
+        | ChangeKind::Reallocated
+        | ChangeKind::Restructured
+        | ChangeKind::Rewritten => Some(change.kind.as_str()),
+        ChangeKind::Renamed | ChangeKind::Committed | ChangeKind::Revised | ChangeKind::SupplyChanged => None,
     }
 }
 

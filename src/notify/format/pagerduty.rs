@@ -93,7 +93,9 @@ fn details(incident: &PagerIncident) -> Map<String, Value> {
     let [card] = incident.cards.as_slice() else {
         let lines: Vec<Value> =
             incident.cards.iter().map(|card| text::line(&card.list_line(), MAX_DETAIL_CHARS).into()).collect();
-        details.insert("Alerts".into(), lines.into());
+        if !lines.is_empty() {
+            details.insert("Alerts".into(), lines.into());
+        }
         if !incident.rest.is_empty() {
             details.insert("More".into(), incident.rest.clone().into());
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::marked::{MarkedText, Marks, Room, chars, marked};
 use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
-use crate::card::{Brief, PAGE_WORDS, Tone};
+use crate::card::{Brief, Tone};
 use crate::retry::Outcome;
 use model::config;
 
@@ -63,10 +63,9 @@ fn body(brief: &Brief<'_>, token: &str, user: &str) -> Value {
         Tone::Good => -1,
     };
     let mut body = json!({"token": token, "user": user, "title": title, "message": text, "priority": priority});
-    let words = if brief.is_single() { PAGE_WORDS } else { "All alerts" };
     let page = brief.page_of_all().filter(|url| chars(url) <= MAX_URL_CHARS);
     if let (Some(url), Some(body)) = (page, body.as_object_mut()) {
-        body.extend([("url".to_owned(), url.into()), ("url_title".to_owned(), words.into())]);
+        body.extend([("url".to_owned(), url.into()), ("url_title".to_owned(), brief.words_of_page().into())]);
     }
     body
 }

@@ -110,7 +110,7 @@ pub(super) struct PagerIncident {
 
 /// The incidents of a delivery. What a route groups is one incident, which is resolved once nothing in its group fires. Without groups
 /// each event has one of its own, under the id of its strongest alert; where many come at once, they share one, under the delivery's own
-/// id, and each end is told by itself.
+/// id: each end is told by itself, and the last one ends what they shared too.
 pub(super) fn incidents(brief: &Brief<'_>, share: ShareStyle, max_title: usize) -> Vec<PagerIncident> {
     let entries = latest_entries(brief);
     let whole = |key: String, is_resolved: bool, entries: &[MessageEntry<'_>]| {
@@ -155,7 +155,23 @@ pub(super) fn incidents(brief: &Brief<'_>, share: ShareStyle, max_title: usize) 
     };
     let ends = over.iter().flat_map(|entry| entry.all().map(move |notice| single(notice, entry, true)));
     all.extend(ends.take(MAX_REQUESTS));
+    let last = over.last().map(|entry| entry.strongest);
+    all.extend(last.into_iter().flat_map(|last| brief.delivery.over.iter().map(|key| storm_over(key, last, brief))));
     all
+}
+
+/// The end of what many alerts shared, with the end of the last of them.
+fn storm_over(key: &str, last: &Notification, brief: &Brief<'_>) -> PagerIncident {
+    PagerIncident {
+        key: key.to_owned(),
+        is_resolved: true,
+        title: "Nothing of these alerts fires any more".to_owned(),
+        tone: Tone::Good,
+        cards: Vec::new(),
+        rest: String::new(),
+        first: last.clone(),
+        page: brief.page_of_all(),
+    }
 }
 
 /// The entries of a delivery, of each alert the latest alone: of one that began and ended within it, the end.

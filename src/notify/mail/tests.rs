@@ -1,7 +1,7 @@
 use super::*;
 use crate::card::{nearness, web_address};
 use crate::samples::{HOSTILE, digest, due, hostile, moved, resolved, time, unlock};
-use model::{Notification, Timestamp};
+use model::{MemberBody, Notification, Timestamp, TokenBody};
 
 fn compose_one(notice: Notification) -> Mail {
     let now = notice.at;
@@ -23,10 +23,10 @@ fn the_subject_tells_token_size_share_and_when() {
     assert_eq!(compose_one(resolved()).subject, "[Resolved] ARB: $33.15M (2.77%) unlocked on 16 Mar 2026, 13:00 UTC");
     assert_eq!(
         compose_one(moved()).subject,
-        "[Critical] APT: $13.26M (1.11%) · 37.06M of Core Contributors, Investors (0.37% of supply) moved from 12 Apr 2026 to 12 May 2026 (+30 days)"
+        "[Critical] APT moved: $13.26M (1.11%) · 37.06M of Core Contributors, Investors (0.37% of supply) moved from 12 Apr 2026 to 12 May 2026 (+30 days)"
     );
     let several = compose_at(&[unlock(), moved()], time("2026-03-09T13:00:05Z")).expect("a mail");
-    assert!(several.subject.starts_with("[Critical] 2 alerts: APT: $13.26M"), "the gravest of them: {}", several.subject);
+    assert!(several.subject.starts_with("[Critical] 2 alerts: APT moved: $13.26M"), "the gravest of them: {}", several.subject);
     assert_eq!(compose_at(&[], time("2026-03-09T13:00:05Z")), None);
 }
 
@@ -270,4 +270,68 @@ fn a_digest_comes_as_tables_and_as_text() {
     let mut strange = digest();
     strange.body.record = None;
     assert!(compose_one(strange).html.expect("the template works").contains("Ahead until 16 Mar 2026:"));
+}
+
+/// A group as a whole, with the tokens that it consists of.
+fn portfolio() -> Notification {
+    let mut notice = unlock();
+    let member = |symbol: &str, share: f64, value: f64| MemberBody {
+        token: TokenBody { id: symbol.to_lowercase(), name: symbol.into(), symbol: symbol.into() },
+        share: Some(share),
+        amount: None,
+        value: Some(value),
+    };
+    notice.body.rule = "PortfolioWeek".into();
+    notice.body.annotations =
+        [("summary".to_owned(), "portfolio: $94.55M (1.92% of market cap) unlocks in the next 7 days".to_owned())].into();
+    notice.body.members = vec![member("APT", 64.9, 61_400_000.0), member("ARB", 35.1, 33_150_000.0)];
+    (notice.body.token, notice.body.record, notice.body.resource, notice.body.event) = (None, None, None, None);
+    (notice.body.when, notice.body.days_until, notice.body.lead) = (None, None, None);
+    notice.body.labels.insert("group".into(), "portfolio".into());
+    notice
+}
+
+/// Writes mails as browsers open them, with their pictures inside: `CLIFFWATCH_LOOK=DIR`.
+#[test]
+#[ignore = "writes files for people to look at"]
+fn mails_to_look_at() {
+    let folder = std::path::PathBuf::from(std::env::var_os("CLIFFWATCH_LOOK").expect("CLIFFWATCH_LOOK names a folder"));
+    let fold = |count: usize, truncated: u32, is_welcome: bool, note: &str| model::DueDelivery {
+        bundle: model::Batch {
+            shape: model::BatchKind::Fold,
+            truncated,
+            is_welcome,
+            note: Some(note.into()),
+            ..Default::default()
+        },
+        ..due(1, "desk", crate::samples::group(count))
+    };
+    for (name, delivery) in [
+        ("unlock", due(1, "desk", vec![unlock()])),
+        ("resolved", due(1, "desk", vec![resolved()])),
+        ("moved", due(1, "desk", vec![moved()])),
+        ("several", due(1, "desk", crate::samples::several_rules())),
+        ("storm", fold(40, 372, false, "412 alerts at once: the source corrected many schedules")),
+        ("welcome", fold(40, 83, true, "This is the first that Cliffwatch tells you: 123 alerts at once")),
+        ("digest", due(1, "desk", vec![digest()])),
+        ("portfolio", due(1, "desk", vec![portfolio()])),
+        ("source", due(1, "desk", vec![crate::samples::source_trouble()])),
+        ("hostile", due(1, "desk", vec![hostile()])),
+    ] {
+        let now = delivery.notifications[0].at;
+        let mail = compose(
+            &Brief { delivery: &delivery, external_url: Some("https://cliffwatch.example.com"), now },
+            (name == "digest").then_some("https://cliffwatch.example.com/unsubscribe/x"),
+        )
+        .expect("a mail");
+        let mut html = mail.html.expect("the template works");
+        for (at, picture) in mail.pictures.iter().enumerate() {
+            use base64::Engine as _;
+            let data = base64::engine::general_purpose::STANDARD.encode(picture);
+            html = html.replace(&format!("cid:schedule-{}\"", at + 1), &format!("data:image/png;base64,{data}\""));
+        }
+        std::fs::write(folder.join(format!("{name}.html")), html).expect("written");
+        std::fs::write(folder.join(format!("{name}.txt")), format!("Subject: {}\n\n{}", mail.subject, mail.text))
+            .expect("written");
+    }
 }

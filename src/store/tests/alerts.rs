@@ -1,5 +1,6 @@
 //! Alerts as people ask for them.
 
+use chrono::TimeDelta;
 use tempfile::TempDir;
 
 use super::support::*;
@@ -17,6 +18,10 @@ async fn five(store: &Store) -> Vec<Alert> {
         if number == 5 {
             (alert.state, alert.resolution, alert.ends_at) = (AlertState::Resolved, Some(Resolution::Passed), Some(now()));
         }
+        alert.told = [&["ops"][..], &["desk", "ops"], &["operators"], &[], &[]][number as usize - 1]
+            .iter()
+            .map(|name| (*name).into())
+            .collect();
         alerts.push(alert);
     }
     let notifications = vec![notification(&alerts[0], "firing", &["ops"]), notification(&alerts[1], "firing", &["desk", "ops"])];
@@ -73,4 +78,25 @@ async fn an_alert_is_found_by_its_id_with_what_was_told_of_it() {
     assert_eq!(told.iter().map(|told| told.receivers.len()).collect::<Vec<_>>(), [2]);
     let open = store.open_by_rule().await.expect("read");
     assert_eq!(open.iter().map(|(_, _, count)| count).sum::<u64>(), 4);
+}
+
+#[tokio::test]
+async fn what_a_silence_hides_is_told_by_labels_alone() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let alerts = five(&store).await;
+    let is_critical = |labels: &Labels| labels.get("severity").is_some_and(|word| word == "critical");
+    let preview = store.preview(is_critical, now() + TimeDelta::hours(1)).await.expect("read");
+    let hidden: Vec<_> = preview.alerts.iter().map(|alert| alert.id.clone()).collect();
+    assert_eq!(hidden, [alerts[2].id.clone(), alerts[0].id.clone()], "those that moved last first; what has ended is not open");
+    assert_eq!((preview.open, preview.last_week, preview.last_week_all), (4, 1, 2));
+    assert_eq!(preview.alerts[0].summary, alerts[2].annotations["summary"].lines().next().unwrap_or_default());
+    assert_eq!(store.open_labels().await.expect("read").len(), 4);
+    if store.is_shared() {
+        return; // a server plans for itself
+    }
+    let connection = rusqlite::Connection::open(store.path()).expect("opens");
+    let plan = format!("EXPLAIN QUERY PLAN {}", crate::silence::WEEK);
+    let plan: String = connection.query_row(&plan, (0, 9), |row| row.get(3)).expect("a plan");
+    assert!(plan.contains("COVERING INDEX notice_age"), "no message is read for it: {plan}");
 }

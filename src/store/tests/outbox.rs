@@ -219,3 +219,37 @@ async fn what_a_limit_left_out_is_told_to_nobody_and_says_so() {
     assert_eq!(state_of(&unknown), Some(NotificationState::Nobody));
     assert!(statuses.iter().all(|status| status.receiver.is_none() && status.holder.is_none()), "{statuses:?}");
 }
+
+#[tokio::test]
+async fn the_end_of_the_last_alert_of_a_storm_says_that_the_storm_is_over() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    store.await_dispatch();
+    let alerts: Vec<Alert> = ["a", "b", "c"].map(|subject| firing(subject, Some("arbitrum"))).into();
+    let tell = async |alerts: &[Alert], transition: &str, status: AlertStatus| {
+        let told = |alert: &Alert| {
+            let mut notice = notification(alert, transition, &["ops"]);
+            notice.body.status = status;
+            notice
+        };
+        let notifications = alerts.iter().map(told).collect();
+        store.commit(at(Commit { alerts: alerts.to_vec(), notifications, ..Commit::default() })).await.expect("committed");
+        let all_at_once = |state: &PendingState<'_>| {
+            let told = state.waiting.iter().map(|row| (row.no, row.notice.clone())).collect();
+            let delivery =
+                NewDelivery { receiver: "ops".into(), told, counted: vec![], merged: vec![], bundle: Batch::default() };
+            Dispatch { deliveries: vec![delivery], ..Dispatch::default() }
+        };
+        store.dispatch(all_at_once, now()).await.expect("dispatched");
+        let due = store.due("ops".into(), now(), 9).await.expect("read").remove(0);
+        store.record_attempts(vec![tried(due.id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
+        due
+    };
+    let storm = tell(&alerts, "firing", AlertStatus::Firing).await;
+    assert_eq!((storm.notifications.len(), storm.over.len()), (3, 0));
+    let end = |at: usize| [Alert { state: AlertState::Resolved, ..alerts[at].clone() }];
+    for early in [0, 2] {
+        assert!(tell(&end(early), "resolved", AlertStatus::Resolved).await.over.is_empty(), "others still fire");
+    }
+    assert_eq!(tell(&end(1), "resolved", AlertStatus::Resolved).await.over, [storm.webhook_id]);
+}

@@ -22,5 +22,25 @@ export default async function (t) {
   await t.open(keyboard, "/");
   await keyboard.keyboard.press("Tab");
   t.check((await keyboard.evaluate(() => document.activeElement.textContent)) === "Skip to the content", "the first stop of the keyboard is another");
+  await keyboard.keyboard.press("?");
+  t.check(await keyboard.locator("#keys").isVisible(), "the help of the keyboard does not open");
+  await t.look(keyboard, "keyboard.wide.light");
+  await keyboard.keyboard.press("Escape");
+  await keyboard.keyboard.press("g");
+  await keyboard.keyboard.press("t");
+  await keyboard.waitForURL(`${t.base}/tokens`);
+  await keyboard.keyboard.press("j");
+  await keyboard.keyboard.press("j");
+  const second = await keyboard.locator("#tokens tbody tr").nth(1).locator("a").first().getAttribute("href");
+  t.check((await keyboard.evaluate(() => document.activeElement.getAttribute("href"))) === second, "j does not lead to the second row");
+  await keyboard.keyboard.press("/");
+  t.check(await keyboard.evaluate(() => document.activeElement.type === "search"), "/ does not lead to the search");
+  await keyboard.keyboard.type("ga?");
+  t.check(keyboard.url() === `${t.base}/tokens`, "letters that are typed lead elsewhere");
+  // Whoever points at a time is told it by their own clock.
+  await t.open(keyboard, "/alerts");
+  const time = keyboard.locator("#alerts time").first();
+  await time.hover();
+  t.check(/UTC · .* by your clock$/.test((await time.getAttribute("title")) ?? ""), "a time says nothing of the reader's clock");
   await keyboard.close();
 }

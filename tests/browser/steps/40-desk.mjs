@@ -140,6 +140,11 @@ export default async function (t) {
   await page.getByRole("button", { name: "Sign out" }).click();
   t.check(page.url().startsWith(`${t.base}/login`), `after signing out one is at ${page.url()}`);
   await t.open(page, "/silences");
-  t.check((await page.locator("#silence").count()) === 0, "whoever signed out can still silence");
+  t.check((await page.getByRole("button", { name: "Silence", exact: true }).count()) === 0, "whoever signed out can still silence");
+  // Trying changes nothing, and needs no login on this machine.
+  await page.locator("#silence").getByLabel(/What is silenced/).fill('severity="warning"');
+  await page.getByRole("button", { name: "Preview what it hides" }).click();
+  t.check(/it hides [1-9]/.test(await page.locator("#preview").innerText()), "a stranger cannot preview a silence");
+  t.check((await page.locator("main").getByRole("link", { name: "log in" }).count()) === 1, "a stranger is not told how to act");
   await page.close();
 }

@@ -44,15 +44,28 @@ pub(in crate::http) enum FormRefusal {
     Stale,
 }
 
-/// Whether a form may act. Without a key of the visitor's own it may not.
+/// What a form wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum FormKind {
+    /// To change something: for those alone who have logged in.
+    Change,
+    /// To have something tried or previewed: for all who may look.
+    Trial,
+}
+
+/// Whether a form is let in.
 pub(in crate::http) fn admit(
     fields: &FormFields,
+    kind: FormKind,
     visitor: &Visitor,
     headers: &HeaderMap,
     external: Option<&Url>,
 ) -> Result<(), FormRefusal> {
     if is_from_elsewhere(headers, external) {
         return Err(FormRefusal::FromElsewhere);
+    }
+    if kind == FormKind::Change && !visitor.is_logged_in {
+        return Err(FormRefusal::NotLoggedIn);
     }
     let Some(expected) = &visitor.form_key else { return Err(FormRefusal::NotLoggedIn) };
     let given = fields.whole(KEY_FIELD);

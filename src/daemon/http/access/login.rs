@@ -45,8 +45,7 @@ pub(in crate::http) async fn log_in(State(deps): State<HttpDeps>, request: Reque
         return response;
     }
     let Ok(Some(token)) = live::resolve(deps.bearer.clone()).await else {
-        let problem = "There is no token to log in with: set `[http] token_file`.";
-        return page(&visitor, &next, Some(problem), StatusCode::FORBIDDEN);
+        return page(&visitor, &next, None, StatusCode::FORBIDDEN);
     };
     // Pasted texts come with spaces and line ends around them.
     if !gate::is_token(fields.text("token"), Some(&token)) {
@@ -101,7 +100,9 @@ pub(in crate::http) fn refused_form(refusal: FormRefusal, visitor: &Visitor) -> 
     let (status, text) = match refusal {
         FormRefusal::FromElsewhere => (StatusCode::FORBIDDEN, "This form did not come from a page of Cliffwatch."),
         FormRefusal::NotLoggedIn if visitor.has_login => (StatusCode::UNAUTHORIZED, "To change something, log in first."),
-        FormRefusal::NotLoggedIn => (StatusCode::UNAUTHORIZED, "Nobody can change anything here: no token is set."),
+        FormRefusal::NotLoggedIn => {
+            (StatusCode::UNAUTHORIZED, "Nobody can change anything here before a token is set. The page to log in says how.")
+        }
         FormRefusal::Stale => (StatusCode::FORBIDDEN, "This page was too old: load it again, then try once more."),
     };
     let page = ErrorPage { title: "Nothing was done".to_owned(), text: text.to_owned(), search: None };

@@ -4,7 +4,7 @@ use axum::extract::{Extension, Path, Query, State};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
-use super::{Asked, DeskResult, frame, shown, still_frame};
+use super::{Asked, DeskResult, frame, login_to, shown, still_frame};
 use crate::http::access::{forms::FormFields, login::see};
 use crate::http::page::PageError;
 use crate::http::query::ListQuery;
@@ -220,7 +220,7 @@ pub(super) async fn story(
         matchers: matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
         hides_sentence: hides.as_ref().map(SilencePreview::sentence).unwrap_or_default(),
         hides,
-        login: href("/login", &[("next", &path)]),
+        login: login_to(&path),
         path,
     };
     Ok(shown("alert.html", &still_frame(Section::Alerts, &visitor, now, &done), &page))

@@ -5,7 +5,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
 use super::alerts::DoneQuery;
-use super::{Asked, DeskResult, frame, shown};
+use super::{Asked, DeskResult, frame, login_to, shown};
 use crate::http::access::{forms::FormFields, login::see};
 use crate::http::page::PageError;
 use crate::http::part::ListPart;
@@ -99,6 +99,7 @@ struct DeliveryPage<'a> {
     row: &'a OutboxRow,
     attempts: &'a [model::Attempt],
     counted: &'a [model::OutboxAlert],
+    login: String,
 }
 
 pub(super) async fn one(
@@ -119,7 +120,8 @@ pub(super) async fn one(
             search: None,
         });
     };
-    let page = DeliveryPage { now, row: &detail.row, attempts: &detail.attempts, counted: &detail.counted };
+    let login = login_to(&format!("/deliveries/{}", detail.row.id));
+    let page = DeliveryPage { now, row: &detail.row, attempts: &detail.attempts, counted: &detail.counted, login };
     Ok(shown("delivery.html", &frame(Section::Deliveries, &visitor, now, &done), &page))
 }
 

@@ -90,6 +90,7 @@ async fn next(deps: &HttpDeps, plan: &DigestPlan, last: Option<Timestamp>, now: 
         due_at: now,
         notifications: vec![notification],
         bundle: Batch { shape: BatchKind::Digest, ..Batch::default() },
+        over: Vec::new(),
     };
     let external = deps.external_url.as_ref().map(url::Url::as_str);
     Ok(compose(&Brief { delivery: &delivery, external_url: external, now }, None))

@@ -164,9 +164,9 @@ async fn page(
     done: &str,
 ) -> DeskResult {
     let now = deps.clock.now();
-    let alerts = deps.store.open_alerts().await?;
+    let open = deps.store.open_labels().await?;
     let row = |silence: model::Silence| {
-        let hides = alerts.iter().filter(|alert| silence.hides(&alert.labels, now)).count();
+        let hides = open.iter().filter(|labels| silence.hides(labels, now)).count();
         SilenceRow { hides, view: SilenceView::of(silence, now) }
     };
     let all: Vec<SilenceRow> = deps.store.silences(None).await?.into_iter().map(row).collect();

@@ -96,6 +96,9 @@ pub(in crate::http) async fn world() -> (Running, String, i64) {
     (app, id, number)
 }
 
+/// The token of those who log in on this machine.
+const TOKEN: &str = "t0ken";
+
 /// A browser: it keeps a cookie, and knows what the pages told it.
 struct Browser<'a> {
     app: &'a Running,
@@ -107,6 +110,13 @@ impl<'a> Browser<'a> {
     fn new(app: &'a Running, headers: &str) -> Self {
         let accept = "Accept: text/html,application/xhtml+xml;q=0.9\r\n";
         Self { app, headers: format!("{headers}{accept}"), key: String::new() }
+    }
+
+    /// One on this machine, whose reader has logged in.
+    async fn inside(app: &'a Running) -> Self {
+        let (_, answer) = Browser::new(app, LOCAL).post("/login", &[("token", TOKEN)]).await;
+        let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect("a cookie");
+        Self::new(app, &format!("{LOCAL}Cookie: {}\r\n", cookie.split(';').next().expect("a pair")))
     }
 
     /// Loads a page and takes the key of its forms.
@@ -215,36 +225,76 @@ async fn wrong_tokens_cost_a_wait_that_holds_for_every_way_in() {
 }
 
 #[tokio::test]
-async fn on_loopback_without_a_token_the_forms_of_our_own_pages_act() {
+async fn on_loopback_without_a_token_everybody_looks_nobody_acts_and_the_way_to_a_token_is_told() {
     let app = run(None, None).await;
     let id = told(&app, samples::unlock(), AlertState::Firing).await;
+    dead_letter(&app).await;
     let mut browser = Browser::new(&app, LOCAL);
     let (status, page) = browser.see(&format!("/alerts/{id}")).await;
-    assert!(status == 200 && !browser.key.is_empty() && !page.contains("Sign out"), "{page}");
-    let ack = format!("/alerts/{id}/acknowledge");
-    assert_eq!(browser.raw(&ack, "", "author=ann").await.0, 403);
-    let stolen = format!("csrf={}&author=ann", browser.key);
-    assert_eq!(browser.raw(&ack, "Origin: http://evil.example\r\n", &stolen).await.0, 403);
-    assert_eq!(browser.raw(&ack, "Origin: http://localhost:8080\r\n", &stolen).await.0, 403, "another port is another site");
-    assert_eq!(browser.raw(&ack, "Origin: http://localhost:9797\r\n", &stolen).await.0, 303);
+    assert!(status == 200 && !page.contains("Sign out") && !page.contains(">Acknowledge<"), "{page}");
+    assert!(
+        page.contains(&format!("To acknowledge or silence it, <a href=\"/login?next=%2Falerts%2F{id}\">log in</a>")),
+        "{page}"
+    );
+    browser.see("/silences").await;
+    for (path, field) in
+        [(format!("/alerts/{id}/acknowledge"), "author"), ("/silences".into(), "author"), ("/deliveries/1/drop".into(), "from")]
+    {
+        let (status, page) = browser.post(&path, &[(field, "ann")]).await;
+        assert!(status == 401 && page.contains("before a token is set"), "{path}: {page}");
+    }
+    assert_eq!(app.store.acks().await.expect("read"), []);
+    for path in ["/deliveries", "/deliveries?state=dead", "/deliveries/1", "/silences", "/"] {
+        let (_, page) = browser.see(path).await;
+        assert!(page.contains("href=\"/login?next="), "{path} has no way in: {page}");
+        assert!(!page.contains("Send again<") && !page.contains(">Drop<") && !page.contains(">Silence<"), "{path}: {page}");
+    }
+    let (status, page) = browser.see("/login").await;
+    assert!(status == 200 && page.contains("token_file = \"http-token\""), "{page}");
+    is_sound("/login", &page);
+}
+
+#[tokio::test]
+async fn on_loopback_a_form_that_changes_nothing_needs_no_login_but_a_page_of_ours() {
+    let app = run(None, None).await;
+    told(&app, samples::unlock(), AlertState::Firing).await;
+    let mut browser = Browser::new(&app, LOCAL);
+    browser.see("/silences").await;
+    let matchers = "matchers=token%3D%22arbitrum%22&duration=4h";
+    assert_eq!(browser.raw("/silences/preview", "", matchers).await.0, 403, "without the key");
+    let body = format!("csrf={}&{matchers}", browser.key);
+    assert_eq!(browser.raw("/silences/preview", "Origin: http://evil.example\r\n", &body).await.0, 403);
+    assert_eq!(
+        browser.raw("/silences/preview", "Origin: http://localhost:8080\r\n", &body).await.0,
+        403,
+        "another port is another site"
+    );
+    let (status, page) = browser.raw("/silences/preview", "Origin: http://localhost:9797\r\n", &body).await;
+    assert!(status == 200 && page.contains("it hides 1 of 1 alert"), "{page}");
     let other = run(None, None).await;
-    assert_eq!(Browser::new(&other, LOCAL).raw(&ack, "", &stolen).await.0, 403, "the key of another process");
+    assert_eq!(Browser::new(&other, LOCAL).raw("/silences/preview", "", &body).await.0, 403, "the key of another process");
 }
 
 #[tokio::test]
 async fn on_loopback_with_a_token_one_looks_freely_and_logs_in_to_act() {
-    let app = run(Some("t0ken"), None).await;
+    let app = run(Some(TOKEN), None).await;
     let id = told(&app, samples::unlock(), AlertState::Firing).await;
-    let mut browser = Browser::new(&app, LOCAL);
-    let (status, page) = browser.see(&format!("/alerts/{id}")).await;
-    assert!(status == 200 && browser.key.is_empty() && page.contains("/login?next="), "{page}");
-    assert_eq!(browser.post(&format!("/alerts/{id}/acknowledge"), &[("author", "ann")]).await.0, 401);
+    let mut stranger = Browser::new(&app, LOCAL);
+    let (status, page) = stranger.see(&format!("/alerts/{id}")).await;
+    assert!(status == 200 && page.contains("href=\"/login?next="), "{page}");
+    stranger.see("/silences").await;
+    let ack = format!("/alerts/{id}/acknowledge");
+    assert_eq!(stranger.post(&ack, &[("author", "ann")]).await.0, 401);
+    let mut browser = Browser::inside(&app).await;
+    let (_, page) = browser.see(&format!("/alerts/{id}")).await;
+    assert!(page.contains(">Acknowledge<") && page.contains("Sign out"), "{page}");
+    assert_eq!(browser.post(&ack, &[("author", "ann")]).await.0, 303);
 }
 
 #[tokio::test]
 async fn alerts_have_a_page_while_they_fire_when_they_ended_and_when_they_happened_once() {
-    let app = run(None, None).await;
-    let mut browser = Browser::new(&app, LOCAL);
+    let app = run(Some(TOKEN), None).await;
+    let mut browser = Browser::inside(&app).await;
     let firing = told(&app, samples::unlock(), AlertState::Firing).await;
     let event = told(&app, samples::moved(), AlertState::Event).await;
     let (status, page) = browser.see(&format!("/alerts/{firing}")).await;
@@ -282,9 +332,9 @@ async fn a_rule_at_work_explains_its_alert_clause_by_clause() {
 
 #[tokio::test]
 async fn an_acknowledgement_is_made_and_withdrawn_and_its_words_are_ours_alone() {
-    let app = run(None, None).await;
+    let app = run(Some(TOKEN), None).await;
     let id = told(&app, samples::unlock(), AlertState::Firing).await;
-    let mut browser = Browser::new(&app, LOCAL);
+    let mut browser = Browser::inside(&app).await;
     browser.see(&format!("/alerts/{id}")).await;
     let (_, nobody) = browser.post(&format!("/alerts/{id}/acknowledge"), &[("author", " ")]).await;
     assert_eq!(location(&nobody), format!("/alerts/{id}?done=author"));
@@ -306,9 +356,9 @@ async fn an_acknowledgement_is_made_and_withdrawn_and_its_words_are_ours_alone()
 
 #[tokio::test]
 async fn a_silence_is_previewed_made_and_ended() {
-    let app = run(None, None).await;
+    let app = run(Some(TOKEN), None).await;
     told(&app, samples::unlock(), AlertState::Firing).await;
-    let mut browser = Browser::new(&app, LOCAL);
+    let mut browser = Browser::inside(&app).await;
     let (_, page) = browser.see("/silences?matcher=token%3D%22arbitrum%22").await;
     assert!(page.contains("token=&quot;arbitrum&quot;</textarea>") && page.contains("it hides 1 of 1 alert"), "{page}");
     let draft = [
@@ -341,10 +391,10 @@ async fn a_silence_is_previewed_made_and_ended() {
 
 #[tokio::test]
 async fn a_dead_letter_is_sent_again_or_dropped() {
-    let app = run(None, None).await;
+    let app = run(Some(TOKEN), None).await;
     told(&app, samples::unlock(), AlertState::Firing).await;
     let number = dead_letter(&app).await;
-    let mut browser = Browser::new(&app, LOCAL);
+    let mut browser = Browser::inside(&app).await;
     let (_, page) = browser.see("/deliveries?state=dead").await;
     assert!(page.contains("1 dead letter.") && page.contains("no &lt;b&gt;such"), "{page}");
     is_sound("/deliveries", &page);

@@ -29,13 +29,17 @@ fn what_changes_something_never_enters_by_the_door_of_those_who_look() {
         ("POST", "/api/silences", Door::Program),
         ("DELETE", "/api/silences/si_1", Door::Program),
         ("PUT", "/api/none", Door::Program),
-        ("POST", "/alerts/al_1/acknowledge", Door::Form),
-        ("POST", "/", Door::Form),
-        ("DELETE", "/alerts", Door::Form),
-        ("POST", "/logout", Door::Form),
+        ("POST", "/alerts/al_1/acknowledge", Door::Form(FormKind::Change)),
+        ("POST", "/", Door::Form(FormKind::Change)),
+        ("DELETE", "/alerts", Door::Form(FormKind::Change)),
+        ("POST", "/logout", Door::Form(FormKind::Change)),
+        ("POST", "/rules/playground", Door::Form(FormKind::Trial)),
+        ("GET", "/rules/playground", Door::Look),
+        ("POST", "/silences/preview", Door::Form(FormKind::Trial)),
+        ("POST", "/silences", Door::Form(FormKind::Change)),
         ("POST", "/login", Door::Login),
         ("GET", "/login", Door::Login),
-        ("POST", "/login/", Door::Form),
+        ("POST", "/login/", Door::Form(FormKind::Change)),
     ] {
         assert_eq!(Door::of(&method.parse().expect("a method"), path), door, "{method} {path}");
     }

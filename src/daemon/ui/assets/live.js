@@ -72,6 +72,46 @@
   addEventListener("pageshow", (event) => { if (event.persisted) listen(); });
   if (!document.hidden) listen();
 
+  // By keyboard: `/` searches, `j` and `k` go through the rows, `g` and a letter to another page, `?` says so.
+  const keys = document.getElementById("keys");
+  const keysButton = document.querySelector("[data-keys]");
+  if (keys && keysButton) { keysButton.hidden = false; keysButton.addEventListener("click", () => keys.showModal()); }
+  const rows = () => [...document.querySelectorAll("main table.list tbody tr")].map((row) => row.querySelector("a[href]")).filter(Boolean);
+  const step = (by) => {
+    const all = rows();
+    const own = document.activeElement && document.activeElement.closest("tr");
+    const at = all.findIndex((link) => link.closest("tr") === own);
+    const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)];
+    if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
+  };
+  let went = 0; // When `g` was pressed.
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || (keys && keys.open)) return;
+    if (event.target.closest && event.target.closest("input, select, textarea, [contenteditable]")) return;
+    const key = event.key;
+    const link = Date.now() - went < 1500 && /^[a-z]$/.test(key) ? document.querySelector(`nav a[data-key="${key}"]`) : null;
+    went = key === "g" ? Date.now() : 0;
+    if (link) { link.click(); return; }
+    if (key === "?" && keys) { keys.showModal(); }
+    else if (key === "/") {
+      const field = document.querySelector("main input[type=search], main form[method=get] input:not([type=hidden]), main form[method=get] select");
+      if (field) { field.focus(); if (field.select) field.select(); } else { location.href = "/tokens"; }
+    } else if (key === "j" || key === "k") { step(key === "j" ? 1 : -1); }
+    else return;
+    event.preventDefault();
+  });
+
+  // Times are UTC; who points at one is told it by their own clock too.
+  document.addEventListener("pointerover", (event) => {
+    const time = event.target.closest && event.target.closest("time[datetime]");
+    if (!time || time.dataset.own) return;
+    const at = new Date(time.dateTime);
+    if (Number.isNaN(at.getTime())) return;
+    time.dataset.own = "1";
+    const own = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    time.title = `${time.title || `${time.textContent} UTC`} · ${own} by your clock`;
+  });
+
   // `<form data-auto>` is sent when a choice in it changes; `<button data-copy="id">` copies the text of that element.
   document.addEventListener("change", (event) => {
     const form = event.target.closest && event.target.closest("form[data-auto]");

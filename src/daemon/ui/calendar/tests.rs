@@ -64,7 +64,7 @@ fn an_event_claims_no_more_than_the_source_knows() {
         "DTSTART;VALUE=DATE:20260316",
         "DTEND;VALUE=DATE:20260317",
         "STATUS:TENTATIVE",
-        "SUMMARY:ARB unlock: $27.60M (1.90% of market cap)\\, some time in March 2026",
+        "SUMMARY:ARB unlock: 92.65M tokens to Team\\; Advisors\\, Core\\, Investors\\, some time in March 2026",
     ];
     has(entry("2026-03-16", Precision::Month), &month, "");
     let whole = lines_in(&[entry("2026-03-16", Precision::Month)], CalendarStyle { spans: MonthSpan::Month, ..STYLE });
@@ -78,7 +78,7 @@ fn an_event_tells_token_size_share_and_when_and_keeps_its_uid() {
     let lines = lines(&[entry("2026-03-20T00:00:00Z", Precision::Second)]);
     for wanted in [
         "UID:unlock/arbitrum/2026-03-16@cliffwatch",
-        "SUMMARY:ARB unlock: $27.60M (1.90% of market cap)",
+        "SUMMARY:ARB unlock: 92.65M tokens to Team\\; Advisors\\, Core\\, Investors",
         "DTSTAMP:20260301T061000Z",
         "URL:https://cliffwatch.example.com/tokens/arbitrum",
         "SEQUENCE:0",
@@ -90,6 +90,18 @@ fn an_event_tells_token_size_share_and_when_and_keeps_its_uid() {
     }
     let description = lines.iter().find(|line| line.starts_with("DESCRIPTION:")).expect("a description");
     assert!(description.contains("\\nTo: Team\\; Advisors\\, Core\\, Investors"), "{description}");
+}
+
+#[test]
+fn a_price_that_moves_changes_nothing() {
+    let of = |value: f64, share: f64| {
+        let mut entry = entry("2026-03-16T13:00:00Z", Precision::Second);
+        (entry.view.cliff_value, entry.view.value_to_market_cap) = (Some(value), Some(share));
+        entry.view.polled_at = Some(time("2026-03-02T06:10:00Z"));
+        entry
+    };
+    assert_eq!(lines(&[of(27_600_000.0, 1.9)]), lines(&[of(31_000_000.0, 2.1)]));
+    assert!(lines(&[of(27_600_000.0, 1.9)]).iter().all(|line| !line.contains('$')));
 }
 
 #[test]

@@ -30,6 +30,14 @@ fn a_storm_opens_one_incident_and_each_end_is_told_by_itself() {
 }
 
 #[test]
+fn the_last_end_of_a_storm_ends_what_it_opened() {
+    let storm = due(1, "ops", group(50));
+    let last = ended(group(50).remove(49));
+    let delivery = DueDelivery { over: vec![storm.webhook_id.clone()], ..due(2, "ops", vec![last.clone()]) };
+    assert_eq!(told(&delivery), [(last.alert.to_string(), true, 1), (told(&storm)[0].0.clone(), true, 0)]);
+}
+
+#[test]
 fn a_group_is_one_incident_and_over_when_nothing_in_it_fires() {
     let of = |notifications: Vec<Notification>, told_before: u32| {
         let bundle = Batch { group_key: Some("{}:{token=\"arbitrum\"}".into()), told_before, ..Batch::default() };

@@ -30,12 +30,22 @@ fn a_form_of_another_page_is_from_elsewhere() {
 
 #[test]
 fn a_form_needs_the_key_of_its_visitor() {
-    let visitor = |key: Option<&str>| Visitor { form_key: key.map(str::to_owned), ..Visitor::default() };
-    let admit = |body: &str, key| admit(&FormFields::read(body.as_bytes()), &visitor(key), &HeaderMap::new(), None);
+    let visitor = |key: Option<&str>| Visitor { form_key: key.map(str::to_owned), is_logged_in: true, has_login: true };
+    let admit = |body: &str, key| {
+        super::admit(&FormFields::read(body.as_bytes()), FormKind::Change, &visitor(key), &HeaderMap::new(), None)
+    };
     assert_eq!(admit("csrf=abc&x=1", Some("abc")), Ok(()));
     assert_eq!(admit("csrf=abd&x=1", Some("abc")), Err(FormRefusal::Stale));
     assert_eq!(admit("x=1", Some("abc")), Err(FormRefusal::Stale));
     assert_eq!(admit("csrf=&x=1", None), Err(FormRefusal::NotLoggedIn));
+}
+
+#[test]
+fn who_has_not_logged_in_may_try_and_change_nothing() {
+    let visitor = Visitor { form_key: Some("abc".into()), ..Visitor::default() };
+    let admit = |kind| super::admit(&FormFields::read(b"csrf=abc"), kind, &visitor, &HeaderMap::new(), None);
+    assert_eq!(admit(FormKind::Trial), Ok(()));
+    assert_eq!(admit(FormKind::Change), Err(FormRefusal::NotLoggedIn));
 }
 
 #[test]

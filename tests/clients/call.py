@@ -1,0 +1,119 @@
+"""Calls every operation of the daemon and of the data service with the clients that were made of their descriptions.
+
+call.py PAGES TOKEN SERVICE KEY. The clients are the packages daemon_client and service_client. An operation that is not called here, an answer
+that the client cannot read, or one of another kind than it should be, is a failure.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import sys
+import time
+
+import daemon_client
+import service_client
+from daemon_client.models import NewAcknowledgement, NewSilence
+
+PATIENCE = 90  # Seconds until the demo has told something of everything.
+pages, token, service, key = sys.argv[1:5]
+called = set()
+
+
+def operations(package):
+    """The operations of a client: id and module."""
+    api = importlib.import_module(f"{package}.api")
+    found = (importlib.import_module(each.name) for each in pkgutil.walk_packages(api.__path__, f"{package}.api."))
+    return {each.__name__.rpartition(".")[2]: each for each in found if hasattr(each, "sync_detailed")}
+
+
+def caller(package, client):
+    """The operations of a client, and what calls one and looks at its answer."""
+    own = operations(package)
+
+    def call(name, status=200, **parameters):
+        called.add((package, name))
+        answer = own[name].sync_detailed(client=client, **parameters)
+        assert answer.status_code == status, f"{name}: {answer.status_code}: {answer.content[:300]}"
+        assert answer.parsed is not None or status in (204, 401), f"{name}: the client reads nothing: {answer.content[:300]}"
+        return answer.parsed
+
+    return own, call
+
+
+def of_daemon():
+    own, call = caller("daemon_client", daemon_client.AuthenticatedClient(base_url=pages, token=token))
+    deadline = time.monotonic() + PATIENCE
+    # The scripted correction comes last.
+    while not call("list_changes") and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert call("get_status").alerts.to_dict()["firing"] > 0
+    alerts, tokens, deliveries = call("list_alerts", state="firing"), call("list_tokens", sort="value"), call("list_deliveries")
+    assert alerts and tokens and deliveries and call("list_changes")
+    assert tokens[0].ahead_value >= tokens[-1].ahead_value
+    page = call("list_alerts", state="firing", limit=1, paged=True)
+    assert page.total == len(alerts) and len(page.items) == 1 and page.next_, page
+    assert page.items[0].id == alerts[0].id and page.items[0].active_at.tzinfo is not None
+    story = call("get_alert", id=alerts[0].id)
+    assert story.id == alerts[0].id and story.explanation.steps and story.messages, story
+    assert call("get_delivery", id=deliveries[0].id).attempt_log is not None
+    assert call("get_token", id=tokens[0].id).feeds
+    assert call("get_token", id="nothing", status=404).error
+    unlocks = call("list_upcoming", within="90d", min_value=1e6)
+    assert unlocks and unlocks[0].cliff_value >= 1e6 and unlocks[0].unlock_date.tzinfo is not None
+    assert call("list_rules")[0].name
+    assert call("get_description").openapi.startswith("3.0")
+
+    matchers = [f'token="{alerts[0].token_id}"']
+    hides = call("preview_silence", matcher=matchers)
+    assert any(hidden.id == alerts[0].id for hidden in hides.alerts), hides
+    wanted = NewSilence(matchers=matchers, author="a client", comment="of the gate", duration="1h")
+    made = call("make_silence", body=wanted, status=201)
+    assert made.silence.id in [silence.id for silence in call("list_silences")]
+    call("expire_silence", id=made.silence.id, status=204)
+    assert made.silence.id not in [silence.id for silence in call("list_silences")]
+    call("acknowledge", body=NewAcknowledgement(alert=alerts[0].id, author="a client"), status=201)
+    assert [ack.alert for ack in call("list_acknowledgements")] == [alerts[0].id]
+    _, stranger = caller("daemon_client", daemon_client.Client(base_url=pages))
+    stranger("make_silence", body=wanted, status=401)
+    stranger("list_alerts")
+    return own
+
+
+def of_service():
+    # As a customer of the API: with a key, at the older base address, which has every path.
+    client = service_client.AuthenticatedClient(base_url=service, token=key, prefix="", auth_header_name="x-api-key")
+    own, call = caller("service_client", client)
+    listed = call("token_list_v5").data
+    # Older versions answer for tokens of one way of listing only, and say so with 404.
+    examples = {str(token.listed_method): token.id for token in listed}
+    examples["rich"] = "arbitrum"
+    unanswered = []
+    for name, module in own.items():
+        needed = [each.name for each in inspect.signature(module.sync_detailed).parameters.values() if each.default is each.empty and each.name != "client"]
+        if name.startswith("investor_v"):
+            continue
+        for example in reversed(examples.values()):
+            called.add(("service_client", name))
+            answer = module.sync_detailed(client=client, **{each: example for each in needed})
+            assert answer.status_code in (200, 404), f"{name}: {answer.status_code}: {answer.content[:300]}"
+            assert answer.parsed is not None and answer.parsed.metadata, f"{name}: the client reads nothing: {answer.content[:300]}"
+            if answer.status_code == 200:
+                break
+        else:
+            unanswered.append(name)
+    assert len(unanswered) <= 5, f"nothing is there for {unanswered}"
+    investors = call("investors_v5").data
+    for version in ("investor_v1", "investor_v5"):
+        call(version, id=investors[0].investor_id if investors else "nobody", status=200 if investors else 404)
+    page = call("unlock_events_v5", id="arbitrum", page_size=2)
+    assert len(page.data) == 2 and page.data[0].unlock_date is not None, page
+    assert call("unlock_events_v5", id="nothing", status=404).error_message
+    _, stranger = caller("service_client", service_client.Client(base_url=service))
+    assert stranger("token_list_v5", status=401).error_message
+    return own
+
+
+daemon_operations, service_operations = of_daemon(), of_service()
+missed = [f"{package}: {name}" for package, own in (("daemon_client", daemon_operations), ("service_client", service_operations)) for name in own if (package, name) not in called]
+assert not missed, f"not called: {missed}"
+print(f"{len(daemon_operations)} operations of the daemon and {len(service_operations)} of the data service, called by clients of their descriptions")
