@@ -142,6 +142,21 @@ fn a_walk_that_is_dearer_than_the_day_is_asked_all_the_same() {
 }
 
 #[test]
+fn a_list_that_never_told_is_asked_the_more_rarely_the_fewer_credits_there_are() {
+    let source = source();
+    let asks = |days: i64, left: u64| {
+        let mut list = EndpointFeeds { endpoint: Endpoint::TokenList, ..schedules(&[]) };
+        let read_at = basis(&source, None, None).now - TimeDelta::days(days);
+        list.whole = FeedState { baseline_at: Some(read_at), read_at: Some(read_at), cost: 1, ..FeedState::default() };
+        let feeds = [list, schedules(&[token("o", Some(read("2026-11-01", "2026-11-01")))])];
+        let share = left / 10;
+        plan(Endpoint::TokenList, &feeds, &PlanBasis { spent_today: 0, ..basis(&source, Some(left), Some(share)) }).asks.len()
+    };
+    // One of fifty credits: with a hundred a day every twelve hours, were it not for three days; with ten, every five days.
+    assert_eq!((asks(3, 1_000), asks(3, 100), asks(5, 100), asks(14, 10)), (1, 0, 1, 1));
+}
+
+#[test]
 fn nothing_is_asked_once_the_credits_are_spent() {
     let source = source();
     let plan = plan_tokens(Endpoint::UnlockEvents, &[token("new", None)], &basis(&source, Some(0), Some(0)));
