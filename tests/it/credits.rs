@@ -37,25 +37,6 @@ fn judged(world: &World, reads: &[Vec<f64>]) -> Score {
     Judge { world, since, by_law: false }.score(reads)
 }
 
-/// Twelve of thirty schedules are corrected at one instant, in the middle of one round of reading, and nothing tells of it.
-#[test]
-fn where_nothing_tells_what_is_corrected_in_one_batch_is_found_together() {
-    let mut world = World::random(30, Tells::Nothing, 5);
-    for (number, token) in world.tokens.iter_mut().enumerate() {
-        token.corrections.clear();
-        if number % 5 < 2 {
-            token.corrections.push(world::Correction { day: 61.3, is_marked: false, is_shown: false });
-        }
-    }
-    let config = config(1_000);
-    let mut slots = play::slots(&config.schedule, world.begin).expect("slots");
-    slots.retain(|(at, ..)| world::days(*at - world.begin) < 70.0);
-    let played = play::play(&world, &config, &slots, 1_000);
-    let (ours, turn) = (judged(&world, &played.reads), judged(&world, &score::in_turn(&world, 1_000)));
-    assert!(ours.mean < turn.mean * 0.7, "{} h, {} h in turn", ours.mean, turn.mean);
-    assert_eq!((played.overspent, played.refused), (0, 0));
-}
-
 #[test]
 fn where_the_list_tells_a_correction_is_noticed_within_hours_and_no_credit_is_overspent() {
     let (world, mut config) = (dated(10, Tells::All), config(300));
