@@ -37,8 +37,9 @@ const PRIOR_MARK: [f64; 2] = [0.475, 0.025];
 /// The same of whether `upcoming` alone tells it.
 const PRIOR_UPCOMING: [f64; 2] = [0.0125, 0.4875];
 /// How likely it is at first that a list tells no correction ever. Without this, one that never told would be asked for years: a small share
-/// of the corrections, told for all feeds at once, seems worth many credits.
-const PRIOR_SILENT: f64 = 0.25;
+/// of the corrections, told for all feeds at once, seems worth many credits. Little, since a correction that was read before the list was
+/// asked counts as untold too: doubt must not feed on itself.
+const PRIOR_SILENT: f64 = 0.02;
 /// Beta prior of whether a telling holds: it did, it did not.
 const PRIOR_HOLDS: [f64; 2] = [1.0, 1.0];
 /// Corrections that are believed at most: a source that changes its ways is found out.

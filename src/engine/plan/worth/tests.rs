@@ -41,7 +41,7 @@ fn a_list_that_tells_is_trusted_and_one_that_does_not_keeps_nobody_from_being_re
     let mut feeds = vec![feed(1.0, Findings::default()); 30];
     feeds[0].findings.untold = 5;
     let is_silent_so_far = Beliefs::of(feeds.iter(), now());
-    assert!(is_silent_so_far.by_mark < 0.01, "what never told is soon asked for its own sake alone: {is_silent_so_far:?}");
+    assert!(is_silent_so_far.by_mark < 0.05, "what never told is soon asked for its own sake alone: {is_silent_so_far:?}");
     let old = token(feed(10.0, Findings::default()));
     let [told, untold] = [tells, is_silent].map(|beliefs| worth(&beliefs, &old, FRESH) / worth(&beliefs, &old, NEVER));
     assert!(told < 0.1 && untold > 0.9, "{told} {untold}");
