@@ -14,7 +14,6 @@ use cliffwatch::model::{
     TokenId, config, wire,
 };
 
-use super::score::{self, Score};
 use super::world::{DAYS, World, days};
 
 /// Days that `upcoming` looks ahead, and rows of a page.
@@ -27,7 +26,8 @@ pub type Slot = (Timestamp, Endpoint, Timestamp);
 /// What came of it.
 #[derive(Clone, Debug, Default)]
 pub struct Played {
-    pub score: Score,
+    /// Days at which each token's schedule was read.
+    pub reads: Vec<Vec<f64>>,
     /// Credits by endpoint, as the source counted them.
     pub spent: Vec<(Endpoint, u64)>,
     /// Credits of each period.
@@ -39,7 +39,7 @@ pub struct Played {
 }
 
 impl Played {
-    /// With another world's counts; the scores are joined apart.
+    /// With another world's counts; the reads are scored apart.
     pub fn with(mut self, other: Self) -> Self {
         self.periods.extend(other.periods);
         self.refused += other.refused;
@@ -135,7 +135,7 @@ pub fn play(world: &World, config: &config::Config, slots: &[Slot], credits: u64
     }
     let mut played = player.source.played;
     played.periods.push(player.source.used);
-    played.score = score::score(world, &player.reads);
+    played.reads = player.reads;
     played
 }
 
@@ -175,21 +175,28 @@ impl<'a> Player<'a> {
         if endpoint == Endpoint::UnlockEvents || endpoint == Endpoint::Allocations {
             self.look_ahead(day);
         }
-        let rolled = budget::rolled(self.credit.clone(), now);
-        let basis = PlanBasis {
-            allowance: Allowance::at(&self.credit, &self.config.budget, now),
-            spent_today: rolled.spent_today,
-            next_slot: next,
-            source: &self.config.source,
-            near: self.config.budget.near.delta(),
-            now,
-        };
-        for ask in plan::plan(endpoint, &self.feeds, &basis).asks {
+        for ask in plan::plan(endpoint, &self.feeds, &self.basis(now, next)).asks {
             // The ledger lets nothing through that it has no credit for.
             if Allowance::at(&self.credit, &self.config.budget, now).is_spent() {
                 break;
             }
-            self.ask(&ask, endpoint, now, day);
+            if self.ask(&ask, endpoint, now, day) && ask.may_add_segments && !ask.with_segments {
+                // What moved is told with its linear segments.
+                for again in plan::plan_again([ask.with_segments()], &self.basis(now, next)).asks {
+                    self.ask(&again, endpoint, now, day);
+                }
+            }
+        }
+    }
+
+    fn basis(&self, now: Timestamp, next_slot: Timestamp) -> PlanBasis<'a> {
+        PlanBasis {
+            allowance: Allowance::at(&self.credit, &self.config.budget, now),
+            spent_today: budget::rolled(self.credit.clone(), now).spent_today,
+            next_slot,
+            source: &self.config.source,
+            near: self.config.budget.near.delta(),
+            now,
         }
     }
 
@@ -204,7 +211,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn ask(&mut self, ask: &PlannedPoll, endpoint: Endpoint, now: Timestamp, day: f64) {
+    /// Whether a correction of a schedule was found.
+    fn ask(&mut self, ask: &PlannedPoll, endpoint: Endpoint, now: Timestamp, day: f64) -> bool {
         let pages = match endpoint {
             Endpoint::Upcoming => self.shown_ahead(day).count().div_ceil(PAGE).max(1),
             _ => 1,
@@ -214,7 +222,7 @@ impl<'a> Player<'a> {
         let credits = pages << u32::from(ask.with_segments);
         let Some(told) = self.source.ask(endpoint, credits.into(), now) else {
             self.credit.exhausted = true;
-            return;
+            return false;
         };
         self.credit = budget::settle(self.credit.clone(), credits, Some(&told), now);
         let fetched = FetchedAnswer {
@@ -233,10 +241,12 @@ impl<'a> Player<'a> {
         };
         match ask.request.token() {
             Some(id) => {
-                let Ok(number) = self.ids.binary_search(id) else { return };
-                self.token_answered(number, endpoint, ask, &fetched, now, day);
+                self.ids.binary_search(id).is_ok_and(|number| self.token_answered(number, endpoint, ask, &fetched, now, day))
             }
-            None => self.list_answered(endpoint, ask, &fetched, now, day),
+            None => {
+                self.list_answered(endpoint, ask, &fetched, now, day);
+                false
+            }
         }
     }
 
@@ -248,14 +258,14 @@ impl<'a> Player<'a> {
         fetched: &FetchedAnswer,
         now: Timestamp,
         day: f64,
-    ) {
+    ) -> bool {
         let last = self.reads[number].last().copied();
         let is_between = |at: f64| last.is_some_and(|last| at > last) && at <= day;
         let is_schedule = endpoint == Endpoint::UnlockEvents;
         let has_found = is_schedule && self.world.tokens[number].corrections.iter().any(|of| is_between(of.day));
-        let Some(feeds) = self.feeds.iter_mut().find(|feeds| feeds.endpoint == endpoint) else { return };
+        let Some(feeds) = self.feeds.iter_mut().find(|feeds| feeds.endpoint == endpoint) else { return false };
         let known = feeds.tokens[number].feed.take().unwrap_or_default();
-        let findings = ingest::findings(&known, ask, has_found);
+        let findings = ingest::findings(&known, ask, has_found, now);
         let mut state = FeedState { findings, ..ingest::read(known, ask, fetched, now) };
         state.baseline_at.get_or_insert(now);
         state.hash = Some(ContentHash(1));
@@ -266,6 +276,7 @@ impl<'a> Player<'a> {
         if is_schedule {
             self.reads[number].push(day);
         }
+        has_found
     }
 
     fn list_answered(&mut self, endpoint: Endpoint, ask: &PlannedPoll, fetched: &FetchedAnswer, now: Timestamp, day: f64) {

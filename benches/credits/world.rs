@@ -73,7 +73,8 @@ impl World {
         Self { begin: begin(), tokens }
     }
 
-    /// The dated corrections of a folder; beyond its tokens, the same ones turned round in time.
+    /// The dated corrections of a folder, turned round in time: all together, since half of them came within a few hours, and at what time of
+    /// a month and a day is luck; beyond its tokens, the same ones each by itself.
     pub fn dated(folder: &Path, tokens: usize, tells: Tells, seed: u64) -> anyhow::Result<Self> {
         let mut files: Vec<_> = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
@@ -95,9 +96,10 @@ impl World {
         let mut rng = Rng::with_seed(seed);
         rng.shuffle(&mut histories);
         let span = histories.iter().flatten().copied().fold(DAYS, f64::max) + 1.0;
+        let begins = rng.f64() * span;
         let tokens = (0..tokens)
             .map(|number| {
-                let turn = if number < histories.len() { 0.0 } else { rng.f64() * span };
+                let turn = if number < histories.len() { begins } else { rng.f64() * span };
                 let mut days: Vec<f64> =
                     histories[number % histories.len()].iter().map(|day| (day + turn) % span * DAYS / span).collect();
                 days.sort_by(f64::total_cmp);

@@ -98,9 +98,10 @@ impl Allowance {
             let ordinary = left.saturating_sub(reserve);
             let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
             let days = ((reset_at - midnight).num_milliseconds() as f64 / 86_400_000.0).max(1.0);
-            // Today's share is of what the day began with, so that it does not shrink as it is spent.
+            // Today's share is of what the day began with, so that it does not shrink as it is spent. The reserve is no part of what
+            // is spread: it only must not be touched, so that the pace stays even while it melts.
             let today = credit.spent_today + credit.held();
-            let share = ((ordinary + today) as f64 / days).floor() as u64;
+            let share = ((left + today) as f64 / days + turn_of(midnight)).floor() as u64;
             share.saturating_sub(today).min(ordinary)
         });
         let told = left.zip(today).map(|(left, today)| {
@@ -138,6 +139,14 @@ impl Allowance {
     pub fn is_spent(&self) -> bool {
         self.left == Some(0)
     }
+}
+
+/// From which part of a credit on a day gets the whole of it: steps of the golden section, so that a few credits a month come at an even
+/// pace, and not all at its end.
+#[expect(clippy::cast_precision_loss, reason = "days are far below 2^53")]
+fn turn_of(midnight: Timestamp) -> f64 {
+    const GOLDEN_SECTION: f64 = 0.618_033_988_749_895;
+    ((midnight.timestamp() / 86_400) as f64 * GOLDEN_SECTION).rem_euclid(1.0)
 }
 
 /// When the period ends, as far as is known.

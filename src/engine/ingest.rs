@@ -130,7 +130,7 @@ impl Ingestion<'_> {
     }
 
     fn unchanged(&self) -> IngestResult {
-        let findings = findings(&self.known, self.ask, false);
+        let findings = findings(&self.known, self.ask, false, self.now);
         self.unapplied(FeedState { findings, ..read(self.known.clone(), self.ask, self.fetched, self.now) }, None)
     }
 
@@ -241,7 +241,7 @@ impl Ingestion<'_> {
         let is_waiting = diff.held || (Hold::of(known.held_since, *now) != Hold::Begun && !diff.missing.is_empty());
         let released = known.held_since.filter(|_| !is_waiting).map(|since| released(since, &diff, &known.missing, *now));
         let state = FeedState {
-            findings: findings(known, ask, has_found),
+            findings: findings(known, ask, has_found, *now),
             hash: Some(answer.hash),
             baseline_at: known.baseline_at.or(Some(*now)),
             missing: diff.missing.clone(),
@@ -441,11 +441,11 @@ pub fn read(known: FeedState, ask: &PlannedPoll, fetched: &FetchedAnswer, now: T
 
 /// What reading a feed found so far, with one more read. The baseline counts for nothing, nor does the proof of what was found before.
 #[must_use]
-pub fn findings(known: &FeedState, ask: &PlannedPoll, has_found: bool) -> Findings {
+pub fn findings(known: &FeedState, ask: &PlannedPoll, has_found: bool, now: Timestamp) -> Findings {
     if known.baseline_at.is_none() || !known.missing.is_empty() || known.held_since.is_some() {
         return known.findings;
     }
-    known.findings.with(has_found, worth::mark_moved(known, ask.mark), known.stale)
+    known.findings.with(has_found, worth::mark_moved(known, ask.mark), known.stale, now)
 }
 
 /// Records in an answer.

@@ -4,6 +4,7 @@
 //! pot, the lists and every endpoint together: the credits that an even pace has left by now go to the looks that are worth most
 //! ([`worth`]), and those that another endpoint's slot is to spend are left for it.
 
+mod burst;
 pub mod month;
 mod retry;
 mod segments;
@@ -147,6 +148,10 @@ pub struct EndpointFeeds {
 /// for each credit that it costs, up to some.
 const LONGEST_WITHOUT_LIST: TimeDelta = TimeDelta::days(3);
 const MOST_TIMES_LONGEST: i32 = 4;
+/// Where that would be more than one of so many credits, it waits longer,
+const LIST_SHARE: f64 = 50.0;
+/// but never longer than this, days.
+const LONGEST_OF_ALL: f64 = 14.0;
 
 /// How far ahead of an even pace looks may go that bring what nobody hears.
 const UNHEARD_AHEAD: TimeDelta = TimeDelta::hours(1);
@@ -196,7 +201,7 @@ fn looks<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>
     if !of.endpoint.is_per_token() {
         return vec![whole_look(of, all, basis)];
     }
-    let beliefs = Beliefs::of(of.tokens.iter().filter_map(|token| token.feed.as_ref()));
+    let beliefs = Beliefs::of(of.tokens.iter().filter_map(|token| token.feed.as_ref()), basis.now);
     let lists = list_ages(all, basis.now);
     // What goes on failing waits.
     let is_due = |token: &PlanToken| token.feed.as_ref().is_none_or(|feed| retry::is_due(feed, basis.now));
@@ -246,11 +251,19 @@ fn list_ages(all: &[EndpointFeeds], now: Timestamp) -> ListAges {
     ListAges { token_list: age(Endpoint::TokenList), upcoming: age(Endpoint::Upcoming) }
 }
 
+/// Days after which a list of that cost is asked whatever it tells.
+fn longest_without(cost: u64, basis: &PlanBasis<'_>) -> f64 {
+    let times = i32::try_from(cost).unwrap_or(MOST_TIMES_LONGEST).min(MOST_TIMES_LONGEST);
+    let longest = worth::days(LONGEST_WITHOUT_LIST * times);
+    let Some(left) = basis.allowance.left.filter(|left| *left > 0) else { return longest };
+    let credits_a_day = real(left) / worth::days(basis.allowance.reset_at - basis.now).max(1.0);
+    longest.max((real(cost) * LIST_SHARE / credits_a_day).min(LONGEST_OF_ALL))
+}
+
 /// What a list is worth that tells of all tokens: what it would tell of each of their feeds.
 fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>) -> FeedLook<'a> {
     let cost = u64::from(of.whole.cost.max(1));
-    let longest = LONGEST_WITHOUT_LIST * i32::try_from(cost).unwrap_or(MOST_TIMES_LONGEST).min(MOST_TIMES_LONGEST);
-    let is_due = of.whole.read_at.is_none_or(|at| basis.now - at >= longest);
+    let is_due = of.whole.read_at.is_none_or(|at| worth::days(basis.now - at) >= longest_without(cost, basis));
     let why = match of.whole {
         FeedState { baseline_at: None, .. } => PollReason::First,
         FeedState { failing_since: Some(_), .. } => PollReason::Retry,
@@ -262,7 +275,7 @@ fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasi
     let ages = list_ages(all, basis.now);
     let mut worth = 0.0;
     for feeds in all.iter().filter(|feeds| feeds.endpoint.is_per_token()) {
-        let beliefs = Beliefs::of(feeds.tokens.iter().filter_map(|token| token.feed.as_ref()));
+        let beliefs = Beliefs::of(feeds.tokens.iter().filter_map(|token| token.feed.as_ref()), basis.now);
         for token in &feeds.tokens {
             let expected = beliefs.expect(feeds.endpoint, feeds.is_heard, token, basis.near, basis.now);
             worth += match of.endpoint {

@@ -19,7 +19,7 @@ fn the_status_tells_source_credits_and_outbox() {
         oddities: 3,
         looks: 310,
         credits: 420,
-        findings: Findings { by_mark: 4, by_upcoming: 1, untold: 2, idle_marks: 3, idle_upcoming: 0 },
+        findings: Findings { by_mark: 4, by_upcoming: 1, untold: 2, idle_marks: 3, ..Findings::default() },
     };
     let outbox = ReceiverCounts {
         receiver: "ops".into(),

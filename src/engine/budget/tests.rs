@@ -25,7 +25,7 @@ fn what_is_left_is_spread_over_the_days_to_the_reset() {
     let allowance = Allowance::at(&credit, &budget(None), time("2026-11-21T12:00:00Z"));
     assert_eq!(allowance.left, Some(900));
     assert_eq!(allowance.reserve, 32, "of 100, for 9.5 days of 30");
-    assert_eq!(allowance.today, Some(86), "(900 - 32) over 10 days, today included");
+    assert_eq!(allowance.today, Some(90), "over 10 days, today included, in which the reserve melts");
 }
 
 #[test]
@@ -47,8 +47,8 @@ fn looks_at_what_changed_run_ahead_of_the_even_pace_by_a_fifth_of_the_period_and
         (allowance.of(PollReason::Changed), allowance.today)
     };
     // After 20 of 30 days an even pace has spent 600 of the 900, and 67 of the reserve that melts.
-    assert_eq!(told(666), (Some(201), Some(12)));
-    assert_eq!(told(600), (Some(267), Some(18)), "what was saved comes on top");
+    assert_eq!(told(666), (Some(201), Some(15)));
+    assert_eq!(told(600), (Some(267), Some(22)), "what was saved comes on top");
     assert_eq!(told(900), (Some(0), Some(0)));
 }
 
@@ -62,10 +62,47 @@ fn a_period_that_ended_begins_anew() {
     assert_eq!(allowance.reset_at, time("2027-01-01"));
 }
 
+/// While our clock was a month ahead, the API said that its period goes on; then the clock was set right, nothing was booked until the period
+/// was really over.
+#[test]
+fn a_doubt_by_a_clock_that_was_set_back_does_not_outlast_the_period() {
+    let mut credit = reported(16, 78, "2026-03-26");
+    (credit.period_start, credit.spent) = (Some(time("2026-03-01")), 16);
+    (credit.told_at, credit.seen_at) = (Some(time("2026-03-10")), Some(time("2026-04-15")));
+    credit.not_over_before = Some(time("2026-05-01"));
+    let later = |credit: &CreditState| rolled(credit.clone(), time("2026-03-28"));
+    let begun = later(&credit);
+    assert_eq!((begun.reset_at, begun.unconfirmed), (Some(time("2026-04-26")), true));
+    let ahead = rolled(credit.clone(), time("2026-04-16"));
+    assert_eq!(ahead.reset_at, credit.reset_at, "the clock that is ahead still is not believed");
+    credit.keeps_no_probe = true;
+    assert_eq!(later(&credit).reset_at, credit.reset_at, "nor any other where no credit is left to find out");
+}
+
 #[test]
 fn nothing_is_limited_where_no_limit_is_known() {
     let allowance = Allowance::at(&CreditState::default(), &budget(None), time("2026-11-21"));
     assert_eq!((allowance.left, allowance.today), (None, None));
+}
+
+#[test]
+fn a_few_credits_a_month_come_at_an_even_pace_and_not_all_at_its_end() {
+    for limit in [3, 5, 12, 25, 39, 100] {
+        let budget = budget(None);
+        let mut credit = reported(0, limit, "2026-12-01");
+        for day in 0..30 {
+            let now = time("2026-11-01T12:00:00Z") + TimeDelta::days(day);
+            while Allowance::at(&credit, &budget, now).today > Some(0) {
+                let used = i64::try_from(credit.used.unwrap_or(0) + 1).expect("small");
+                let told = wire::Credit { used: used.into(), ..Default::default() };
+                credit = settle(credit, 1, Some(&told), now);
+            }
+            let used = credit.used.unwrap_or(0) as f64;
+            let even = limit as f64 * (day + 1) as f64 / 30.0;
+            assert!((used - even).abs() <= 2.0 + even * 0.05, "{limit}: {used} of {even} after day {day}");
+        }
+        assert!(credit.used.is_some_and(|used| used + 1 >= limit), "{limit}: {:?}", credit.used);
+    }
 }
 
 proptest! {

@@ -1,5 +1,5 @@
 use super::*;
-use model::{SegmentsRead, wire};
+use model::{Findings, SegmentsRead, wire};
 
 fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a timestamp")
@@ -139,6 +139,41 @@ fn a_walk_that_is_dearer_than_the_day_is_asked_all_the_same() {
     let mut basis = basis(&source, Some(500), Some(6));
     basis.next_slot = time("2026-11-22");
     assert_eq!(order(&plan_tokens(Endpoint::UnlockEvents, &[dear], &basis)), [("dear", PollReason::Verify)]);
+}
+
+#[test]
+fn two_finds_in_a_row_that_nothing_told_send_for_all_that_was_not_read_since() {
+    let source = source();
+    let mut tokens: Vec<_> = (0..20).map(|n| token(&format!("t{n:02}"), Some(read("2026-11-01", "2026-11-20")))).collect();
+    let planned = |tokens: &[PlanToken]| {
+        let few = basis(&source, Some(500), Some(2));
+        let few = PlanBasis { allowance: Allowance { told: Some(100), ..few.allowance }, ..few };
+        plan_tokens(Endpoint::UnlockEvents, tokens, &few).asks.into_iter().map(|ask| ask.why).collect::<Vec<_>>()
+    };
+    for (number, hour) in [(4, 19), (9, 21)] {
+        let at = time(&format!("2026-11-20T{hour}:00:00Z"));
+        let feed = tokens[number].feed.as_mut().expect("a feed");
+        (feed.read_at, feed.findings) = (Some(at), Findings { untold: 1, untold_at: Some(at), ..Findings::default() });
+        let expected = if number == 4 { vec![PollReason::Verify] } else { vec![PollReason::Changed; 18] };
+        assert_eq!(planned(&tokens), expected);
+    }
+}
+
+#[test]
+fn a_list_that_never_told_is_asked_the_more_rarely_the_fewer_credits_there_are() {
+    let source = source();
+    let asks = |days: i64, left: u64| {
+        let mut list = EndpointFeeds { endpoint: Endpoint::TokenList, ..schedules(&[]) };
+        let read_at = basis(&source, None, None).now - TimeDelta::days(days);
+        list.whole = FeedState { baseline_at: Some(read_at), read_at: Some(read_at), cost: 1, ..FeedState::default() };
+        let mut old: Vec<_> = (0..20).map(|n| token(&format!("o{n}"), Some(read("2026-11-01", "2026-11-01")))).collect();
+        old[0].feed.as_mut().expect("a feed").findings.untold = 5;
+        let feeds = [list, schedules(&old)];
+        let share = left / 10;
+        plan(Endpoint::TokenList, &feeds, &PlanBasis { spent_today: 0, ..basis(&source, Some(left), Some(share)) }).asks.len()
+    };
+    // One of fifty credits: with a hundred a day every twelve hours, were it not for three days; with ten, every five days.
+    assert_eq!((asks(3, 1_000), asks(3, 100), asks(5, 100), asks(14, 10)), (1, 0, 1, 1));
 }
 
 #[test]

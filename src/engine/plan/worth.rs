@@ -17,25 +17,35 @@
 //! - A share of the corrections is told by the token list's mark, another by `upcoming` (a Dirichlet posterior, pooled over the source
 //!   and bent to the feed's own record). What would have been told waits no longer than since the list was last asked; so where lists
 //!   tell, tokens are read less, and where they do not, as if there were none.
+//! - Corrections come in batches: where reads find several that nothing told, what was not read since counts as told (see `burst`).
 //! - What is told now adds π·τ: z jumped by π, the share of such tellings that held (a Beta posterior).
 //! - A list is worth what it would tell of all feeds, for its credits.
 
 use chrono::TimeDelta;
 
+use super::burst::Burst;
 use model::{Endpoint, FeedState, Findings, PlanToken, Timestamp};
 
 /// Days in which one feed is corrected once, as long as nothing is known: what the corrections of `data/revisions` come to.
 const PRIOR_DAYS: f64 = 800.0;
-/// Spread of the rates that is reckoned with at first, as 1/shape, and what that weighs.
-const PRIOR_SPREAD: f64 = 0.25;
-const SPREAD_WEIGHT: f64 = 20.0;
-/// Dirichlet prior of who tells a correction: the list's mark, `upcoming` alone, nobody. The first correction overrules it, in either
-/// direction: a source either keeps its marks or does not.
-const PRIOR_TOLD: [f64; 3] = [0.475, 0.0125, 0.0125];
+/// Shapes of the Gamma law of the rates that are reckoned with, all alike likely at first: from some feeds that are corrected far more
+/// often than most to rates that are all the same.
+const SHAPES: [f64; 6] = [0.3, 0.6, 1.2, 2.5, 6.0, 40.0];
+/// Beta prior of whether the list's mark tells a correction, if it tells any: the first one overrules it, in either direction, since a
+/// source either keeps its marks or does not.
+const PRIOR_MARK: [f64; 2] = [0.475, 0.025];
+/// The same of whether `upcoming` alone tells it.
+const PRIOR_UPCOMING: [f64; 2] = [0.0125, 0.4875];
+/// How likely it is at first that a list tells no correction ever. Without this, one that never told would be asked for years: a small share
+/// of the corrections, told for all feeds at once, seems worth many credits. Little, since a correction that was read before the list was
+/// asked counts as untold too: doubt must not feed on itself.
+const PRIOR_SILENT: f64 = 0.02;
 /// Beta prior of whether a telling holds: it did, it did not.
 const PRIOR_HOLDS: [f64; 2] = [1.0, 1.0];
 /// Corrections that are believed at most: a source that changes its ways is found out.
 const MOST_EVIDENCE: f64 = 60.0;
+/// Corrections of one feed that are gone through at most.
+const MOST_FOUND: u32 = 60;
 /// How many reads of one feed weigh as much as those of all others.
 const OWN_WEIGHT: f64 = 3.0;
 /// Most corrections a day that are reckoned with: daily rows would take the credits of all schedules.
@@ -63,14 +73,16 @@ pub struct ListAges {
 pub struct Beliefs {
     /// Corrections a day of a feed, on average.
     pub rate: f64,
-    /// Shape of the Gamma prior: small where some feeds are corrected far more often than others.
-    shape: f64,
+    /// How likely each of [`SHAPES`] is.
+    shapes: [f64; SHAPES.len()],
     /// Share of corrections that the token list's mark tells.
     pub by_mark: f64,
     /// Share that `upcoming` alone tells.
     pub by_upcoming: f64,
     mark_holds: f64,
     upcoming_holds: f64,
+    /// Many may have been corrected at once.
+    burst: Option<Burst>,
 }
 
 /// What is expected of one feed.
@@ -89,11 +101,14 @@ pub struct Expected {
 }
 
 impl Beliefs {
-    /// Learned from what reading the feeds of an endpoint found.
-    pub fn of<'a>(feeds: impl Iterator<Item = &'a FeedState> + Clone) -> Self {
-        let (mut all, mut days) = (Findings::default(), 0.0);
+    /// Learned from what reading the feeds of an endpoint found until `now`.
+    pub fn of<'a>(feeds: impl Iterator<Item = &'a FeedState> + Clone, now: Timestamp) -> Self {
+        let (mut all, mut observed) = (Findings::default(), 0.0);
+        let (mut ages, mut count) = (0.0, 0.0);
         for feed in feeds.clone() {
-            days += observed_days(feed);
+            observed += observed_days(feed);
+            ages += feed.read_at.map_or(0.0, |at| days(now - at));
+            count += f64::from(u8::from(feed.read_at.is_some()));
             let of = feed.findings;
             all.by_mark = all.by_mark.saturating_add(of.by_mark);
             all.by_upcoming = all.by_upcoming.saturating_add(of.by_upcoming);
@@ -101,17 +116,27 @@ impl Beliefs {
             all.idle_marks = all.idle_marks.saturating_add(of.idle_marks);
             all.idle_upcoming = all.idle_upcoming.saturating_add(of.idle_upcoming);
         }
-        let told = posterior(PRIOR_TOLD, [all.by_mark, all.by_upcoming, all.untold]);
+        let by_mark = told_share(PRIOR_MARK, all.by_mark, all.by_upcoming.saturating_add(all.untold));
+        let by_upcoming = told_share(PRIOR_UPCOMING, all.by_upcoming, all.by_mark.saturating_add(all.untold));
         let holds = |held, idle| posterior(PRIOR_HOLDS, [held, idle])[0];
-        let rate = (1.0 + f64::from(all.found())) / (PRIOR_DAYS + days);
+        let rate = (1.0 + f64::from(all.found())) / (PRIOR_DAYS + observed);
+        // A read comes after twice the age that a feed has on average.
+        let chance = rate * 2.0 * ages / f64::max(count, 1.0);
         Self {
             rate,
-            shape: shape(feeds, rate),
-            by_mark: told[0],
-            by_upcoming: told[1],
+            shapes: shapes(feeds.clone(), rate),
+            by_mark,
+            by_upcoming: by_upcoming.min(1.0 - by_mark),
             mark_holds: holds(all.by_mark, all.idle_marks),
             upcoming_holds: holds(all.by_upcoming, all.idle_upcoming),
+            burst: Burst::of(feeds, chance, now),
         }
+    }
+
+    /// Corrections a day that are expected of a feed of which reading found so many in so many days.
+    fn rate_of(&self, found: f64, days: f64) -> f64 {
+        let of = |(shape, likely): (f64, &f64)| likely * (shape + found) / (shape / self.rate + days);
+        SHAPES.into_iter().zip(&self.shapes).map(of).sum()
     }
 
     /// What is expected of a token's feed. `near` is how near an event must be to weigh more.
@@ -120,7 +145,7 @@ impl Beliefs {
         let feed = token.feed.as_ref().unwrap_or(&none);
         let of = feed.findings;
         let found = f64::from(of.found());
-        let rate = ((self.shape + found) / (self.shape / self.rate + observed_days(feed))).min(MOST_RATE);
+        let rate = self.rate_of(found, observed_days(feed)).min(MOST_RATE);
         let own = |all: f64, told: u32| (OWN_WEIGHT * all + f64::from(told)) / (OWN_WEIGHT + found);
         let held = |all: f64, held: u32, idle: u32| {
             (OWN_WEIGHT * all + f64::from(held)) / (OWN_WEIGHT + f64::from(held) + f64::from(idle))
@@ -130,7 +155,7 @@ impl Beliefs {
         } else if feed.stale {
             held(self.upcoming_holds, of.by_upcoming, of.idle_upcoming)
         } else {
-            0.0
+            self.burst.map_or(0.0, |burst| burst.hits(feed))
         };
         Expected {
             rate: rate * weight(endpoint, is_heard) * urgency(token, near, now),
@@ -162,15 +187,26 @@ impl Expected {
     }
 }
 
-/// How alike the rates of feeds are, by how the counts spread beyond what Poisson counts do: with mean m they vary by m + m²/shape.
-fn shape<'a>(feeds: impl Iterator<Item = &'a FeedState>, rate: f64) -> f64 {
-    let (mut beyond, mut squares) = (PRIOR_SPREAD * SPREAD_WEIGHT, SPREAD_WEIGHT);
+/// How likely each of [`SHAPES`] is, by what was found: counts under a Gamma law of rates are negative binomial.
+fn shapes<'a>(feeds: impl Iterator<Item = &'a FeedState>, rate: f64) -> [f64; SHAPES.len()] {
+    let mut logs = [0.0; SHAPES.len()];
     for feed in feeds {
         let mean = rate * observed_days(feed);
-        beyond += (f64::from(feed.findings.found()) - mean).powi(2) - mean;
-        squares += mean * mean;
+        if mean <= 0.0 {
+            continue;
+        }
+        let found = feed.findings.found().min(MOST_FOUND);
+        for (log, shape) in logs.iter_mut().zip(SHAPES) {
+            if found > 0 {
+                *log += (0..found).map(|n| shape + f64::from(n)).product::<f64>().ln();
+            }
+            *log += shape * shape.ln() - (shape + f64::from(found)) * (shape + mean).ln();
+        }
     }
-    1.0 / (beyond / squares).clamp(0.02, 2.0)
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let likely = logs.map(|log| (log - most).exp());
+    let sum: f64 = likely.iter().sum();
+    likely.map(|likely| likely / sum)
 }
 
 /// Whether the token list's mark is another than when the feed was last read.
@@ -195,16 +231,25 @@ fn urgency(token: &PlanToken, near: TimeDelta, now: Timestamp) -> f64 {
     1.0 + (-until / days(near).max(1.0)).exp() * (0.25 + 0.25 * size)
 }
 
+/// Share of the corrections that somebody tells who told so many, and so many not.
+fn told_share(prior: [f64; 2], told: u32, untold: u32) -> f64 {
+    let share = posterior(prior, [told, untold])[0];
+    if told > 0 {
+        return share;
+    }
+    // How likely it is that one who tells some would have told none of these.
+    let silence = |n: u32| (prior[1] + f64::from(n)) / (prior[0] + prior[1] + f64::from(n));
+    let tells = (1.0 - PRIOR_SILENT) * (0..untold.min(MOST_FOUND)).map(silence).product::<f64>();
+    share * tells / (PRIOR_SILENT + tells)
+}
+
 /// Shares after counting, `PRIOR` included.
-fn posterior<const N: usize>(prior: [f64; N], counts: [u32; N]) -> [f64; N] {
+fn posterior(prior: [f64; 2], counts: [u32; 2]) -> [f64; 2] {
     let total: f64 = counts.into_iter().map(f64::from).sum();
     let scale = MOST_EVIDENCE / total.max(MOST_EVIDENCE);
     let all = prior.iter().sum::<f64>() + total * scale;
-    let mut shares = prior;
-    for (share, count) in shares.iter_mut().zip(counts) {
-        *share = (*share + f64::from(count) * scale) / all;
-    }
-    shares
+    let share = |(prior, count): (f64, u32)| (prior + f64::from(count) * scale) / all;
+    [share((prior[0], counts[0])), share((prior[1], counts[1]))]
 }
 
 fn observed_days(feed: &FeedState) -> f64 {

@@ -83,6 +83,9 @@ pub struct Findings {
     pub by_upcoming: u32,
     /// Found something that nothing had told.
     pub untold: u32,
+    /// When that was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untold_at: Option<Timestamp>,
     /// Found nothing, though the mark had moved.
     pub idle_marks: u32,
     /// Found nothing, though `upcoming` had told.
@@ -96,9 +99,12 @@ impl Findings {
         self.by_mark.saturating_add(self.by_upcoming).saturating_add(self.untold)
     }
 
-    /// With one more read.
+    /// With one more read, at `now`.
     #[must_use]
-    pub fn with(mut self, has_found: bool, mark_moved: bool, upcoming_told: bool) -> Self {
+    pub fn with(mut self, has_found: bool, mark_moved: bool, upcoming_told: bool, now: Timestamp) -> Self {
+        if has_found && !mark_moved && !upcoming_told {
+            self.untold_at = Some(now);
+        }
         let counted = match (has_found, mark_moved, upcoming_told) {
             (true, true, _) => &mut self.by_mark,
             (true, false, true) => &mut self.by_upcoming,

@@ -94,7 +94,14 @@ async fn every_value_comes_back_as_it_went_in() {
         missing: vec![("k1".into(), 1), ("k2".into(), 2)],
         held_since: Some(now() + minutes(4)),
         cost: 17,
-        findings: model::supply::Findings { by_mark: 1, by_upcoming: 2, untold: 3, idle_marks: 4, idle_upcoming: 5 },
+        findings: model::supply::Findings {
+            by_mark: 1,
+            by_upcoming: 2,
+            untold: 3,
+            untold_at: Some(now()),
+            idle_marks: 4,
+            idle_upcoming: 5,
+        },
     };
     let unlocks = vec![
         put("undated", Record::Unlock(Arc::new(read(json!({"tokenSymbol": null, "cliffUnlocks": {"cliffAmount": 3.5}}))))),

@@ -85,7 +85,7 @@ fn the_source_is_down_when_an_alert_says_so() {
         oddities: 3,
         looks: 310,
         credits: 420,
-        findings: Findings { by_mark: 4, by_upcoming: 1, untold: 2, idle_marks: 3, idle_upcoming: 0 },
+        findings: Findings { by_mark: 4, by_upcoming: 1, untold: 2, idle_marks: 3, ..Findings::default() },
     };
     let status = StatusView::of(StatusParts {
         now: time("2026-03-09T12:00:00Z"),

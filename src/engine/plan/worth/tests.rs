@@ -33,10 +33,15 @@ const FRESH: ListAges = ListAges { token_list: 0.0, upcoming: 0.0 };
 
 #[test]
 fn a_list_that_tells_is_trusted_and_one_that_does_not_keeps_nobody_from_being_read() {
-    let believed = |findings: Findings| Beliefs::of(vec![feed(1.0, findings); 30].iter());
+    let believed = |findings: Findings| Beliefs::of(vec![feed(1.0, findings); 30].iter(), now());
     let tells = believed(Findings { by_mark: 2, ..Findings::default() });
     let is_silent = believed(Findings { untold: 2, ..Findings::default() });
     assert!(tells.by_mark > 0.98 && is_silent.by_mark < 0.05, "{tells:?} {is_silent:?}");
+    // One feed of thirty found five in all.
+    let mut feeds = vec![feed(1.0, Findings::default()); 30];
+    feeds[0].findings.untold = 5;
+    let is_silent_so_far = Beliefs::of(feeds.iter(), now());
+    assert!(is_silent_so_far.by_mark < 0.05, "what never told is soon asked for its own sake alone: {is_silent_so_far:?}");
     let old = token(feed(10.0, Findings::default()));
     let [told, untold] = [tells, is_silent].map(|beliefs| worth(&beliefs, &old, FRESH) / worth(&beliefs, &old, NEVER));
     assert!(told < 0.1 && untold > 0.9, "{told} {untold}");
@@ -48,7 +53,7 @@ fn a_mark_that_moves_for_nothing_is_worth_little() {
         let feeds = vec![feed(1.0, findings); 30];
         let mut token = token(feeds[0].clone());
         token.last_updated = Some(now());
-        Beliefs::of(feeds.iter()).expect(Endpoint::UnlockEvents, true, &token, TimeDelta::days(7), now()).is_told()
+        Beliefs::of(feeds.iter(), now()).expect(Endpoint::UnlockEvents, true, &token, TimeDelta::days(7), now()).is_told()
     };
     assert!(moved(Findings::default()) && moved(Findings { by_mark: 3, idle_marks: 1, ..Findings::default() }));
     assert!(!moved(Findings { idle_marks: 20, ..Findings::default() }));
@@ -59,7 +64,7 @@ fn rates_are_told_apart_only_as_far_as_they_differ() {
     let counts = |counts: [u32; 3]| {
         let feeds: Vec<FeedState> =
             (0..300).map(|n| feed(1.0, Findings { untold: counts[n % 3], ..Findings::default() })).collect();
-        let beliefs = Beliefs::of(feeds.iter());
+        let beliefs = Beliefs::of(feeds.iter(), now());
         let [one, other] = [2, 0].map(|n: usize| worth(&beliefs, &token(feeds[n].clone()), NEVER));
         one / other
     };
@@ -69,7 +74,7 @@ fn rates_are_told_apart_only_as_far_as_they_differ() {
 
 #[test]
 fn an_event_that_is_near_and_large_weighs_more_than_one_that_is_far_or_small() {
-    let beliefs = Beliefs::of([].iter());
+    let beliefs = Beliefs::of([].iter(), now());
     let with = |days: i64, size: Option<f64>| {
         let next_event = Some(now() + TimeDelta::days(days));
         worth(&beliefs, &PlanToken { next_event, next_size: size, ..token(feed(3.0, Findings::default())) }, NEVER)
@@ -84,7 +89,7 @@ proptest! {
     fn the_worth_is_what_its_definition_says(age in 0.5_f64..200.0, untold in 0_u32..5, list in 0.1_f64..200.0) {
         let token = token(feed(age, Findings { untold, by_mark: 2, ..Findings::default() }));
         let feeds = [token.feed.clone().expect("a feed")];
-        let expected = Beliefs::of(feeds.iter()).expect(Endpoint::UnlockEvents, true, &token, TimeDelta::days(7), now());
+        let expected = Beliefs::of(feeds.iter(), now()).expect(Endpoint::UnlockEvents, true, &token, TimeDelta::days(7), now());
         let by_definition = |rate: f64, age: f64| {
             let steps = 10_000;
             let step = age / f64::from(steps);
