@@ -4,7 +4,7 @@
 //! anew. Once the new one is whole, checked and on the disk, the old one gets a second name, `<db>.before-10`, and the new one takes its
 //! first, in one step of the file system. One schedule at a time is in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -234,36 +234,30 @@ fn pack_versions(old: &Connection, to: &Transaction<'_>) -> Result<(), StoreFaul
             let version = OldVersion { no: row.get(0)?, key: row.get(1)?, at: at.0, replaced_at: row.get(3)?, body: row.get(4)? };
             Ok((version, row.get::<_, bool>(5)?))
         })?;
-        let removed: HashSet<(String, i64)> = rows
-            .iter()
-            .filter(|(version, _)| version.body.is_none())
-            .map(|(version, _)| (version.key.clone(), version.replaced_at))
-            .collect();
-        let mut groups: Vec<(i64, Vec<(String, Timestamp, UnlockEvent)>)> = Vec::new();
-        let mut places: HashMap<i64, usize> = HashMap::new();
-        for (version, is_of_token) in rows {
-            let (Some(body), true, false) =
-                (&version.body, is_of_token, removed.contains(&(version.key.clone(), version.replaced_at)))
-            else {
-                copy_version(to, version.no)?;
-                continue;
-            };
-            let event: UnlockEvent = from_json("a version of an unlock event", &version.key, body)?;
-            let place = *places.entry(version.replaced_at).or_insert_with(|| {
-                groups.push((version.replaced_at, Vec::new()));
-                groups.len() - 1
-            });
-            if let Some((_, group)) = groups.get_mut(place) {
-                group.push((version.key, version.at, event));
+        pack_versions_of(to, token, rows)?;
+    }
+    Ok(())
+}
+
+/// Packs the versions of one token, in the order in which they were replaced; each with whether it lies in that token's own schedule.
+fn pack_versions_of(to: &Transaction<'_>, token: Option<i64>, rows: Vec<(OldVersion, bool)>) -> Result<(), StoreFault> {
+    let gone = rows.iter().filter(|(version, _)| version.body.is_none());
+    let gone: HashSet<(String, i64)> = gone.map(|(version, _)| (version.key.clone(), version.replaced_at)).collect();
+    let mut groups: BTreeMap<i64, Vec<(OldVersion, UnlockEvent)>> = BTreeMap::new();
+    for (version, is_of_token) in rows {
+        match &version.body {
+            Some(body) if is_of_token && !gone.contains(&(version.key.clone(), version.replaced_at)) => {
+                let event = from_json("a version of an unlock event", &version.key, body)?;
+                groups.entry(version.replaced_at).or_default().push((version, event));
             }
+            _ => copy_version(to, version.no)?,
         }
-        for (replaced_at, group) in groups {
-            let replaced: Vec<Replaced<'_>> = group.iter().map(|(key, at, event)| Replaced { key, at: *at, event }).collect();
-            to.prepare_cached(
-                "INSERT INTO main.schedule_version (scope_no, replaced_at, versions, body) VALUES (?1, ?2, ?3, ?4)",
-            )?
+    }
+    for (replaced_at, group) in groups {
+        let replaced = group.iter().map(|(version, event)| Replaced { key: &version.key, at: version.at, event });
+        let replaced: Vec<Replaced<'_>> = replaced.collect();
+        to.prepare_cached("INSERT INTO main.schedule_version (scope_no, replaced_at, versions, body) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![token, replaced_at, replaced.len() as i64, schedule::pack_replaced(&replaced)])?;
-        }
     }
     Ok(())
 }
