@@ -218,7 +218,10 @@ impl Daemon {
             .env("NOTIFY_SOCKET", &address)
             .env("RUST_LOG", "cliffwatch=debug")
             // As the unit in systemd/ has it.
-            .env("MALLOC_ARENA_MAX", std::env::var("MALLOC_ARENA_MAX").unwrap_or_else(|_| "2".into()))
+            .envs(
+                [("MALLOC_ARENA_MAX", "2"), ("MALLOC_MMAP_THRESHOLD_", "65536"), ("MALLOC_TRIM_THRESHOLD_", "65536")]
+                    .map(|(name, set)| (name, std::env::var(name).unwrap_or_else(|_| set.into()))),
+            )
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -4,13 +4,13 @@
 //! anew. Once the new one is whole, checked and on the disk, the old one gets a second name, `<db>.before-10`, and the new one takes its
 //! first, in one step of the file system. One schedule at a time is in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use super::backup::{check, private_file, sync_directory};
 use super::codec::{Millis, all, from_json};
@@ -18,7 +18,6 @@ use super::commit::Size;
 use super::connection::{DAEMON_WRITER, beside, open_read_only};
 use super::error::{StoreError, StoreFault};
 use super::schedule::{self, Entry, Replaced};
-use super::sql::Transaction;
 use super::{failpoint, schema};
 use model::{Timestamp, wire::UnlockEvent};
 
@@ -131,11 +130,10 @@ fn fill(path: &Path, new: &Path, now: Timestamp, progress: Progress<'_>) -> Resu
     let name = path.to_str().ok_or_else(|| StoreError::BackupRefused { path: path.to_owned(), why: "its name is not UTF-8" })?;
     connection.execute("ATTACH ?1 AS old", [name])?;
     let transaction = connection.transaction()?;
-    let (from, to) = (Transaction::Sqlite(&old), Transaction::Sqlite(&transaction));
-    copy_tables(&to)?;
+    copy_tables(&transaction)?;
     copy_records(&transaction)?;
-    pack_schedules(&from, &to, now, progress)?;
-    pack_versions(&from, &to)?;
+    pack_schedules(&old, &transaction, now, progress)?;
+    pack_versions(&old, &transaction)?;
     failpoint::pass("rebuild.inside");
     transaction.commit()?;
     connection.execute_batch("DETACH old")?;
@@ -164,7 +162,7 @@ fn columns(of: &Transaction<'_>, table: &str) -> Result<String, StoreFault> {
 }
 
 /// Copies records that are no unlocks as they are, with their history.
-fn copy_records(to: &Connection) -> Result<(), StoreFault> {
+fn copy_records(to: &Transaction<'_>) -> Result<(), StoreFault> {
     to.execute_batch(
         "INSERT INTO main.record (no, scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at, version_poll, body)
              SELECT no, scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at, version_poll, body
@@ -177,7 +175,7 @@ fn copy_records(to: &Connection) -> Result<(), StoreFault> {
 }
 
 /// Packs what is.
-fn pack_schedules(old: &Transaction<'_>, to: &Transaction<'_>, now: Timestamp, progress: Progress<'_>) -> Result<(), StoreFault> {
+fn pack_schedules(old: &Connection, to: &Transaction<'_>, now: Timestamp, progress: Progress<'_>) -> Result<(), StoreFault> {
     let sql = "SELECT DISTINCT scope_no FROM record WHERE resource = 'unlock' ORDER BY scope_no";
     let scopes = all(&mut old.prepare(sql)?, [], |row| Ok(row.get::<_, i64>(0)?))?;
     let mut events = old.prepare("SELECT no, key, body FROM record WHERE scope_no = ?1 AND resource = 'unlock'")?;
@@ -222,11 +220,8 @@ struct OldVersion {
     body: Option<String>,
 }
 
-/// An event that was replaced: its key, since when it was what it was, and what it was.
-type Former = (String, Timestamp, UnlockEvent);
-
 /// Packs what was, by token and by the time at which it was replaced. What was removed stays a row, and so does what belongs to no token.
-fn pack_versions(old: &Transaction<'_>, to: &Transaction<'_>) -> Result<(), StoreFault> {
+fn pack_versions(old: &Connection, to: &Transaction<'_>) -> Result<(), StoreFault> {
     let sql = "SELECT DISTINCT token_no FROM record_version WHERE resource = 'unlock'";
     let tokens = all(&mut old.prepare(sql)?, [], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
     let mut versions = old.prepare(
@@ -239,36 +234,30 @@ fn pack_versions(old: &Transaction<'_>, to: &Transaction<'_>) -> Result<(), Stor
             let version = OldVersion { no: row.get(0)?, key: row.get(1)?, at: at.0, replaced_at: row.get(3)?, body: row.get(4)? };
             Ok((version, row.get::<_, bool>(5)?))
         })?;
-        let removed: HashSet<(String, i64)> = rows
-            .iter()
-            .filter(|(version, _)| version.body.is_none())
-            .map(|(version, _)| (version.key.clone(), version.replaced_at))
-            .collect();
-        let mut groups: Vec<(i64, Vec<Former>)> = Vec::new();
-        let mut places: HashMap<i64, usize> = HashMap::new();
-        for (version, is_of_token) in rows {
-            let (Some(body), true, false) =
-                (&version.body, is_of_token, removed.contains(&(version.key.clone(), version.replaced_at)))
-            else {
-                copy_version(to, version.no)?;
-                continue;
-            };
-            let event: UnlockEvent = from_json("a version of an unlock event", &version.key, body)?;
-            let place = *places.entry(version.replaced_at).or_insert_with(|| {
-                groups.push((version.replaced_at, Vec::new()));
-                groups.len() - 1
-            });
-            if let Some((_, group)) = groups.get_mut(place) {
-                group.push((version.key, version.at, event));
+        pack_versions_of(to, token, rows)?;
+    }
+    Ok(())
+}
+
+/// Packs the versions of one token, in the order in which they were replaced; each with whether it lies in that token's own schedule.
+fn pack_versions_of(to: &Transaction<'_>, token: Option<i64>, rows: Vec<(OldVersion, bool)>) -> Result<(), StoreFault> {
+    let gone = rows.iter().filter(|(version, _)| version.body.is_none());
+    let gone: HashSet<(String, i64)> = gone.map(|(version, _)| (version.key.clone(), version.replaced_at)).collect();
+    let mut groups: BTreeMap<i64, Vec<(OldVersion, UnlockEvent)>> = BTreeMap::new();
+    for (version, is_of_token) in rows {
+        match &version.body {
+            Some(body) if is_of_token && !gone.contains(&(version.key.clone(), version.replaced_at)) => {
+                let event = from_json("a version of an unlock event", &version.key, body)?;
+                groups.entry(version.replaced_at).or_default().push((version, event));
             }
+            _ => copy_version(to, version.no)?,
         }
-        for (replaced_at, group) in groups {
-            let replaced: Vec<Replaced<'_>> = group.iter().map(|(key, at, event)| Replaced { key, at: *at, event }).collect();
-            to.prepare_cached(
-                "INSERT INTO main.schedule_version (scope_no, replaced_at, versions, body) VALUES (?1, ?2, ?3, ?4)",
-            )?
+    }
+    for (replaced_at, group) in groups {
+        let replaced = group.iter().map(|(version, event)| Replaced { key: &version.key, at: version.at, event });
+        let replaced: Vec<Replaced<'_>> = replaced.collect();
+        to.prepare_cached("INSERT INTO main.schedule_version (scope_no, replaced_at, versions, body) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![token, replaced_at, replaced.len() as i64, schedule::pack_replaced(&replaced)])?;
-        }
     }
     Ok(())
 }

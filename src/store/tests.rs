@@ -11,4 +11,5 @@ mod outbox;
 mod pages;
 mod records;
 mod scale;
+mod schedules;
 mod support;

@@ -43,7 +43,10 @@ pub fn repriced(before: &[Tracked], after: &[UnlockEvent], window: &DateWindow, 
             && was.reference_price_updated_time == event.reference_price_updated_time
             && was.latest_update_date == event.latest_update_date;
         if !is_same {
-            let event = UnlockEvent { linear_unlocks: segments.clone(), ..event.clone() };
+            let mut event = event.clone();
+            if keeps_segments {
+                event.linear_unlocks = segments.clone();
+            }
             put.push(Put { key: tracked.key.clone(), record: Record::Unlock(Arc::new(event)), is_new_version: false });
         }
     }

@@ -1,0 +1,145 @@
+//! Schedules: what is written where prices move, what is kept where facts do, and that all of it reads as it was put.
+
+use rusqlite::Connection;
+
+use tempfile::TempDir;
+
+use super::support::*;
+use crate::Store;
+use model::*;
+
+/// An event with a value (USD) and a share of the market cap (percent).
+fn priced(date: &str, value: f64, share: f64) -> Record {
+    let Record::Unlock(event) = unlock(date, 1000.0) else { panic!("an unlock") };
+    let mut event = (*event).clone();
+    let cliffs = event.cliff_unlocks.get_mut().expect("cliffs");
+    (cliffs.cliff_value, cliffs.value_to_market_cap) = (value.into(), share.into());
+    Record::Unlock(std::sync::Arc::new(event))
+}
+
+const DATES: [&str; 3] = ["2026-03-16T13:00:00Z", "2026-03-20T13:00:00Z", "2026-03-26T13:00:00Z"];
+
+fn schedule_at(values: [f64; 3], share: f64, is_new_version: bool) -> FeedUpdate {
+    let put = |(date, value): (&str, f64)| Put { is_new_version, ..put(date, priced(date, value, share)) };
+    schedule("arbitrum", DATES.into_iter().zip(values).map(put).collect())
+}
+
+/// Sizes as the rows have them, and by how much the token drifted.
+fn written(directory: &TempDir) -> (Vec<f64>, Option<(f64, f64)>) {
+    let connection = Connection::open(directory.path().join("cliffwatch.db")).expect("opens");
+    let mut statement = connection.prepare("SELECT value FROM record ORDER BY starts_at").expect("prepared");
+    let rows = statement.query_map([], |row| row.get(0)).expect("read").map(|value| value.expect("a value")).collect();
+    let drift = connection.query_row("SELECT value, share FROM drift", [], |row| Ok((row.get(0)?, row.get(1)?))).ok();
+    (rows, drift)
+}
+
+async fn sum_ahead(store: &Store) -> (f64, f64) {
+    let filter = AheadFilter { from: now(), until: now() + chrono::TimeDelta::days(30), by_share: false, limit: 9 };
+    let ahead = store.largest_ahead(filter).await.expect("read");
+    let filter = TokenFilter {
+        text: String::new(),
+        sort: TokenSort::Value,
+        now: now(),
+        until: now() + chrono::TimeDelta::days(30),
+        limit: 9,
+        offset: 0,
+    };
+    let list = store.token_list(filter).await.expect("read");
+    (ahead.certain.value, list.rows[0].ahead.value)
+}
+
+#[tokio::test]
+async fn prices_that_move_together_leave_the_rows_of_events_alone() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let write = |update| store.commit(at(Commit { feeds: vec![update], ..Commit::default() }));
+    let (first, second, third) = ([100.0, 400.0, 200.0], [110.0, 440.0, 220.0], [110.0, 440.0, 900.0]);
+    write(schedule_at(first, 2.0, true)).await.expect("committed");
+    assert_eq!(written(&directory), (first.to_vec(), None));
+
+    write(schedule_at(second, 3.0, false)).await.expect("committed");
+    let (rows, drift) = written(&directory);
+    assert_eq!((rows, drift.expect("it drifted")), (first.to_vec(), (1.1, 1.5)));
+    let (ahead, list) = sum_ahead(&store).await;
+    assert!((ahead - 770.0).abs() < 1e-6 && (list - 770.0).abs() < 1e-6, "{ahead} {list}");
+    let known = store.tokens(vec!["arbitrum".into()], vec![Resource::Unlock]).await.expect("read").remove(0);
+    let values: Vec<_> = known.records.iter().map(|tracked| tracked.record.unlock().and_then(|of| of.cliff_value())).collect();
+    assert_eq!(values, second.map(Some), "each event has what was last read");
+    assert_eq!(store.versions("arbitrum".into()).await.expect("read").len(), 3, "and no version was made of it");
+
+    write(schedule_at(third, 3.0, false)).await.expect("committed");
+    assert_eq!(written(&directory), (third.to_vec(), Some((1.0, 1.0))), "one alone moved: all are written");
+    assert_eq!(sum_ahead(&store).await, (1450.0, 1450.0));
+
+    let mut part = schedule_at([121.0, 0.0, 0.0], 3.3, false);
+    part.put.truncate(1);
+    write(part).await.expect("committed");
+    let (ahead, _) = sum_ahead(&store).await;
+    assert_eq!(ahead, 121.0 + 440.0 + 900.0, "those that were not put are what they were");
+}
+
+#[tokio::test]
+async fn an_event_that_comes_while_prices_drifted_has_its_own_size() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let write = |update| store.commit(at(Commit { feeds: vec![update], ..Commit::default() }));
+    write(schedule_at([100.0, 400.0, 200.0], 2.0, true)).await.expect("committed");
+    write(schedule_at([50.0, 200.0, 100.0], 2.0, false)).await.expect("committed");
+    let new = put("new", priced("2026-03-18T00:00:00Z", 70.0, 1.0));
+    write(schedule("arbitrum", vec![new])).await.expect("committed");
+    let (ahead, list) = sum_ahead(&store).await;
+    assert!((ahead - 420.0).abs() < 1e-9 && (list - 420.0).abs() < 1e-9, "{ahead} {list}");
+}
+
+#[tokio::test]
+async fn what_was_replaced_is_forgotten_in_time_and_what_is_stays() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let step = |day: i64, amount: f64| {
+        let put = DATES.map(|date| put(date, unlock(date, amount))).to_vec();
+        let commit =
+            Commit { at: now() + chrono::TimeDelta::days(day), feeds: vec![schedule("arbitrum", put)], ..Commit::default() };
+        store.commit(commit)
+    };
+    for (day, amount) in [(0, 1.0), (1, 2.0), (5, 3.0), (6, 3.0)] {
+        step(day, amount).await.expect("committed");
+    }
+    let versions = store.versions("arbitrum".into()).await.expect("read");
+    let amounts: Vec<_> = versions.iter().map(|version| version.record.as_ref()?.unlock()?.cliff_amount()).collect();
+    assert_eq!(amounts, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0].map(Some), "what is the same is no other version");
+    let days = |days: u64| std::time::Duration::from_secs(days * 86_400);
+    let pruned = store.prune(now() + chrono::TimeDelta::days(8), days(5), days(5)).await.expect("pruned");
+    assert_eq!(pruned.versions, 3);
+    assert_eq!(store.versions("arbitrum".into()).await.expect("read").len(), 6);
+}
+
+#[tokio::test]
+async fn a_schedule_that_is_damaged_is_said_to_be_and_stops_nothing_else() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    store.commit(at(Commit { feeds: vec![schedule_at([1.0; 3], 1.0, true)], ..Commit::default() })).await.expect("committed");
+    let connection = Connection::open(directory.path().join("cliffwatch.db")).expect("opens");
+    connection.execute("UPDATE schedule SET body = x'01ff'", []).expect("updated");
+    let error = store.tokens(vec!["arbitrum".into()], vec![Resource::Unlock]).await.expect_err("damaged");
+    assert!(
+        error.is_damaged() && error.to_string().contains("arbitrum") || format!("{error:?}").contains("arbitrum"),
+        "{error:?}"
+    );
+    assert!(store.tokens(vec!["arbitrum".into()], vec![Resource::Burn]).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_an_alert_is_about_is_known_of_its_schedule_when_somebody_acknowledges_it() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let mut alert = full_alert("s");
+    (alert.state, alert.resolution, alert.ends_at, alert.key) = (AlertState::Firing, None, None, Some(DATES[0].into()));
+    let id = alert.id.clone();
+    let commit = Commit { feeds: vec![schedule_at([1.0; 3], 1.0, true)], alerts: vec![alert], ..Commit::default() };
+    store.commit(at(commit)).await.expect("committed");
+
+    store.acknowledge(id.as_str().to_owned(), "ann".into(), String::new(), now()).await.expect("acknowledged");
+    let connection = Connection::open(directory.path().join("cliffwatch.db")).expect("opens");
+    let fact: String = connection.query_row("SELECT fact FROM ack", [], |row| row.get(0)).expect("a fact");
+    assert!(fact.contains("2026-03-16"), "{fact}");
+}
