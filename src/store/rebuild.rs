@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, Transaction, params};
+use rusqlite::{Connection, OpenFlags, params};
 
 use super::backup::{check, private_file, sync_directory};
 use super::codec::{Millis, all, from_json};
@@ -18,6 +18,7 @@ use super::commit::Size;
 use super::connection::{DAEMON_WRITER, beside, open_read_only};
 use super::error::{StoreError, StoreFault};
 use super::schedule::{self, Entry, Replaced};
+use super::sql::Transaction;
 use super::{failpoint, schema};
 use model::{Timestamp, wire::UnlockEvent};
 
@@ -130,10 +131,11 @@ fn fill(path: &Path, new: &Path, now: Timestamp, progress: Progress<'_>) -> Resu
     let name = path.to_str().ok_or_else(|| StoreError::BackupRefused { path: path.to_owned(), why: "its name is not UTF-8" })?;
     connection.execute("ATTACH ?1 AS old", [name])?;
     let transaction = connection.transaction()?;
-    copy_tables(&transaction)?;
+    let (from, to) = (Transaction::Sqlite(&old), Transaction::Sqlite(&transaction));
+    copy_tables(&to)?;
     copy_records(&transaction)?;
-    pack_schedules(&old, &transaction, now, progress)?;
-    pack_versions(&old, &transaction)?;
+    pack_schedules(&from, &to, now, progress)?;
+    pack_versions(&from, &to)?;
     failpoint::pass("rebuild.inside");
     transaction.commit()?;
     connection.execute_batch("DETACH old")?;
@@ -162,7 +164,7 @@ fn columns(of: &Transaction<'_>, table: &str) -> Result<String, StoreFault> {
 }
 
 /// Copies records that are no unlocks as they are, with their history.
-fn copy_records(to: &Transaction<'_>) -> Result<(), StoreFault> {
+fn copy_records(to: &Connection) -> Result<(), StoreFault> {
     to.execute_batch(
         "INSERT INTO main.record (no, scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at, version_poll, body)
              SELECT no, scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at, version_poll, body
@@ -175,7 +177,7 @@ fn copy_records(to: &Transaction<'_>) -> Result<(), StoreFault> {
 }
 
 /// Packs what is.
-fn pack_schedules(old: &Connection, to: &Transaction<'_>, now: Timestamp, progress: Progress<'_>) -> Result<(), StoreFault> {
+fn pack_schedules(old: &Transaction<'_>, to: &Transaction<'_>, now: Timestamp, progress: Progress<'_>) -> Result<(), StoreFault> {
     let sql = "SELECT DISTINCT scope_no FROM record WHERE resource = 'unlock' ORDER BY scope_no";
     let scopes = all(&mut old.prepare(sql)?, [], |row| Ok(row.get::<_, i64>(0)?))?;
     let mut events = old.prepare("SELECT no, key, body FROM record WHERE scope_no = ?1 AND resource = 'unlock'")?;
@@ -221,7 +223,7 @@ struct OldVersion {
 }
 
 /// Packs what was, by token and by the time at which it was replaced. What was removed stays a row, and so does what belongs to no token.
-fn pack_versions(old: &Connection, to: &Transaction<'_>) -> Result<(), StoreFault> {
+fn pack_versions(old: &Transaction<'_>, to: &Transaction<'_>) -> Result<(), StoreFault> {
     let sql = "SELECT DISTINCT token_no FROM record_version WHERE resource = 'unlock'";
     let tokens = all(&mut old.prepare(sql)?, [], |row| Ok(row.get::<_, Option<i64>>(0)?))?;
     let mut versions = old.prepare(

@@ -16,6 +16,7 @@ use cliffwatch::{
         route::{RouteTree, Sections},
     },
     model::{
+        AlertFilter,
         alert::{AlertState, Notification},
         diagnostic::SourceText,
         poll::{FailureKind, FetchedAnswer, Payload, PollAnswer, PollFailure, PollOutcome, PollRequest},
@@ -482,8 +483,8 @@ impl World<'_> {
             }
             Happening::Acknowledge(number) => {
                 let store = self.app.app().store();
-                let filter = AlertFilter { states: vec![AlertState::Firing], limit: 100_000, ..AlertFilter::default() };
-                let mut firing = store.alerts(filter).await.expect("read");
+                let firing = AlertFilter { states: vec![AlertState::Firing], limit: 10_000, ..AlertFilter::default() };
+                let mut firing = store.alerts(firing).await.expect("read");
                 firing.sort_by(|a, b| a.id.cmp(&b.id));
                 let Some(alert) = firing.get(number) else { return };
                 store.acknowledge(alert.id.to_string(), "bob".into(), String::new(), now).await.expect("written");
