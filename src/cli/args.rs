@@ -16,6 +16,7 @@ use super::demo::DemoArgs;
 use super::digest::DigestCommand;
 use super::explain::ExplainArgs;
 use super::feeds::FeedsArgs;
+use super::fields::FieldsArgs;
 use super::init::InitArgs;
 use super::man::ManArgs;
 use super::notify::NotifyArgs;
@@ -145,6 +146,8 @@ pub(super) enum Command {
     Backup(BackupArgs),
     /// Put a backup in the place of the database
     Restore(RestoreArgs),
+    /// Show what rules may name: fields, kinds of change, functions, filters
+    Fields(FieldsArgs),
     /// Print the JSON Schema of a file, for editors, or of what a webhook receives
     Schema(SchemaArgs),
     /// Print completions for a shell

@@ -28,6 +28,7 @@ mod digest;
 mod exit;
 mod explain;
 mod feeds;
+mod fields;
 mod init;
 mod invocation;
 mod man;
@@ -103,6 +104,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Init(init) => init::run(&init),
         Command::Check(check) => check::run(&check, invocation),
         Command::Schema(schema) => schema::run(&schema),
+        Command::Fields(fields) => fields::run(&fields, invocation),
         Command::Test(test) => test::run(&test, invocation),
         Command::Backtest(backtest) => backtest::run(&backtest, invocation),
         Command::Completions { shell } => completions::run(shell, Cli::command()),

@@ -24,8 +24,9 @@ pub use dependencies::{Dependencies, Edge};
 pub use logic::Logic;
 
 use checker::Checker;
+pub use checker::callables;
 use expr::BoolExpr;
-pub use expr::WindowField;
+pub use expr::{TimePart, WindowField};
 
 #[derive(Debug)]
 pub struct Condition {

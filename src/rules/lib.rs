@@ -51,6 +51,7 @@ mod getter;
 mod index;
 mod load;
 mod on;
+pub mod reference;
 mod render;
 mod rule;
 pub mod schema;

@@ -18,9 +18,12 @@ use minijinja::Value;
 
 use crate::aggregate::Window;
 
+pub use check::extra_names;
 pub use context::context;
 pub use engine::TemplateEngine;
 use engine::describe;
+pub use filters::EXAMPLES as FILTER_EXAMPLES;
+pub use sample::SampleScope;
 
 /// Longest value of a label, characters.
 const MAX_LABEL: usize = 512;

@@ -226,6 +226,21 @@ impl TimePart {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, part)| *part)
     }
 
+    /// What it tells of a time.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::FullYear => "the year",
+            Self::Month => "the month, January is 0",
+            Self::Date => "the day of the month, from 1",
+            Self::DayOfMonth => "the day of the month, from 0",
+            Self::DayOfWeek => "the day of the week, Sunday is 0",
+            Self::DayOfYear => "the day of the year, from 0",
+            Self::Hours => "the hour; of a length of time, all its hours",
+            Self::Minutes => "the minute; of a length of time, all its minutes",
+            Self::Seconds => "the second; of a length of time, all its seconds",
+        }
+    }
+
     /// Whether a length of time has it.
     pub fn is_of_span(self) -> bool {
         matches!(self, Self::Hours | Self::Minutes | Self::Seconds)

@@ -166,7 +166,7 @@ impl Template {
 }
 
 /// Names that templates have beside those of conditions.
-fn extra_names(on: On, is_label: bool) -> Vec<&'static str> {
+pub fn extra_names(on: On, is_label: bool) -> Vec<&'static str> {
     let mut names = Vec::new();
     if on.resource().is_some() {
         names.extend(["when", "record"]);
