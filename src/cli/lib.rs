@@ -31,6 +31,7 @@ mod feeds;
 mod fields;
 mod init;
 mod invocation;
+mod known_check;
 mod man;
 mod notify;
 mod outbox;

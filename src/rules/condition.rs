@@ -12,6 +12,7 @@ mod expr;
 pub mod lint;
 mod logic;
 mod parse;
+mod thresholds;
 
 use std::cell::RefCell;
 
@@ -27,6 +28,7 @@ use checker::Checker;
 pub use checker::callables;
 use expr::BoolExpr;
 pub use expr::{TimePart, WindowField};
+pub use thresholds::Threshold;
 
 #[derive(Debug)]
 pub struct Condition {

@@ -61,7 +61,7 @@ mod template;
 mod vocabulary;
 mod wording;
 
-pub use advice::{WatchFacts, advise};
+pub use advice::{LabelFacts, LabelProblem, WatchFacts, advise, doubt_thresholds, matches, token_hint};
 pub use condition::clauses::{Clause, ClauseKind};
 pub use index::Index;
 pub use load::{LoadedRules, RuleFiles, Surroundings, load, read_files};

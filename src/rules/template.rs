@@ -40,6 +40,12 @@ pub struct Template {
 }
 
 impl Template {
+    /// Its text where it is the same for every record.
+    pub fn constant(&self) -> Option<&str> {
+        let is_plain = !["{{", "{%", "{#"].iter().any(|open| self.source.contains(open));
+        is_plain.then_some(&*self.source)
+    }
+
     pub fn annotation(&self, context: &Value) -> Result<String, String> {
         self.engine.render(&self.guarded, context.clone()).map_err(|error| describe(&error))
     }

@@ -121,6 +121,31 @@ pub enum Compare {
     GreaterOrEqual,
 }
 
+impl Compare {
+    /// As conditions write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Compare::Equal => "==",
+            Compare::NotEqual => "!=",
+            Compare::Less => "<",
+            Compare::LessOrEqual => "<=",
+            Compare::Greater => ">",
+            Compare::GreaterOrEqual => ">=",
+        }
+    }
+
+    /// The same with its sides exchanged.
+    pub fn flipped(self) -> Self {
+        match self {
+            Compare::Less => Compare::Greater,
+            Compare::LessOrEqual => Compare::GreaterOrEqual,
+            Compare::Greater => Compare::Less,
+            Compare::GreaterOrEqual => Compare::LessOrEqual,
+            same => same,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextTest {
     StartsWith,

@@ -280,6 +280,7 @@ fn rules_that_cannot_do_what_they_say_here_are_told() {
     let loaded = load_text(text);
     let tokens = [arb()];
     let known = WatchFacts {
+        listed: None,
         tokens: Some(&tokens),
         asked: &[Resource::Unlock, Resource::Burn],
         history: "30d".parse().expect("a span"),
