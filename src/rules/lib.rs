@@ -57,6 +57,7 @@ mod rule;
 pub mod schema;
 mod scope;
 mod set;
+mod synonyms;
 mod template;
 mod vocabulary;
 mod wording;
