@@ -32,6 +32,7 @@ use model::file_kind::open_regular;
 use model::{Diagnostic, Notification, Resource, SourceText, Timestamp, TokenId, Watch, diagnostic};
 use rules::{self, RuleSet};
 
+use compare::AlertDifferences;
 use file::{Expectation, ExpectedAlert, TestCase, TestFile, TestInput, folder_of, instant, line_of};
 use source::{SourceAnswer, TestSource};
 
@@ -259,12 +260,14 @@ impl TestBench {
             simulation.advance(until);
             let told = told_by(&mut simulation);
             let sent = simulation.take_sent();
-            failures.extend(held_against(expect.get_ref(), at(&expect.span()), &told, &sent, until, start));
+            let line = at(&expect.span());
+            let told = Heard { told: &told, sent: &sent, simulation: &simulation };
+            failures.extend(held_against(expect.get_ref(), line, &told, until, start));
         }
         // What came with or after the last expectation is expected by nothing.
         let told = told_by(&mut simulation);
         if !told.is_empty() {
-            let lines = compare::differences(&[], &told, start);
+            let lines = compare::differences(&[], &told, start).lines;
             failures.push(TestFailure { line: at(&test.start.span()), place: "after the last expectation".into(), lines });
         }
         for (rule, error) in simulation.template_errors() {
@@ -337,20 +340,22 @@ fn give(simulation: &mut Simulation<'_>, says: &mut TestSource, input: &TestInpu
     Ok(())
 }
 
-fn held_against(
-    expect: &Expectation,
-    line: usize,
-    told: &[Notification],
-    sent: &[Sent],
-    until: Timestamp,
-    start: Timestamp,
-) -> Option<TestFailure> {
+/// What came up to an expectation, and what it came of.
+struct Heard<'a> {
+    told: &'a [Notification],
+    sent: &'a [Sent],
+    simulation: &'a Simulation<'a>,
+}
+
+fn held_against(expect: &Expectation, line: usize, heard: &Heard<'_>, until: Timestamp, start: Timestamp) -> Option<TestFailure> {
+    let Heard { told, sent, simulation } = heard;
     let is_meant = |notification: &&Notification| expect.rule.as_deref().is_none_or(|rule| notification.body.rule == rule);
     let told: Vec<Notification> = told.iter().filter(is_meant).cloned().collect();
     let wanted: Vec<&ExpectedAlert> = expect.alert.iter().map(toml::Spanned::get_ref).collect();
     // Where only messages are expected, the alerts in them are not looked at one by one.
     let looks_at_alerts = expect.silence || !expect.alert.is_empty();
-    let mut lines = if looks_at_alerts { compare::differences(&wanted, &told, start) } else { Vec::new() };
+    let AlertDifferences { mut lines, about } =
+        if looks_at_alerts { compare::differences(&wanted, &told, start) } else { AlertDifferences::default() };
     if let Some(messages) = &expect.message {
         let wanted: Vec<_> = messages.iter().map(toml::Spanned::get_ref).collect();
         let is_meant = |sent: &&Sent| {
@@ -360,6 +365,7 @@ fn held_against(
         let sent: Vec<&Sent> = sent.iter().filter(is_meant).collect();
         lines.extend(compare::message_differences(&wanted, &sent, start));
     }
+    lines.extend(compare::explanations(&about, simulation));
     let place = format!("expected at {}", until.format("%Y-%m-%d %H:%M"));
     (!lines.is_empty()).then_some(TestFailure { line, place, lines })
 }
