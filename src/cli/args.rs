@@ -19,6 +19,7 @@ use super::feeds::FeedsArgs;
 use super::fields::FieldsArgs;
 use super::init::InitArgs;
 use super::man::ManArgs;
+use super::new::NewCommand;
 use super::notify::NotifyArgs;
 use super::outbox::OutboxCommand;
 use super::parse::parse_time;
@@ -95,6 +96,9 @@ pub(super) enum Command {
     Serve(ServeArgs),
     /// Write a commented config and starter rules
     Init(InitArgs),
+    /// Write something new, from what one wants to hear of
+    #[command(subcommand)]
+    New(NewCommand),
     /// Check config and rules: every problem at once
     Check(CheckArgs),
     /// Show the credits a month that this config will use, against the allowance

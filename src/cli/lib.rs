@@ -33,6 +33,7 @@ mod init;
 mod invocation;
 mod known_check;
 mod man;
+mod new;
 mod notify;
 mod outbox;
 mod parse;
@@ -104,6 +105,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
     match command {
         Command::Init(init) => init::run(&init),
         Command::Check(check) => check::run(&check, invocation),
+        Command::New(new) => new::run(&new, invocation),
         Command::Schema(schema) => schema::run(&schema),
         Command::Fields(fields) => fields::run(&fields, invocation),
         Command::Test(test) => test::run(&test, invocation),

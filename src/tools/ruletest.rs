@@ -124,12 +124,17 @@ fn run_file(path: &Path, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
 
 /// Runs the tests of a text as if it stood in its file.
 pub fn run_text(source: SourceText, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
+    run_against(source, setup, None)
+}
+
+/// Runs the tests of a text against the rules of other texts, whatever files it names.
+pub fn run_against(source: SourceText, setup: &TestSetup<'_>, rules: Option<&[SourceText]>) -> Vec<TestOutcome> {
     let path = source.file.as_path();
     let file = match file::parse(&source) {
         Ok(file) => file,
         Err(problems) => return of_whole(path, shown(&problems, std::slice::from_ref(&source))),
     };
-    let bench = match TestBench::of(&file, path, setup) {
+    let bench = match TestBench::of(&file, path, setup, rules) {
         Ok(bench) => bench,
         Err(lines) => return of_whole(path, lines),
     };
@@ -166,7 +171,7 @@ struct TestBench {
 }
 
 impl TestBench {
-    fn of(file: &TestFile, path: &Path, setup: &TestSetup<'_>) -> Result<Self, Vec<String>> {
+    fn of(file: &TestFile, path: &Path, setup: &TestSetup<'_>, texts: Option<&[SourceText]>) -> Result<Self, Vec<String>> {
         let config = setup.config;
         let (route, receivers) = match &file.route {
             None => (&config.route, config.receivers.clone()),
@@ -185,9 +190,10 @@ impl TestBench {
         let groups = file.groups.as_ref().unwrap_or(&config.watch.groups);
         let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: groups.clone() })
             .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        let read = match &file.rules {
-            Some(paths) => rules::read_files(paths, folder_of(path)),
-            None => rules::read_files(&config.rules.paths, setup.base_dir),
+        let read = match (texts, &file.rules) {
+            (Some(texts), _) => rules::RuleFiles { files: texts.to_vec(), diagnostics: Vec::new() },
+            (None, Some(paths)) => rules::read_files(paths, folder_of(path)),
+            (None, None) => rules::read_files(&config.rules.paths, setup.base_dir),
         };
         let names: Vec<String> = receivers.iter().map(|receiver| receiver.name.clone()).collect();
         // A rule that has expired by today has not at the time of the test; `expires` is judged by the clock of each test.

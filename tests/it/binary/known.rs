@@ -1,8 +1,27 @@
 //! The check against what the database knows: what nothing answers to is told, and without a database nothing of it is said.
 
-use super::{Room, Time};
+use super::{Desk, Room, Time};
 use crate::support::BEGIN;
 use cliffwatch::service::AccessPolicy;
+
+#[test]
+fn a_new_rule_is_asked_for_with_flags_on_a_pipe() {
+    let desk = Desk::new();
+    let ran = desk.run("new rule");
+    assert_eq!(ran.code(), 2, "{}", ran.err);
+    for flag in
+        ["--about", "--tokens", "--above", "--within", "--days", "--window", "--severity", "--name", "--file", "--dry-run"]
+    {
+        assert!(ran.err.contains(flag), "{flag}: {}", ran.err);
+    }
+    let ran =
+        desk.run("--now 2026-07-01 new rule --about cliffs --tokens arbitrum --above 5M --within 30d,7d --severity critical");
+    assert_eq!(ran.code(), 0, "{}", ran.err);
+    assert!(ran.out.contains("Over the bundled data") && ran.out.contains("CliffAhead"), "{}", ran.out);
+    // What it wrote passes the check and its own test, as everything else does.
+    assert_eq!(desk.run("check").code(), 0);
+    assert!(desk.run("test").ok().contains("1 test passed"));
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn check_holds_config_and_rules_against_the_database() {
