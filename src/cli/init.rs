@@ -16,6 +16,15 @@ const SYSTEM_DIR: &str = "/etc/cliffwatch";
 /// Where the unit of systemd/ keeps state.
 const SYSTEM_DATABASE: &str = "/var/lib/cliffwatch/cliffwatch.db";
 
+/// The schemas of config, rules and tests, which editors complete and check these files with.
+const SCHEMAS: [&str; 3] = ["schemas/config.schema.json", "schemas/rules.schema.json", "schemas/tests.schema.json"];
+
+fn schemas() -> [serde_json::Value; 3] {
+    let config = daemon::config::schema();
+    let tests = tools::ruletest::schema::tests(&config);
+    [config, rules::schema::rules(), tests]
+}
+
 /// Write a commented config and starter rules.
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
@@ -52,15 +61,25 @@ fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     // The unit runs as a user of its own, who cannot read root's key: systemd hands it over as a credential instead.
     let key = if is_system { "#api_key_file" } else { "api_key_file" };
     let config = CONFIG.replace("@database@", database).replace("\napi_key_file", &format!("\n{key}"));
-    let mut files = vec![(directory.join("cliffwatch.toml"), config)];
-    for (folder, starters) in [("rules", starter::RULES), ("rules/tests", starter::TESTS)] {
-        files.extend(starters.iter().map(|(name, text)| (directory.join(folder).join(name), (*text).to_owned())));
+    // The first line of each file tells an editor its schema, which lies beside it: no network is asked.
+    let mut files = vec![(directory.join("cliffwatch.toml"), format!("#:schema ./{}\n{config}", SCHEMAS[0]))];
+    for (folder, starters, schema) in [
+        ("rules", starter::RULES, format!("../{}", SCHEMAS[1])),
+        ("rules/tests", starter::TESTS, format!("../../{}", SCHEMAS[2])),
+    ] {
+        let file = |(name, text): &(&str, &str)| (directory.join(folder).join(name), format!("#:schema {schema}\n{text}"));
+        files.extend(starters.iter().map(file));
+    }
+    for (name, schema) in SCHEMAS.into_iter().zip(schemas()) {
+        files.push((directory.join(name), super::print::json(&schema)?));
     }
     if let Some((there, _)) = files.iter().find(|(path, _)| path.exists()) {
         anyhow::bail!("{} is there already, and nothing was written: name another directory", shown(there));
     }
-    fs::create_dir_all(directory.join("rules/tests"))
-        .with_context(|| format!("the directory {} cannot be made", shown(directory)))?;
+    for folder in ["rules/tests", "schemas"] {
+        fs::create_dir_all(directory.join(folder))
+            .with_context(|| format!("the directory {} cannot be made", shown(directory)))?;
+    }
     for (path, text) in &files {
         let mut file = fs::OpenOptions::new()
             .write(true)

@@ -186,7 +186,14 @@ fn new_files(args: &NewRuleArgs, request: &RuleRequest, config: &Config, loaded:
     };
     let is_there = before.is_some();
     let before = before.map(|text| if text.trim().is_empty() { text } else { format!("{}\n\n", text.trim_end()) });
-    let rules = SourceText { text: before.unwrap_or_default() + &rule, file: path };
+    // As `init` does it: an editor finds the schema by the first line.
+    let schema = |name: &str, from: &str| {
+        let is_known = folder.join("../schemas").join(name).exists();
+        if is_known { format!("#:schema {from}schemas/{name}\n") } else { String::new() }
+    };
+    let begin = before.unwrap_or_else(|| schema("rules.schema.json", "../"));
+    let test_text = schema("tests.schema.json", "../../") + &test_text;
+    let rules = SourceText { text: begin + &rule, file: path };
     Ok(NewFiles { rules, rule, is_there, test: SourceText { file: test, text: test_text } })
 }
 
@@ -247,7 +254,7 @@ fn write(files: &NewFiles) -> anyhow::Result<()> {
         let opened = fs::OpenOptions::new().append(true).open(rules);
         opened.and_then(|mut file| file.write_all(format!("{gap}{}", files.rule).as_bytes())).map_err(anyhow::Error::from)
     } else {
-        new(rules, &files.rule)
+        new(rules, &files.rules.text)
     };
     written.with_context(|| format!("{} cannot be written", shown(rules)))?;
     anstream::eprintln!("{} {}", if files.is_there { "added to" } else { "wrote" }, shown(rules));
