@@ -35,7 +35,7 @@ async fn check_holds_config_and_rules_against_the_database() {
     assert!(before.code() == 0 && !before.err.contains("warning"), "nothing is known yet: {}", before.err);
 
     room.desk.run(&format!("--now {BEGIN} poll")).ok();
-    room.desk.run(&format!("--now {BEGIN} silence add team=traders --for 2d --author me")).ok();
+    room.desk.run(&format!("--now {BEGIN} silence add team=traders --for 2d --author me --comment quiet")).ok();
     let said = check("--strict");
     assert_eq!(said.code(), 3, "{}", said.err);
     for text in [
