@@ -16,9 +16,11 @@ use super::demo::DemoArgs;
 use super::digest::DigestCommand;
 use super::explain::ExplainArgs;
 use super::feeds::FeedsArgs;
+use super::fields::FieldsArgs;
 use super::healthcheck::HealthcheckArgs;
 use super::init::InitArgs;
 use super::man::ManArgs;
+use super::new::NewCommand;
 use super::notify::NotifyArgs;
 use super::outbox::OutboxCommand;
 use super::parse::parse_time;
@@ -95,6 +97,9 @@ pub(super) enum Command {
     Serve(ServeArgs),
     /// Write a commented config and starter rules
     Init(InitArgs),
+    /// Write something new, from what one wants to hear of
+    #[command(subcommand)]
+    New(NewCommand),
     /// Check config and rules: every problem at once
     Check(CheckArgs),
     /// Show the credits a month that this config will use, against the allowance
@@ -148,6 +153,8 @@ pub(super) enum Command {
     Backup(BackupArgs),
     /// Put a backup in the place of the database
     Restore(RestoreArgs),
+    /// Show what rules may name: fields, kinds of change, functions, filters
+    Fields(FieldsArgs),
     /// Print the JSON Schema of a file, for editors, or of what a webhook receives
     Schema(SchemaArgs),
     /// Print completions for a shell

@@ -1,7 +1,7 @@
 //! `backtest [PATH]`: what the rules would have sent.
 
 mod csv;
-mod text;
+pub(super) mod text;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use super::{Exit, Invocation, OutputFormat, UsageError, print, rule_check, shown};
+use super::{Exit, Invocation, OutputFormat, UsageError, known_check::KnownFacts, print, rule_check, shown};
 use daemon::config::{self as loading, Environment};
 use daemon::place::{PlaceProblem, place_of};
-use model::{Diagnostic, Severity, config::Config, diagnostic, text::error_chain};
+use model::{Diagnostic, Severity, config::Config, diagnostic, text::error_chain, text::harmless};
 use notify::{ReceiverProblem, Receivers};
 use store::{Place, Store, StoreError};
 
@@ -15,6 +15,9 @@ pub(super) struct CheckArgs {
     /// Exit with 3 where there are warnings and no errors
     #[arg(long)]
     strict: bool,
+    /// Hold nothing against what the database knows
+    #[arg(long)]
+    no_db: bool,
 }
 
 pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
@@ -26,12 +29,19 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
     let mut diagnostics = loaded.diagnostics.clone();
     let mut sources = loaded.sources.clone();
     let mut rules = None;
+    let mut left_out = Vec::new();
     if let Some(config) = &loaded.config {
         let checked = rule_check::check_rules(config, &loaded, invocation);
         rules = Some((checked.count, checked.sources.len()));
-        let advice = rule_check::advise(&checked, config, invocation);
+        let known = if check.no_db { None } else { KnownFacts::read(config, invocation) };
+        let listed = known.as_ref().map(|known| known.listed.as_slice()).filter(|listed| !listed.is_empty());
+        diagnostics.extend(rule_check::advise(&checked, config, invocation, listed));
+        if let Some(known) = &known {
+            let doubts = known.check(&checked.set, config, &loaded, invocation.clock.now());
+            diagnostics.extend(doubts.diagnostics);
+            left_out = doubts.left_out;
+        }
         diagnostics.extend(checked.diagnostics);
-        diagnostics.extend(advice);
         diagnostics.extend(receivers(config, &loaded));
         diagnostics.extend(database(config, &loaded));
         // Whatever else may come later: with a key that is named and not there, nothing can be asked.
@@ -40,6 +50,9 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
             diagnostic.severity = Severity::Error;
         }
         sources.extend(checked.sources);
+    }
+    for note in left_out {
+        anstream::eprintln!("note: {}", harmless(&note));
     }
     match invocation.format {
         OutputFormat::Json => print::out(&print::json(&diagnostic::to_json(&diagnostics, &sources))?)?,

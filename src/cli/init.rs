@@ -22,6 +22,15 @@ const TOKEN_FILE: &str = "http-token";
 const OPEN: u32 = 0o666;
 const PRIVATE: u32 = 0o600;
 
+/// The schemas of config, rules and tests, which editors complete and check these files with.
+const SCHEMAS: [&str; 3] = ["schemas/config.schema.json", "schemas/rules.schema.json", "schemas/tests.schema.json"];
+
+fn schemas() -> [serde_json::Value; 3] {
+    let config = daemon::config::schema();
+    let tests = tools::ruletest::schema::tests(&config);
+    [config, rules::schema::rules(), tests]
+}
+
 /// Write a commented config, starter rules, and a token for the pages.
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
@@ -57,18 +66,28 @@ pub(super) fn run(init: &InitArgs) -> anyhow::Result<Exit> {
 /// Writes everything or nothing: a file that is there is never replaced.
 fn write_all(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let token = daemon::http::fresh_token().context("the system gives no random bytes for a token")?;
+    // The first line of each file tells an editor its schema, which lies beside it: no network is asked.
     let mut files = vec![
-        (directory.join("cliffwatch.toml"), config_for(directory), OPEN),
+        (directory.join("cliffwatch.toml"), format!("#:schema ./{}\n{}", SCHEMAS[0], config_for(directory)), OPEN),
         (directory.join(TOKEN_FILE), format!("{token}\n"), PRIVATE),
     ];
-    for (folder, starters) in [("rules", starter::RULES), ("rules/tests", starter::TESTS)] {
-        files.extend(starters.iter().map(|(name, text)| (directory.join(folder).join(name), (*text).to_owned(), OPEN)));
+    for (folder, starters, schema) in [
+        ("rules", starter::RULES, format!("../{}", SCHEMAS[1])),
+        ("rules/tests", starter::TESTS, format!("../../{}", SCHEMAS[2])),
+    ] {
+        let file = |(name, text): &(&str, &str)| (directory.join(folder).join(name), format!("#:schema {schema}\n{text}"), OPEN);
+        files.extend(starters.iter().map(file));
+    }
+    for (name, schema) in SCHEMAS.into_iter().zip(schemas()) {
+        files.push((directory.join(name), super::print::json(&schema)?, OPEN));
     }
     if let Some((there, ..)) = files.iter().find(|(path, ..)| path.exists()) {
         anyhow::bail!("{} is there already, and nothing was written: name another directory", shown(there));
     }
-    fs::create_dir_all(directory.join("rules/tests"))
-        .with_context(|| format!("the directory {} cannot be made", shown(directory)))?;
+    for folder in ["rules/tests", "schemas"] {
+        fs::create_dir_all(directory.join(folder))
+            .with_context(|| format!("the directory {} cannot be made", shown(directory)))?;
+    }
     for (path, text, mode) in &files {
         let mut file = fs::OpenOptions::new()
             .write(true)

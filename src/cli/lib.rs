@@ -28,10 +28,13 @@ mod digest;
 mod exit;
 mod explain;
 mod feeds;
+mod fields;
 mod healthcheck;
 mod init;
 mod invocation;
+mod known_check;
 mod man;
+mod new;
 mod notify;
 mod outbox;
 mod parse;
@@ -109,7 +112,9 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
     match command {
         Command::Init(init) => init::run(&init),
         Command::Check(check) => check::run(&check, invocation),
+        Command::New(new) => new::run(&new, invocation),
         Command::Schema(schema) => schema::run(&schema),
+        Command::Fields(fields) => fields::run(&fields, invocation),
         Command::Test(test) => test::run(&test, invocation),
         Command::Backtest(backtest) => backtest::run(&backtest, invocation),
         Command::Completions { shell } => completions::run(shell, Cli::command()),

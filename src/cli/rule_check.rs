@@ -20,10 +20,16 @@ pub(super) struct CheckedRules {
 }
 
 /// What rules cannot do with what this config watches and asks for. It looks into the database, where there is one.
-pub(super) fn advise(checked: &CheckedRules, config: &Config, invocation: &Invocation) -> Vec<Diagnostic> {
+pub(super) fn advise(
+    checked: &CheckedRules,
+    config: &Config,
+    invocation: &Invocation,
+    listed: Option<&[Token]>,
+) -> Vec<Diagnostic> {
     let tokens = watched(config, invocation);
     let known = rules::WatchFacts {
         tokens: tokens.as_deref(),
+        listed,
         asked: &scheduled(&config.schedule),
         history: config.source.history.span(),
         horizon: config.source.horizon.span(),

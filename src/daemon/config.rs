@@ -13,6 +13,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -25,6 +26,7 @@ use serde_json::Value;
 use toml::de::DeTable;
 
 use check::ConfigCheck;
+use check::ENVIRONMENT;
 use engine::digest_schedule::Schedule;
 use engine::route::{ConfigProblem, RouteTree, Sections};
 use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals};
@@ -32,7 +34,7 @@ use model::{Diagnostic, Severity, SourceText};
 use notify::KeyProblem;
 use notify::format::{FormatKey, FormatSpec, format_keys};
 pub use schema::config as schema;
-use tree::ConfigNode;
+use tree::{ConfigNode, ValuePlace};
 
 pub use model::config::DEFAULTS;
 
@@ -80,12 +82,24 @@ pub struct Loaded {
     pub base_dir: PathBuf,
     /// The file, where there was one.
     pub path: Option<PathBuf>,
+    /// Where the items of `[watch]`, the routes and the inhibitions stand, by their paths.
+    places: BTreeMap<String, ValuePlace>,
 }
 
 impl Loaded {
     /// Whether it cannot be used.
     pub fn has_errors(&self) -> bool {
         has_errors(&self.diagnostics)
+    }
+
+    /// A warning of an item of `[watch]`, of a route or of an inhibition, at its place: `route.routes[0].matchers[1]`.
+    pub fn warning(&self, path: &str, message: impl Into<String>) -> Diagnostic {
+        let file = self.path.as_deref().unwrap_or(Path::new(ENVIRONMENT));
+        match self.places.get(path) {
+            Some(ValuePlace::File(span)) => Diagnostic::warning(file, Some(span.clone()), message),
+            Some(ValuePlace::Variable(name)) => Diagnostic::warning(ENVIRONMENT, None, format!("{name}: {}", message.into())),
+            None => Diagnostic::warning(file, None, message),
+        }
     }
 }
 
@@ -110,6 +124,7 @@ pub fn load(path: Option<&Path>, environment: &Environment) -> Loaded {
                 sources: Vec::new(),
                 base_dir: base_of(Some(path)),
                 path: Some(path.to_owned()),
+                places: BTreeMap::new(),
             },
         },
     }
@@ -173,14 +188,15 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
                         diagnostics.extend(bad_files(file, &tree, &config));
                     }
                     if !has_errors(&diagnostics) {
-                        return Loaded { config: Some(config), diagnostics, sources, base_dir, path: path.map(Path::to_owned) };
+                        let (path, places) = (path.map(Path::to_owned), tree.places(&["watch", "route", "inhibit_rules"]));
+                        return Loaded { config: Some(config), diagnostics, sources, base_dir, path, places };
                     }
                 }
                 Err(error) => diagnostics.push(assembly_problem(file, &error)),
             }
         }
     }
-    Loaded { config: None, diagnostics, sources, base_dir, path: path.map(Path::to_owned) }
+    Loaded { config: None, diagnostics, sources, base_dir, path: path.map(Path::to_owned), places: BTreeMap::new() }
 }
 
 fn has_errors(diagnostics: &[Diagnostic]) -> bool {

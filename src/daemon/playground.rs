@@ -18,7 +18,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::live::LiveConfig;
 use crate::reload::{self, ReadFiles};
 use engine::diff;
-use model::{Diagnostic, Endpoint, FeedState, Resource, SourceText, Timestamp, Token, TokenId, VersionRow};
+use engine::route::RouteTree;
+use model::config::StoreSettings;
+use model::{Diagnostic, Endpoint, FeedState, Resource, SourceText, Timestamp, Token, TokenId, VersionRow, Watch};
 use rules::{On, Rule, RuleSet};
 use store::{Store, StoreError};
 use tools::backtest::{self, BacktestNotification, BacktestRun, BacktestSetup, BacktestSummary, History};
@@ -30,9 +32,6 @@ pub const MAX_TEXT: usize = 32 * 1024;
 const MAX_RULES: usize = 20;
 /// What is played.
 const SPAN: TimeDelta = TimeDelta::days(365);
-/// How long the database is read at most, and how long is played at most.
-const READ_TIME: Duration = Duration::from_secs(5);
-const PLAY_TIME: Duration = Duration::from_secs(10);
 /// For a whole request: what is not bounded by these two takes a part of it.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Notifications and messages that are kept of a run; more are counted.
@@ -41,6 +40,42 @@ const MAX_KEPT: usize = 5_000;
 const LOOK_EVERY: TimeDelta = TimeDelta::hours(6);
 /// The longest `for` that is waited out to see what matches now.
 const MAX_HOLD: TimeDelta = TimeDelta::days(30);
+
+/// How long the database is read at most, and how long is played at most.
+#[derive(Clone, Copy, Debug)]
+pub struct TrialTime {
+    pub read: Duration,
+    pub play: Duration,
+}
+
+impl TrialTime {
+    /// As long as somebody waits for a page.
+    const OF_A_PAGE: Self = Self { read: Duration::from_secs(5), play: Duration::from_secs(10) };
+}
+
+/// What is around rules that are tried.
+#[derive(Clone, Copy, Debug)]
+pub struct TrialWorld<'a> {
+    pub watch: &'a Watch,
+    pub routes: &'a RouteTree,
+    pub settings: &'a StoreSettings,
+}
+
+impl<'a> TrialWorld<'a> {
+    fn setup(&self, rules: &'a RuleSet, delivery: &'a DeliverySetup) -> BacktestSetup<'a> {
+        // What was recorded was proven when it was recorded.
+        let tolerance = self.settings.tolerance;
+        let diff = diff::Settings { tolerance, removal_confirmations: 1, hold: diff::Hold::Accepted };
+        let pace = Pace { diff, look_every: LOOK_EVERY, poll_every: Some(TimeDelta::minutes(1)) };
+        BacktestSetup { rules, routes: self.routes, delivery, watch: self.watch, pace }
+    }
+}
+
+impl LiveConfig {
+    fn trial_world(&self) -> TrialWorld<'_> {
+        TrialWorld { watch: &self.watch, routes: &self.active.routes, settings: &self.config.store }
+    }
+}
 
 /// Lets one rule be tried at once.
 #[derive(Clone, Debug)]
@@ -121,7 +156,8 @@ pub async fn try_out(
     };
     let Some(set) = set else { return Ok(Trial { source, diagnostics, outcome: None }) };
     let begun = Instant::now();
-    let (histories, left_out) = read(store, &live, &set).await?;
+    let world = live.trial_world();
+    let (histories, left_out) = read(store, &world, &set, TrialTime::OF_A_PAGE).await?;
     let read_in = begun.elapsed();
     let (silences, acks) = (store.silences(None).await?, store.acks().await?);
     let playing = tokio::task::spawn_blocking(move || {
@@ -130,7 +166,7 @@ pub async fn try_out(
         // Digests tell of more than these rules.
         let policy = engine::pipeline::DispatchPolicy { digests: Vec::new(), ..live.policy.clone() };
         let delivery = DeliverySetup { silences, acks, ..DeliverySetup::of(policy) };
-        play(&histories, &live, &set, &delivery, left_out, now)
+        play(&histories, &live.trial_world(), &set, &delivery, left_out, now)
     });
     let outcome = playing.await.map_err(|error| tracing::error!(%error, "a rule could not be tried")).ok();
     tracing::debug!(read_ms = read_in.as_millis(), took_ms = begun.elapsed().as_millis(), "a rule was tried");
@@ -154,19 +190,24 @@ fn compile(live: &LiveConfig, source: SourceText, now: Timestamp) -> (SourceText
 }
 
 /// The tokens that the rules look at, as far as the time reaches, and how many were left out of how many.
-async fn read(store: &Store, live: &LiveConfig, set: &RuleSet) -> Result<(Vec<TokenHistory>, (usize, usize)), StoreError> {
+async fn read(
+    store: &Store,
+    world: &TrialWorld<'_>,
+    set: &RuleSet,
+    time: TrialTime,
+) -> Result<(Vec<TokenHistory>, (usize, usize)), StoreError> {
     let begun = Instant::now();
     let resources = Resource::ALL.to_vec();
     // A rule on a group, and one that asks for a share of one, looks at all tokens.
     let is_wide = |rule: &Rule| rule.on == On::Portfolio || !rule.shares().is_empty();
     let mut histories = Vec::new();
-    let ids: Vec<TokenId> = store.token_ids(false).await?.into_iter().filter(|id| live.watch.covers(id)).collect();
+    let ids: Vec<TokenId> = store.token_ids(false).await?.into_iter().filter(|id| world.watch.covers(id)).collect();
     for (index, id) in ids.iter().enumerate() {
-        if begun.elapsed() >= READ_TIME {
+        if begun.elapsed() >= time.read {
             return Ok((histories, (ids.len() - index, ids.len())));
         }
         let Some(snapshot) = store.tokens(vec![id.clone()], Vec::new()).await?.into_iter().next() else { continue };
-        let token = live.watch.placed(snapshot.token);
+        let token = world.watch.placed(snapshot.token);
         if !set.rules.iter().any(|rule| is_wide(rule) || rule.lets_in(&token)) {
             continue;
         }
@@ -179,19 +220,16 @@ async fn read(store: &Store, live: &LiveConfig, set: &RuleSet) -> Result<(Vec<To
 
 fn play(
     histories: &[TokenHistory],
-    live: &LiveConfig,
+    world: &TrialWorld<'_>,
     set: &RuleSet,
     delivery: &DeliverySetup,
     left_out: (usize, usize),
     now: Timestamp,
 ) -> TrialOutcome {
-    let settings = &live.config.store;
-    // What was recorded was proven when it was recorded.
-    let diff = diff::Settings { tolerance: settings.tolerance, removal_confirmations: 1, hold: diff::Hold::Accepted };
-    let pace = Pace { diff, look_every: LOOK_EVERY, poll_every: Some(TimeDelta::minutes(1)) };
-    let setup = BacktestSetup { rules: set, routes: &live.active.routes, delivery, watch: &live.watch, pace };
+    let setup = world.setup(set, delivery);
     let begun = Instant::now();
-    let is_in_time = |_: f64| if begun.elapsed() < PLAY_TIME { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+    let is_in_time =
+        |_: f64| if begun.elapsed() < TrialTime::OF_A_PAGE.play { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
 
     let hold = set.rules.iter().map(|rule| rule.hold).max().unwrap_or_default().clamp(TimeDelta::zero(), MAX_HOLD);
     let from = now - hold - TimeDelta::minutes(10);
@@ -203,8 +241,7 @@ fn play(
     let matches = fires.filter(|told| seen.insert(told.alert.clone())).cloned().collect();
 
     let from = now - SPAN;
-    let run =
-        backtest::run_within(&history(histories, Known::FromTheStart, from, now), &setup, (from, now), MAX_KEPT, is_in_time);
+    let run = of_last_year(histories, &setup, now, is_in_time);
     let began = histories.iter().flat_map(|history| &history.feeds).filter_map(|(_, feed)| feed.baseline_at).min();
     TrialOutcome {
         matches,
@@ -215,6 +252,46 @@ fn play(
         left_out,
         until: now,
     }
+}
+
+fn of_last_year(
+    histories: &[TokenHistory],
+    setup: &BacktestSetup<'_>,
+    now: Timestamp,
+    is_in_time: impl FnMut(f64) -> ControlFlow<()>,
+) -> BacktestRun {
+    let from = now - SPAN;
+    backtest::run_within(&history(histories, Known::FromTheStart, from, now), setup, (from, now), MAX_KEPT, is_in_time)
+}
+
+/// What rules would have sent over the last year, without what they match now.
+#[derive(Debug)]
+pub struct LastYear {
+    pub run: BacktestRun,
+    /// Tokens that could not be read in time, of how many.
+    pub left_out: (usize, usize),
+    /// Whether all of the year was played.
+    pub is_whole: bool,
+}
+
+/// Plays rules over the last year as the database recorded it, with nothing silenced, for as long as `time` allows. Fails where the
+/// database cannot be read.
+pub async fn last_year(
+    store: &Store,
+    world: &TrialWorld<'_>,
+    set: &RuleSet,
+    policy: &engine::pipeline::DispatchPolicy,
+    time: TrialTime,
+    now: Timestamp,
+) -> Result<LastYear, StoreError> {
+    let (histories, left_out) = read(store, world, set, time).await?;
+    let policy = engine::pipeline::DispatchPolicy { digests: Vec::new(), ..policy.clone() };
+    let delivery = DeliverySetup::of(policy);
+    let begun = Instant::now();
+    let is_in_time = |_: f64| if begun.elapsed() < time.play { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+    let run = of_last_year(&histories, &world.setup(set, &delivery), now, is_in_time);
+    let is_whole = run.to >= now && run.uncounted == 0 && left_out.0 == 0;
+    Ok(LastYear { run, left_out, is_whole })
 }
 
 /// Whether a rule tells what happens once, and so matches nothing at any one moment.

@@ -126,6 +126,14 @@ impl Matcher {
     pub fn label(&self) -> &str {
         &self.label
     }
+
+    /// The value or pattern that it asks for; none where it says what must not be.
+    pub fn wanted(&self) -> Option<&str> {
+        match &self.test {
+            MatchTest::Is(wanted) | MatchTest::Like(wanted, _) => Some(wanted),
+            MatchTest::IsNot(_) | MatchTest::Unlike(..) => None,
+        }
+    }
 }
 
 impl MatchTest {

@@ -1,16 +1,26 @@
 //! What rules say of the tokens that are watched and of the records that are read: a rule that no watched token can match, a rule on
 //! records that are never asked for, a window longer than the history that is read.
 
+mod labels;
+mod thresholds;
+mod tokens;
+
 use crate::aggregate::Flow;
 use model::{Diagnostic, Resource, Token, config::Span, days};
 
 use super::{on::On, rule::Rule, set::RuleSet, wording::days_in_words};
+
+pub use labels::{LabelFacts, LabelProblem};
+pub use thresholds::doubt_thresholds;
+pub use tokens::{matches, token_hint};
 
 /// What is known of the surroundings in which rules work.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchFacts<'a> {
     /// The watched tokens with their groups; none where they are not known yet.
     pub tokens: Option<&'a [Token]>,
+    /// All tokens of the token list, where it was ever read.
+    pub listed: Option<&'a [Token]>,
     /// Records that are read on a schedule.
     pub asked: &'a [Resource],
     /// How far back burns, buybacks and emission are read.
@@ -23,11 +33,18 @@ pub struct WatchFacts<'a> {
 pub fn advise(set: &RuleSet, known: &WatchFacts<'_>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for rule in &set.rules {
+        let unmatched = match (known.tokens, known.listed) {
+            (Some(tokens), Some(listed)) => tokens::unmatched(rule, tokens, listed),
+            _ => Vec::new(),
+        };
+        // What it names and nothing answers to says more than that nothing matches.
+        let is_explained = !unmatched.is_empty();
+        warnings.extend(unmatched);
         let mut warn = |message: String, help: String| {
             let location = (rule.location.file.to_path_buf(), Some(rule.location.span.clone()));
             warnings.push(Diagnostic::warning(location.0, location.1, message).help(help));
         };
-        if let Some(tokens) = known.tokens.filter(|tokens| !tokens.is_empty() && rule.on != On::Source)
+        if let Some(tokens) = known.tokens.filter(|tokens| !tokens.is_empty() && rule.on != On::Source && !is_explained)
             && !tokens.iter().any(|token| reaches(rule, token))
         {
             warn(
@@ -90,3 +107,6 @@ fn keys_of(resource: Resource) -> &'static str {
         Resource::Funding => "`investors`",
     }
 }
+
+#[cfg(test)]
+mod tests;

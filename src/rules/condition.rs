@@ -12,6 +12,7 @@ mod expr;
 pub mod lint;
 mod logic;
 mod parse;
+mod thresholds;
 
 use std::cell::RefCell;
 
@@ -24,8 +25,10 @@ pub use dependencies::{Dependencies, Edge};
 pub use logic::Logic;
 
 use checker::Checker;
+pub use checker::callables;
 use expr::BoolExpr;
-pub use expr::WindowField;
+pub use expr::{TimePart, WindowField};
+pub use thresholds::Threshold;
 
 #[derive(Debug)]
 pub struct Condition {

@@ -1,5 +1,7 @@
 //! What a rule lets in: tokens by name or group, listing methods, recipients.
 
+use std::ops::Range;
+
 use globset::GlobSet;
 
 use model::{Record, TokenId};
@@ -11,6 +13,8 @@ use super::scope::Scope;
 #[derive(Debug, Default)]
 pub struct Filters {
     pub tokens: Option<GlobSet>,
+    /// The items of `tokens` as the file writes them, groups with their `@`, each with its place.
+    pub written: Vec<(String, Range<usize>)>,
     pub groups: Vec<String>,
     pub listed_methods: Option<GlobSet>,
     pub allocations: Option<GlobSet>,

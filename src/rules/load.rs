@@ -6,6 +6,7 @@
 mod files;
 mod filters;
 mod keys;
+mod parts;
 mod places;
 mod rule;
 mod templates;
@@ -100,9 +101,8 @@ pub fn load(files: &[SourceText], around: &Surroundings<'_>) -> LoadedRules {
         let mut reader = RuleReader { file, around, engine: &engine, diagnostics: &mut diagnostics };
         let (root, errors) = DeTable::parse_recoverable(&file.text);
         if !errors.is_empty() {
-            for error in errors {
-                reader.problem(error.span(), error.message().trim().to_owned());
-            }
+            let broken = reader.broken_file(&errors);
+            diagnostics.extend(broken);
             continue;
         }
         let first = reader.diagnostics.len();
@@ -148,6 +148,41 @@ impl RuleReader<'_> {
                 help: finding.help,
             });
         }
+    }
+
+    /// What is wrong with a file that is no TOML as a whole: each rule is read by itself, so that one slip hides no mistake in the
+    /// others. None of its rules is used.
+    fn broken_file(&self, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
+        let told = |error: &toml::de::Error, offset: usize| {
+            let span = error.span().map(|span| offset + span.start..offset + span.end);
+            Diagnostic::error(&self.file.file, span, error.message().trim().to_owned())
+        };
+        let parts = parts::of(&self.file.text);
+        let mut problems = Vec::new();
+        let mut is_placed = false;
+        for part in &parts {
+            let text = self.file.text.get(part.clone()).unwrap_or_default();
+            let (root, errors) = DeTable::parse_recoverable(text);
+            if !errors.is_empty() {
+                is_placed = true;
+                problems.extend(errors.iter().map(|error| told(error, part.start)));
+                continue;
+            }
+            let source = SourceText { file: self.file.file.clone(), text: text.to_owned() };
+            let mut found = Vec::new();
+            let mut reader = RuleReader { file: &source, around: self.around, engine: self.engine, diagnostics: &mut found };
+            reader.file(root.get_ref(), &mut Vec::new(), &mut Vec::new(), &mut HashMap::new());
+            problems.extend(found.into_iter().map(|mut problem| {
+                problem.span = problem.span.map(|span| part.start + span.start..part.start + span.end);
+                problem
+            }));
+        }
+        // Each part is right by itself: what is wrong is how they stand together.
+        if !is_placed {
+            problems.extend(errors.iter().map(|error| told(error, 0)));
+        }
+        problems.sort_by_key(|problem| problem.span.as_ref().map_or(0, |span| span.start));
+        problems
     }
 
     fn file(

@@ -43,7 +43,7 @@ impl On {
     }
 
     /// Everything that a rule can listen to: each resource, any change of it, each kind of change, and what is no resource.
-    pub(crate) fn all() -> impl Iterator<Item = On> {
+    pub fn all() -> impl Iterator<Item = On> {
         let of_resource = |resource| {
             let kinds = ChangeKind::ALL.into_iter().filter(move |kind| kind.can_happen_to(resource));
             [On::Record(resource), On::Change(resource, None)]
@@ -51,6 +51,11 @@ impl On {
                 .chain(kinds.map(move |kind| On::Change(resource, Some(kind))))
         };
         Resource::ALL.into_iter().flat_map(of_resource).chain(Self::WHOLES)
+    }
+
+    /// Of the words that a rule file writes; none where nothing is called so.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::all().find(|on| on.to_string() == word)
     }
 
     /// The resource that it is about, where it is about one.

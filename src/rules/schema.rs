@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::load::{LEVEL_KEYS, RULE_KEYS};
 use super::on::On;
+use super::reference::{KnownBy, ReferenceKind, about_on, reference};
 
 /// The schema of rule files.
 pub fn rules() -> Value {
@@ -51,6 +52,21 @@ pub fn rules() -> Value {
     })
 }
 
+/// What an editor shows beside each `on`: what it is, and the fields that a rule on it knows, with their units.
+fn about_each_on() -> Vec<String> {
+    let entries = reference(None);
+    let about = |on: On| {
+        let is_own =
+            |known_by: KnownBy| known_by.meets(on) && !matches!(known_by, KnownBy::Any | KnownBy::OfOneToken | KnownBy::Records);
+        let fields = entries.iter().filter(|entry| entry.kind == ReferenceKind::Field && is_own(entry.known_by));
+        // The nested spelling of the wire says nothing more.
+        let fields = fields.filter(|entry| !entry.about.starts_with("as `"));
+        let fields: Vec<String> = fields.map(|entry| format!("`{}` ({})", entry.name, entry.unit)).collect();
+        format!("{}. Fields: {}, …", about_on(on), fields.join(", "))
+    };
+    On::all().map(about).collect()
+}
+
 /// The schema of one key of a rule or of a level.
 fn key(name: &str, on: &[String]) -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
@@ -65,7 +81,10 @@ fn key(name: &str, on: &[String]) -> Value {
             "description": "What the rule is known by. With it, a renamed rule keeps its alerts; without it, `alert` is the id.",
         }),
         "on" => {
-            json!({ "enum": on, "description": "What the rule listens to: records, changes of them (`unlock.rescheduled`, `unlock.*`), a token or a group as a whole, or trouble with the source." })
+            json!({
+                "enum": on, "x-taplo": { "docs": { "enumValues": about_each_on() } },
+                "description": "What the rule listens to: records, changes of them (`unlock.rescheduled`, `unlock.*`), a token or a group as a whole, or trouble with the source. `cliffwatch fields` lists what each knows.",
+            })
         }
         "when" => text("When it fires: CEL over the record's fields, such as `cliffValue >= 5000000 || valueToMarketCap >= 2`."),
         "clear_when" => text("When a firing alert ends; where it is missing, when `when` no longer holds."),

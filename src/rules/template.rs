@@ -18,9 +18,12 @@ use minijinja::Value;
 
 use crate::aggregate::Window;
 
+pub use check::extra_names;
 pub use context::context;
 pub use engine::TemplateEngine;
 use engine::describe;
+pub use filters::EXAMPLES as FILTER_EXAMPLES;
+pub use sample::SampleScope;
 
 /// Longest value of a label, characters.
 const MAX_LABEL: usize = 512;
@@ -37,6 +40,12 @@ pub struct Template {
 }
 
 impl Template {
+    /// Its text where it is the same for every record.
+    pub fn constant(&self) -> Option<&str> {
+        let is_plain = !["{{", "{%", "{#"].iter().any(|open| self.source.contains(open));
+        is_plain.then_some(&*self.source)
+    }
+
     pub fn annotation(&self, context: &Value) -> Result<String, String> {
         self.engine.render(&self.guarded, context.clone()).map_err(|error| describe(&error))
     }

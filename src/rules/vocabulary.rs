@@ -7,6 +7,7 @@ use super::env::RecordSide;
 use super::fields::{self, FieldDef, FieldReader, ItemKind, NumberUnit};
 use super::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList};
 use super::on::On;
+use super::synonyms;
 
 /// Names and types for one `on`.
 #[derive(Clone, Copy, Debug)]
@@ -237,7 +238,8 @@ pub fn unknown_name(path: &str, names: &[&'static str]) -> (String, String) {
     let message = format!("nothing is called `{path}`");
     // A nested name that is known under its last word alone, or the other way round.
     let last = path.rsplit('.').next().unwrap_or(path);
-    let near = closest(path, names.iter().copied())
+    let near = synonyms::name(path, names)
+        .or_else(|| closest(path, names.iter().copied()))
         .or_else(|| names.iter().copied().find(|name| name.rsplit('.').next() == Some(last)))
         .or_else(|| closest(last, names.iter().copied().filter(|name| !name.contains('.'))));
     let help = match near {

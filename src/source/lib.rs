@@ -54,6 +54,7 @@ pub use breaker::BreakerState;
 pub use client::Client;
 pub use credit_gate::{CreditGate, GateAnswer, OpenGate};
 #[doc(hidden)]
+pub use route::newest_path;
 pub use tuning::Tuning;
 
 use model::{

@@ -188,6 +188,19 @@ impl EndpointRoute {
     }
 }
 
+/// The path of an endpoint in its newest version, for people: `/v5/burn/{token}`.
+pub fn newest_path(endpoint: Endpoint) -> String {
+    let (start, end) = (NaiveDate::default(), NaiveDate::default());
+    let request = match endpoint {
+        Endpoint::TokenList => PollRequest::TokenList,
+        Endpoint::Upcoming => PollRequest::Upcoming { start, end },
+        Endpoint::Investors => PollRequest::Investors,
+        _ => PollRequest::Token { endpoint, token: "{token}".into(), start, end },
+    };
+    let path = EndpointRoute::of(&request).map(|route| route.target(&request, route.newest_and_next().0).display_path());
+    path.unwrap_or_default()
+}
+
 /// The weekly endpoint expects a Sunday and a Saturday: the weeks that hold both days.
 fn whole_weeks(start: NaiveDate, end: NaiveDate) -> (NaiveDate, NaiveDate) {
     let back = u64::from(start.weekday().num_days_from_sunday());

@@ -32,6 +32,7 @@ use model::file_kind::open_regular;
 use model::{Diagnostic, Notification, Resource, SourceText, Timestamp, TokenId, Watch, diagnostic};
 use rules::{self, RuleSet};
 
+use compare::AlertDifferences;
 use file::{Expectation, ExpectedAlert, TestCase, TestFile, TestInput, folder_of, instant, line_of};
 use source::{SourceAnswer, TestSource};
 
@@ -123,12 +124,17 @@ fn run_file(path: &Path, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
 
 /// Runs the tests of a text as if it stood in its file.
 pub fn run_text(source: SourceText, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
+    run_against(source, setup, None)
+}
+
+/// Runs the tests of a text against the rules of other texts, whatever files it names.
+pub fn run_against(source: SourceText, setup: &TestSetup<'_>, rules: Option<&[SourceText]>) -> Vec<TestOutcome> {
     let path = source.file.as_path();
     let file = match file::parse(&source) {
         Ok(file) => file,
         Err(problems) => return of_whole(path, shown(&problems, std::slice::from_ref(&source))),
     };
-    let bench = match TestBench::of(&file, path, setup) {
+    let bench = match TestBench::of(&file, path, setup, rules) {
         Ok(bench) => bench,
         Err(lines) => return of_whole(path, lines),
     };
@@ -165,7 +171,7 @@ struct TestBench {
 }
 
 impl TestBench {
-    fn of(file: &TestFile, path: &Path, setup: &TestSetup<'_>) -> Result<Self, Vec<String>> {
+    fn of(file: &TestFile, path: &Path, setup: &TestSetup<'_>, texts: Option<&[SourceText]>) -> Result<Self, Vec<String>> {
         let config = setup.config;
         let (route, receivers) = match &file.route {
             None => (&config.route, config.receivers.clone()),
@@ -184,9 +190,10 @@ impl TestBench {
         let groups = file.groups.as_ref().unwrap_or(&config.watch.groups);
         let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: groups.clone() })
             .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        let read = match &file.rules {
-            Some(paths) => rules::read_files(paths, folder_of(path)),
-            None => rules::read_files(&config.rules.paths, setup.base_dir),
+        let read = match (texts, &file.rules) {
+            (Some(texts), _) => rules::RuleFiles { files: texts.to_vec(), diagnostics: Vec::new() },
+            (None, Some(paths)) => rules::read_files(paths, folder_of(path)),
+            (None, None) => rules::read_files(&config.rules.paths, setup.base_dir),
         };
         let names: Vec<String> = receivers.iter().map(|receiver| receiver.name.clone()).collect();
         // A rule that has expired by today has not at the time of the test; `expires` is judged by the clock of each test.
@@ -259,12 +266,14 @@ impl TestBench {
             simulation.advance(until);
             let told = told_by(&mut simulation);
             let sent = simulation.take_sent();
-            failures.extend(held_against(expect.get_ref(), at(&expect.span()), &told, &sent, until, start));
+            let line = at(&expect.span());
+            let told = Heard { told: &told, sent: &sent, simulation: &simulation };
+            failures.extend(held_against(expect.get_ref(), line, &told, until, start));
         }
         // What came with or after the last expectation is expected by nothing.
         let told = told_by(&mut simulation);
         if !told.is_empty() {
-            let lines = compare::differences(&[], &told, start);
+            let lines = compare::differences(&[], &told, start).lines;
             failures.push(TestFailure { line: at(&test.start.span()), place: "after the last expectation".into(), lines });
         }
         for (rule, error) in simulation.template_errors() {
@@ -337,20 +346,22 @@ fn give(simulation: &mut Simulation<'_>, says: &mut TestSource, input: &TestInpu
     Ok(())
 }
 
-fn held_against(
-    expect: &Expectation,
-    line: usize,
-    told: &[Notification],
-    sent: &[Sent],
-    until: Timestamp,
-    start: Timestamp,
-) -> Option<TestFailure> {
+/// What came up to an expectation, and what it came of.
+struct Heard<'a> {
+    told: &'a [Notification],
+    sent: &'a [Sent],
+    simulation: &'a Simulation<'a>,
+}
+
+fn held_against(expect: &Expectation, line: usize, heard: &Heard<'_>, until: Timestamp, start: Timestamp) -> Option<TestFailure> {
+    let Heard { told, sent, simulation } = heard;
     let is_meant = |notification: &&Notification| expect.rule.as_deref().is_none_or(|rule| notification.body.rule == rule);
     let told: Vec<Notification> = told.iter().filter(is_meant).cloned().collect();
     let wanted: Vec<&ExpectedAlert> = expect.alert.iter().map(toml::Spanned::get_ref).collect();
     // Where only messages are expected, the alerts in them are not looked at one by one.
     let looks_at_alerts = expect.silence || !expect.alert.is_empty();
-    let mut lines = if looks_at_alerts { compare::differences(&wanted, &told, start) } else { Vec::new() };
+    let AlertDifferences { mut lines, about } =
+        if looks_at_alerts { compare::differences(&wanted, &told, start) } else { AlertDifferences::default() };
     if let Some(messages) = &expect.message {
         let wanted: Vec<_> = messages.iter().map(toml::Spanned::get_ref).collect();
         let is_meant = |sent: &&Sent| {
@@ -360,6 +371,7 @@ fn held_against(
         let sent: Vec<&Sent> = sent.iter().filter(is_meant).collect();
         lines.extend(compare::message_differences(&wanted, &sent, start));
     }
+    lines.extend(compare::explanations(&about, simulation));
     let place = format!("expected at {}", until.format("%Y-%m-%d %H:%M"));
     (!lines.is_empty()).then_some(TestFailure { line, place, lines })
 }

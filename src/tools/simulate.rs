@@ -14,6 +14,7 @@
 mod clock;
 mod cycle;
 mod delivery;
+mod explain;
 mod memory;
 mod passing;
 #[cfg(test)]

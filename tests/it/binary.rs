@@ -1,6 +1,7 @@
 //! The real binary, entered by the user's door: what it prints, how it exits, what it does with signals, what it never shows.
 
 mod dry_run;
+mod known;
 mod reload;
 mod restore;
 

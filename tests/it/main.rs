@@ -30,6 +30,7 @@ mod subscribed;
 mod support;
 mod trust;
 mod truth;
+mod tutorial;
 mod versions;
 mod welcome;
 mod wholes;

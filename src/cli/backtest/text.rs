@@ -21,7 +21,7 @@ fn untold_in_words(summary: &BacktestSummary) -> String {
 }
 
 /// All of it for people.
-pub(super) fn text(run: &BacktestRun, summary: &BacktestSummary, comparison: Option<&BacktestComparison>, most: usize) -> String {
+pub(crate) fn text(run: &BacktestRun, summary: &BacktestSummary, comparison: Option<&BacktestComparison>, most: usize) -> String {
     let mut text = format!(
         "{} to {}: {}, {}, {}\n",
         format::day(run.from),
@@ -70,7 +70,7 @@ pub(super) fn text(run: &BacktestRun, summary: &BacktestSummary, comparison: Opt
         let all: Vec<_> = joint_messages(&run.messages).collect();
         let skipped = all.len().saturating_sub(most);
         if skipped > 0 {
-            text.push_str(&format!("the last {most} of {}; --messages N shows more\n", all.len()));
+            text.push_str(&format!("the last {most} of {}; `cliffwatch backtest --messages N` shows more\n", all.len()));
         }
         for (message, receivers) in all.into_iter().skip(skipped) {
             text.push_str(&message_text("", message, &receivers));

@@ -14,11 +14,27 @@ fn private(path: &Path) {
 fn what_it_writes_passes_the_check() {
     let directory = tempfile::tempdir().unwrap();
     let written = write_all(directory.path()).unwrap();
-    assert_eq!(written.len(), 8);
+    assert_eq!(written.len(), 11);
     private(&directory.path().join("api-key"));
     let loaded = load(Some(&directory.path().join("cliffwatch.toml")), &Environment::default());
     assert_eq!(diagnostic::render(&loaded.diagnostics, &loaded.sources, false), "");
     assert!(loaded.config.is_some());
+}
+
+#[test]
+fn each_file_names_a_schema_that_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let written = write_all(directory.path()).unwrap();
+    let mut seen = 0;
+    for path in written.iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
+        let text = fs::read_to_string(path).unwrap();
+        let named = text.lines().next().and_then(|line| line.strip_prefix("#:schema ")).unwrap();
+        let schema = fs::read_to_string(path.parent().unwrap().join(named)).unwrap();
+        let title = serde_json::from_str::<serde_json::Value>(&schema).unwrap()["title"].as_str().unwrap().to_owned();
+        assert!(title.starts_with("Cliffwatch"), "{title}");
+        seen += 1;
+    }
+    assert_eq!(seen, 7);
 }
 
 #[test]

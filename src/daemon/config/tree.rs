@@ -1,5 +1,6 @@
 //! A config as a tree that knows where each value stands: in the file, or in which variable of the environment.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
@@ -93,6 +94,25 @@ impl ConfigNode {
             }
         }
         &node.place
+    }
+
+    /// Where every value below these sections stands, by its path.
+    pub fn places(&self, sections: &[&str]) -> BTreeMap<String, ValuePlace> {
+        let mut places = BTreeMap::new();
+        for entry in self.table().iter().filter(|entry| sections.contains(&entry.key.as_str())) {
+            entry.node.gather_places(entry.key.clone(), &mut places);
+        }
+        places
+    }
+
+    fn gather_places(&self, path: String, places: &mut BTreeMap<String, ValuePlace>) {
+        for entry in self.table() {
+            entry.node.gather_places(format!("{path}.{}", entry.key), places);
+        }
+        for (index, item) in self.list().iter().enumerate() {
+            item.gather_places(format!("{path}[{index}]"), places);
+        }
+        places.insert(path, self.place.clone());
     }
 
     /// Lays `over` onto this tree: tables are united, everything else is replaced.

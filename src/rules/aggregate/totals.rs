@@ -85,8 +85,8 @@ impl Totals {
             last_burn: last,
             last_buyback: last,
             market_cap: known(20_000_000.0),
-            max_supply: known(1_000.0),
-            circulating_supply: known(100.0),
+            max_supply: known(1_000_000_000.0),
+            circulating_supply: known(40_000_000.0),
             shares: if is_known { BTreeMap::from([("portfolio".to_owned(), 25.0)]) } else { BTreeMap::new() },
             ..Self::default()
         }

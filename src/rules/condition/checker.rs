@@ -24,6 +24,11 @@ use crate::vocabulary::Vocabulary;
 use super::dependencies::Dependencies;
 use super::expr::{Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, SpanExpr, TextExpr, TimeExpr};
 
+/// What conditions may call, each with how it is written and what it answers: first functions, then methods.
+pub fn callables() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    functions::FUNCTIONS.into_iter().chain(methods::METHODS)
+}
+
 /// Items of a list written in a condition.
 const MAX_LIST: usize = 200;
 

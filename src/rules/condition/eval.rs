@@ -255,7 +255,7 @@ impl SpanExpr {
 
 impl Compare {
     #[expect(clippy::float_cmp, reason = "the operator wrote an exact comparison")]
-    fn numbers(self, left: f64, right: f64) -> bool {
+    pub fn numbers(self, left: f64, right: f64) -> bool {
         match self {
             Compare::Equal => left == right,
             Compare::NotEqual => left != right,

@@ -121,6 +121,31 @@ pub enum Compare {
     GreaterOrEqual,
 }
 
+impl Compare {
+    /// As conditions write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Compare::Equal => "==",
+            Compare::NotEqual => "!=",
+            Compare::Less => "<",
+            Compare::LessOrEqual => "<=",
+            Compare::Greater => ">",
+            Compare::GreaterOrEqual => ">=",
+        }
+    }
+
+    /// The same with its sides exchanged.
+    pub fn flipped(self) -> Self {
+        match self {
+            Compare::Less => Compare::Greater,
+            Compare::LessOrEqual => Compare::GreaterOrEqual,
+            Compare::Greater => Compare::Less,
+            Compare::GreaterOrEqual => Compare::LessOrEqual,
+            same => same,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextTest {
     StartsWith,
@@ -224,6 +249,21 @@ impl TimePart {
 
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, part)| *part)
+    }
+
+    /// What it tells of a time.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::FullYear => "the year",
+            Self::Month => "the month, January is 0",
+            Self::Date => "the day of the month, from 1",
+            Self::DayOfMonth => "the day of the month, from 0",
+            Self::DayOfWeek => "the day of the week, Sunday is 0",
+            Self::DayOfYear => "the day of the year, from 0",
+            Self::Hours => "the hour; of a length of time, all its hours",
+            Self::Minutes => "the minute; of a length of time, all its minutes",
+            Self::Seconds => "the second; of a length of time, all its seconds",
+        }
     }
 
     /// Whether a length of time has it.

@@ -120,6 +120,11 @@ impl LintScan<'_> {
                     };
                     self.report(start..self.at, format!("`{c}` is not understood"), format!("write `{plain}`"));
                 }
+                '$' | '€' if self.written_amount(start).is_some() => {
+                    let Some((end, plain)) = self.written_amount(start) else { return };
+                    (self.at, self.last) = (end, LastToken::Value);
+                    self.report(start..end, "amounts are plain numbers; values are in USD", format!("write `{plain}`"));
+                }
                 '$' | '€' => {
                     self.step(c, LastToken::Operator);
                     self.report(start..self.at, format!("`{c}` is not understood"), "write the plain number; values are in USD");
@@ -190,6 +195,14 @@ impl LintScan<'_> {
             return;
         }
         self.skip_while(|c| c.is_ascii_digit());
+        // Between brackets a comma parts arguments.
+        if self.rest().starts_with(',')
+            && self.open.is_empty()
+            && let Some((end, plain)) = self.written_amount(start)
+        {
+            (self.at, self.last) = (end, LastToken::Value);
+            return self.report(start..end, "numbers are written without commas", format!("write `{plain}`"));
+        }
         if self.rest().starts_with('.') && self.rest().chars().nth(1).is_some_and(|c| c.is_ascii_digit()) {
             self.at += 1;
             self.skip_while(|c| c.is_ascii_digit());
@@ -215,13 +228,7 @@ impl LintScan<'_> {
             let plain = format!("{digits}{}", unit.replace('_', ""));
             return self.report(whole, "numbers are written without underscores", format!("write `{plain}`"));
         }
-        let factor = match unit.to_ascii_lowercase().as_str() {
-            "k" => Some(1e3),
-            "m" | "mm" | "mio" => Some(1e6),
-            "b" | "bn" => Some(1e9),
-            "t" | "tn" => Some(1e12),
-            _ => None,
-        };
+        let factor = factor_of(&unit);
         let is_time = matches!(unit.as_str(), "d" | "h" | "w" | "s" | "min" | "day" | "days" | "hours" | "weeks");
         match (factor.filter(|_| !is_time), digits.parse::<f64>()) {
             (Some(factor), Ok(value)) => {
@@ -270,6 +277,35 @@ impl LintScan<'_> {
         self.report(range, format!("`{word}` is no operator here"), format!("write `{symbol}`"));
     }
 
+    /// `=` compares nothing: with a number at least is meant more often than exactly, with anything else it is equality.
+    fn assignment(&mut self, range: Range<usize>) {
+        let is_number = self.rest().trim_start().starts_with(|c: char| c.is_ascii_digit() || matches!(c, '$' | '€' | '-' | '.'));
+        let help =
+            if is_number { "write `==` for exactly that, or `>=` for at least" } else { "write `==`: one `=` compares nothing" };
+        self.report(range, "`=` is no operator", help);
+    }
+
+    /// An amount as people write it, from a sign of currency or a digit on: `$5,000,000`, `€2.5M`, `5,000,000`. The end, and the plain
+    /// number.
+    fn written_amount(&self, start: usize) -> Option<(usize, String)> {
+        let text = self.text.get(start..)?;
+        let digits = text.trim_start_matches(['$', '€']);
+        let sign = text.len() - digits.len();
+        let body = digits.find(|c: char| !(c.is_ascii_digit() || matches!(c, ',' | '.' | '_'))).unwrap_or(digits.len());
+        let number = digits.get(..body)?.trim_end_matches([',', '.']);
+        let mut groups = number.split('.').next()?.split(',');
+        let is_grouped = groups.next().is_some_and(|first| (1..=3).contains(&first.len()))
+            && groups.clone().count() > 0
+            && groups.all(|group| group.len() == 3);
+        if number.contains(',') && !is_grouped || !number.starts_with(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        let value: f64 = number.replace([',', '_'], "").parse().ok()?;
+        let unit: String = digits.get(number.len()..)?.chars().take_while(char::is_ascii_alphabetic).collect();
+        let factor = if unit.is_empty() { 1.0 } else { factor_of(&unit)? };
+        Some((start + sign + number.len() + unit.len(), (value * factor).to_string()))
+    }
+
     /// `%` is the remainder; after a number and before nothing it was meant as percent.
     fn percent(&mut self) {
         let start = self.at;
@@ -292,9 +328,12 @@ impl LintScan<'_> {
         let run = self.slice(&range).to_owned();
         // `!` may follow another operator directly: `&&!has(…)`.
         let core = if run.chars().all(|c| c == '!') { "" } else { run.trim_end_matches('!') };
+        if core == "=" {
+            return self.assignment(range);
+        }
         let meant = match core {
             "" | "==" | "!=" | "<" | "<=" | ">" | ">=" | "&&" | "||" => return,
-            "=" | "===" => "==",
+            "===" => "==",
             "&" => "&&",
             "|" => "||",
             "=>" => ">=",
@@ -305,6 +344,17 @@ impl LintScan<'_> {
             }
         };
         self.report(range, format!("`{run}` is no operator"), format!("write `{meant}`"));
+    }
+}
+
+/// What a unit behind a number multiplies it by.
+fn factor_of(unit: &str) -> Option<f64> {
+    match unit.to_ascii_lowercase().as_str() {
+        "k" => Some(1e3),
+        "m" | "mm" | "mio" => Some(1e6),
+        "b" | "bn" => Some(1e9),
+        "t" | "tn" => Some(1e12),
+        _ => None,
     }
 }
 

@@ -8,6 +8,8 @@ use model::{AllocationChange, Fact, Timestamp, wire};
 pub struct FieldDef<O: 'static> {
     /// Its name in conditions and templates, with the prefix that it needs there (`token.symbol`).
     pub name: &'static str,
+    /// What it means, in a few words.
+    pub about: &'static str,
     /// Its name under `old.`; used of records alone.
     pub old: &'static str,
     /// Its name under `new.`; used of records alone.
@@ -46,16 +48,44 @@ impl<O> FieldReader<O> {
     }
 }
 
-/// What a number counts, where a threshold in another unit can be recognised and is worth a warning.
+/// What a number counts. Where a threshold in another unit can be recognised, there is a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberUnit {
-    /// Tokens, prices, and whatever has no usual size.
+    /// What another field says.
     Plain,
+    Tokens,
+    TokensADay,
+    /// US dollars a day.
+    UsdADay,
+    /// US dollars a token.
+    Price,
+    /// One number divided by another of its kind.
+    Ratio,
+    /// Things that are counted.
+    Count,
     /// Percent: 2.5 means 2.5 %.
     Percent,
     /// US dollars.
     Usd,
     Days,
+}
+
+impl NumberUnit {
+    /// As the reference of fields writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NumberUnit::Plain => "number",
+            NumberUnit::Tokens => "tokens",
+            NumberUnit::TokensADay => "tokens a day",
+            NumberUnit::UsdADay => "USD a day",
+            NumberUnit::Price => "USD a token",
+            NumberUnit::Ratio => "ratio",
+            NumberUnit::Count => "count",
+            NumberUnit::Percent => "percent",
+            NumberUnit::Usd => "USD",
+            NumberUnit::Days => "days",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +123,8 @@ pub type ItemVisitor<'a, 'f> = &'f mut dyn FnMut(ListItem<'a>) -> bool;
 pub struct ItemField {
     /// Its name, without the variable before it.
     pub name: &'static str,
+    /// What it means, in a few words.
+    pub about: &'static str,
     pub read: ItemReader,
 }
 

@@ -19,7 +19,9 @@ impl RuleReader<'_> {
         let mut patterns = Vec::new();
         let tokens = self.texts(table, "tokens", false);
         let names_nothing = tokens.as_ref().is_some_and(Vec::is_empty);
+        let mut written = Vec::new();
         for text in tokens.into_iter().flatten() {
+            written.push((text.value.clone(), text.span.clone()));
             let Some(group) = text.value.strip_prefix('@') else {
                 patterns.push(text);
                 continue;
@@ -41,6 +43,7 @@ impl RuleReader<'_> {
         }
         Filters {
             tokens: self.globs("tokens", patterns),
+            written,
             groups,
             listed_methods: self.glob_key(table, "listed_methods"),
             allocations: self.glob_key(table, "allocations"),

@@ -2,7 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::{on::On, scope::Lead};
+use crate::{on::On, scope::Lead, synonyms};
 use model::{ChangeKind, ReceiverName, Resource, Timestamp, closest, wire};
 
 use super::{MAX_ITEMS, RuleReader, values::PlacedText};
@@ -15,14 +15,18 @@ impl RuleReader<'_> {
         }
         let (first, second) = word.split_once('.').map_or((word, None), |(first, second)| (first, Some(second)));
         let Some(resource) = Resource::parse(first) else {
-            let help = closest(first, On::first_words()).map_or_else(
+            let near = synonyms::subject(first).or_else(|| closest(first, On::first_words()));
+            let help = near.map_or_else(
                 || {
                     format!(
                         "known are {}; a change is written `unlock.rescheduled` or `unlock.*`",
                         On::first_words().collect::<Vec<_>>().join(", ")
                     )
                 },
-                |near| format!("did you mean `{near}{}`?", second.map(|second| format!(".{second}")).unwrap_or_default()),
+                |near| {
+                    let second = second.map(|second| synonyms::kind(second).unwrap_or(second));
+                    format!("did you mean `{near}{}`?", second.map(|second| format!(".{second}")).unwrap_or_default())
+                },
             );
             let span = text.place(0..first.len());
             self.refuse(span, format!("nothing is called `{first}`"), help);
@@ -48,10 +52,16 @@ impl RuleReader<'_> {
                 None
             }
             None => {
-                let help = closest(second, possible.iter().copied()).map_or_else(
-                    || format!("known are {}, or `{first}.*` for any", possible.join(", ")),
-                    |near| format!("did you mean `{first}.{near}`?"),
-                );
+                let meant = synonyms::kind(second).filter(|meant| *meant == "*" || possible.contains(meant));
+                let is_event = matches!(resource, Resource::Burn | Resource::Buyback | Resource::Funding);
+                let help = match meant.or_else(|| closest(second, possible.iter().copied())) {
+                    // What is added may have happened long ago; what is new is what a rule on the records hears.
+                    Some("added") if is_event => {
+                        format!("did you mean `{first}`? It hears of each {first} as it becomes known")
+                    }
+                    Some(near) => format!("did you mean `{first}.{near}`?"),
+                    None => format!("known are {}, or `{first}.*` for any", possible.join(", ")),
+                };
                 self.refuse(span, format!("no change is called `{second}`"), help);
                 None
             }

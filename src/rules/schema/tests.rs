@@ -13,4 +13,9 @@ fn every_key_of_a_rule_is_described() {
         assert!(on.contains(&json!(word)), "{word}");
     }
     assert!(!on.contains(&json!("burn.rescheduled")));
+    let about = properties["on"]["x-taplo"]["docs"]["enumValues"].as_array().expect("a list");
+    assert_eq!(about.len(), on.len());
+    let of = |word: &str| on.iter().position(|known| known == word).and_then(|at| about[at].as_str()).expect("a text");
+    assert!(of("burn").contains("`amount` (tokens)") && !of("burn").contains("cliffAmount"), "{}", of("burn"));
+    assert!(of("unlock.rescheduled").contains("`change.shiftDays` (days)"), "{}", of("unlock.rescheduled"));
 }

@@ -8,6 +8,7 @@ use minijinja::{Error, ErrorKind};
 use crate::aggregate::Flow;
 use crate::finding::Finding;
 use crate::on::On;
+use crate::synonyms;
 use crate::vocabulary::{KnownName, SHARE, Vocabulary, unknown_name};
 use model::closest;
 
@@ -116,7 +117,9 @@ impl Template {
         unknown
             .into_iter()
             .map(|path| {
-                let (message, help) = match vocabulary.misplaced(&path) {
+                // What it is called here says more than where else it is known.
+                let is_meant = synonyms::name(&path, &names).is_some();
+                let (message, help) = match vocabulary.misplaced(&path).filter(|_| !is_meant) {
                     Some(help) => (format!("`{path}` is not known here"), help),
                     None => unknown_name(&path, &names),
                 };
@@ -166,7 +169,7 @@ impl Template {
 }
 
 /// Names that templates have beside those of conditions.
-fn extra_names(on: On, is_label: bool) -> Vec<&'static str> {
+pub fn extra_names(on: On, is_label: bool) -> Vec<&'static str> {
     let mut names = Vec::new();
     if on.resource().is_some() {
         names.extend(["when", "record"]);

@@ -26,13 +26,35 @@ const OWN: [(&str, Shows); 7] = [
 /// Of texts and lists of them.
 const WORDS: &str = "words";
 
-/// Those of the engine that are worth naming to whoever looks for one.
-const OFTEN_USED: [&str; 13] =
-    ["json", "default", "upper", "lower", "join", "length", "round", "replace", "first", "last", "sort", "title", "trim"];
+/// Those worth naming to whoever looks for one, each with an example and what it makes of a value. First our own, then those of the
+/// engine that are often used.
+pub const EXAMPLES: [(&str, &str, &str); 21] = [
+    ("usd", "33150000 | usd", "dollars, short"),
+    ("amount", "92650000 | amount", "tokens, short"),
+    ("percent", "2.768 | percent", "a percentage"),
+    ("number", "5250000.5 | number", "a number in full"),
+    ("date", "'2026-03-16T13:00:00Z' | date", "the day of a time, UTC"),
+    ("datetime", "'2026-03-16T13:00:00Z' | datetime", "a time to the minute, UTC"),
+    ("days", "6.9 | days", "a length of time from a number of days"),
+    (WORDS, "'TREASURY_BUYBACK' | words", "an enumeration's word as it reads in a sentence"),
+    ("json", "['Team', 'Reserve'] | json", "JSON"),
+    ("default", "none | default('not known')", "something else where a field is missing"),
+    ("upper", "'arb' | upper", "capital letters"),
+    ("lower", "'ARB' | lower", "small letters"),
+    ("join", "['Team', 'Reserve'] | join(' and ')", "a list as one text"),
+    ("length", "['Team', 'Reserve'] | length", "how many items or characters"),
+    ("round", "2.768 | round(1)", "rounded to so many places"),
+    ("replace", "'Founder / Team' | replace(' / ', ', ')", "a part replaced by another"),
+    ("first", "['Team', 'Reserve'] | first", "the first item"),
+    ("last", "['Team', 'Reserve'] | last", "the last item"),
+    ("sort", "['Team', 'Reserve'] | sort", "the items in order"),
+    ("title", "'core team' | title", "each word with a capital letter"),
+    ("trim", "'  ARB ' | trim", "without space around it"),
+];
 
 /// The filters to suggest.
 pub(super) fn known() -> Vec<&'static str> {
-    OWN.iter().map(|(name, _)| *name).chain([WORDS]).chain(OFTEN_USED).collect()
+    EXAMPLES.map(|(name, ..)| name).to_vec()
 }
 
 pub(super) fn add(environment: &mut Environment<'static>) {

@@ -13,7 +13,7 @@ use model::{
 };
 
 /// A made-up scope to try templates with.
-pub(super) struct SampleScope {
+pub struct SampleScope {
     token: Token,
     record: Option<Tracked>,
     change: Option<Change>,
@@ -68,7 +68,15 @@ impl SampleScope {
                     };
                     (change.from, change.to) = (Some(from), Some(to));
                     (change.shift_days, change.ratio) = (Some(1.0), Some(2.0));
-                    change.allocations = vec![AllocationChange { name: "Team".into(), ..Default::default() }];
+                    (change.amount, change.count) = (Some(1_000_000.0), 1);
+                    change.allocations = vec![AllocationChange {
+                        name: "Team".into(),
+                        from: change.from.clone(),
+                        to: change.to.clone(),
+                        shift_days: Some(1.0),
+                        ratio: Some(2.0),
+                        count: 1,
+                    }];
                     change.before = Some(ScheduleBrief::default());
                     change.after = Some(ScheduleBrief::default());
                     change.summary = "moved by a day".into();
@@ -150,7 +158,7 @@ const FULL: [(Resource, &str); 6] = [
     ),
 ];
 
-const FULL_TOKEN: &str = r#"{"id":"example","name":"Example","symbol":"EXA","listedMethod":"INTERNAL","circulatingSupply":100,"marketCap":20000000,
-    "maxSupply":1000,"totalLockedAmount":900,"tbdLockedAmount":1,"unlockedAmount":100,"untrackedAmount":0,"hasStandardAllocation":true,
+const FULL_TOKEN: &str = r#"{"id":"example","name":"Example","symbol":"EXA","listedMethod":"INTERNAL","circulatingSupply":40000000,"marketCap":20000000,
+    "maxSupply":1000000000,"totalLockedAmount":950000000,"tbdLockedAmount":5000000,"unlockedAmount":45000000,"untrackedAmount":0,"hasStandardAllocation":true,
     "hasFundraising":true,"latestFundraisingRound":"Series A","hasBurn":true,"hasBuyback":true,"hasCommittedClaim":true,
     "websiteUrl":"https://example.com","lastUpdatedDate":"2026-03-01T00:00:00Z"}"#;

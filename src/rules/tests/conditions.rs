@@ -234,3 +234,17 @@ fn rules_on_changes_read_before_and_after() {
     let plain = rule("[[rule]]\nalert = \"A\"\non = \"unlock.*\"").render(&scope, None);
     assert_eq!(plain.annotations["summary"], "ARB unlock: moved from 20 Mar 2026 to 16 Mar 2026 (-4 days)");
 }
+
+#[test]
+fn an_amount_that_must_be_exactly_a_number_is_a_warning() {
+    let doubts = |when: &str| {
+        let (condition, findings) = crate::condition::Condition::compile(when, crate::On::Record(Resource::Unlock));
+        assert!(condition.is_some(), "{when}: {findings:?}");
+        findings.first().map(|finding| finding.message.clone())
+    };
+    assert_eq!(doubts("cliffValue == 5000000").as_deref(), Some("`cliffValue == 5000000` holds only where it is exactly that"));
+    assert!(doubts("1e6 == cliffAmount").is_some());
+    for fine in ["cliffAmount == 0", "cliffValue != 5000000", "cliffValue >= 5000000", "daysUntil == 7"] {
+        assert_eq!(doubts(fine), None, "{fine}");
+    }
+}

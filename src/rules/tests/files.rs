@@ -194,3 +194,21 @@ fn giant_files_are_refused_politely() {
     let loaded = load_text(&format!("[[rule]]\nalert = \"A\"\non = \"burn\"\n{levels}"));
     assert!(loaded.diagnostics.iter().any(|problem| problem.message == "there are more than 64 levels"));
 }
+
+#[test]
+fn a_slip_of_toml_hides_no_mistake_in_the_other_rules() {
+    let text = "[[rule]]\nalert = \"A\"\non = \"unlok\"\n\n[[rule]]\nalert = \"B\non = \"burn\"\n\n[[rule]]\nalert = \"C\"\non = \"burn\"\nwhen = \"valu > 5\"\n";
+    let loaded = load_text(text);
+    let told: Vec<(usize, &str)> = loaded
+        .diagnostics
+        .iter()
+        .map(|problem| {
+            let span = problem.span.clone().expect("a place");
+            (text[..span.start].matches('\n').count() + 1, problem.message.as_str())
+        })
+        .collect();
+    assert!(!loaded.is_usable() && loaded.set.rules.is_empty());
+    assert!(told.contains(&(3, "nothing is called `unlok`")), "{told:?}");
+    assert!(told.contains(&(12, "nothing is called `valu`")), "{told:?}");
+    assert!(told.iter().any(|(line, _)| *line == 6), "the slip itself: {told:?}");
+}

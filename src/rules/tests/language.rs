@@ -280,6 +280,7 @@ fn rules_that_cannot_do_what_they_say_here_are_told() {
     let loaded = load_text(text);
     let tokens = [arb()];
     let known = WatchFacts {
+        listed: None,
         tokens: Some(&tokens),
         asked: &[Resource::Unlock, Resource::Burn],
         history: "30d".parse().expect("a span"),
@@ -296,5 +297,52 @@ fn rules_that_cannot_do_what_they_say_here_are_told() {
             ("\"Long\"".to_owned(), "`Long` waits for emission records, which are never asked for".to_owned()),
             ("\"Long\"".to_owned(), "`Long` asks `burned` for 90 days, but only 30 days are read".to_owned()),
         ]
+    );
+}
+
+#[test]
+fn what_people_call_things_is_answered_by_its_meaning() {
+    let help = |text: &str| {
+        let loaded = load_text(text);
+        let problem = loaded.diagnostics.first().unwrap_or_else(|| panic!("{text} is fine"));
+        problem.help.clone().unwrap_or_default()
+    };
+    let on = |on: &str| help(&format!("[[rule]]\nalert = \"A\"\non = \"{on}\"\n"));
+    for (word, meant) in [
+        ("unlock.moved", "did you mean `unlock.rescheduled`?"),
+        ("unlock.delayed", "did you mean `unlock.rescheduled`?"),
+        ("unlock.changed", "did you mean `unlock.*`?"),
+        ("cliff", "did you mean `unlock`?"),
+        ("cliffs.moved", "did you mean `unlock.rescheduled`?"),
+        ("burn.new", "did you mean `burn`? It hears of each burn as it becomes known"),
+        ("unlock.new", "did you mean `unlock.added`?"),
+        ("unlock.reschedulde", "did you mean `unlock.rescheduled`?"),
+        ("group", "did you mean `portfolio`?"),
+    ] {
+        assert_eq!(on(word), meant, "{word}");
+    }
+    let when = |on: &str, when: &str| help(&format!("[[rule]]\nalert = \"A\"\non = \"{on}\"\nwhen = '{when}'\n"));
+    for (on, text, meant) in [
+        ("token", "lastBuyback.days > 35", "did you mean `lastBuyback.daysSince`?"),
+        ("unlock", "percent >= 2", "did you mean `valueToMarketCap`?"),
+        ("unlock", "marketcap > 5", "did you mean `token.marketCap`?"),
+        ("token", "market_cap > 5", "did you mean `marketCap`?"),
+        ("unlock", "amount > 5", "did you mean `cliffAmount`?"),
+        ("burn", "usd > 5", "did you mean `value`?"),
+        ("unlock", "value >= 5000000", "did you mean `cliffValue`?"),
+        ("unlock", "cliffValue = 5000000", "write `==` for exactly that, or `>=` for at least"),
+        ("unlock", "token.symbol = \"ARB\"", "write `==`: one `=` compares nothing"),
+        ("unlock", "cliffValue >= $5,000,000", "write `5000000`"),
+        ("unlock", "cliffValue >= $2.5M", "write `2500000`"),
+        ("unlock", "cliffValue >= 5,000,000 && daysUntil < 3", "write `5000000`"),
+        ("unlock", "cliffValue >= 5M", "write `5000000`"),
+        ("unlock", "cliffValue >= 5000000 and daysUntil < 3", "write `&&`"),
+        ("unlock", "valueToMarketCap > 2%", "leave it out: ratios such as `valueToMarketCap` are in percent already"),
+    ] {
+        assert_eq!(when(on, text), meant, "{text}");
+    }
+    assert!(
+        load_text("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = 'max(5,100) > 3'\n").is_usable(),
+        "a comma parts arguments"
     );
 }

@@ -151,7 +151,7 @@ fn arithmetic_conversions_and_division() {
             ("3 < token.symbol", Refused("a number cannot be compared with a text", "in quotes, \"3\"")),
             ("cliffValue > token.symbol", Refused("cannot be compared", "a text in quotes")),
             ("min(1, 2, 3) == 1 && max(cliffValue, 1) == cliffValue && abs(-2.5) == 2.5", True),
-            ("min(cliffValue) == 1", Refused("wrong number of arguments", "max(cliffValue, linearValue)")),
+            ("min(cliffValue) == 1", Refused("wrong number of arguments", "min(cliffValue, linearValue)")),
             ("cliffValue >= 5M", Refused("`5M` is no number", "5000000")),
             ("cliffValue >= 5_000_000", Refused("underscores", "5000000")),
         ],

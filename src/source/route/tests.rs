@@ -17,6 +17,14 @@ fn check(request: &PollRequest, version: u8, expected: &str) {
 }
 
 #[test]
+fn every_endpoint_has_a_path_for_people() {
+    let paths = Endpoint::ALL.map(newest_path);
+    assert!(paths.iter().all(|path| path.starts_with("/v")), "{paths:?}");
+    assert_eq!(newest_path(Endpoint::Burn), "/v5/burn/{token}");
+    assert_eq!(newest_path(Endpoint::WeeklyEmission), "/v3/emission?tokenId={token}".split('?').next().expect("a path"));
+}
+
+#[test]
 fn every_endpoint_has_its_path_in_every_version() {
     let dates = "start=2026-03-03&end=2026-03-10";
     let upcoming = PollRequest::Upcoming { start: day("2026-03-03"), end: day("2026-03-10") };

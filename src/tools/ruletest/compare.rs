@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::simulate::Sent;
+use crate::simulate::{Sent, Simulation};
+use engine::explain::ExplainStep;
 use model::{Notification, Timestamp, text::harmless};
 
 use super::file::{ExpectedAlert, ExpectedMessage, instant, short};
@@ -10,8 +11,17 @@ use super::file::{ExpectedAlert, ExpectedMessage, instant, short};
 /// An expectation that differs in so many ways from every alert is told as missing rather than as different.
 const TOO_DIFFERENT: usize = 4;
 
-/// What differs; empty where all is as expected. Each line is ready to be printed.
-pub(super) fn differences(expected: &[&ExpectedAlert], told: &[Notification], start: Timestamp) -> Vec<String> {
+/// What differs.
+#[derive(Debug, Default)]
+pub(super) struct AlertDifferences {
+    /// Each ready to be printed; empty where all is as expected.
+    pub lines: Vec<String>,
+    /// Rule and token of what was told and should not have been, or the other way round: what to explain.
+    pub about: Vec<(String, Option<String>)>,
+}
+
+/// What differs between alerts.
+pub(super) fn differences(expected: &[&ExpectedAlert], told: &[Notification], start: Timestamp) -> AlertDifferences {
     let mut open: Vec<&Notification> = told.iter().collect();
     let mut unmet: Vec<&ExpectedAlert> = Vec::new();
     // What matches in full is taken out first, so that the rest is paired with what is left.
@@ -22,6 +32,13 @@ pub(super) fn differences(expected: &[&ExpectedAlert], told: &[Notification], st
         }
     }
     let mut lines = Vec::new();
+    let mut about: Vec<(String, Option<String>)> = Vec::new();
+    let mut explain = |rule: &str, token: Option<&str>| {
+        let one = (rule.to_owned(), token.map(str::to_owned));
+        if !about.contains(&one) {
+            about.push(one);
+        }
+    };
     for wanted in unmet {
         let nearest = open
             .iter()
@@ -36,14 +53,38 @@ pub(super) fn differences(expected: &[&ExpectedAlert], told: &[Notification], st
                 lines.push(format!("  told otherwise: {}", head(notification)));
                 lines.extend(ways.into_iter().flat_map(|way| way.lines()));
             }
-            None => lines.push(format!("- expected, but not told: {}", sketch(wanted))),
+            None => {
+                lines.push(format!("- expected, but not told: {}", sketch(wanted)));
+                explain(&wanted.rule, wanted.token.as_deref());
+            }
         }
     }
     for notification in open {
+        explain(&notification.body.rule, notification.body.token.as_ref().map(|token| token.id.as_str()));
         lines.push("+ told, but not expected:".to_owned());
         lines.extend(as_toml(notification).lines().map(|line| format!("+     {line}")));
     }
+    AlertDifferences { lines, about }
+}
+
+/// Differences that are explained; of more, the first.
+const MAX_EXPLAINED: usize = 3;
+
+/// Why rules told what they told, or did not, step by step.
+pub(super) fn explanations(about: &[(String, Option<String>)], simulation: &Simulation<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let told = about.iter().take(MAX_EXPLAINED).flat_map(|(rule, token)| simulation.explain(rule, token.as_deref()));
+    for explanation in told {
+        lines.push(format!("  why: {}", harmless(&explanation.about)));
+        explanation.steps.iter().for_each(|step| branch(&mut lines, step, 4));
+        lines.push(format!("    so: {}", harmless(&explanation.so)));
+    }
     lines
+}
+
+fn branch(lines: &mut Vec<String>, step: &ExplainStep, indent: usize) {
+    lines.push(format!("{}{} {}", " ".repeat(indent), step.mark.sign(), harmless(&step.text)));
+    step.parts.iter().for_each(|part| branch(lines, part, indent + 2));
 }
 
 /// As [`differences`], of messages.

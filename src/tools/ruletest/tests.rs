@@ -269,3 +269,28 @@ fn the_test_that_the_docs_show_passes() {
     let (passed, shown) = check(&text);
     assert!(passed, "{shown}");
 }
+
+#[test]
+fn a_failed_expectation_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = "[[rule]]\nalert = \"Cliff\"\non = \"unlock\"\nwhen = \"cliffValue >= 5000000\"\n\n\
+                 [[rule]]\nalert = \"Moved\"\non = \"unlock.rescheduled\"\n";
+    fs::write(folder.path().join("rules.toml"), rules).unwrap();
+    let test = "rules = [\"rules.toml\"]\n[route]\nreceivers = [\"desk\"]\n\n[[test]]\nname = \"a small one\"\nstart = 2026-03-01T00:00:00Z\n\
+                [[test.input]]\ntoken = \"arbitrum\"\n\
+                unlock = [{ unlockDate = \"2026-03-16T13:00:00Z\", cliffAmount = 1000, cliffValue = 1000 }]\n\
+                [[test.expect]]\nat = \"1h\"\nalert = [{ rule = \"Cliff\", token = \"arbitrum\" }, { rule = \"Moved\" }]\n";
+    let config = toml::from_str::<model::config::Config>(model::config::DEFAULTS).unwrap();
+    let setup = TestSetup { config: &config, base_dir: Path::new("."), only: None };
+    let outcomes = run_text(SourceText { file: folder.path().join("test.toml"), text: test.to_owned() }, &setup);
+    let shown: String = outcomes.iter().map(report::plain).collect();
+    for text in [
+        "- expected, but not told: Cliff of arbitrum",
+        "why: Cliff for arbitrum, unlock on 16 Mar 2026",
+        "✗ when: cliffValue >= 5000000  [cliffValue = 1000]",
+        "so: not fired, because ",
+        "why: Moved for arbitrum",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+}

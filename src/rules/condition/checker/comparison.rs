@@ -29,7 +29,7 @@ impl Checker<'_> {
             }
         }
         if let (Checked::Number(left), Checked::Number(right)) = (&left, &right)
-            && let Some((message, help)) = units::doubt(left, right)
+            && let Some((message, help)) = units::doubt(left, right).or_else(|| units::doubt_equal(op, left, right))
         {
             self.findings.push(Finding::warning(self.span(expr), message).help(help));
         }

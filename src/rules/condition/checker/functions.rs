@@ -10,15 +10,15 @@ use crate::{
 };
 use model::{closest, wire};
 
-/// The functions that every condition may call, each with how it is written.
-const FUNCTIONS: [(&str, &str); 7] = [
-    ("has", "has(cliffValue)"),
-    ("size", "size(allocations)"),
-    ("min", "max(cliffValue, linearValue)"),
-    ("max", "max(cliffValue, linearValue)"),
-    ("abs", "abs(change.shiftDays)"),
-    ("timestamp", "timestamp(\"2026-01-31\")"),
-    ("duration", "duration(\"7d\")"),
+/// The functions that every condition may call, each with how it is written and what it answers.
+pub(super) const FUNCTIONS: [(&str, &str, &str); 7] = [
+    ("has", "has(cliffValue)", "whether a field is there"),
+    ("size", "size(allocations)", "items of a list, characters of a text"),
+    ("min", "min(cliffValue, linearValue)", "the smallest of several numbers"),
+    ("max", "max(cliffValue, linearValue)", "the largest of several numbers"),
+    ("abs", "abs(change.shiftDays)", "a number without its sign"),
+    ("timestamp", "timestamp(\"2026-01-31\")", "a time that is written out, UTC"),
+    ("duration", "duration(\"7d\")", "a length of time: `unlockDate - now <= duration(\"7d\")`"),
 ];
 
 impl Checker<'_> {
@@ -37,8 +37,8 @@ impl Checker<'_> {
             }
             ("timestamp", [argument]) => self.timestamp(argument),
             ("duration", [argument]) => self.duration(argument),
-            _ => match FUNCTIONS.iter().find(|(known, _)| *known == name) {
-                Some((_, usage)) => self.refuse(
+            _ => match FUNCTIONS.iter().find(|(known, ..)| *known == name) {
+                Some((_, usage, _)) => self.refuse(
                     self.span(expr),
                     format!("`{name}` has the wrong number of arguments"),
                     format!("write it like `{usage}`"),
@@ -175,11 +175,11 @@ impl Checker<'_> {
                     .to_owned()
             }
             // As a function, `matches` is known.
-            _ if name == "existsOne" || (METHODS.contains(&name) && name != "matches") => format!(
+            _ if name == "existsOne" || (METHODS.iter().any(|(known, ..)| *known == name) && name != "matches") => format!(
                 "it stands behind what it is asked of: `tokenSymbol.startsWith(\"A\")`, `allocations.exists(a, …)`; {SUPPORTED}"
             ),
             _ => {
-                let functions = FUNCTIONS.iter().map(|(known, _)| *known).chain(METHODS);
+                let functions = FUNCTIONS.iter().chain(&METHODS).map(|(known, ..)| *known);
                 let known = functions.chain(TimePart::ALL.iter().map(|(known, _)| *known)).chain(self.vocabulary.functions());
                 match closest(name, known) {
                     Some(near) => format!("did you mean `{near}`? {SUPPORTED}"),

@@ -12,9 +12,19 @@ use crate::getter::ItemList;
 /// Compiled size of one pattern of `matches`, bytes.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
 
-/// Their names, without those of the parts of a time.
-pub(super) const METHODS: [&str; 10] =
-    ["startsWith", "endsWith", "contains", "matches", "exists", "exists_one", "all", "filter", "map", "sum"];
+/// Their names, each with how it is written and what it answers, without those of the parts of a time.
+pub(super) const METHODS: [(&str, &str, &str); 10] = [
+    ("startsWith", "tokenSymbol.startsWith(\"W\")", "whether a text begins so"),
+    ("endsWith", "tokenName.endsWith(\" Network\")", "whether a text ends so"),
+    ("contains", "tokenName.contains(\"Protocol\")", "whether a text has this in it"),
+    ("matches", "tokenSymbol.matches(\"^(ARB|APT)$\")", "whether a regular expression finds something in a text"),
+    ("exists", "allocations.exists(a, a.cliffAmount > 1000000)", "whether it is so of at least one item"),
+    ("exists_one", "allocations.exists_one(a, a.cliffAmount > 1000000)", "whether it is so of exactly one item"),
+    ("all", "allocations.all(a, a.cliffAmount > 1000000)", "whether it is so of every item"),
+    ("filter", "size(allocations.filter(a, a.cliffAmount > 1000000)) > 3", "the items of which it is so"),
+    ("map", "allocations.map(a, a.cliffAmount).sum() > 1000000", "a number of each item, to add up"),
+    ("sum", "allocations.map(a, a.cliffAmount).sum() > 1000000", "the sum of mapped numbers"),
+];
 
 impl Checker<'_> {
     pub(super) fn method(&mut self, expr: &IdedExpr, name: &str, target: &IdedExpr, arguments: &[IdedExpr]) -> Option<Checked> {

@@ -112,7 +112,7 @@ impl Checker<'_> {
 
     fn unknown<T>(&mut self, path: &str, span: Range<usize>) -> Option<T> {
         let below = self.vocabulary.below(path);
-        if !below.is_empty() {
+        if !below.is_empty() && crate::synonyms::name(path, &self.vocabulary.all()).is_none() {
             let shown: Vec<&str> = below.iter().copied().take(8).collect();
             return self.refuse(
                 span,
@@ -120,10 +120,13 @@ impl Checker<'_> {
                 format!("ask for one of its fields: {}", shown.join(", ")),
             );
         }
+        let (message, help) = unknown_name(path, &self.vocabulary.all());
+        if crate::synonyms::name(path, &self.vocabulary.all()).is_some() {
+            return self.refuse(span, message, help);
+        }
         if let Some(help) = self.vocabulary.misplaced(path) {
             return self.refuse(span, format!("`{path}` is not known here"), help);
         }
-        let (message, help) = unknown_name(path, &self.vocabulary.all());
         self.refuse(span, message, help)
     }
 

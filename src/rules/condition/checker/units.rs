@@ -2,7 +2,7 @@
 
 use crate::fields::NumberUnit;
 
-use crate::condition::expr::{NumberExpr, WindowField, WindowRef};
+use crate::condition::expr::{Compare, NumberExpr, WindowField, WindowRef};
 
 /// Below this a bare threshold of `valueToMarketCap` was probably meant as a fraction.
 const SUSPICIOUS_PERCENT: f64 = 0.5;
@@ -56,6 +56,26 @@ pub(super) fn doubt(left: &NumberExpr, right: &NumberExpr) -> Option<(String, St
         )),
         _ => None,
     }
+}
+
+/// What to warn of where an amount must be exactly a number: amounts are measured, and are never quite that.
+pub(super) fn doubt_equal(op: Compare, left: &NumberExpr, right: &NumberExpr) -> Option<(String, String)> {
+    let (NumberExpr::Field(get, unit), NumberExpr::Const(limit)) = (match (left, right) {
+        (NumberExpr::Const(_), _) => (right, left),
+        _ => (left, right),
+    }) else {
+        return None;
+    };
+    let is_measured = !matches!(unit, NumberUnit::Count | NumberUnit::Days | NumberUnit::Plain);
+    // Zero is a fact, and so is a ratio of one.
+    let is_exact = *limit == 0.0 || (*unit == NumberUnit::Ratio && (limit - 1.0).abs() < f64::EPSILON);
+    (op == Compare::Equal && is_measured && !is_exact).then(|| {
+        let name = get.name();
+        (
+            format!("`{name} == {limit}` holds only where it is exactly that"),
+            format!("write `{name} >= {limit}`, or both bounds: `{name} >= … && {name} <= …`"),
+        )
+    })
 }
 
 fn round(value: f64) -> f64 {

@@ -1,0 +1,114 @@
+//! Why a rule told what it told at the present of a simulation, or was silent: the explanation that the daemon gives, of what the
+//! simulation knows.
+
+use super::Simulation;
+use engine::explain::{self, CaseOrNothing, ExplainCase, ExplainQuery, ExplainTarget, ExplainWorld, Explanation, StatusEvidence};
+use model::{Alert, ChangeKind, ChangeRow, Resource, SOURCE_TROUBLE, TokenSnapshot};
+use rules::aggregate::{AggregateCache, FlowEntries, Recheck, is_known};
+use rules::{On, Rule};
+
+/// Tokens that are explained where none is named, and cases of one.
+const MOST: usize = 3;
+
+impl Simulation<'_> {
+    /// Why the rule of this name told of a token, or did not; of all tokens that are known, bounded, where none is named. Empty where no rule
+    /// is called so, or nothing that it could look at is known.
+    pub fn explain(&self, rule: &str, token: Option<&str>) -> Vec<Explanation> {
+        let Some(rule) = self.rules.rules.iter().find(|known| known.name == rule) else { return Vec::new() };
+        let is_meant = |snapshot: &&TokenSnapshot| {
+            token.is_none_or(|token| snapshot.token.id.as_str() == token || snapshot.token.symbol() == token)
+        };
+        match rule.on {
+            On::Source => Vec::new(),
+            On::Portfolio => self.explain_groups(rule),
+            _ => {
+                let snapshots = self.memory.tokens.values().filter(is_meant).take(MOST);
+                snapshots.flat_map(|snapshot| self.explain_token(rule, snapshot)).collect()
+            }
+        }
+    }
+
+    fn explain_token(&self, rule: &Rule, snapshot: &TokenSnapshot) -> Vec<Explanation> {
+        let target = ExplainTarget { token: Some(snapshot.token.id.clone()), ..ExplainTarget::default() };
+        let own: Vec<&Alert> = snapshot.alerts.iter().filter(|alert| alert.rule == rule.id).collect();
+        match rule.on {
+            On::Record(resource) => {
+                let mut cases = explain::record_cases(snapshot, resource, &target, &own, self.now);
+                cases.truncate(MOST);
+                if cases.is_empty() {
+                    cases.push(explain::missing_record_case(snapshot, resource, &target, &own));
+                }
+                cases.iter().map(|case| self.explain_case(rule, case)).collect()
+            }
+            On::Change(resource, kind) => {
+                let rows = self.change_rows(snapshot, resource, kind);
+                let cases = explain::change_cases(snapshot, &rows, &target, &snapshot.alerts);
+                if cases.is_empty() {
+                    return vec![explain::unheard(rule, &snapshot.token, resource, kind)];
+                }
+                cases.iter().map(|case| self.explain_case(rule, case)).collect()
+            }
+            _ => {
+                let computed = self.totals_of_all().compute(&snapshot.token, &entries(snapshot), Recheck::Longest, self.now);
+                vec![self.explain_case(rule, &explain::token_case(snapshot, computed.totals(), own))]
+            }
+        }
+    }
+
+    fn explain_groups(&self, rule: &Rule) -> Vec<Explanation> {
+        let is_own = |alert: &&Alert| alert.rule == rule.id && alert.rule.as_str() != SOURCE_TROUBLE;
+        let alerts: Vec<Alert> = self.memory.of_no_token.iter().filter(is_own).cloned().collect();
+        let mut cache = self.totals_of_all();
+        let cases = explain::group_cases(rule, &ExplainTarget::default(), None, &mut cache, &alerts);
+        let told = cases.into_iter().take(MOST).map(|case| match case {
+            CaseOrNothing::Case(case) => self.explain_case(rule, &case),
+            CaseOrNothing::Nothing(explanation) => explanation,
+        });
+        told.collect()
+    }
+
+    fn explain_case(&self, rule: &Rule, case: &ExplainCase<'_>) -> Explanation {
+        let world = ExplainWorld { watch: self.watch, routes: self.routes, digests: &[], firing: &[], now: self.now };
+        let records = StatusEvidence { silences: &[], inhibitors: &[], acks: &[], prospects: &[], deliveries: &[] };
+        explain::explain(&ExplainQuery { rule, case, statuses: &[], records, world: &world })
+    }
+
+    /// The changes of a token that were not taken yet, the latest first.
+    fn change_rows(&self, snapshot: &TokenSnapshot, resource: Resource, kind: Option<ChangeKind>) -> Vec<ChangeRow> {
+        let token = &snapshot.token;
+        let is_heard = |change: &model::Change| {
+            change.token.as_ref() == Some(&token.id)
+                && change.resource == Some(resource)
+                && kind.is_none_or(|kind| change.kind == kind)
+        };
+        let own = self.changes.iter().rev().filter(|(_, change)| is_heard(change));
+        let rows = (1..).zip(own).map(|(id, (at, change))| ChangeRow {
+            id,
+            at: *at,
+            token: token.id.clone(),
+            symbol: Some(token.symbol().to_owned()),
+            resource,
+            key: change.key.clone(),
+            change: change.clone(),
+        });
+        rows.collect()
+    }
+
+    /// What windows hold, of all tokens.
+    fn totals_of_all(&self) -> AggregateCache {
+        let mut cache = AggregateCache::default();
+        let has_shares = self.rules.rules.iter().any(|rule| !rule.shares().is_empty());
+        cache.reset(self.rules.windows.clone(), self.rules.since.clone(), has_shares);
+        for snapshot in self.memory.tokens.values() {
+            let computed = cache.compute(&snapshot.token, &entries(snapshot), Recheck::Longest, self.now);
+            cache.keep(computed);
+        }
+        cache.complete(self.now);
+        cache
+    }
+}
+
+fn entries(snapshot: &TokenSnapshot) -> FlowEntries {
+    let TokenSnapshot { token, feeds, records, .. } = snapshot;
+    FlowEntries::of(records, |resource| is_known(resource, feeds, &token.item))
+}
