@@ -43,8 +43,10 @@ fn reprice(events: &mut [UnlockEvent], by: f64) {
     }
 }
 
-/// What an answer may be, beside the prices, and whether prices are all that it is.
-fn alterations() -> Vec<(&'static str, bool, fn(&mut Vec<UnlockEvent>))> {
+/// What an answer may be, whether prices are all that it is, and how it becomes so.
+type Alteration = (&'static str, bool, fn(&mut Vec<UnlockEvent>));
+
+fn alterations() -> Vec<Alteration> {
     vec![
         ("nothing", true, |_| {}),
         ("backwards", true, |events| events.reverse()),
@@ -67,13 +69,10 @@ fn alterations() -> Vec<(&'static str, bool, fn(&mut Vec<UnlockEvent>))> {
         }),
         ("an amount", false, |events| {
             for event in events {
-                for number in [
-                    event.cliff_unlocks.get_mut().map(|cliffs| &mut cliffs.cliff_amount),
-                    event.linear_unlocks.get_mut().map(|linears| &mut linears.linear_amount),
-                ] {
-                    if let Some(number) = number {
-                        *number = number.copied().map(|number| number * 1.5 + 1.0).unwrap_or(5.0).into();
-                    }
+                let cliffs = event.cliff_unlocks.get_mut().map(|cliffs| &mut cliffs.cliff_amount);
+                let linears = event.linear_unlocks.get_mut().map(|linears| &mut linears.linear_amount);
+                for number in [cliffs, linears].into_iter().flatten() {
+                    *number = number.copied().map_or(5.0, |number| number * 1.5 + 1.0).into();
                 }
             }
         }),
