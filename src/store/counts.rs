@@ -147,6 +147,7 @@ fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFaul
                 untold: small(row.get(8)?),
                 idle_marks: small(row.get(9)?),
                 idle_upcoming: small(row.get(10)?),
+                ..Findings::default()
             },
         })
     })?;
