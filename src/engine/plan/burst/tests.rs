@@ -21,8 +21,8 @@ fn hits(feeds: &[FeedState]) -> f64 {
 #[test]
 fn one_find_is_a_suspicion_that_a_few_idle_reads_end_and_a_second_one_confirms() {
     let (found, idle) = (read(5, true), read(3, false));
-    assert_eq!(hits(&[idle.clone()]), 0.0);
-    let one = hits(&[found.clone()]);
+    assert_eq!(hits(std::slice::from_ref(&idle)), 0.0);
+    let one = hits(std::slice::from_ref(&found));
     assert!((0.01..0.02).contains(&one), "{one}");
     assert!(hits(&[vec![found.clone()], vec![idle.clone(); 5]].concat()) < one / 4.0);
     let second = hits(&[vec![found.clone(), read(2, true)], vec![idle.clone(); 4]].concat());
