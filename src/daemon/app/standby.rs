@@ -61,6 +61,27 @@ pub(super) async fn take_at_once(store: &Store) -> Result<(), AppError> {
     Ok(())
 }
 
+/// Being asked to reload.
+struct Hangups(Option<tokio::signal::unix::Signal>);
+
+/// Listens from this call on; where it cannot, nobody is heard.
+fn hangups() -> Hangups {
+    use tokio::signal::unix::{SignalKind, signal};
+    Hangups(signal(SignalKind::hangup()).ok())
+}
+
+impl Hangups {
+    async fn next(&mut self) {
+        let heard = match &mut self.0 {
+            Some(hangups) => hangups.recv().await,
+            None => None,
+        };
+        if heard.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 impl App {
     /// Stands by until this instance is the active one; false where it is asked to stop before.
     pub(super) async fn stand_by(&self, stop: &mut BoxFuture<'static, ()>) -> Result<bool, AppError> {
@@ -70,6 +91,7 @@ impl App {
             tokio::spawn(systemd::feed_watchdog(move || vec![alive.clone()]))
         };
         let name = holder();
+        let mut hangups = hangups();
         let mut told: Option<String> = None;
         let is_active = loop {
             alive.mark();
@@ -97,6 +119,11 @@ impl App {
             tokio::select! {
                 () = tokio::time::sleep(lease::LOOK) => {}
                 () = &mut *stop => break false,
+                // Nothing is under way: a fresh process reads everything again.
+                () = hangups.next() => {
+                    systemd::reloading();
+                    return Err(AppError::LeaseLost);
+                }
             }
         };
         watchdog.abort();
