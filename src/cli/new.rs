@@ -147,7 +147,7 @@ fn request(args: &NewRuleArgs, config: &Config, others: &[SourceText]) -> anyhow
 
 /// A slug that the tokens let in, for the test.
 fn sample(tokens: &[String], config: &Config) -> anyhow::Result<String> {
-    let slug_of = |pattern: &str| pattern.replace('*', "x").replace('?', "x");
+    let slug_of = |pattern: &str| pattern.replace(['*', '?'], "x");
     let Some(first) = tokens.first().map(|token| token.trim()) else {
         // A rule on groups looks at none but their tokens.
         let grouped = config.watch.groups.values().flatten().next();
