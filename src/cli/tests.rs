@@ -109,17 +109,15 @@ fn the_command_lines_of_the_docs_are_understood() {
         let mut in_shell = false;
         for (number, line) in text.lines().enumerate() {
             in_shell = if line.starts_with("```") { line == "```sh" } else { in_shell };
-            let line =
-                line.trim_start_matches("$ ").trim_start_matches("sudo ").replace("cargo run --release -- ", "cliffwatch ");
-            if !in_shell || !line.starts_with("cliffwatch ") {
-                continue;
+            let line = line.trim_start_matches("$ ").replace("cargo run --release -- ", "cliffwatch ").replace("sudo ", "");
+            for command in line.split(" && ").filter(|command| in_shell && command.starts_with("cliffwatch ")) {
+                if let Err(error) = Cli::try_parse_from(words(command)) {
+                    use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+                    let is_fine = matches!(error.kind(), DisplayHelp | DisplayVersion);
+                    assert!(is_fine, "{}:{}: {command}\n{error}", page.display(), number + 1);
+                }
+                understood += 1;
             }
-            if let Err(error) = Cli::try_parse_from(words(&line)) {
-                let is_fine =
-                    matches!(error.kind(), clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion);
-                assert!(is_fine, "{}:{}: {line}\n{error}", page.display(), number + 1);
-            }
-            understood += 1;
         }
     }
     assert!(understood >= 40, "{understood} command lines");

@@ -171,6 +171,9 @@ async fn every_panel_of_the_dashboard_shows_something_of_a_daemon_that_was_scrap
     let ready = format!("http://{prometheus}/-/ready");
     until("Prometheus is ready", || async { client.get(&ready).send().await.ok().filter(|answer| answer.status().is_success()) })
         .await;
+    // It is ready some seconds before it scrapes. What the daemon counts from nothing is an increase only where nothing was seen before.
+    let is_scraping = format!("http://{prometheus}/api/v1/query?query=up");
+    until("Prometheus scrapes", || async { Some(numbers(&ask(&client, &is_scraping).await?)).filter(|up| !up.is_empty()) }).await;
     let _daemon = cliffwatch(folder.path(), &["run"]);
 
     for (panel, query) in queries(&dashboard()) {
