@@ -200,14 +200,16 @@ impl Store {
         if let Some(check) = self.0.check.lock().unwrap_or_else(PoisonError::into_inner).take() {
             check.interrupt();
         }
+        self.0.readers.close().await;
+        let closed = match &self.0.writer {
+            Some(writer) => writer.close().await,
+            None => Ok(()),
+        };
+        // Last: what was queued is written under the lease.
         if let Some(lease) = &self.0.lease {
             lease.release().await;
         }
-        self.0.readers.close().await;
-        match &self.0.writer {
-            Some(writer) => writer.close().await,
-            None => Ok(()),
-        }
+        closed
     }
 
     pub fn path(&self) -> &Path {
