@@ -164,7 +164,8 @@ pub fn month(
         Some(_) => Outlook::Stretched,
     };
     Month {
-        granted: endpoints.iter().map(|line| line.granted).sum::<u64>().saturating_add(first_granted),
+        // Each line is rounded by itself.
+        granted: endpoints.iter().map(|line| line.granted).sum::<u64>().saturating_add(first_granted).min(whole.left.unwrap_or(u64::MAX)),
         endpoints,
         tokens,
         tokens_are_assumed,
