@@ -15,7 +15,7 @@ const DIGITS: usize = 12;
 
 /// A commit and when it was made, in seconds since 1970, as far as they are known.
 #[derive(Default)]
-struct Commit {
+struct BuildCommit {
     hash: Option<String>,
     time: Option<i64>,
 }
@@ -39,9 +39,9 @@ fn main() {
 }
 
 /// The commit that is checked out. Sources that were unpacked inside of somebody's repository are none of its commits.
-fn of_git(root: &Path) -> Commit {
+fn of_git(root: &Path) -> BuildCommit {
     if !root.join(".git").exists() {
-        return Commit::default();
+        return BuildCommit::default();
     }
     let git = |arguments: &[&str]| {
         let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
@@ -64,15 +64,15 @@ fn watch(path: Option<PathBuf>) {
 }
 
 /// Reads `HASH [SECONDS]`; whatever else stands there, such as a placeholder that nobody filled in, is no commit.
-fn read(text: &str) -> Commit {
+fn read(text: &str) -> BuildCommit {
     let mut words = text.split_whitespace();
     let is_hash = |word: &&str| (7..=64).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     match words.next().filter(is_hash) {
-        Some(hash) => Commit {
+        Some(hash) => BuildCommit {
             hash: Some(hash.chars().take(DIGITS).collect::<String>().to_ascii_lowercase()),
             time: words.next().and_then(|seconds| seconds.parse().ok()),
         },
-        None => Commit::default(),
+        None => BuildCommit::default(),
     }
 }
 

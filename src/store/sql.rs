@@ -1,7 +1,7 @@
 //! One way to speak SQL to either engine.
 //!
 //! Operations are written once, over the types here, which mimic the few of rusqlite that they need. [`Connection`] is the one that
-//! writes or reads; [`Transaction`] what an operation gets; [`Statement`], [`Rows`] and [`Row`] lead from SQL to values. Values are
+//! writes or reads; [`Transaction`] what an operation gets; [`Statement`], [`ResultRows`] and [`Row`] lead from SQL to values. Values are
 //! rusqlite's own (`ToSql`, `FromSql`, `Value`), whichever engine keeps them.
 //!
 //! `postgres` speaks to a server: `postgres::translate` makes a statement out of the one that SQLite reads, `postgres::value` carries
@@ -182,11 +182,11 @@ impl Statement<'_> {
     }
 
     /// Runs it and gives its rows.
-    pub(super) fn query(&mut self, values: impl Params) -> SqlResult<Rows<'_>> {
+    pub(super) fn query(&mut self, values: impl Params) -> SqlResult<ResultRows<'_>> {
         values.lend(|values| match self {
-            Statement::Cached(statement) => Ok(Rows::Sqlite(statement.query(values)?)),
-            Statement::Sqlite(statement) => Ok(Rows::Sqlite(statement.query(values)?)),
-            Statement::Postgres(statement) => Ok(Rows::Postgres(statement.query(values)?.into_iter())),
+            Statement::Cached(statement) => Ok(ResultRows::Sqlite(statement.query(values)?)),
+            Statement::Sqlite(statement) => Ok(ResultRows::Sqlite(statement.query(values)?)),
+            Statement::Postgres(statement) => Ok(ResultRows::Postgres(statement.query(values)?.into_iter())),
         })
     }
 
@@ -200,16 +200,16 @@ impl Statement<'_> {
 }
 
 /// The rows of an answer, one after the other.
-pub(super) enum Rows<'s> {
+pub(super) enum ResultRows<'s> {
     Sqlite(rusqlite::Rows<'s>),
     Postgres(std::vec::IntoIter<PgRow>),
 }
 
-impl Rows<'_> {
+impl ResultRows<'_> {
     pub(super) fn next(&mut self) -> SqlResult<Option<Row<'_>>> {
         Ok(match self {
-            Rows::Sqlite(rows) => rows.next()?.map(Row::Sqlite),
-            Rows::Postgres(rows) => rows.next().map(Row::Postgres),
+            ResultRows::Sqlite(rows) => rows.next()?.map(Row::Sqlite),
+            ResultRows::Postgres(rows) => rows.next().map(Row::Postgres),
         })
     }
 }
@@ -222,7 +222,7 @@ pub(super) enum Row<'r> {
 
 impl Row<'_> {
     /// The value of a column, by its place from zero.
-    pub(super) fn get<I: Place, T: FromSql>(&self, at: I) -> SqlResult<T> {
+    pub(super) fn get<I: ColumnIndex, T: FromSql>(&self, at: I) -> SqlResult<T> {
         let at = at.place();
         match self {
             Row::Sqlite(row) => Ok(row.get(at)?),
@@ -243,11 +243,11 @@ impl Row<'_> {
 }
 
 /// What names a column: rusqlite's `get` has a parameter for it, which calls leave open.
-pub(super) trait Place {
+pub(super) trait ColumnIndex {
     fn place(self) -> usize;
 }
 
-impl Place for usize {
+impl ColumnIndex for usize {
     fn place(self) -> usize {
         self
     }

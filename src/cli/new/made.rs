@@ -105,11 +105,11 @@ pub(super) fn made(request: &RuleRequest, rules_file: &str) -> MadeRule {
     );
     for step in parts.steps {
         match step {
-            Step::Says { at, what } => _ = write!(test, "\n[[test.input]]\nat    = \"{at}\"\ntoken = {token}\n{what}\n"),
-            Step::Silent { at } => {
+            TestStep::Says { at, what } => _ = write!(test, "\n[[test.input]]\nat    = \"{at}\"\ntoken = {token}\n{what}\n"),
+            TestStep::Silent { at } => {
                 _ = write!(test, "\n[[test.expect]]\nat = \"{at}\"\nrule = {}\nsilence = true\n", quoted(&request.name));
             }
-            Step::Told { at } => {
+            TestStep::Told { at } => {
                 _ = write!(test, "\n[[test.expect]]\nat = \"{at}\"\nrule = {}\n{expected}\n", quoted(&request.name));
             }
         }
@@ -124,26 +124,26 @@ struct RuleParts {
     summary: String,
     /// Its test: the name, and what comes after what.
     test: &'static str,
-    steps: Vec<Step>,
+    steps: Vec<TestStep>,
 }
 
 /// A step of a test; times are lengths after its start.
-enum Step {
+enum TestStep {
     Says { at: String, what: String },
     Silent { at: String },
     Told { at: String },
 }
 
-fn says(at: &str, what: String) -> Step {
-    Step::Says { at: at.to_owned(), what }
+fn says(at: &str, what: String) -> TestStep {
+    TestStep::Says { at: at.to_owned(), what }
 }
 
-fn silent(at: &str) -> Step {
-    Step::Silent { at: at.to_owned() }
+fn silent(at: &str) -> TestStep {
+    TestStep::Silent { at: at.to_owned() }
 }
 
-fn told(at: &str) -> Step {
-    Step::Told { at: at.to_owned() }
+fn told(at: &str) -> TestStep {
+    TestStep::Told { at: at.to_owned() }
 }
 
 /// An unlock three hours after the start: within every usual lead time and window.
@@ -219,8 +219,8 @@ fn no_buyback(request: &RuleRequest) -> RuleParts {
         test: "no buyback for so long is told, and not before",
         steps: vec![
             says("0h", "facts = { hasBuyback = true }\nbuyback = [{ buybackDate = \"2026-03-01\", tokenAmount = 1000, value = 500_000 }]".to_owned()),
-            Step::Silent { at: format!("{days}d") },
-            Step::Told { at: format!("{}d", days.saturating_add(2)) },
+            TestStep::Silent { at: format!("{days}d") },
+            TestStep::Told { at: format!("{}d", days.saturating_add(2)) },
         ],
     }
 }

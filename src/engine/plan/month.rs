@@ -165,7 +165,12 @@ pub fn month(
     };
     Month {
         // Each line is rounded by itself.
-        granted: endpoints.iter().map(|line| line.granted).sum::<u64>().saturating_add(first_granted).min(whole.left.unwrap_or(u64::MAX)),
+        granted: endpoints
+            .iter()
+            .map(|line| line.granted)
+            .sum::<u64>()
+            .saturating_add(first_granted)
+            .min(whole.left.unwrap_or(u64::MAX)),
         endpoints,
         tokens,
         tokens_are_assumed,

@@ -21,13 +21,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Places {
     began: Instant,
     most: usize,
-    own: Mutex<Vec<Weak<Place>>>,
-    others: Mutex<Vec<Weak<Place>>>,
+    own: Mutex<Vec<Weak<ConnectionPlace>>>,
+    others: Mutex<Vec<Weak<ConnectionPlace>>>,
 }
 
 /// The place of one connection, free again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     began: Instant,
     /// When it last began a request, or connected: milliseconds since the listener began.
     busy_at: AtomicU64,
@@ -35,7 +35,7 @@ pub(super) struct Place {
     pub left: CancellationToken,
 }
 
-impl Place {
+impl ConnectionPlace {
     /// A whole request has come.
     pub fn is_busy(&self) {
         self.busy_at.store(millis_since(self.began), Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Places {
     }
 
     /// A place for a connection from `peer`, once there is one.
-    pub async fn take(&self, peer: IpAddr) -> Arc<Place> {
+    pub async fn take(&self, peer: IpAddr) -> Arc<ConnectionPlace> {
         let taken = if peer.to_canonical().is_loopback() { &self.own } else { &self.others };
         loop {
             match self.try_take(taken) {
@@ -58,7 +58,7 @@ impl Places {
         }
     }
 
-    fn try_take(&self, taken: &Mutex<Vec<Weak<Place>>>) -> Option<Arc<Place>> {
+    fn try_take(&self, taken: &Mutex<Vec<Weak<ConnectionPlace>>>) -> Option<Arc<ConnectionPlace>> {
         let mut taken = locked(taken);
         if taken.len() >= self.most {
             taken.retain(|place| place.strong_count() > 0);
@@ -73,7 +73,8 @@ impl Places {
             idlest.left.cancel();
             taken.swap_remove(at);
         }
-        let place = Arc::new(Place { began: self.began, busy_at: AtomicU64::default(), left: CancellationToken::new() });
+        let place =
+            Arc::new(ConnectionPlace { began: self.began, busy_at: AtomicU64::default(), left: CancellationToken::new() });
         place.is_busy();
         taken.push(Arc::downgrade(&place));
         Some(place)
@@ -84,6 +85,6 @@ fn millis_since(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-fn locked(taken: &Mutex<Vec<Weak<Place>>>) -> MutexGuard<'_, Vec<Weak<Place>>> {
+fn locked(taken: &Mutex<Vec<Weak<ConnectionPlace>>>) -> MutexGuard<'_, Vec<Weak<ConnectionPlace>>> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }

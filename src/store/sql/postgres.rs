@@ -28,7 +28,7 @@ use tokio_postgres::{Client, SimpleQueryMessage, error::SqlState};
 use self::driver::wait;
 use self::lease::Fence;
 use self::place::PostgresPlace;
-use self::value::{Column, Parameter};
+use self::value::{ColumnValue, Parameter};
 use super::{SqlError, SqlResult, Transaction};
 use crate::error::StoreFault;
 
@@ -109,7 +109,7 @@ fn is_lost_state(state: &SqlState) -> bool {
 pub(crate) struct PgSession {
     place: Arc<PostgresPlace>,
     fence: Arc<Fence>,
-    live: RefCell<Option<Live>>,
+    live: RefCell<Option<LiveSession>>,
     pause: Cell<Option<(Instant, Duration)>>,
     /// A statement of this transaction failed: it cannot be committed.
     has_failed: Cell<bool>,
@@ -118,7 +118,7 @@ pub(crate) struct PgSession {
 }
 
 /// A connection that works, as far as is known.
-struct Live {
+struct LiveSession {
     client: Client,
     statements: HashMap<String, tokio_postgres::Statement>,
 }
@@ -176,7 +176,7 @@ impl PgSession {
         match connect() {
             Ok(client) => {
                 self.pause.set(None);
-                self.live.replace(Some(Live { client, statements: HashMap::new() }));
+                self.live.replace(Some(LiveSession { client, statements: HashMap::new() }));
                 Ok(())
             }
             Err(fault) => {
@@ -361,7 +361,7 @@ pub(crate) struct PgRow(Vec<Value>);
 
 impl PgRow {
     fn read(row: &tokio_postgres::Row) -> SqlResult<Self> {
-        let read = |at| Ok(row.try_get::<_, Column>(at).map_err(PgFault::Refused)?.0);
+        let read = |at| Ok(row.try_get::<_, ColumnValue>(at).map_err(PgFault::Refused)?.0);
         (0..row.len()).map(read).collect::<SqlResult<_>>().map(PgRow)
     }
 

@@ -46,9 +46,9 @@ pub(super) fn connect(place: &Arc<PostgresPlace>) -> Result<Client, PgFault> {
 }
 
 /// Wakes a thread that waits.
-struct Waiting(Thread);
+struct WaitingThread(Thread);
 
-impl Wake for Waiting {
+impl Wake for WaitingThread {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
@@ -57,7 +57,7 @@ impl Wake for Waiting {
 /// Waits on this thread for a future that another one drives; none where it takes longer than the limit. What is waited for must not
 /// need this thread's own runtime.
 pub(crate) fn wait<T>(future: impl Future<Output = T>, limit: Duration) -> Option<T> {
-    let waker = Waker::from(Arc::new(Waiting(thread::current())));
+    let waker = Waker::from(Arc::new(WaitingThread(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = std::pin::pin!(future);
     let begun = Instant::now();

@@ -63,9 +63,9 @@ impl ToSql for Parameter {
 }
 
 /// A value of an answer.
-pub(super) struct Column(pub(super) Value);
+pub(super) struct ColumnValue(pub(super) Value);
 
-impl<'a> FromSql<'a> for Column {
+impl<'a> FromSql<'a> for ColumnValue {
     fn from_sql(ty: &Type, raw: &'a [u8]) -> Conversion<Self> {
         Ok(Self(match *ty {
             Type::INT8 => Value::Integer(i64::from_sql(ty, raw)?),

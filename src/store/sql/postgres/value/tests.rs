@@ -6,14 +6,14 @@ fn a_nul_comes_back_as_it_was() {
     let parameter = Parameter::of(ToSqlOutput::Owned(Value::Text("a\0b".into()))).expect("a value");
     parameter.to_sql(&Type::TEXT, &mut out).expect("encoded");
     assert!(!out.contains(&0), "PostgreSQL refuses it");
-    assert_eq!(Column::from_sql(&Type::TEXT, &out).expect("decoded").0, Value::Text("a\0b".into()));
+    assert_eq!(ColumnValue::from_sql(&Type::TEXT, &out).expect("decoded").0, Value::Text("a\0b".into()));
 }
 
 #[test]
 fn a_number_takes_the_shape_of_its_column() {
     let encode = |value: Value, ty: Type| {
         let mut out = BytesMut::new();
-        Parameter(value).to_sql(&ty, &mut out).ok().map(|_| Column::from_sql(&ty, &out).expect("decoded").0)
+        Parameter(value).to_sql(&ty, &mut out).ok().map(|_| ColumnValue::from_sql(&ty, &out).expect("decoded").0)
     };
     for ty in [Type::INT2, Type::INT4, Type::INT8] {
         assert_eq!(encode(Value::Integer(-7), ty), Some(Value::Integer(-7)));
