@@ -117,7 +117,10 @@ pub(super) async fn list(
     let all = Choice::new("All", query.with_state(""), query.state.is_empty());
     let live = deps.live.load_full();
     let mut rules: Vec<String> = live.active.rules.rules.iter().map(|rule| rule.name.clone()).collect();
-    rules.push(model::SOURCE_TROUBLE.to_owned());
+    // A rule may bear the name that those about the source have without one.
+    if !rules.iter().any(|name| name == model::SOURCE_TROUBLE) {
+        rules.push(model::SOURCE_TROUBLE.to_owned());
+    }
     let page = AlertsPage {
         now,
         has_filters: query.has_filters(),
