@@ -35,11 +35,6 @@ pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
     if credit.reset_at.or_else(|| month_after(credit.period_start?)).is_some_and(|end| now < end) {
         credit.not_over_before = None;
     }
-    // Or was set back past it, and nobody looked in between: that a period goes on was reckoned by a clock that is gone. The credit that
-    // is kept for it finds out, where there is one.
-    if credit.seen_at.is_some_and(|seen| now < seen) && !credit.keeps_no_probe {
-        credit.not_over_before = None;
-    }
     doubt_leap(&mut credit, now);
     let may_end = credit.not_over_before.is_none_or(|then| now >= then);
     match credit.reset_at {

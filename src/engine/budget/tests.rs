@@ -62,23 +62,6 @@ fn a_period_that_ended_begins_anew() {
     assert_eq!(allowance.reset_at, time("2027-01-01"));
 }
 
-/// While our clock was a month ahead, the API said that its period goes on; then the clock was set right, nothing was booked until the period
-/// was really over.
-#[test]
-fn a_doubt_by_a_clock_that_was_set_back_does_not_outlast_the_period() {
-    let mut credit = reported(16, 78, "2026-03-26");
-    (credit.period_start, credit.spent) = (Some(time("2026-03-01")), 16);
-    (credit.told_at, credit.seen_at) = (Some(time("2026-03-10")), Some(time("2026-04-15")));
-    credit.not_over_before = Some(time("2026-05-01"));
-    let later = |credit: &CreditState| rolled(credit.clone(), time("2026-03-28"));
-    let begun = later(&credit);
-    assert_eq!((begun.reset_at, begun.unconfirmed), (Some(time("2026-04-26")), true));
-    let ahead = rolled(credit.clone(), time("2026-04-16"));
-    assert_eq!(ahead.reset_at, credit.reset_at, "the clock that is ahead still is not believed");
-    credit.keeps_no_probe = true;
-    assert_eq!(later(&credit).reset_at, credit.reset_at, "nor any other where no credit is left to find out");
-}
-
 #[test]
 fn nothing_is_limited_where_no_limit_is_known() {
     let allowance = Allowance::at(&CreditState::default(), &budget(None), time("2026-11-21"));
