@@ -20,8 +20,6 @@ pub struct LeaseState {
     pub holder: String,
     /// Milliseconds since it was renewed, by the clock of the database; none where it was given back or never held.
     pub age_ms: Option<i64>,
-    /// The number that this process holds, as far as it knows.
-    pub ours: Option<i64>,
 }
 
 /// What an instance does about the lease.
@@ -37,8 +35,8 @@ pub enum LeaseAct {
     StepDown,
 }
 
-/// What to do, from the lease and the time since this process last renewed it, by its own steady clock; `state` is none where the
-/// database could not be asked. An active instance that cannot ask goes on until its term is over and no longer: from then on another
+/// What to do, from the lease, the number that this process holds and the time since it last renewed it, by its own steady clock; `state`
+/// is none where the database could not be asked. An active instance that cannot ask goes on until its term is over and no longer: from then on another
 /// may be active.
 pub fn decide(state: Option<&LeaseState>, ours: Option<i64>, since_renewal: Duration) -> LeaseAct {
     match (ours, state) {

@@ -3,7 +3,7 @@ use super::*;
 const SOON: Duration = Duration::from_secs(1);
 
 fn held(number: i64, age_ms: i64) -> LeaseState {
-    LeaseState { number, holder: "other".into(), age_ms: Some(age_ms), ours: None }
+    LeaseState { number, holder: "other".into(), age_ms: Some(age_ms) }
 }
 
 #[test]

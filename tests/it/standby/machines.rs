@@ -107,6 +107,11 @@ impl Instance {
         self.child.try_wait().expect("waits").is_some()
     }
 
+    /// How often it said that it stands by.
+    pub fn times_standing_by(&self) -> usize {
+        self.log().matches("standing by: ").count()
+    }
+
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }

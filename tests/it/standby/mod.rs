@@ -131,6 +131,7 @@ impl Stage {
     async fn round(&mut self, fate: Fate, random: &mut fastrand::Rng) -> Option<Duration> {
         let (number, active) = self.lease().expect("one is active");
         let hit = &self.instances[active];
+        let stood_by = hit.times_standing_by();
         match fate {
             Fate::Killed => hit.signal("KILL"),
             Fate::Stopped => hit.signal("TERM"),
@@ -148,8 +149,12 @@ impl Stage {
             Fate::ServerRestarts => {}
         }
         // The one that was active finds out, and stands by: it must not take anything back.
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        assert!(!self.instances[active].has_ended(), "{fate:?}: it goes on: {}", self.logs());
+        let begun = Instant::now();
+        while self.instances[active].times_standing_by() == stood_by {
+            assert!(!self.instances[active].has_ended(), "{fate:?}: it goes on: {}", self.logs());
+            assert!(begun.elapsed() < PATIENCE, "{fate:?}: it stands by: {}", self.logs());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         assert_eq!(self.lease().map(|(_, at)| at), Some(now), "{fate:?}: {}", self.logs());
         Some(took)
     }

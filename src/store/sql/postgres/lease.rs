@@ -50,7 +50,7 @@ impl PgSession {
         let mut words = row.splitn(3, ' ');
         let number = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
         let age_ms = words.next().and_then(|word| word.parse().ok());
-        Ok(LeaseState { number, holder: words.next().unwrap_or_default().to_owned(), age_ms, ours: self.fence.number() })
+        Ok(LeaseState { number, holder: words.next().unwrap_or_default().to_owned(), age_ms })
     }
 
     /// Takes the lease where nobody holds it, or its holder has not renewed it for its term; answers whether it is ours now.
