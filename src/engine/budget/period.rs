@@ -7,7 +7,7 @@
 
 use chrono::{Datelike, Months, NaiveTime, TimeDelta};
 
-use model::{CreditState, PastPeriod, SettledRequest, Timestamp};
+use model::{CreditState, PastPeriod, SettledRequest, Timestamp, config};
 
 /// Ends of a period that are as near as this are one.
 const SAME_END: TimeDelta = TimeDelta::hours(1);
@@ -17,6 +17,8 @@ const LEFT_BEHIND_AFTER: TimeDelta = TimeDelta::hours(2);
 const PROBE_LOST_AFTER: TimeDelta = TimeDelta::minutes(10);
 /// When to ask again whether a period is over, where the API's own time is not known.
 const ASK_AGAIN_AFTER: TimeDelta = TimeDelta::hours(6);
+/// Jobs at work at once look at the clock in one order and at the ledger in another; such a clock was not set back.
+const LARGEST_JITTER: TimeDelta = TimeDelta::hours(1);
 /// A clock that cannot be asked about is believed to have gone on by so much at a time; what it leapt over is to be lived through.
 const LARGEST_STEP: TimeDelta = TimeDelta::hours(6);
 /// For no longer than this: a process that was off for a month leaps too, and is not to be blind for another.
@@ -26,7 +28,12 @@ const MOST_EARLIER: usize = 12;
 
 /// The state at `now`: a period that ended begins anew, a day that ended too.
 #[must_use]
-pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
+pub fn rolled(credit: CreditState, budget: &config::BudgetSettings, now: Timestamp) -> CreditState {
+    rolled_within(credit, budget.monthly_credits, now)
+}
+
+/// As [`rolled`], where `monthly_credits` are `cap`.
+pub(super) fn rolled_within(mut credit: CreditState, cap: Option<u64>, now: Timestamp) -> CreditState {
     let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
     bury(&mut credit, now);
     while credit.unconfirmed && credit.period_start.is_some_and(|start| now < start) && resume(&mut credit) {}
@@ -35,7 +42,7 @@ pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
     if credit.reset_at.or_else(|| month_after(credit.period_start?)).is_some_and(|end| now < end) {
         credit.not_over_before = None;
     }
-    doubt_leap(&mut credit, now);
+    doubt_clock(&mut credit, cap, now);
     let may_end = credit.not_over_before.is_none_or(|then| now >= then);
     match credit.reset_at {
         Some(reset_at) if now >= reset_at && may_end => {
@@ -65,11 +72,18 @@ pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
     credit
 }
 
-/// Puts the end of the period off where a clock that is not to be believed leapt over it.
-fn doubt_leap(credit: &mut CreditState, now: Timestamp) {
-    let seen = credit.seen_at.replace(now).filter(|_| credit.keeps_no_probe);
+/// Doubts a clock that leapt, ahead or back, as far as nothing is left of `cap` to ask the API with whether it is right.
+fn doubt_clock(credit: &mut CreditState, cap: Option<u64>, now: Timestamp) {
+    let Some(seen) = credit.seen_at.replace(now) else { return };
+    // By the cap as it is now: it may have been lowered since.
+    let keeps_no_probe = credit.told_at.is_some() && cap.is_some_and(|cap| credit.own().saturating_add(credit.held()) >= cap);
+    if seen - now > LARGEST_JITTER {
+        // That the period goes on was reckoned by a clock that is gone.
+        let longest = keeps_no_probe.then(|| now.checked_add_signed(LONGEST_DOUBT)).flatten();
+        credit.not_over_before = credit.not_over_before.min(longest);
+    }
     let end = credit.reset_at.or_else(|| credit.period_start?.checked_add_months(Months::new(1)));
-    if let (Some(seen), Some(end)) = (seen, end)
+    if let Some(end) = end.filter(|_| keeps_no_probe)
         && seen < end
         && now >= end
         && now - seen > LARGEST_STEP
@@ -182,7 +196,6 @@ fn begin(credit: &mut CreditState, start: Option<Timestamp>, reset_at: Option<Ti
     (credit.spent, credit.doubtful, credit.uncounted, credit.spent_today) = (0, 0, 0, 0);
     (credit.exhausted, credit.look_again_at) = (false, None);
     (credit.unconfirmed, credit.not_over_before) = (false, None);
-    credit.keeps_no_probe = false;
 }
 
 /// Takes up the period before: what was spent since counts there. False where none is known.

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::period::rolled_within;
 use super::*;
 use model::wire;
 
@@ -60,6 +61,30 @@ fn a_period_that_ended_begins_anew() {
     let allowance = Allowance::at(&credit, &budget(None), time("2026-12-01"));
     assert_eq!(allowance.left, Some(1000));
     assert_eq!(allowance.reset_at, time("2027-01-01"));
+}
+
+/// While our clock was a month ahead, the API said that its period goes on; then the clock was set right, and nobody looked until the
+/// period was really over.
+#[test]
+fn a_doubt_by_a_clock_that_was_set_back_does_not_outlast_the_period() {
+    let mut credit = reported(16, 78, "2026-03-26");
+    (credit.period_start, credit.spent) = (Some(time("2026-03-01")), 16);
+    (credit.told_at, credit.seen_at) = (Some(time("2026-03-10")), Some(time("2026-04-15")));
+    credit.not_over_before = Some(time("2026-05-01"));
+    let later = |cap| rolled_within(credit.clone(), cap, time("2026-03-28"));
+    let begun = later(Some(17));
+    assert_eq!((begun.reset_at, begun.unconfirmed), (Some(time("2026-04-26")), true));
+    for ahead in ["2026-04-14T23:59:59Z", "2026-04-16"] {
+        let ahead = rolled_within(credit.clone(), Some(17), time(ahead));
+        assert_eq!(
+            ahead.reset_at, credit.reset_at,
+            "the clock that is ahead still is not believed, nor does it matter who looked first"
+        );
+    }
+    let waits = later(Some(16));
+    assert_eq!(waits.reset_at, credit.reset_at, "where no credit is left to find out, a day shows it");
+    let begun = rolled_within(waits, Some(16), time("2026-03-29T01:00:00Z"));
+    assert_eq!((begun.reset_at, begun.unconfirmed), (Some(time("2026-04-26")), true));
 }
 
 #[test]
