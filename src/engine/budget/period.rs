@@ -46,18 +46,14 @@ pub(super) fn rolled_within(mut credit: CreditState, cap: Option<u64>, now: Time
     let may_end = credit.not_over_before.is_none_or(|then| now >= then);
     match credit.reset_at {
         Some(reset_at) if now >= reset_at && may_end => {
-            // The new period's end is unknown until the API reports it; months are what such quotas count in.
-            let (mut start, mut end) = (reset_at, reset_at);
-            while end <= now {
-                start = end;
-                end = end.checked_add_months(Months::new(1)).unwrap_or(now + TimeDelta::days(31));
-            }
+            // The new period's end is unknown until the API reports it.
+            let (start, end) = months_around(now, reset_at);
             begin(&mut credit, Some(start), Some(end));
             credit.unconfirmed = true;
         }
         Some(_) => {}
         None => {
-            let month = midnight.with_day(1).unwrap_or(midnight);
+            let month = month_of(now);
             if may_end && credit.period_start.is_none_or(|start| start < month) {
                 let is_known = credit.period_start.is_some();
                 begin(&mut credit, Some(month), None);
@@ -113,6 +109,9 @@ pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Tim
         let rest = rest.filter(|rest| *rest > TimeDelta::zero()).unwrap_or(ASK_AGAIN_AFTER);
         credit.not_over_before = now.checked_add_signed(rest);
     }
+    if let (Some(told_at), false) = (request.told_at, credit.unconfirmed) {
+        begin_as_told(credit, told_at, end);
+    }
     if credit.reset_at.is_none()
         && let (Some(end), Some(start)) = (end, credit.period_start)
         && end.checked_sub_months(Months::new(1)).is_some_and(|begun| begun < start)
@@ -135,6 +134,37 @@ pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Tim
         credit.reset_at = Some(end);
     }
     true
+}
+
+/// Begins the period of the API's own time where our clock does not say so yet, or is not believed: what was answered then is of that
+/// period. `end` is where the API says that its period ends.
+fn begin_as_told(credit: &mut CreditState, told_at: Timestamp, end: Option<Timestamp>) {
+    match (credit.reset_at, credit.period_start) {
+        // It still counts the one before, whatever the time.
+        (Some(known), _) if end.is_some_and(|end| end <= known + SAME_END) => {}
+        (Some(known), _) if told_at >= known => {
+            let (start, end) = months_around(told_at, known);
+            begin(credit, Some(start), Some(end));
+        }
+        (None, Some(start)) if told_at >= start && month_of(told_at) > start => begin(credit, Some(month_of(told_at)), None),
+        _ => {}
+    }
+}
+
+/// The month counted from `reset_at`, which is not after `now`, that holds `now`: months are what such quotas count in.
+fn months_around(now: Timestamp, reset_at: Timestamp) -> (Timestamp, Timestamp) {
+    let (mut start, mut end) = (reset_at, reset_at);
+    while end <= now {
+        start = end;
+        end = end.checked_add_months(Months::new(1)).unwrap_or(now + TimeDelta::days(31));
+    }
+    (start, end)
+}
+
+/// The first of the month.
+fn month_of(now: Timestamp) -> Timestamp {
+    let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
+    midnight.with_day(1).unwrap_or(midnight)
 }
 
 /// Whether the period `before` is over, by the word of the API; none where it said nothing of that.
@@ -162,7 +192,9 @@ pub(super) fn relived(credit: &CreditState, now: Timestamp) -> u64 {
         return 0;
     }
     if is_unread(credit) {
-        return credit.earlier.last().map_or(0, |before| before.doubtful);
+        let month_after = |start: Timestamp| start.checked_add_months(Months::new(1));
+        let touches = |before: &&PastPeriod| before.start.and_then(month_after) >= credit.period_start;
+        return credit.earlier.last().filter(touches).map_or(0, |before| before.doubtful);
     }
     let mut begun = credit.period_start;
     let again =

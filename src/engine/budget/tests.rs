@@ -87,6 +87,24 @@ fn a_doubt_by_a_clock_that_was_set_back_does_not_outlast_the_period() {
     assert_eq!((begun.reset_at, begun.unconfirmed), (Some(time("2026-04-26")), true));
 }
 
+/// As long as our clock is doubted, the API's own time still says of which month an answer is.
+#[test]
+fn what_is_answered_in_a_new_month_counts_there_though_our_clock_is_doubted() {
+    let spent = CreditState { told_at: Some(time("2026-03-03")), spent: 29, ..Default::default() };
+    let months = CreditState { period_start: Some(time("2026-03-01")), ..spent.clone() };
+    let resets = CreditState { reset_at: Some(time("2026-04-01")), ..spent };
+    for credit in [months, resets] {
+        let now = time("2026-04-01T01:00:00Z");
+        let doubted = CreditState { seen_at: Some(now), not_over_before: Some(time("2026-04-02")), ..credit };
+        let told_at = Some(now);
+        let settled = vec![model::SettledRequest { charge: model::Charge::One, told_at, ..Default::default() }];
+        let booking = Booking { owner: 1, settled, ..Default::default() };
+        let (credit, _) = book(doubted, &booking, &budget(Some(52)), now);
+        assert_eq!((credit.period_start, credit.spent), (Some(time("2026-04-01")), 1));
+        assert!(!credit.unconfirmed, "the API has said so");
+    }
+}
+
 #[test]
 fn nothing_is_limited_where_no_limit_is_known() {
     let allowance = Allowance::at(&CreditState::default(), &budget(None), time("2026-11-21"));
