@@ -13,12 +13,21 @@ use tokio::time::timeout;
 
 use crate::live::Live;
 use engine::budget::{self, Allowance, Booking, Grant};
-use model::{Clock, CreditState, FailureKind, PollFailure, SettledRequest, text::error_chain};
+use model::{Clock, CreditState, FailureKind, PollFailure, SettledRequest, Timestamp, text::error_chain};
 use source::{CreditGate, GateAnswer};
 use store::{Store, StoreError};
 
 /// How long to wait at a time for the request that shows whether a new period has begun.
 const PROBE_WAIT: Duration = Duration::from_secs(1);
+
+impl CreditPool {
+    /// Forgets what is at hand where it was booked long ago: its reservation may be gone, and the next booking gives it back.
+    fn drop_stale(&mut self, now: Timestamp) {
+        if !budget::is_fresh(self.booked_at, now) {
+            self.at_hand = 0;
+        }
+    }
+}
 
 /// The ledger of one process.
 pub struct Ledger {
@@ -40,6 +49,8 @@ pub struct Ledger {
 struct CreditPool {
     /// Reserved, and not handed out.
     at_hand: u64,
+    /// When that was last booked. A process that slept since then does not spend it.
+    booked_at: Timestamp,
     /// Handed out, and neither settled nor given back.
     under_way: u64,
     settled: Vec<SettledRequest>,
@@ -61,7 +72,7 @@ impl Ledger {
     /// The quota as it is now, with all that this process has settled.
     async fn credit(&self) -> Result<CreditState, StoreError> {
         let _one = self.booking.lock().await;
-        self.book(0, 0).await?;
+        self.book(0).await?;
         self.store.credit().await
     }
 
@@ -92,7 +103,7 @@ impl Ledger {
             }
             std::mem::take(&mut pool.at_hand)
         };
-        let booked = self.book(0, at_hand).await;
+        let booked = self.book(0).await;
         if booked.is_err() {
             self.pool().at_hand += at_hand;
         }
@@ -100,14 +111,19 @@ impl Ledger {
     }
 
     /// One transaction. What was not written is booked with the next one.
-    async fn book(&self, want: u64, returned: u64) -> Result<Grant, StoreError> {
-        let settled = std::mem::take(&mut self.pool().settled);
-        let booking = Booking { owner: self.owner, settled: settled.clone(), returned, want };
-        let (budget, now) = (self.live.load().config.budget.clone(), self.clock.now());
+    async fn book(&self, want: u64) -> Result<Grant, StoreError> {
+        let now = self.clock.now();
+        let booking = {
+            let mut pool = self.pool();
+            pool.drop_stale(now);
+            let (settled, holds) = (std::mem::take(&mut pool.settled), pool.at_hand + pool.under_way);
+            Booking { owner: self.owner, settled, holds, want }
+        };
+        let (settled, budget) = (booking.settled.clone(), self.live.load().config.budget.clone());
         match self.store.decide_credit(move |credit| budget::book(credit, &booking, &budget, now)).await {
             Ok(booked) => {
                 let mut pool = self.pool();
-                pool.mark = booked.uncounted_ever;
+                (pool.mark, pool.booked_at) = (booked.uncounted_ever, now);
                 if let Grant::Granted(credits) = booked.grant {
                     pool.at_hand += credits;
                 }
@@ -122,7 +138,9 @@ impl Ledger {
 
     /// Takes credits from what is at hand, all or none.
     fn take(&self, credits: u64) -> Result<(), u64> {
+        let now = self.clock.now();
         let mut pool = self.pool();
+        pool.drop_stale(now);
         match pool.at_hand.checked_sub(credits) {
             Some(rest) => {
                 pool.at_hand = rest;
@@ -139,7 +157,7 @@ impl Ledger {
             {
                 let _one = self.booking.lock().await;
                 let Err(missing) = self.take(credits) else { return Ok(()) };
-                match self.book(missing, 0).await {
+                match self.book(missing).await {
                     Ok(Grant::Granted(_)) if self.take(credits).is_ok() => return Ok(()),
                     Ok(Grant::Granted(_) | Grant::Waits) if self.pool().under_way > 0 => {}
                     Ok(Grant::Granted(_) | Grant::Waits) => {
@@ -176,8 +194,8 @@ impl CreditGate for Ledger {
         Box::pin(self.obtain(credits))
     }
 
-    fn mark(&self) -> u64 {
-        self.pool().mark
+    fn sent(&self) -> SettledRequest {
+        SettledRequest { uncounted_before: self.pool().mark, sent_at: Some(self.clock.now()), ..SettledRequest::default() }
     }
 
     fn settle(&self, request: SettledRequest) {

@@ -13,7 +13,7 @@ mod period;
 
 use chrono::{Datelike, Months, NaiveTime, TimeDelta};
 
-pub use ledger::{Booked, Booking, Grant, book, left, settle};
+pub use ledger::{Booked, Booking, Grant, book, is_fresh, left, settle};
 use model::{CreditState, Timestamp, config};
 pub use period::rolled;
 

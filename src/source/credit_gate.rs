@@ -11,8 +11,8 @@ pub type GateAnswer<'a> = Pin<Box<dyn Future<Output = Result<(), PollFailure>> +
 pub trait CreditGate: Send + Sync {
     /// Takes credits for so many requests: all of them, or none and why.
     fn reserve(&self, credits: u64) -> GateAnswer<'_>;
-    /// What is to stand in [`SettledRequest::uncounted_before`] of a request that is sent now.
-    fn mark(&self) -> u64;
+    /// A request that is sent now, as far as is known of it before it is over.
+    fn sent(&self) -> SettledRequest;
     /// A request is over, for which a credit was taken.
     fn settle(&self, request: SettledRequest);
     /// Credits that were taken are not needed.
@@ -28,8 +28,8 @@ impl CreditGate for OpenGate {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn mark(&self) -> u64 {
-        0
+    fn sent(&self) -> SettledRequest {
+        SettledRequest::default()
     }
 
     fn settle(&self, _: SettledRequest) {}
@@ -61,8 +61,7 @@ impl HeldCredits {
     /// The credit of a request that is sent now.
     pub fn spend(&mut self) -> RequestCredit {
         self.credits = self.credits.saturating_sub(1);
-        let request = SettledRequest { uncounted_before: self.gate.mark(), ..SettledRequest::default() };
-        RequestCredit { gate: self.gate.clone(), request }
+        RequestCredit { gate: self.gate.clone(), request: self.gate.sent() }
     }
 }
 

@@ -27,8 +27,8 @@ pub struct Booking {
     pub owner: u64,
     /// Its requests that are over, in their order.
     pub settled: Vec<SettledRequest>,
-    /// Credits that it gives back unused.
-    pub returned: u64,
+    /// Credits that it keeps of what it has reserved, for requests that are under way or to come; it gives back what is more.
+    pub holds: u64,
     /// Credits that it wants for requests to come.
     pub want: u64,
 }
@@ -55,29 +55,39 @@ pub enum Grant {
 /// Books what a process did, and what it wants to do.
 #[must_use]
 pub fn book(credit: CreditState, booking: &Booking, budget: &config::BudgetSettings, now: Timestamp) -> (CreditState, Booked) {
-    let mut credit = rolled(credit, budget, now);
-    let over = booking.returned.saturating_add(booking.settled.len() as u64);
-    if let Some(mine) = credit.reserved.iter_mut().find(|one| one.owner == booking.owner) {
-        mine.credits = mine.credits.saturating_sub(over);
-        mine.at = now;
-    }
+    let mut credit = credit;
+    // Whoever books is alive: what it holds is reserved, though it slept for so long that it was thought to be gone.
+    hold(&mut credit, booking.owner, booking.holds.saturating_add(booking.settled.len() as u64), now);
+    credit = rolled(credit, budget, now);
+    hold(&mut credit, booking.owner, booking.holds, now);
     for request in &booking.settled {
         count(&mut credit, request, now);
     }
-    credit.reserved.retain(|one| one.credits > 0);
     // What a request showed may have ended or begun a period.
     credit = rolled(credit, budget, now);
     let grant = grant(&credit, booking.want, budget, now);
     if let Grant::Granted(credits) = grant
         && credits > 0
     {
-        match credit.reserved.iter_mut().find(|one| one.owner == booking.owner) {
-            Some(mine) => mine.credits = mine.credits.saturating_add(credits),
-            None => credit.reserved.push(Reservation { owner: booking.owner, credits, at: now }),
-        }
+        hold(&mut credit, booking.owner, booking.holds.saturating_add(credits), now);
     }
     let uncounted_ever = credit.uncounted_ever;
     (credit, Booked { grant, uncounted_ever })
+}
+
+/// Makes the reservation of `owner` one of so many credits.
+fn hold(credit: &mut CreditState, owner: u64, credits: u64, now: Timestamp) {
+    credit.reserved.retain(|one| one.owner != owner);
+    if credits > 0 {
+        credit.reserved.push(Reservation { owner, credits, at: now });
+    }
+}
+
+/// Whether a process may still spend at `now` what it held at `booked_at`; else it books again first. Nobody takes a process for gone
+/// as early as this.
+#[must_use]
+pub fn is_fresh(booked_at: Timestamp, now: Timestamp) -> bool {
+    (now - booked_at).abs() < period::PROBE_LOST_AFTER / 2
 }
 
 fn grant(credit: &CreditState, want: u64, budget: &config::BudgetSettings, now: Timestamp) -> Grant {
@@ -134,7 +144,8 @@ pub fn settle(credit: CreditState, credits: u32, reported: Option<&wire::Credit>
     let charges = (1..credits).map(|_| (Charge::One, None));
     let last = if credits > 0 { Charge::One } else { Charge::Free };
     for (charge, reported) in charges.chain([(last, reported.cloned())]) {
-        let request = SettledRequest { charge, reported, told_at: None, uncounted_before: credit.uncounted_ever };
+        let request =
+            SettledRequest { charge, reported, told_at: None, uncounted_before: credit.uncounted_ever, sent_at: Some(now) };
         count(&mut credit, &request, now);
     }
     credit

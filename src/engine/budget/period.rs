@@ -14,7 +14,7 @@ const SAME_END: TimeDelta = TimeDelta::hours(1);
 /// No process leaves a reservation untouched for so long: the one that did is gone.
 const LEFT_BEHIND_AFTER: TimeDelta = TimeDelta::hours(2);
 /// While one request is to show whether a new period has begun, everybody waits for it.
-const PROBE_LOST_AFTER: TimeDelta = TimeDelta::minutes(10);
+pub(super) const PROBE_LOST_AFTER: TimeDelta = TimeDelta::minutes(10);
 /// When to ask again whether a period is over, where the API's own time is not known.
 const ASK_AGAIN_AFTER: TimeDelta = TimeDelta::hours(6);
 /// Jobs at work at once look at the clock in one order and at the ledger in another; such a clock was not set back.
@@ -96,9 +96,12 @@ pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Tim
     let end = reported.and_then(|reported| reported.reset_at.copied());
     let used = reported.and_then(|reported| reported.used.copied()).and_then(|used| u64::try_from(used).ok());
     let same = |a: Timestamp, b: Timestamp| (a - b).abs() <= SAME_END;
+    // What an answer said of the time before we slept does not hold any more.
+    let is_late = request.sent_at.is_some_and(|sent_at| (now - sent_at).abs() > PROBE_LOST_AFTER);
     while credit.unconfirmed {
         let before = credit.earlier.last();
-        let Some(is_over) = is_over(before, end, used, credit.period_start, request.told_at) else { return true };
+        let is_over = is_over(before, end, used, credit.period_start, request.told_at);
+        let Some(is_over) = is_over.filter(|is_over| *is_over || !is_late) else { return true };
         if is_over {
             confirm(credit);
             break;

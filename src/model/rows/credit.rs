@@ -111,4 +111,6 @@ pub struct SettledRequest {
     pub told_at: Option<Timestamp>,
     /// [`CreditState::uncounted_ever`] when it was sent.
     pub uncounted_before: u64,
+    /// When it was sent, by our clock.
+    pub sent_at: Option<Timestamp>,
 }

@@ -48,8 +48,8 @@ impl CreditGate for Purse {
         Box::pin(std::future::ready(answer))
     }
 
-    fn mark(&self) -> u64 {
-        7
+    fn sent(&self) -> SettledRequest {
+        SettledRequest { uncounted_before: 7, ..SettledRequest::default() }
     }
 
     fn settle(&self, request: SettledRequest) {

@@ -27,6 +27,8 @@ enum Step {
     Kill(usize),
     /// Hours.
     Pass(i64),
+    /// Hours in which the machine sleeps, as it was.
+    Sleep(i64),
     /// Our clock is wrong by so many days from now on.
     Jump(i64),
     Cap(u64),
@@ -41,6 +43,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => process.clone().prop_map(Step::SettleUp),
         1 => process.prop_map(Step::Kill),
         3 => prop_oneof![4 => 1..40_i64, 1 => 40..400_i64].prop_map(Step::Pass),
+        1 => prop_oneof![1..40_i64, 400..900_i64].prop_map(Step::Sleep),
         2 => (-20..45_i64).prop_map(Step::Jump),
         1 => (10..25_u64).prop_map(Step::Cap),
     ];
@@ -51,10 +54,24 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Process {
     owner: u64,
     at_hand: u64,
+    /// When it last booked.
+    booked_at: Timestamp,
     settled: Vec<SettledRequest>,
     mark: u64,
     /// Sent and not answered: what the answer will say.
     under_way: Vec<(bool, SettledRequest)>,
+}
+
+impl Process {
+    fn has_at_hand(&self, now: Timestamp) -> bool {
+        self.at_hand > 0 && is_fresh(self.booked_at, now)
+    }
+
+    fn drop_stale(&mut self, now: Timestamp) {
+        if !is_fresh(self.booked_at, now) {
+            self.at_hand = 0;
+        }
+    }
 }
 
 struct Api {
@@ -81,7 +98,7 @@ impl Api {
         let credit = wire::Credit { used: number(used), limit: number(1_000), reset_at: end.into(), ..Default::default() };
         let reported = (self.tells == Tells::Quota).then_some(credit);
         let told_at = (self.tells != Tells::Nothing && is_charged).then_some(self.now);
-        (is_charged.then_some(used), SettledRequest { charge, reported, told_at, uncounted_before: 0 })
+        (is_charged.then_some(used), SettledRequest { charge, reported, told_at, ..SettledRequest::default() })
     }
 }
 
@@ -112,17 +129,19 @@ impl World {
         self.api.now + self.error
     }
 
-    fn book(&mut self, index: usize, want: u64, returned: u64) {
+    fn book(&mut self, index: usize, want: u64) {
         let now = self.now();
         let process = &mut self.processes[index];
+        process.drop_stale(now);
         let budget = config::BudgetSettings {
             monthly_credits: Some(self.cap),
             reserve: config::Percent(10.0),
             near: config::Span(std::time::Duration::from_secs(7 * 86_400)),
         };
-        let booking = Booking { owner: process.owner, settled: std::mem::take(&mut process.settled), returned, want };
+        let holds = process.at_hand + process.under_way.len() as u64;
+        let booking = Booking { owner: process.owner, settled: std::mem::take(&mut process.settled), holds, want };
         let (credit, booked) = book(self.credit.clone(), &booking, &budget, now);
-        process.mark = booked.uncounted_ever;
+        (process.mark, process.booked_at) = (booked.uncounted_ever, now);
         if let Grant::Granted(credits) = booked.grant {
             process.at_hand += credits;
         }
@@ -136,19 +155,46 @@ impl World {
 
     fn set_right(&mut self) {
         self.error = TimeDelta::zero();
-        self.book(0, 0, 0);
+        self.book(0, 0);
+    }
+
+    /// No request takes hours. Whether what is at hand is given back.
+    fn answer_all(&mut self, gives_back: bool) -> Result<(), TestCaseError> {
+        for index in 0..2 {
+            while !self.processes[index].under_way.is_empty() {
+                self.take(Step::Answer(index, 0, true))?;
+            }
+            match gives_back {
+                true => self.take(Step::SettleUp(index))?,
+                false => self.book(index, 0),
+            }
+        }
+        Ok(())
+    }
+
+    /// A clock that is wrong is set right before the period ends, though nobody may look at it before that; where nothing is left to
+    /// find out with, within a day.
+    fn go_on(&mut self, hours: i64) {
+        let ends = self.api.now + TimeDelta::hours(hours) >= self.api.period().1;
+        if hours > 0 && (ends || !self.is_left()) {
+            self.error = TimeDelta::zero();
+        }
+        self.api.now += TimeDelta::hours(hours);
+        self.jumped = self.jumped.filter(|period| *period == self.api.period().0);
     }
 
     /// Fails where something goes beyond the cap.
     fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
+        let now = self.now();
         match step {
-            Step::Want(index, credits) if self.processes[index].at_hand == 0 => self.book(index, credits, 0),
+            Step::Want(index, credits) if !self.processes[index].has_at_hand(now) => self.book(index, credits),
             Step::Send(index, most, is_charged) => {
+                self.processes[index].drop_stale(now);
                 for _ in 0..self.processes[index].at_hand.min(most as u64) {
                     let (used, mut request) = self.api.answer(is_charged);
                     let process = &mut self.processes[index];
                     process.at_hand -= 1;
-                    request.uncounted_before = process.mark;
+                    (request.uncounted_before, request.sent_at) = (process.mark, Some(now));
                     process.under_way.push((is_charged, request));
                     let used = used.unwrap_or_default();
                     prop_assert!(used <= self.cap, "{used} of {} at {}: {:#?}", self.cap, self.api.now, self.credit);
@@ -162,14 +208,15 @@ impl World {
                 let (is_charged, request) = process.under_way.remove(which % process.under_way.len());
                 // Where our clock is wrong, whether a period is over takes an answer that can be read.
                 let is_readable = is_readable || self.error != TimeDelta::zero();
-                let unread = SettledRequest { uncounted_before: request.uncounted_before, ..SettledRequest::default() };
+                let SettledRequest { uncounted_before, sent_at, .. } = request;
+                let unread = SettledRequest { uncounted_before, sent_at, ..SettledRequest::default() };
                 process.settled.push(if is_readable || !is_charged { request } else { unread });
             }
             Step::SettleUp(index) => {
                 let process = &mut self.processes[index];
                 let returned = std::mem::take(&mut process.at_hand);
                 if returned > 0 || !process.settled.is_empty() {
-                    self.book(index, 0, returned);
+                    self.book(index, 0);
                 }
             }
             Step::Kill(index) if self.error == TimeDelta::zero() => {
@@ -177,21 +224,12 @@ impl World {
                 self.processes[index] = Process { owner: self.owners, ..Process::default() };
             }
             Step::Pass(hours) => {
-                // No request takes hours.
-                for index in 0..2 {
-                    while !self.processes[index].under_way.is_empty() {
-                        self.take(Step::Answer(index, 0, true))?;
-                    }
-                    self.take(Step::SettleUp(index))?;
-                }
-                // A clock that is wrong is set right before the period ends, though nobody may look at it before that; where nothing is
-                // left to find out with, within a day.
-                let ends = self.api.now + TimeDelta::hours(hours) >= self.api.period().1;
-                if hours > 0 && (ends || !self.is_left()) {
-                    self.error = TimeDelta::zero();
-                }
-                self.api.now += TimeDelta::hours(hours);
-                self.jumped = self.jumped.filter(|period| *period == self.api.period().0);
+                self.answer_all(true)?;
+                self.go_on(hours);
+            }
+            Step::Sleep(hours) => {
+                self.answer_all(false)?;
+                self.go_on(hours);
             }
             Step::Jump(days) if self.api.tells != Tells::Nothing => {
                 self.take(Step::Pass(0))?;
@@ -225,7 +263,7 @@ fn a_clock_that_leaps_again_and_again_or_after_a_cap_was_lowered_costs_no_credit
         };
         (0..18).for_each(|_| ask(&mut world));
         world.cap = lowered;
-        world.book(0, 0, 0);
+        world.book(0, 0);
         for _ in 0..leaps {
             world.error = TimeDelta::days(35);
             (0..3).for_each(|_| ask(&mut world));
@@ -254,6 +292,43 @@ fn a_cap_that_was_lowered_below_what_is_spent_counts_before_a_clock_that_leaps_i
     world.cap = 12;
     world.error = TimeDelta::days(35);
     ask(&mut world);
+}
+
+#[test]
+fn a_process_that_slept_spends_nothing_of_what_it_held_beside_what_others_spend_and_loses_nothing_either() {
+    for hours in [3, 24 * 27] {
+        let mut world = World::new(Tells::Quota, 12);
+        for step in [Step::Want(1, 1), Step::Send(1, 1, true), Step::Answer(1, 0, true), Step::Want(0, 5), Step::Sleep(hours)] {
+            world.take(step).expect("within the cap");
+        }
+        for _ in 0..12 {
+            for step in [Step::Want(1, 1), Step::Send(1, 1, true), Step::Answer(1, 0, true)] {
+                world.take(step).expect("within the cap");
+            }
+        }
+        for step in [Step::Send(0, 5, true), Step::Want(0, 3), Step::Send(0, 3, true)] {
+            world.take(step).expect("within the cap");
+        }
+    }
+    let mut world = World::new(Tells::Quota, 12);
+    for step in [Step::Want(0, 5), Step::Sleep(3), Step::Want(0, 5)] {
+        world.take(step).expect("within the cap");
+    }
+    assert_eq!((world.credit.own(), world.credit.held()), (0, 5));
+}
+
+#[test]
+fn what_was_answered_before_a_long_sleep_says_nothing_of_the_period_after_it() {
+    let mut world = World::new(Tells::ItsTime, 12);
+    for step in [Step::Want(0, 1), Step::Send(0, 1, true), Step::Answer(0, 0, true), Step::Want(0, 1), Step::Send(0, 1, true)] {
+        world.take(step).expect("within the cap");
+    }
+    world.api.now += TimeDelta::days(60);
+    for step in [Step::Answer(0, 0, true), Step::Want(0, 1), Step::Send(0, 1, true), Step::Answer(0, 0, true), Step::SettleUp(0)]
+    {
+        world.take(step).expect("within the cap");
+    }
+    assert_eq!((world.credit.not_over_before, world.credit.unconfirmed), (None, false));
 }
 
 #[test]
@@ -304,7 +379,7 @@ proptest! {
             world.take(Step::SettleUp(0))?;
         }
         // Nobody looked meanwhile, so a clock that may have leapt is doubted for a day where nothing was left to ask with.
-        world.book(0, 0, 0);
+        world.book(0, 0);
         world.take(Step::Pass(25))?;
         let before = world.api.charged.get(&world.api.period().0).copied().unwrap_or_default();
         for _ in 0..3 {
