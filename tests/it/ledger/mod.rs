@@ -56,6 +56,7 @@ impl Stage {
         let (runtime, app) = self.life.take().expect("alive");
         drop(app);
         runtime.shutdown_timeout(Duration::from_secs(10));
+        self.source.drain();
         // A process that is killed lets go of the database at once; the thread that stands for it here ends its transaction first.
         let opening = Opening { path: self.config.store.path.clone(), access: Access::Own, now: self.clock.now() };
         self.servers.block_on(async {
@@ -258,7 +259,8 @@ fn a_life(seed: u64) {
         let before = stage.credit();
         happens(&mut stage, &mut random);
         let overspent = std::mem::take(&mut stage.source.world().overspent);
-        assert!(overspent.is_empty(), "seed {seed}, step {step}: {overspent:#?}\nbefore it {before:#?}");
+        let after = stage.credit();
+        assert!(overspent.is_empty(), "seed {seed}, step {step}: {overspent:#?}\nbefore it {before:#?}\nafter it {after:#?}");
     }
     stage.source.world().faults.clear();
     let (now, end) = (stage.clock.now(), stage.source.world().period(stage.clock.now()).1);

@@ -3,7 +3,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
+    io::Read,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use chrono::{Months, TimeDelta};
@@ -214,6 +219,8 @@ fn http(status: &str, body: &str) -> Vec<u8> {
 #[derive(Clone)]
 pub struct Source {
     world: Arc<Mutex<World>>,
+    /// Connections that are being answered.
+    open: Arc<AtomicUsize>,
     pub address: String,
 }
 
@@ -221,18 +228,33 @@ impl Source {
     pub async fn start(world: World) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("bound"));
-        let source = Self { world: Arc::new(Mutex::new(world)), address };
+        let source = Self { world: Arc::new(Mutex::new(world)), open: Arc::default(), address };
         let serving = source.clone();
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let source = serving.clone();
+                source.open.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(async move {
                     // Whoever asked may be gone.
                     let _ = source.serve(socket).await;
+                    source.open.fetch_sub(1, Ordering::SeqCst);
                 });
             }
         });
         source
+    }
+
+    /// Waits until everything that was asked is answered: requests of a process that was killed are on their way for milliseconds, and
+    /// not until the clocks of this stage have passed a month.
+    pub fn drain(&self) {
+        let address = self.address.trim_start_matches("http://");
+        let mut last = std::net::TcpStream::connect(address).expect("connects");
+        last.shutdown(std::net::Shutdown::Write).expect("says nothing");
+        // Connections are accepted in their order.
+        let _ = last.read(&mut [0]);
+        while self.open.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub fn world(&self) -> MutexGuard<'_, World> {
@@ -247,9 +269,12 @@ impl Source {
         let head = String::from_utf8_lossy(&head).into_owned();
         let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let key = head.lines().find_map(|line| line.strip_prefix("x-api-key: ")).map(str::trim);
+        // A request is charged when it arrives, not when it is sent.
+        let way = self.world().random.u64(0..10);
+        tokio::time::sleep(Duration::from_millis(way)).await;
         let (bytes, is_cut) = self.world().answer(&target, key);
         let pause = self.world().random.u64(0..3);
-        tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
         socket.write_all(&bytes[..if is_cut { bytes.len() / 2 } else { bytes.len() }]).await?;
         socket.shutdown().await
     }
