@@ -44,7 +44,7 @@ impl LeaseKeeper {
     }
 
     /// Looks at the lease and does what is to be done about it. Blocks.
-    fn tend(&self, holder: &str) -> SqlResult<Standing> {
+    pub(super) fn tend(&self, holder: &str) -> SqlResult<Standing> {
         let mut tended = self.tended.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = Instant::now();
         let state = tended.look(&self.place, &self.fence);
@@ -76,16 +76,18 @@ impl LeaseKeeper {
 
     /// Gives the lease back; where that fails, its term ends by itself.
     pub(super) async fn release(&self) {
-        let tended = self.tended.clone();
-        let release = move || {
-            let tended = tended.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(session) = &tended.session
-                && let Err(error) = session.release_lease()
-            {
-                tracing::warn!(%error, "the lease could not be given back: another instance takes over once its term is over");
-            }
-        };
-        let _ = tokio::task::spawn_blocking(release).await;
+        let keeper = self.clone();
+        let _ = tokio::task::spawn_blocking(move || keeper.release_now()).await;
+    }
+
+    /// As [`Self::release`]. Blocks.
+    pub(super) fn release_now(&self) {
+        let tended = self.tended.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = &tended.session
+            && let Err(error) = session.release_lease()
+        {
+            tracing::warn!(%error, "the lease could not be given back: another instance takes over once its term is over");
+        }
     }
 }
 

@@ -127,6 +127,25 @@ pub(super) fn open(opening: &Opening, progress: Progress<'_>) -> Result<Opened, 
     Ok(Opened { path, writer, lock, readers })
 }
 
+/// Opens the file of a database as it is, for whoever holds its lock. Brings nothing up to date.
+pub(super) fn open_as_it_is(path: &Path) -> Result<sql::Connection, StoreError> {
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = open_writer(path, false)?;
+        DAEMON_WRITER.apply(&connection)?;
+        Ok(connection)
+    };
+    open().map(sql::Connection::Sqlite).map_err(|error| opening_failed(error, path))
+}
+
+/// Makes an empty database of the present schema in a file that nobody else knows of.
+pub(super) fn open_new(opening: &Opening) -> Result<sql::Connection, StoreError> {
+    let path = &opening.path;
+    let mut connection = set_up_writer(path, true)?;
+    migrate(&mut connection, path, 0)?;
+    sign(&mut connection, opening).map_err(|fault| fault.during(OPENING, path))?;
+    Ok(sql::Connection::Sqlite(connection))
+}
+
 const OPENING: &str = "open the store";
 
 fn opening_failed(error: impl Into<StoreFault>, path: &Path) -> StoreError {

@@ -4,10 +4,11 @@
 //! writes or reads; [`Transaction`] what an operation gets; [`Statement`], [`ResultRows`] and [`Row`] lead from SQL to values. Values are
 //! rusqlite's own (`ToSql`, `FromSql`, `Value`), whichever engine keeps them.
 //!
-//! `postgres` speaks to a server: `postgres::translate` makes a statement out of the one that SQLite reads, `postgres::value` carries
+//! `bulk` moves whole tables. `postgres` speaks to a server: `postgres::translate` makes a statement out of the one that SQLite reads, `postgres::value` carries
 //! values there and back. What SQL both engines understand alike is written alike everywhere; where PostgreSQL has no such function,
 //! its schema brings one of the same name. Nothing here decides anything.
 
+pub(super) mod bulk;
 pub(super) mod postgres;
 
 use rusqlite::types::{FromSql, FromSqlError, ValueRef};

@@ -12,4 +12,4 @@ mod pages;
 mod records;
 mod scale;
 mod schedules;
-mod support;
+pub(crate) mod support;

@@ -8,6 +8,7 @@
 //! writes what it decided from that needs no thought of others. One that is fenced also looks at the row of the lease, in a way that
 //! a renewal passes and a take-over waits for (`lease`).
 
+mod bulk;
 pub(crate) mod driver;
 pub(crate) mod lease;
 pub(crate) mod place;
@@ -18,6 +19,7 @@ mod value;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -93,7 +95,11 @@ impl PgFault {
     pub(crate) fn is_lost(&self) -> bool {
         match self {
             PgFault::Unreachable(_) | PgFault::Silent => true,
-            PgFault::Refused(error) => error.is_closed() || error.code().is_none_or(is_lost_state),
+            PgFault::Refused(error) => match error.code() {
+                Some(state) => error.is_closed() || is_lost_state(state),
+                // What the server did not say, the way to it did; but for a value of ours that never went out.
+                None => !error.source().is_some_and(|source| source.is::<PgFault>()),
+            },
             PgFault::NotActive | PgFault::Unfit { .. } => false,
         }
     }
@@ -363,6 +369,16 @@ impl PgRow {
     fn read(row: &tokio_postgres::Row) -> SqlResult<Self> {
         let read = |at| Ok(row.try_get::<_, ColumnValue>(at).map_err(PgFault::Refused)?.0);
         (0..row.len()).map(read).collect::<SqlResult<_>>().map(PgRow)
+    }
+
+    /// What its values take, bytes.
+    fn bytes(&self) -> usize {
+        let bytes = |value: &Value| match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(blob) => blob.len(),
+            Value::Null | Value::Integer(_) | Value::Real(_) => size_of::<Value>(),
+        };
+        self.0.iter().map(bytes).sum()
     }
 
     pub(super) fn value(&self, at: usize) -> SqlResult<ValueRef<'_>> {
