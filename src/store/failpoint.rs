@@ -85,14 +85,9 @@ mod armed {
             None => (text, Some(1)),
         };
         match pass {
-            Some(pass) if points().contains(&point) => {
-                Some(CrashPlan { point: point.to_owned(), pass })
-            }
+            Some(pass) if points().contains(&point) => Some(CrashPlan { point: point.to_owned(), pass }),
             _ => {
-                eprintln!(
-                    "{VARIABLE} is ignored: expected one of {}, optionally with `:N`",
-                    points().join(", ")
-                );
+                eprintln!("{VARIABLE} is ignored: expected one of {}, optionally with `:N`", points().join(", "));
                 None
             }
         }

@@ -198,7 +198,8 @@ impl TendedLease {
                 let _ = tended.tend(&name);
             }
         };
-        let thread = std::thread::Builder::new().name("store-lease".into()).spawn(tend).map_err(|source| file_failed(path, source))?;
+        let thread =
+            std::thread::Builder::new().name("store-lease".into()).spawn(tend).map_err(|source| file_failed(path, source))?;
         Ok(Self { keeper, ending: Some(ending), thread: Some(thread) })
     }
 }

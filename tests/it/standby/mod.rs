@@ -41,7 +41,7 @@ enum Fate {
 
 const FATES: [Fate; 5] = [Fate::Killed, Fate::Paused, Fate::CutOff, Fate::Stopped, Fate::ServerRestarts];
 
-fn server() -> Option<String> {
+pub fn server() -> Option<String> {
     let url = std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty());
     if url.is_none() {
         println!("left out: two instances on PostgreSQL (tests/postgres/run starts a server for it)");
@@ -50,7 +50,7 @@ fn server() -> Option<String> {
 }
 
 /// Asks the server past every wire.
-fn ask(url: &str, sql: &str) -> String {
+pub fn ask(url: &str, sql: &str) -> String {
     let answer = Command::new("psql").args([url, "-X", "-q", "-t", "-A", "-c", sql]).output().expect("psql runs");
     String::from_utf8_lossy(&answer.stdout).trim().to_owned()
 }

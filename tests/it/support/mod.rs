@@ -315,15 +315,15 @@ receivers = ["ops"]
 
     /// As after a restart: the same database, nothing else kept.
     pub async fn restart(&mut self) {
-        self.app.take().expect("open").close().await.expect("closes");
-        self.machine = self.machine.restarted();
-        self.app = Some(open(&self.config, self.folder.path(), &self.machine).await);
+        self.restart_with(|_| {}).await;
     }
 
-    /// As after a restart with another config.
+    /// As after a restart with another config; `change` runs while the app is closed.
     pub async fn restart_with(&mut self, change: impl FnOnce(&mut config::Config)) {
+        self.app.take().expect("open").close().await.expect("closes");
         change(&mut self.config);
-        self.restart().await;
+        self.machine = self.machine.restarted();
+        self.app = Some(open(&self.config, self.folder.path(), &self.machine).await);
     }
 
     /// Asks one endpoint.

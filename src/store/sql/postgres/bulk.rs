@@ -28,7 +28,11 @@ impl PgSession {
     }
 
     /// Gives every row of a question to `each`, asked for by some at a time.
-    pub(in crate::sql) fn scan(&self, sql: &str, mut each: impl FnMut(PgRow) -> Result<(), StoreFault>) -> Result<(), StoreFault> {
+    pub(in crate::sql) fn scan(
+        &self,
+        sql: &str,
+        mut each: impl FnMut(PgRow) -> Result<(), StoreFault>,
+    ) -> Result<(), StoreFault> {
         self.prepare(&format!("DECLARE scanned NO SCROLL CURSOR FOR {sql}"), false)?.execute(&[])?;
         let mut count = FIRST_FETCH;
         loop {
