@@ -4,6 +4,7 @@ mod commit;
 mod counts;
 mod crashes;
 mod faults;
+mod lease;
 mod maintenance;
 mod opening;
 mod opt_out;
