@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::config::{Secret, SecretError, StoreSettings};
+use model::config::{Config, Secret, SecretError, StoreSettings};
 use store::{Place, PlaceError, PostgresPlace};
 
 /// Why it cannot be told.
@@ -13,6 +13,8 @@ pub enum PlaceProblem {
     Unreadable(#[from] SecretError),
     #[error("the `url` of [store] cannot be used")]
     Unfit(#[from] PlaceError),
+    #[error("the `keys_url` of [mirror] cannot be used")]
+    UnfitKeys(#[source] PlaceError),
     #[error("the address in {} cannot be used", path.display())]
     UnfitFile { path: PathBuf, source: PlaceError },
     #[error("the address of the database cannot be used")]
@@ -26,6 +28,13 @@ pub fn place_of(store: &StoreSettings) -> Result<Place, PlaceProblem> {
         Some(url) => Ok(Place::Server(Arc::new(PostgresPlace::from_url(url.expose(), store.tls_ca_file.as_deref())?))),
         None => Ok(Place::File(store.path.clone())),
     }
+}
+
+/// The database of keys for the mirror of the config, if it has one: on a server, else a file. Fails and reads as [`place_of`] does.
+pub fn keys_of(config: &Config) -> Result<Option<Place>, PlaceProblem> {
+    let Some(url) = config.mirror.keys_url().resolve()? else { return Ok(config.mirror.keys.clone().map(Place::File)) };
+    let place = PostgresPlace::from_url(url.expose(), config.store.tls_ca_file.as_deref()).map_err(PlaceProblem::UnfitKeys)?;
+    Ok(Some(Place::Server(Arc::new(place))))
 }
 
 /// The place that a text names on a command line: `postgres://…` an address, `@FILE` a file with an address, all else a file.

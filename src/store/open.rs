@@ -56,7 +56,7 @@ impl Place {
             Place::File(path) => refuse_unless_current(path),
             Place::Server(place) => {
                 let session = PgSession::open(place, &Arc::default()).map_err(|error| opening_failed(error, place.name()))?;
-                session.prepare_schema(false, env!("CARGO_PKG_VERSION"))
+                session.prepare_schema(sql::postgres::schema::DAEMON, false, env!("CARGO_PKG_VERSION"))
             }
         }
     }
@@ -85,7 +85,7 @@ pub(super) fn open_server(place: &Arc<PostgresPlace>, access: Access, fence: &Ar
     let path = place.name();
     let failed = |error: SqlError| opening_failed(error, path);
     let writer = PgSession::open(place, fence).map_err(failed)?;
-    writer.prepare_schema(access == Access::Own, env!("CARGO_PKG_VERSION"))?;
+    writer.prepare_schema(sql::postgres::schema::DAEMON, access == Access::Own, env!("CARGO_PKG_VERSION"))?;
     let writer = (access != Access::Read).then(|| sql::Connection::Postgres(Box::new(writer)));
     let readers = if writer.is_some() { READERS_BESIDE_WRITER } else { 1 };
     let readers = ReaderPool::filled(path, reader_of(&Place::Server(place.clone())), readers).map_err(failed)?;

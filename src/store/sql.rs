@@ -76,6 +76,18 @@ impl Connection {
         }
     }
 
+    /// As [`Self::write`], for a transaction which keeps others only from those rows that it changes, or reads [`Transaction::for_update`], where the
+    /// engine knows rows.
+    pub(super) fn write_rows<T>(&mut self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
+        match self {
+            Connection::Sqlite(_) => self.write(false, run),
+            Connection::Postgres(session) => {
+                session.begin_rows()?;
+                session.finish(run)
+            }
+        }
+    }
+
     /// Runs `run` in one transaction that reads: all of it is of one moment.
     pub(super) fn read<T>(&mut self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
         match self {
@@ -140,6 +152,11 @@ impl<'a> Transaction<'a> {
     /// Runs a statement for this once; answers how many rows it changed.
     pub(super) fn execute(&self, sql: &str, values: impl Params) -> SqlResult<usize> {
         self.prepare(sql)?.execute(values)
+    }
+
+    /// The end of a question whose rows nobody else may change until the transaction ends: in a file nobody can.
+    pub(super) fn for_update(&self) -> &'static str {
+        if self.is_postgres() { " FOR UPDATE" } else { "" }
     }
 
     /// Which engine keeps the data: for the few questions that are put differently.

@@ -7,8 +7,7 @@ use cliffwatch::{
     store::Store,
 };
 
-use crate::standby::{ask, server};
-use crate::support::{BEGIN, TestApp, burn, time};
+use crate::support::{BEGIN, Setup, TestApp, burn, schema_of_its_own, time};
 
 /// Stops the app, copies its database and starts it on the copy: in the file of this name, or on the server.
 async fn go_on_in(app: &mut TestApp, file: &str, url: Option<String>) {
@@ -32,7 +31,7 @@ async fn hear_of_a_burn(app: &TestApp, hour: u32) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_daemon_on_the_copy_tells_nothing_again_and_goes_on_with_what_was_due() {
-    let mut app = TestApp::start().await;
+    let mut app = TestApp::with(Setup { is_on_file: true, ..Setup::default() }).await;
     assert_eq!(app.turn().await.len(), 1, "the cliff within 30 days");
     app.edit(|edit| edit.add_burn("alpha", burn("2026-03-01T00:30:00Z", 7_000.0)));
     app.at("2026-03-01T01:00:00Z");
@@ -42,12 +41,7 @@ async fn a_daemon_on_the_copy_tells_nothing_again_and_goes_on_with_what_was_due(
     let refused = app.hook.tried().pop().expect("it was tried");
     app.hook.answer_always(None);
 
-    let schema = format!("copied{}_{}", std::process::id(), fastrand::u32(..));
-    let url = server().map(|url| {
-        ask(&url, &format!("CREATE SCHEMA {schema}"));
-        format!("{url}?options=-csearch_path%3D{schema}")
-    });
-    go_on_in(&mut app, "there.db", url).await;
+    go_on_in(&mut app, "there.db", schema_of_its_own()).await;
     app.at("2026-03-01T02:00:00Z");
     let told = app.turn().await;
     assert!(told.len() == 1 && told[0].contains("Burned alpha"), "what was due: {told:?}");
@@ -60,7 +54,4 @@ async fn a_daemon_on_the_copy_tells_nothing_again_and_goes_on_with_what_was_due(
     assert_eq!(app.turn().await, [""; 0], "all was told");
     let told = hear_of_a_burn(&app, 5).await;
     assert!(told.len() == 1 && told[0].contains("Burned beta"), "what is new: {told:?}");
-    if let Some(url) = server() {
-        ask(&url, &format!("DROP SCHEMA {schema} CASCADE"));
-    }
 }

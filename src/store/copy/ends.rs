@@ -18,6 +18,7 @@ use crate::restore::refuse_unfinished;
 use crate::sql::postgres::PgSession;
 use crate::sql::postgres::lease::Fence;
 use crate::sql::postgres::place::PostgresPlace;
+use crate::sql::postgres::schema::DAEMON;
 use crate::sql::{Connection, Transaction};
 use crate::{Opening, Standing, lease};
 use model::Timestamp;
@@ -51,7 +52,7 @@ impl Source {
             }
             Place::Server(place) => {
                 let (session, fence) = open_session(place)?;
-                session.prepare_schema(false, env!("CARGO_PKG_VERSION"))?;
+                session.prepare_schema(DAEMON, false, env!("CARGO_PKG_VERSION"))?;
                 let lease = TendedLease::take(place, fence, holder)?;
                 let connection = Connection::Postgres(Box::new(session));
                 Ok(Self { connection, path: place.name().to_owned(), _hold: Hold::Lease(lease) })
@@ -83,8 +84,8 @@ impl Target {
             Place::Server(place) => {
                 let (session, fence) = open_session(place)?;
                 let program = env!("CARGO_PKG_VERSION");
-                match session.prepare_schema(false, program) {
-                    Err(StoreError::Missing { .. }) => session.prepare_schema(true, program)?,
+                match session.prepare_schema(DAEMON, false, program) {
+                    Err(StoreError::Missing { .. }) => session.prepare_schema(DAEMON, true, program)?,
                     found => found?,
                 }
                 let lease = TendedLease::take(place, fence, holder)?;

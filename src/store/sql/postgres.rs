@@ -12,7 +12,7 @@ mod bulk;
 pub(crate) mod driver;
 pub(crate) mod lease;
 pub(crate) mod place;
-mod schema;
+pub(crate) mod schema;
 mod tls;
 mod translate;
 mod value;
@@ -63,6 +63,9 @@ const SETTINGS: &str = "SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET 
 /// Takes the place of SQLite's one writer: a lock that belongs to our tables alone, until the transaction ends.
 const BEGIN_WRITE: &str =
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(1668048503, hashtext(current_schema()))";
+
+/// Begins a transaction that keeps others from those rows alone which it changes or locks.
+const BEGIN_ROWS: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
@@ -242,6 +245,12 @@ impl PgSession {
 
     pub(super) fn begin_read(&self) -> SqlResult<()> {
         self.begin(BEGIN_READ)?;
+        Ok(())
+    }
+
+    /// Begins a transaction that writes beside others.
+    pub(super) fn begin_rows(&self) -> SqlResult<()> {
+        self.begin(BEGIN_ROWS)?;
         Ok(())
     }
 
