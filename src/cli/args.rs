@@ -12,6 +12,7 @@ use super::backtest::BacktestArgs;
 use super::backup::BackupArgs;
 use super::changes::ChangesArgs;
 use super::check::CheckArgs;
+use super::copy::StoreCommand;
 use super::demo::DemoArgs;
 use super::digest::DigestCommand;
 use super::explain::ExplainArgs;
@@ -153,6 +154,9 @@ pub(super) enum Command {
     Backup(BackupArgs),
     /// Put a backup in the place of the database
     Restore(RestoreArgs),
+    /// Move the database between a file and a server
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Show what rules may name: fields, kinds of change, functions, filters
     Fields(FieldsArgs),
     /// Print the JSON Schema of a file, for editors, or of what a webhook receives

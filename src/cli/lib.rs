@@ -23,6 +23,7 @@ mod backup;
 mod changes;
 mod check;
 mod completions;
+mod copy;
 mod demo;
 mod digest;
 mod exit;
@@ -143,6 +144,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Outbox(outbox) => wait(outbox::run(&outbox, invocation)),
         Command::Backup(backup) => wait(backup::run(&backup, invocation)),
         Command::Restore(restore) => restore::run(&restore, invocation),
+        Command::Store(command) => copy::run(&command, invocation),
     }
 }
 

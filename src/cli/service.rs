@@ -1,6 +1,6 @@
 //! Commands of the data service: `serve`, `import`, `export`, `keys`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -9,7 +9,7 @@ use super::print::{self, Cell, Listing};
 use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_address, run, shown};
 use daemon::app;
-use daemon::place::place_of;
+use daemon::place::{PlaceProblem, keys_of, place_named, place_of};
 use model::config::{LogFormat, LogSettings};
 use model::format;
 use service::{DataFolder, Listening, MirrorScope, Options, Service, ServiceError, Tls};
@@ -21,17 +21,32 @@ const DATABASE: &str = "service.db";
 /// Which database.
 #[derive(Debug, Args)]
 pub(super) struct DatabaseArgs {
-    /// The database of the service
-    #[arg(long, value_name = "FILE", default_value = DATABASE)]
-    db: PathBuf,
+    /// The database of the service: a file, postgres://user@host:port/database, or @FILE with such an address in it
+    #[arg(long, value_name = "PLACE", default_value = DATABASE)]
+    db: String,
+}
+
+impl DatabaseArgs {
+    fn place(&self) -> anyhow::Result<Place> {
+        named_place(&self.db)
+    }
+}
+
+/// The place that an option names.
+fn named_place(text: &str) -> anyhow::Result<Place> {
+    match place_named(text, None) {
+        Err(PlaceProblem::UnfitText(problem)) => Err(UsageError(problem.to_string()).into()),
+        place => Ok(place?),
+    }
 }
 
 /// `serve`.
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// The database of the service [default: service.db]; with --mirror that of a daemon [default: of the config]
-    #[arg(long, value_name = "FILE")]
-    db: Option<PathBuf>,
+    /// The database of the service [default: service.db]; with --mirror that of a daemon [default: of the config]. A file,
+    /// postgres://user@host:port/database, or @FILE with such an address in it
+    #[arg(long, value_name = "PLACE")]
+    db: Option<String>,
     /// Where to listen
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9798")]
     listen: String,
@@ -51,8 +66,8 @@ pub(super) struct ServeArgs {
     #[arg(long)]
     mirror: bool,
     /// Database with the keys for a mirror [default: of the config]; without one whoever reaches the address may ask
-    #[arg(long, value_name = "FILE", requires = "mirror")]
-    keys: Option<PathBuf>,
+    #[arg(long, value_name = "PLACE", requires = "mirror")]
+    keys: Option<String>,
     /// Certificate to serve https with, and those between it and its authority (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key_file")]
     tls_cert_file: Option<PathBuf>,
@@ -67,8 +82,8 @@ pub(super) struct ServeArgs {
 /// `import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// A data folder, or the database of a daemon
-    path: PathBuf,
+    /// A data folder, or the database of a daemon: a file, or an address as --db takes it
+    path: String,
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -79,8 +94,8 @@ pub(super) struct ExportArgs {
     /// The folder to make
     folder: PathBuf,
     /// The database of the service, or of a daemon
-    #[arg(long, value_name = "FILE", default_value = DATABASE)]
-    db: PathBuf,
+    #[arg(long, value_name = "PLACE", default_value = DATABASE)]
+    db: String,
 }
 
 /// `keys`.
@@ -119,16 +134,16 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     let (place, keys, requests_per_minute) = if serve.mirror {
         // As the daemon's own mirror is, where nothing else is said.
         let (config, _) = invocation.load()?;
-        if serve.db.as_ref().is_none_or(|db| *db == config.store.path) {
+        let own = place_of(&config.store)?;
+        let place = serve.db.as_deref().map_or_else(|| Ok(own.clone()), named_place)?;
+        if place.name() == own.name() {
             scope = scope.reaching_back(config.source.history);
         }
-        (
-            serve.db.clone().map_or_else(|| place_of(&config.store), |db| Ok(Place::File(db)))?,
-            serve.keys.clone().or(config.mirror.keys),
-            serve.requests_per_minute.or(config.mirror.requests_per_minute),
-        )
+        let keys = serve.keys.as_deref().map(named_place).transpose()?;
+        let keys = keys.map_or_else(|| keys_of(&config), |keys| Ok(Some(keys)))?;
+        (place, keys, serve.requests_per_minute.or(config.mirror.requests_per_minute))
     } else {
-        (Place::File(serve.db.clone().unwrap_or_else(|| DATABASE.into())), None, serve.requests_per_minute)
+        (named_place(serve.db.as_deref().unwrap_or(DATABASE))?, None, serve.requests_per_minute)
     };
     let db = place.name().to_owned();
     let is_open_to_others = [Some(address), legacy].into_iter().flatten().any(|address| !address.ip().is_loopback());
@@ -148,12 +163,12 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     };
     run::drive(async {
         let data = match serve.mirror {
-            true => Service::mirror_in(&place, scope, keys.as_deref(), options)?,
+            true => Service::mirror_in(&place, scope, keys.as_ref(), options)?,
             false => {
-                if !db.exists() {
+                if matches!(place, Place::File(_)) && !db.exists() {
                     anyhow::bail!("there is no database {}: `cliffwatch import PATH --db {}` makes it", shown(&db), shown(&db));
                 }
-                Service::open(&db, options)?
+                Service::open_in(&place, options)?
             }
         };
         if data.token_count()? == 0 {
@@ -164,11 +179,11 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
             };
             anstream::eprintln!("{} holds no tokens yet: {filled}", shown(&db));
         }
-        let keys_in = keys.as_deref().unwrap_or(&db);
+        let keys_in = keys.as_ref().unwrap_or(&place).name().to_owned();
         if is_open_to_others && data.keys().is_ok_and(|keys| keys.iter().all(|key| key.revoked_at.is_some())) {
             anstream::eprintln!(
                 "others can reach this address, so a key is asked for, and there is none yet: `cliffwatch keys add NAME --db {}`",
-                shown(keys_in)
+                shown(&keys_in)
             );
         }
         let tls = match serve.tls_cert_file.as_deref().zip(serve.tls_key_file.as_deref()) {
@@ -205,19 +220,20 @@ impl StepBar {
 
 pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     // Looked at first, so that a wrong path leaves no empty database behind.
-    let folder = match import.path.is_file() {
-        true => None,
-        false => Some(DataFolder::open(&import.path)?),
+    let from = named_place(&import.path)?;
+    let folder = match &from {
+        Place::File(path) if !path.is_file() => Some(DataFolder::open(path)?),
+        Place::File(_) | Place::Server(_) => None,
     };
-    let db = &import.database.db;
-    let data = open(db, invocation)?;
+    let db = import.database.place()?;
+    let data = open(&db, invocation)?;
     let mut progress = StepBar::new();
     let imported = match folder {
         Some(folder) => {
             let total = folder.file_count();
             data.import(folder, |path| progress.step(path, total))
         }
-        None => data.import_daemon(&import.path, &mut |token, total| progress.step(token, total)),
+        None => data.import_daemon(&from, &mut |token, total| progress.step(token, total)),
     };
     progress.bar.clear();
     let imported = imported?;
@@ -232,7 +248,7 @@ pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Re
             format::count(imported.buybacks, "buyback"),
             format::count(imported.investors, "investor"),
             format::count(imported.rounds, "round"),
-            shown(db),
+            shown(db.name()),
             match imported.changed {
                 0 => "no token differs from what was there\n".to_owned(),
                 1 => "1 token differs from what was there\n".to_owned(),
@@ -245,7 +261,7 @@ pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Re
 }
 
 pub(super) fn export(export: &ExportArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let data = open_existing(&export.db, invocation)?;
+    let data = open_existing(&named_place(&export.db)?, invocation)?;
     let total = data.token_count()?;
     let mut progress = StepBar::new();
     let exported = data.export(&export.folder, &mut |file| {
@@ -275,35 +291,42 @@ fn options(invocation: &Invocation) -> Options {
 }
 
 /// Opens the database of the service, making it where it is not there.
-fn open(db: &Path, invocation: &Invocation) -> anyhow::Result<Service> {
-    Ok(Service::open(db, options(invocation))?)
+fn open(db: &Place, invocation: &Invocation) -> anyhow::Result<Service> {
+    Ok(Service::open_in(db, options(invocation))?)
 }
 
-/// Opens a database that must be there: of the service, or of a daemon.
-fn open_existing(db: &Path, invocation: &Invocation) -> anyhow::Result<Service> {
-    std::fs::metadata(db).with_context(|| {
-        format!("cannot read {}: `--db FILE` names a database, `cliffwatch import PATH --db FILE` makes one", shown(db))
+/// Opens a database that must be there: of the service, or of a daemon in a file.
+fn open_existing(db: &Place, invocation: &Invocation) -> anyhow::Result<Service> {
+    let Place::File(path) = db else { return open(db, invocation) };
+    std::fs::metadata(path).with_context(|| {
+        let shown = shown(path);
+        format!("cannot read {shown}: `--db FILE` names a database, `cliffwatch import PATH --db FILE` makes one")
     })?;
-    match Service::open(db, options(invocation)) {
-        Err(ServiceError::Catalog(CatalogError::Foreign { .. })) => {
-            Ok(Service::mirror(db, MirrorScope::unknown(), None, options(invocation))?)
-        }
-        opened => Ok(opened?),
+    match open(db, invocation) {
+        Err(error) if is_of_a_daemon(&error) => Ok(Service::mirror(path, MirrorScope::unknown(), None, options(invocation))?),
+        opened => opened,
     }
+}
+
+fn is_of_a_daemon(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ServiceError::Catalog(CatalogError::Foreign { .. })))
 }
 
 pub(super) fn keys(keys: &KeysCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     match keys {
-        KeysCommand::Add { name, monthly_limit, database: DatabaseArgs { db } } => {
-            if !db.exists() {
-                anstream::eprintln!("{} is new: it holds this key, and no data", shown(db));
+        KeysCommand::Add { name, monthly_limit, database } => {
+            let db = database.place()?;
+            if let Place::File(path) = &db
+                && !path.exists()
+            {
+                anstream::eprintln!("{} is new: it holds this key, and no data", shown(path));
             }
-            let key = open(db, invocation)?.add_key(name, *monthly_limit)?;
+            let key = open(&db, invocation)?.add_key(name, *monthly_limit)?;
             print::out(&format!("{key}\n"))?;
             anstream::eprintln!("keep it now: it is shown this once and stored only as a hash");
         }
-        KeysCommand::List { database: DatabaseArgs { db } } => {
-            let keys = open_existing(db, invocation)?.keys()?;
+        KeysCommand::List { database } => {
+            let keys = open_existing(&database.place()?, invocation)?.keys()?;
             let listing = Listing::of(&keys)
                 .words("name", "name", |key| Cell::text(&key.name))
                 .numbers("used", "used", |key| Cell::text(key.used))
@@ -314,8 +337,8 @@ pub(super) fn keys(keys: &KeysCommand, invocation: &Invocation) -> anyhow::Resul
             let nothing = "there are no keys: `cliffwatch keys add NAME` makes one";
             listing.print(nothing, invocation)?;
         }
-        KeysCommand::Revoke { name, database: DatabaseArgs { db } } => {
-            if !open_existing(db, invocation)?.revoke_key(name)? {
+        KeysCommand::Revoke { name, database } => {
+            if !open_existing(&database.place()?, invocation)?.revoke_key(name)? {
                 anyhow::bail!("no key of the name {name:?} is in use");
             }
             anstream::eprintln!("{name}: revoked");

@@ -20,7 +20,7 @@ fn help_tells_every_command() {
         let sub = command.find_subcommand_mut(name).expect("a command");
         golden.push_str(&format!("\n━━ {name}\n{}", sub.clone().term_width(100).render_help()));
     }
-    for name in ["outbox", "keys", "routes"] {
+    for name in ["outbox", "keys", "routes", "store"] {
         let sub = command.find_subcommand_mut(name).expect("a command");
         let subs: Vec<_> = sub.get_subcommands().cloned().collect();
         for sub in subs {

@@ -297,6 +297,7 @@ fn resolve_paths(config: &mut Config, base: &Path) -> Vec<ConfigProblem> {
         &mut config.http.token_file,
         &mut config.http.dead_mans_switch_file,
         &mut config.mirror.keys,
+        &mut config.mirror.keys_url_file,
         &mut config.mirror.tls_cert_file,
         &mut config.mirror.tls_key_file,
     ] {

@@ -143,7 +143,7 @@ pub fn beside(at_work: &Config, mut new: Config) -> (Config, Vec<String>) {
             ("source", json(source, &[("api_key", &source.api_key)])),
             ("store", place_json(&config.store)),
             ("http", json(http, &[("token", &http.token), ("dead_mans_switch", &http.dead_mans_switch)])),
-            ("mirror", json(&config.mirror, &[])),
+            ("mirror", json(&config.mirror, &[("keys_url", &config.mirror.keys_url)])),
             ("log", json(&config.log, &[])),
         ]
     };

@@ -8,7 +8,7 @@ use crate::key_gate::hash_of;
 use crate::refusal::redact;
 use crate::service::{ServedData, whole_seconds};
 use crate::{Edit, EditError, ExportSummary, ImportSummary, Service, ServiceError, SourceFile, export, import};
-use store::{catalog::KeyRow, facts::SupplyFacts as _, snapshot::Snapshot};
+use store::{Place, catalog::KeyRow, facts::SupplyFacts as _, snapshot::Snapshot};
 
 impl Service {
     /// Puts a data folder (or [`bundled`](crate::bundled)) in place of the data that is there: one transaction, all or nothing. The same files a
@@ -34,11 +34,11 @@ impl Service {
         Ok(imported)
     }
 
-    /// Puts the snapshot of a daemon, whose database is `path`, in place of the data that is there, as [`Self::import`] does with a
+    /// Puts the snapshot of a daemon, whose database is at `place`, in place of the data that is there, as [`Self::import`] does with a
     /// folder. `progress` hears each token, with how many there are.
-    pub fn import_daemon(&self, path: &Path, progress: &mut dyn FnMut(&str, usize)) -> Result<ImportSummary, ServiceError> {
+    pub fn import_daemon(&self, place: &Place, progress: &mut dyn FnMut(&str, usize)) -> Result<ImportSummary, ServiceError> {
         let now = whole_seconds(self.0.options.clock.now());
-        let snapshot = Snapshot::open(path)?;
+        let snapshot = Snapshot::open_in(place)?;
         let imported = import::import_daemon(self.own()?, &snapshot, now, progress)?;
         self.forget();
         Ok(imported)

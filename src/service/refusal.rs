@@ -84,6 +84,9 @@ impl From<CatalogError> for Refusal {
     fn from(error: CatalogError) -> Self {
         // The cause is for whoever runs the service; who asks learns that it is not the question.
         tracing::error!(error = &error as &dyn std::error::Error, "a request failed on the database");
+        if error.is_lost() {
+            return Self { message: "the service cannot reach its data now: ask again later".into(), ..Self::busy() };
+        }
         Self::internal("the service cannot read its data")
     }
 }

@@ -57,6 +57,11 @@ impl Service {
         Ok(Self::over(Catalog::open(path)?, options))
     }
 
+    /// As [`Self::open`], wherever the database is: several services may share one that is on a server.
+    pub fn open_in(place: &Place, options: Options) -> Result<Self, ServiceError> {
+        Ok(Self::over(Catalog::open_in(place)?, options))
+    }
+
     /// A service whose data lives in memory, for as long as a clone of it does. Fails where memory gives out.
     pub fn in_memory(options: Options) -> Result<Self, ServiceError> {
         Ok(Self::over(Catalog::in_memory()?, options))
@@ -65,13 +70,14 @@ impl Service {
     /// A service that shows the snapshot of the daemon whose database is `path`, beside that daemon. `keys` is the database of keys;
     /// without one, whoever reaches the address may ask.
     pub fn mirror(path: &Path, scope: MirrorScope, keys: Option<&Path>, options: Options) -> Result<Self, ServiceError> {
-        Self::mirror_in(&Place::File(path.to_owned()), scope, keys, options)
+        let keys = keys.map(|keys| Place::File(keys.to_owned()));
+        Self::mirror_in(&Place::File(path.to_owned()), scope, keys.as_ref(), options)
     }
 
-    /// As [`Self::mirror`], wherever the daemon's database is.
-    pub fn mirror_in(place: &Place, scope: MirrorScope, keys: Option<&Path>, options: Options) -> Result<Self, ServiceError> {
+    /// As [`Self::mirror`], wherever the databases are.
+    pub fn mirror_in(place: &Place, scope: MirrorScope, keys: Option<&Place>, options: Options) -> Result<Self, ServiceError> {
         let snapshot = Snapshot::open_in(place)?;
-        let keys = keys.map(Catalog::open).transpose()?.map(Arc::new);
+        let keys = keys.map(Catalog::open_in).transpose()?.map(Arc::new);
         // Whoever names a database of keys wants keys asked for, also before the first is made.
         let options = Options { access: if keys.is_some() { AccessPolicy::Keys } else { AccessPolicy::Open }, ..options };
         Ok(Self::with(ServedData::Mirror { snapshot, scope }, keys, options))

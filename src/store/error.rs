@@ -172,6 +172,29 @@ pub enum StoreError {
         /// What the restore left.
         marker: PathBuf,
     },
+    /// Another instance has the lease of a database on a server.
+    #[error(
+        "{} is in use by another cliffwatch ({holder}): stop all that work on it; one that died holds it for {} seconds",
+        path.display(), model::lease::TERM.as_secs()
+    )]
+    Held {
+        path: PathBuf,
+        /// As it calls itself.
+        holder: String,
+    },
+    #[error("{} is not empty, {table} has {rows} rows: name a new file, or an empty database or schema", path.display())]
+    NotEmpty {
+        path: PathBuf,
+        /// A table with rows.
+        table: String,
+        /// How many.
+        rows: u64,
+    },
+    #[error("cannot copy the table {table}; the target is as it was")]
+    CopyFailed { table: String, source: Box<StoreError> },
+    /// What was copied is not what was there.
+    #[error("the table {table} did not come out as it went in ({from} in the source, {to} in the copy); the target is as it was")]
+    CopyDiffers { table: String, from: String, to: String },
     /// A fault of this program; the transaction was undone and the store goes on.
     #[error("cannot {doing}: a fault in this program ({message}); nothing of it was written")]
     Panicked {

@@ -16,6 +16,9 @@ pub const RESTORE_POINTS: [&str; 4] = ["restore.checked", "restore.marked", "res
 /// Those on the way to another schema.
 pub const REBUILD_POINTS: [&str; 4] = ["rebuild.inside", "rebuild.made", "rebuild.kept", "rebuild.done"];
 
+/// Those on the way of a copy into another database.
+pub const COPY_POINTS: [&str; 2] = ["copy.filled", "copy.checked"];
+
 /// Dies here, if this build has the points and the environment asks for it.
 #[inline]
 pub(crate) fn pass(point: &str) {
@@ -30,7 +33,7 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-    use super::{POINTS, REBUILD_POINTS, RESTORE_POINTS, VARIABLE};
+    use super::{COPY_POINTS, POINTS, REBUILD_POINTS, RESTORE_POINTS, VARIABLE};
 
     const UNREAD: u8 = 0;
     const OFF: u8 = 1;
@@ -71,6 +74,10 @@ mod armed {
         }
     }
 
+    fn points() -> Vec<&'static str> {
+        [&POINTS[..], &RESTORE_POINTS, &REBUILD_POINTS, &COPY_POINTS].concat()
+    }
+
     /// Reads `point` or `point:N`; a text that names no point arms nothing, and says so.
     pub(super) fn parse(text: &str) -> Option<CrashPlan> {
         let (point, pass) = match text.split_once(':') {
@@ -78,14 +85,9 @@ mod armed {
             None => (text, Some(1)),
         };
         match pass {
-            Some(pass) if POINTS.contains(&point) || RESTORE_POINTS.contains(&point) || REBUILD_POINTS.contains(&point) => {
-                Some(CrashPlan { point: point.to_owned(), pass })
-            }
+            Some(pass) if points().contains(&point) => Some(CrashPlan { point: point.to_owned(), pass }),
             _ => {
-                eprintln!(
-                    "{VARIABLE} is ignored: expected one of {}, optionally with `:N`",
-                    [&POINTS[..], &RESTORE_POINTS, &REBUILD_POINTS].concat().join(", ")
-                );
+                eprintln!("{VARIABLE} is ignored: expected one of {}, optionally with `:N`", points().join(", "));
                 None
             }
         }

@@ -9,7 +9,7 @@ use super::sql::postgres::PgSession;
 use super::sql::postgres::lease::Fence;
 use super::sql::postgres::place::PostgresPlace;
 use super::{Store, StoreError};
-use model::lease::{LeaseAct, LeaseState, TERM, decide};
+use model::lease::{LeaseAct, LeaseState, LeaseWatch, TERM, decide};
 
 /// What came of tending the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,31 +31,38 @@ pub(super) struct LeaseKeeper {
     /// When the lease was last taken or renewed: before the request that did it. Apart from what a request may hold for long.
     renewed: Arc<Mutex<Option<Instant>>>,
     tended: Arc<Mutex<Tended>>,
+    /// From when the steady clock of this process counts.
+    origin: Instant,
 }
 
 #[derive(Default)]
 struct Tended {
     session: Option<PgSession>,
+    watch: LeaseWatch,
 }
 
 impl LeaseKeeper {
     pub(super) fn new(place: Arc<PostgresPlace>, fence: Arc<Fence>) -> Self {
-        Self { place, fence, renewed: Arc::default(), tended: Arc::default() }
+        Self { place, fence, renewed: Arc::default(), tended: Arc::default(), origin: Instant::now() }
     }
 
     /// Looks at the lease and does what is to be done about it. Blocks.
-    fn tend(&self, holder: &str) -> SqlResult<Standing> {
+    pub(super) fn tend(&self, holder: &str) -> SqlResult<Standing> {
         let mut tended = self.tended.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = Instant::now();
-        let state = tended.look(&self.place, &self.fence);
-        let act = decide(state.as_ref().ok(), self.fence.number(), self.since_renewal());
-        match (act, &tended.session) {
-            (LeaseAct::StepDown, _) => self.fence.step_down(),
-            (LeaseAct::TakeOver, Some(session)) if session.take_lease(holder)? => self.renewed_at(asked),
-            (LeaseAct::Renew, Some(session)) if state.is_ok() && session.renew_lease()? => self.renewed_at(asked),
+        let looked = tended.look(&self.place, &self.fence);
+        let seen = looked.as_ref().ok().map(|state| {
+            let sign = tended.watch.saw(state, asked - self.origin, self.origin.elapsed());
+            (state, sign)
+        });
+        let act = decide(seen, self.fence.number(), self.since_renewal());
+        match (act, &tended.session, &looked) {
+            (LeaseAct::StepDown, ..) => self.fence.step_down(),
+            (LeaseAct::TakeOver, Some(session), Ok(seen)) if session.take_lease(holder, seen)? => self.renewed_at(asked),
+            (LeaseAct::Renew, Some(session), Ok(_)) if session.renew_lease()? => self.renewed_at(asked),
             _ => {}
         }
-        let state = state?;
+        let state = looked?;
         Ok(if self.fence.number().is_some() { Standing::Active } else { Standing::StandingBy { holder: state.holder } })
     }
 
@@ -76,16 +83,18 @@ impl LeaseKeeper {
 
     /// Gives the lease back; where that fails, its term ends by itself.
     pub(super) async fn release(&self) {
-        let tended = self.tended.clone();
-        let release = move || {
-            let tended = tended.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(session) = &tended.session
-                && let Err(error) = session.release_lease()
-            {
-                tracing::warn!(%error, "the lease could not be given back: another instance takes over once its term is over");
-            }
-        };
-        let _ = tokio::task::spawn_blocking(release).await;
+        let keeper = self.clone();
+        let _ = tokio::task::spawn_blocking(move || keeper.release_now()).await;
+    }
+
+    /// As [`Self::release`]. Blocks.
+    pub(super) fn release_now(&self) {
+        let tended = self.tended.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = &tended.session
+            && let Err(error) = session.release_lease()
+        {
+            tracing::warn!(%error, "the lease could not be given back: another instance takes over once its term is over");
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! beside the SQL. `commit` writes a step of a cycle and `cycle` reads what the next one needs, `windows` what sums over time are
 //! made of; `credit` is the ledger of the quota; `pending` holds what waits between a decision and its delivery, `silence` what a person
 //! does not want to hear, `status` what became of each notification, `outbox` what is to be delivered, `opt_out` who wants
-//! no digests; `query`, `alerts`, `pages` and `counts` answer people, `feed_rows` their calendars; `prune` forgets, `backup` copies, `restore` puts a copy back, and `clock` mends what a wrong clock wrote. [`catalog`] is the database of the data
+//! no digests; `query`, `alerts`, `pages` and `counts` answer people, `feed_rows` their calendars; `prune` forgets, `backup` copies, `restore` puts a copy back, `copy` moves everything into a database of another engine, and `clock` mends what a wrong clock wrote. [`catalog`] is the database of the data
 //! service, [`snapshot`] the daemon's database as the mirror reads it; both answer as [`facts`].
 //!
 //! Path: `open` takes the `lock`, has `schema` say what the file is and bring it up to date (`rebuild` where that takes a new file), and gets from `connection` the
@@ -44,6 +44,7 @@ mod clock;
 mod codec;
 mod commit;
 mod connection;
+mod copy;
 mod counts;
 mod credit;
 mod cycle;
@@ -83,6 +84,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::InterruptHandle;
 
+pub use copy::{CopiedTable, CopyProgress};
 pub use error::StoreError;
 use error::StoreFault;
 pub use lease::Standing;

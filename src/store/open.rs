@@ -56,7 +56,7 @@ impl Place {
             Place::File(path) => refuse_unless_current(path),
             Place::Server(place) => {
                 let session = PgSession::open(place, &Arc::default()).map_err(|error| opening_failed(error, place.name()))?;
-                session.prepare_schema(false, env!("CARGO_PKG_VERSION"))
+                session.prepare_schema(sql::postgres::schema::DAEMON, false, env!("CARGO_PKG_VERSION"))
             }
         }
     }
@@ -85,7 +85,7 @@ pub(super) fn open_server(place: &Arc<PostgresPlace>, access: Access, fence: &Ar
     let path = place.name();
     let failed = |error: SqlError| opening_failed(error, path);
     let writer = PgSession::open(place, fence).map_err(failed)?;
-    writer.prepare_schema(access == Access::Own, env!("CARGO_PKG_VERSION"))?;
+    writer.prepare_schema(sql::postgres::schema::DAEMON, access == Access::Own, env!("CARGO_PKG_VERSION"))?;
     let writer = (access != Access::Read).then(|| sql::Connection::Postgres(Box::new(writer)));
     let readers = if writer.is_some() { READERS_BESIDE_WRITER } else { 1 };
     let readers = ReaderPool::filled(path, reader_of(&Place::Server(place.clone())), readers).map_err(failed)?;
@@ -125,6 +125,25 @@ pub(super) fn open(opening: &Opening, progress: Progress<'_>) -> Result<Opened, 
     let readers = ReaderPool::filled(&path, reader_of(&Place::File(path.clone())), readers)
         .map_err(|error| opening_failed(error, &path))?;
     Ok(Opened { path, writer, lock, readers })
+}
+
+/// Opens the file of a database as it is, for whoever holds its lock. Brings nothing up to date.
+pub(super) fn open_as_it_is(path: &Path) -> Result<sql::Connection, StoreError> {
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = open_writer(path, false)?;
+        DAEMON_WRITER.apply(&connection)?;
+        Ok(connection)
+    };
+    open().map(sql::Connection::Sqlite).map_err(|error| opening_failed(error, path))
+}
+
+/// Makes an empty database of the present schema in a file that nobody else knows of.
+pub(super) fn open_new(opening: &Opening) -> Result<sql::Connection, StoreError> {
+    let path = &opening.path;
+    let mut connection = set_up_writer(path, true)?;
+    migrate(&mut connection, path, 0)?;
+    sign(&mut connection, opening).map_err(|fault| fault.during(OPENING, path))?;
+    Ok(sql::Connection::Sqlite(connection))
 }
 
 const OPENING: &str = "open the store";

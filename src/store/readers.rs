@@ -1,7 +1,7 @@
 //! Connections that read: a pool of them, and the turns by which asynchronous callers come to one.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
 
@@ -17,12 +17,31 @@ type Read = Box<dyn FnOnce(&Transaction<'_>) -> Result<AnyValue, StoreFault> + S
 pub(super) type OpenReader<C, E> = Box<dyn Fn(&Path) -> Result<C, E> + Send + Sync>;
 
 /// Read connections to one database. Those that nobody uses are kept for the next, up to a number; more are opened under load and
-/// closed again.
+/// closed again, where their number has no bound.
 pub(super) struct ReaderPool<C = Connection, E = SqlError> {
     path: Arc<Path>,
     open: OpenReader<C, E>,
-    idle: Mutex<Vec<C>>,
+    lending: Mutex<Lending<C>>,
+    returned: Condvar,
     max_idle: usize,
+    /// Connections at once; none where that does not matter.
+    max_lent: Option<usize>,
+}
+
+/// What of a pool is there, and how much is out.
+struct Lending<C> {
+    idle: Vec<C>,
+    lent: usize,
+}
+
+/// Counts a connection that is out, also when its user panics.
+struct Lent<'p, C, E>(&'p ReaderPool<C, E>);
+
+impl<C, E> Drop for Lent<'_, C, E> {
+    fn drop(&mut self) {
+        self.0.lending().lent -= 1;
+        self.0.returned.notify_one();
+    }
 }
 
 impl<C, E> std::fmt::Debug for ReaderPool<C, E> {
@@ -34,7 +53,14 @@ impl<C, E> std::fmt::Debug for ReaderPool<C, E> {
 impl<C, E> ReaderPool<C, E> {
     /// A pool whose connections are opened when they are asked for.
     pub(super) fn new(path: &Path, open: impl Fn(&Path) -> Result<C, E> + Send + Sync + 'static, max_idle: usize) -> Self {
-        Self { path: path.into(), open: Box::new(open), idle: Mutex::default(), max_idle }
+        let lending = Mutex::new(Lending { idle: Vec::new(), lent: 0 });
+        Self { path: path.into(), open: Box::new(open), lending, returned: Condvar::new(), max_idle, max_lent: None }
+    }
+
+    /// A pool that has no more connections than it keeps: whoever comes then waits for one. A server has few for all, and whoever reads
+    /// inside of a read could wait for itself.
+    pub(super) fn bounded(self) -> Self {
+        Self { max_lent: Some(self.max_idle), ..self }
     }
 
     /// A pool that holds `count` connections from the start, so that a file which cannot be read is refused at once.
@@ -46,7 +72,7 @@ impl<C, E> ReaderPool<C, E> {
         let pool = Self::new(path, open, count);
         for _ in 0..count {
             let connection = (pool.open)(path)?;
-            pool.idle().push(connection);
+            pool.lending().idle.push(connection);
         }
         Ok(pool)
     }
@@ -57,26 +83,40 @@ impl<C, E> ReaderPool<C, E> {
 
     /// Runs `read` on a connection; an error says that none could be opened.
     pub(super) fn with<T>(&self, read: impl FnOnce(&mut C) -> T) -> Result<T, E> {
-        let idle = self.idle().pop();
+        let (_lent, idle) = self.lend();
         let mut connection = match idle {
             Some(connection) => connection,
             None => (self.open)(&self.path)?,
         };
         let value = read(&mut connection);
-        let mut idle = self.idle();
-        if idle.len() < self.max_idle {
-            idle.push(connection);
-        }
+        self.take_back(connection);
         Ok(value)
+    }
+
+    fn take_back(&self, connection: C) {
+        let mut lending = self.lending();
+        if lending.idle.len() < self.max_idle {
+            lending.idle.push(connection);
+        }
+    }
+
+    /// A turn, with a connection where one lies there.
+    fn lend(&self) -> (Lent<'_, C, E>, Option<C>) {
+        let mut lending = self.lending();
+        while self.max_lent.is_some_and(|max| lending.lent >= max) {
+            lending = self.returned.wait(lending).unwrap_or_else(PoisonError::into_inner);
+        }
+        lending.lent += 1;
+        (Lent(self), lending.idle.pop())
     }
 
     /// Closes the connections that nobody uses.
     fn clear(&self) {
-        self.idle().clear();
+        self.lending().idle.clear();
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<C>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lending(&self) -> MutexGuard<'_, Lending<C>> {
+        self.lending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,5 +166,48 @@ impl Readers {
             turns.forget();
         }
         self.pool.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_pool_with_a_bound_never_has_more_connections_and_lets_everybody_read() {
+        let (open, most, reads) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0), AtomicUsize::new(0));
+        struct Counted(Arc<AtomicUsize>);
+        impl Drop for Counted {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        let made = open.clone();
+        let opened = move |_: &Path| -> Result<Counted, SqlError> {
+            made.fetch_add(1, Ordering::SeqCst);
+            Ok(Counted(made.clone()))
+        };
+        let pool = ReaderPool::new(Path::new("x"), opened, 3).bounded();
+        std::thread::scope(|scope| {
+            for _ in 0..24 {
+                scope.spawn(|| {
+                    let _ = pool.with(|_| {
+                        most.fetch_max(open.load(Ordering::SeqCst), Ordering::SeqCst);
+                        std::thread::sleep(Duration::from_millis(5));
+                        reads.fetch_add(1, Ordering::SeqCst);
+                    });
+                });
+            }
+        });
+        assert!((1..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+        assert_eq!(reads.load(Ordering::SeqCst), 24);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.with(|_| panic!("a reader"))));
+        assert!(panicked.is_err());
+        for _ in 0..4 {
+            assert!(pool.with(|_| ()).is_ok(), "its turn came back");
+        }
     }
 }

@@ -30,6 +30,7 @@ pub(super) const CATALOG: Schema = Schema {
         include_str!("../../migrations/catalog/0001_catalog.sql"),
         include_str!("../../migrations/catalog/0002_key_prefix.sql"),
         include_str!("../../migrations/catalog/0003_gap.sql"),
+        include_str!("../../migrations/catalog/0004_names.sql"),
     ],
 };
 

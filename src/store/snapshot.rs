@@ -23,6 +23,9 @@ use model::{Endpoint, Record, Resource, Timestamp, Tracked, wire};
 /// Reading connections kept open; more are opened under load and closed again.
 const MAX_IDLE_READERS: usize = 2;
 
+/// Connections to a server at once.
+const MAX_SERVER_READERS: usize = 4;
+
 /// The daemon's database, for reading. Share it behind an `Arc`; every call blocks.
 #[derive(Debug)]
 pub struct Snapshot(ReaderPool);
@@ -37,7 +40,10 @@ impl Snapshot {
     pub fn open_in(place: &Place) -> Result<Self, StoreError> {
         place.refuse_unless_current()?;
         let path = place.name();
-        let pool = ReaderPool::new(path, reader_of(place), MAX_IDLE_READERS);
+        let pool = match place {
+            Place::File(_) => ReaderPool::new(path, reader_of(place), MAX_IDLE_READERS),
+            Place::Server(_) => ReaderPool::new(path, reader_of(place), MAX_SERVER_READERS).bounded(),
+        };
         // Now, so that a file which cannot be read is refused at once.
         pool.with(|_| ()).map_err(|error| cannot_open(error, path))?;
         Ok(Self(pool))

@@ -4,10 +4,11 @@
 //! writes or reads; [`Transaction`] what an operation gets; [`Statement`], [`ResultRows`] and [`Row`] lead from SQL to values. Values are
 //! rusqlite's own (`ToSql`, `FromSql`, `Value`), whichever engine keeps them.
 //!
-//! `postgres` speaks to a server: `postgres::translate` makes a statement out of the one that SQLite reads, `postgres::value` carries
+//! `bulk` moves whole tables. `postgres` speaks to a server: `postgres::translate` makes a statement out of the one that SQLite reads, `postgres::value` carries
 //! values there and back. What SQL both engines understand alike is written alike everywhere; where PostgreSQL has no such function,
 //! its schema brings one of the same name. Nothing here decides anything.
 
+pub(super) mod bulk;
 pub(super) mod postgres;
 
 use rusqlite::types::{FromSql, FromSqlError, ValueRef};
@@ -70,6 +71,18 @@ impl Connection {
             }
             Connection::Postgres(session) => {
                 session.begin_write(is_fenced)?;
+                session.finish(run)
+            }
+        }
+    }
+
+    /// As [`Self::write`], for a transaction which keeps others only from those rows that it changes, or reads [`Transaction::for_update`], where the
+    /// engine knows rows.
+    pub(super) fn write_rows<T>(&mut self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
+        match self {
+            Connection::Sqlite(_) => self.write(false, run),
+            Connection::Postgres(session) => {
+                session.begin_rows()?;
                 session.finish(run)
             }
         }
@@ -139,6 +152,11 @@ impl<'a> Transaction<'a> {
     /// Runs a statement for this once; answers how many rows it changed.
     pub(super) fn execute(&self, sql: &str, values: impl Params) -> SqlResult<usize> {
         self.prepare(sql)?.execute(values)
+    }
+
+    /// The end of a question whose rows nobody else may change until the transaction ends: in a file nobody can.
+    pub(super) fn for_update(&self) -> &'static str {
+        if self.is_postgres() { " FOR UPDATE" } else { "" }
     }
 
     /// Which engine keeps the data: for the few questions that are put differently.

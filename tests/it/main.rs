@@ -5,6 +5,7 @@ mod beside;
 mod binary;
 mod clock;
 mod commit;
+mod copied;
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

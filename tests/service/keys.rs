@@ -2,7 +2,6 @@
 
 use std::{
     io::BufRead,
-    path::Path,
     process::{Child, Command, Stdio},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
@@ -14,10 +13,10 @@ use cliffwatch::{
 };
 use tokio::task::JoinSet;
 
-use crate::support::{Server, options};
+use crate::support::{Server, database, opened, options};
 
-fn filled(path: &Path, options: Options) -> Service {
-    let service = Service::open(path, options).unwrap();
+fn filled(path: &str, options: Options) -> Service {
+    let service = opened(path, options);
     let small = serve::bundled().filter(|file| {
         let path = &file.as_ref().unwrap().path;
         path == "tokens.json" || path.starts_with("burn/")
@@ -29,7 +28,7 @@ fn filled(path: &Path, options: Options) -> Service {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_at_once_spend_exactly_the_thousand_that_are_left() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("service.db");
+    let path = database(folder.path(), "service.db");
     let service = filled(&path, options());
     let key = service.add_key("desk", 1_500).unwrap();
     let server = Arc::new(Server::of(&service).await);
@@ -52,22 +51,22 @@ async fn two_thousand_at_once_spend_exactly_the_thousand_that_are_left() {
     assert_eq!(used, (501..=1_500).collect::<Vec<_>>(), "each credit is told once");
     assert_eq!(answers.iter().filter(|(status, waits, _)| *status == 429 && *waits).count(), 1_000);
     // What is in the file, as another process sees it.
-    assert_eq!(Service::open(&path, options()).unwrap().keys().unwrap()[0].used, 1_500);
+    assert_eq!(opened(&path, options()).keys().unwrap()[0].used, 1_500);
 }
 
 /// The real binary; killed when dropped.
 struct Daemon(Child, String);
 
 impl Daemon {
-    fn start(db: &Path) -> Self {
+    fn start(db: &str) -> Self {
         Self::listening(db, "127.0.0.1:0")
     }
 
-    fn listening(db: &Path, listen: &str) -> Self {
+    fn listening(db: &str, listen: &str) -> Self {
         Self::with(db, listen, &[])
     }
 
-    fn with(db: &Path, listen: &str, more: &[&str]) -> Self {
+    fn with(db: &str, listen: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
             .args(["serve", "--listen", listen, "--no-access-log", "--db"])
             .arg(db)
@@ -95,7 +94,7 @@ async fn whatever_was_answered_before_a_kill_was_counted() {
     use std::os::unix::process::ExitStatusExt as _;
     cliffwatch::source::install_crypto_provider();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("service.db");
+    let path = database(folder.path(), "service.db");
     let key = filled(&path, Options::default()).add_key("desk", 1_000_000).unwrap();
     let http = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
     let (mut sent, mut answered) = (0, 0);
@@ -123,7 +122,7 @@ async fn whatever_was_answered_before_a_kill_was_counted() {
             sent += more_sent;
             answered += more_answered;
         }
-        let used = Service::open(&path, Options::default()).unwrap().keys().unwrap()[0].used;
+        let used = opened(&path, Options::default()).keys().unwrap()[0].used;
         assert!(answered <= used && used <= sent, "answered {answered}, counted {used}, sent {sent}");
     }
     assert!(answered > 0, "nothing was answered at all");
@@ -135,7 +134,7 @@ async fn kills_neither_give_credits_away_nor_take_any_but_those_under_way() {
     const ASKING: u64 = 8;
     cliffwatch::source::install_crypto_provider();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("service.db");
+    let path = database(folder.path(), "service.db");
     let key = filled(&path, Options::default()).add_key("desk", LIMIT).unwrap();
     let http = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
     let answered = Arc::new(std::sync::atomic::AtomicU64::new(0));
@@ -174,13 +173,13 @@ async fn kills_neither_give_credits_away_nor_take_any_but_those_under_way() {
     assert!(kills >= 2, "it was killed while there were credits");
     assert!(answered <= LIMIT, "{answered} answers for {LIMIT} credits");
     assert!(answered + kills * ASKING >= LIMIT, "{answered} answers, {kills} kills with {ASKING} requests each under way");
-    assert_eq!(Service::open(&path, Options::default()).unwrap().keys().unwrap()[0].used, LIMIT);
+    assert_eq!(opened(&path, Options::default()).keys().unwrap()[0].used, LIMIT);
 }
 
 #[tokio::test]
 async fn a_stop_lets_the_request_in_hand_finish_and_ends_with_success() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("service.db");
+    let path = database(folder.path(), "service.db");
     filled(&path, Options::default());
     let mut daemon = Daemon::start(&path);
     cliffwatch::source::install_crypto_provider();
@@ -202,7 +201,7 @@ async fn a_stop_lets_the_request_in_hand_finish_and_ends_with_success() {
 async fn whoever_listens_beyond_loopback_asks_for_a_key() {
     cliffwatch::source::install_crypto_provider();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("service.db");
+    let path = database(folder.path(), "service.db");
     drop(filled(&path, Options::default()));
     for (listen, status) in [("127.0.0.1:0", 200), ("0.0.0.0:0", 401)] {
         let daemon = Daemon::listening(&path, listen);
@@ -231,7 +230,7 @@ async fn with_a_certificate_the_service_is_asked_by_https_alone() {
     }
     cliffwatch::source::install_crypto_provider();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("service.db");
+    let path = database(folder.path(), "service.db");
     let key = filled(&path, Options::default()).add_key("desk", 10).unwrap();
     let made = Command::new("openssl")
         .args([

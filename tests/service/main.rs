@@ -8,4 +8,5 @@ mod folders;
 mod http;
 mod keys;
 mod mirror;
+mod shared;
 mod support;

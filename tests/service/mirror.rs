@@ -4,6 +4,7 @@ use cliffwatch::{
     daemon::schedule::Job,
     model::{config, supply::Endpoint, watch::Watch},
     service::{DataFolder, MirrorScope, Options, Service},
+    store::Place,
 };
 use serde_json::json;
 
@@ -111,8 +112,8 @@ async fn a_schedule_that_was_told_without_its_lines_is_not_told_as_one_that_has_
     let key = Service::open(&keys, options()).unwrap().add_key("desk", 3).unwrap();
     let mirror = Service::mirror(&database, MirrorScope::unknown(), Some(&keys), options()).unwrap();
     let imported = Service::open(&folder.path().join("service.db"), options()).unwrap();
-    imported.import_daemon(&database, &mut |_, _| {}).unwrap();
-    assert_eq!(imported.import_daemon(&database, &mut |_, _| {}).unwrap().changed, 0, "the same twice");
+    imported.import_daemon(&Place::File(database.clone()), &mut |_, _| {}).unwrap();
+    assert_eq!(imported.import_daemon(&Place::File(database.clone()), &mut |_, _| {}).unwrap().changed, 0, "the same twice");
 
     let server = Server::of(&mirror).await;
     assert_eq!(server.ask("/v5/unlock/events/optimism").await.0, 401, "whoever names a database of keys wants keys");
@@ -141,7 +142,7 @@ async fn what_a_daemon_never_read_is_not_told_as_nothing_by_a_copy_of_its_data()
     }
     app.close().await.unwrap();
     let imported = Service::open(&folder.path().join("one.db"), options()).unwrap();
-    imported.import_daemon(&folder.path().join("daemon.db"), &mut |_, _| {}).unwrap();
+    imported.import_daemon(&Place::File(folder.path().join("daemon.db")), &mut |_, _| {}).unwrap();
     let out = folder.path().join("out");
     imported.export(&out, &mut |_| {}).unwrap();
     let again = Service::open(&folder.path().join("two.db"), options()).unwrap();

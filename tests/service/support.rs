@@ -1,8 +1,17 @@
 //! A data service on a socket, and how to ask it.
 
-use std::{net::SocketAddr, sync::OnceLock, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::Path,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use cliffwatch::{
+    daemon::place::place_named,
     model::{clock::Clock, supply::Timestamp, wire},
     service as serve,
     service::{Options, Service},
@@ -12,6 +21,24 @@ use tokio::sync::oneshot;
 
 pub fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).unwrap()
+}
+
+/// A database that belongs to a test alone, as a command line names it: a schema on the server that the environment names
+/// (`tests/postgres/run` starts one), else a file in the folder.
+pub fn database(folder: &Path, name: &str) -> String {
+    let Some(url) = std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty()) else {
+        return folder.join(name).to_str().unwrap().to_owned();
+    };
+    static SCHEMAS: AtomicU32 = AtomicU32::new(0);
+    let schema = format!("service{}_{}", std::process::id(), SCHEMAS.fetch_add(1, Ordering::SeqCst));
+    let made = std::process::Command::new("psql").args([&url, "-X", "-q", "-c", &format!("CREATE SCHEMA {schema}")]).status();
+    assert!(made.unwrap().success(), "{schema}");
+    format!("{url}?options=-csearch_path%3D{schema}")
+}
+
+/// Opens a database that a command line names so.
+pub fn opened(database: &str, options: Options) -> Service {
+    Service::open_in(&place_named(database, None).unwrap(), options).unwrap()
 }
 
 /// As the interface has it, at a time when the bundled schedules still have events ahead.

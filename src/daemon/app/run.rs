@@ -7,7 +7,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{App, AppError};
 use crate::http::{self, HttpDeps};
-use crate::place::place_of;
+use crate::place::{keys_of, place_of};
 use crate::playground::Playground;
 use crate::readiness::NotReady;
 use crate::reload::ReloadProblem;
@@ -218,9 +218,10 @@ impl App {
         })?;
         let listener = service::bind(socket).map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
-        if !bound.ip().is_loopback() && config.keys.is_none() {
+        let keys = keys_of(&live.config)?;
+        if !bound.ip().is_loopback() && keys.is_none() {
             return Err(AppError::Config(format!(
-                "mirror.listen = {address:?} is not loopback, so it needs keys: set mirror.keys, or listen on 127.0.0.1"
+                "mirror.listen = {address:?} is not loopback, so it needs keys: set mirror.keys or mirror.keys_url, or listen on 127.0.0.1"
             )));
         }
         let reach = self
@@ -245,7 +246,7 @@ impl App {
             }
         };
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let mirror = service::Service::mirror_in(&place_of(&live.config.store)?, reach, config.keys.as_deref(), options)?;
+        let mirror = service::Service::mirror_in(&place_of(&live.config.store)?, reach, keys.as_ref(), options)?;
         tracing::info!(address = %bound, "the mirror listens at {scheme}://{bound}");
         let stop = ending.clone().cancelled_owned();
         tasks.spawn(async move {

@@ -12,16 +12,11 @@ use std::time::Duration;
 
 use super::build::resume_clock;
 use super::{App, AppError, remember_good_rules};
+use crate::place::instance_name;
 use crate::readiness::NotReady;
 use crate::systemd::{self, ProgressMarker};
 use model::{BoxFuture, Clock, lease, text::error_chain};
 use store::{Access, Place, Standing, Store, StoreError};
-
-/// How this process calls itself to the others.
-fn holder() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}:{}", host.trim(), std::process::id())
-}
 
 /// Opens the database of a daemon. A server that cannot be reached is waited for: it may be starting as well.
 pub(super) async fn open_patiently(place: Place, clock: &Clock, progress: fn(usize, usize)) -> Result<Store, StoreError> {
@@ -47,7 +42,7 @@ pub(super) async fn take_at_once(store: &Store) -> Result<(), AppError> {
         return Ok(());
     }
     let doing = "take the lease";
-    match store.tend_lease(&holder()).await.map_err(|source| AppError::Store { doing, source })? {
+    match store.tend_lease(&instance_name()).await.map_err(|source| AppError::Store { doing, source })? {
         Standing::Active => {}
         Standing::StandingBy { holder } => return Err(AppError::AnotherIsActive { holder }),
     }
@@ -55,7 +50,7 @@ pub(super) async fn take_at_once(store: &Store) -> Result<(), AppError> {
     tokio::spawn(async move {
         while store.is_active() {
             tokio::time::sleep(lease::RENEWAL).await;
-            let _ = store.tend_lease(&holder()).await;
+            let _ = store.tend_lease(&instance_name()).await;
         }
     });
     Ok(())
@@ -90,7 +85,7 @@ impl App {
             let alive = alive.clone();
             tokio::spawn(systemd::feed_watchdog(move || vec![alive.clone()]))
         };
-        let name = holder();
+        let name = instance_name();
         let mut hangups = hangups();
         let mut told: Option<String> = None;
         let is_active = loop {
@@ -147,7 +142,7 @@ impl App {
 
     /// Renews the lease for as long as it is this instance's.
     pub(super) async fn keep_lease(&self) {
-        let name = holder();
+        let name = instance_name();
         let mut is_failing = false;
         loop {
             tokio::time::sleep(if is_failing { lease::LOOK } else { lease::RENEWAL }).await;

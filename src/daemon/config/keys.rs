@@ -206,6 +206,8 @@ pub(super) const SECTIONS: &[(&str, &[ConfigKey])] = &[
         &[
             key("listen", ValueKind::Listen),
             key("keys", ValueKind::File),
+            key("keys_url", ValueKind::Secret),
+            key("keys_url_file", ValueKind::File),
             key("requests_per_minute", count(1, 60_000)),
             key("tls_cert_file", ValueKind::File),
             key("tls_key_file", ValueKind::File),

@@ -38,6 +38,12 @@ pub struct MirrorSettings {
     /// Database of the keys that may ask; made by `cliffwatch keys add`. Without it no key is asked for.
     #[serde(default)]
     pub keys: Option<PathBuf>,
+    /// A database of keys on a PostgreSQL server in its place, which several instances share: `postgres://user:password@host:5432/database`.
+    #[serde(default)]
+    pub keys_url: Option<SecretText>,
+    /// File with that address.
+    #[serde(default)]
+    pub keys_url_file: Option<PathBuf>,
     /// Requests that one key may make in a minute; none for no bound.
     #[serde(default)]
     pub requests_per_minute: Option<u32>,
@@ -46,6 +52,18 @@ pub struct MirrorSettings {
     pub tls_cert_file: Option<PathBuf>,
     #[serde(default)]
     pub tls_key_file: Option<PathBuf>,
+}
+
+impl MirrorSettings {
+    /// The address of the database of keys on a server.
+    pub fn keys_url(&self) -> Secret {
+        Secret {
+            key: "mirror.keys_url".into(),
+            inline: self.keys_url.clone(),
+            file: self.keys_url_file.clone(),
+            credentials: vec!["mirror-keys-url".into(), "mirror_keys_url".into()],
+        }
+    }
 }
 
 impl HttpSettings {

@@ -3,24 +3,50 @@ use super::*;
 const SOON: Duration = Duration::from_secs(1);
 
 fn held(number: i64, age_ms: i64) -> LeaseState {
-    LeaseState { number, holder: "other".into(), age_ms: Some(age_ms) }
+    LeaseState { number, mark: 7, holder: "other".into(), age_ms: Some(age_ms) }
+}
+
+fn decide_seen(state: &LeaseState, sign: LifeSign, ours: Option<i64>) -> LeaseAct {
+    decide(Some((state, sign)), ours, SOON)
 }
 
 #[test]
 fn whoever_stands_by_takes_over_once_the_term_is_over_or_the_lease_was_given_back() {
+    use LifeSign::{Renewed, Silent, Unseen};
     for (age_ms, wanted) in [(0, LeaseAct::StandBy), (8_999, LeaseAct::StandBy), (9_000, LeaseAct::TakeOver)] {
-        assert_eq!(decide(Some(&held(5, age_ms)), None, SOON), wanted, "{age_ms}");
+        assert_eq!(decide_seen(&held(5, age_ms), Unseen, None), wanted, "{age_ms}");
     }
-    // The clock of the database was set back: the lease is young.
-    assert_eq!(decide(Some(&held(5, -60_000)), None, SOON), LeaseAct::StandBy);
-    assert_eq!(decide(Some(&LeaseState { age_ms: None, ..held(5, 0) }), None, SOON), LeaseAct::TakeOver);
+    for age_ms in [-3_600_000, 0, 3_600_000] {
+        // Whatever became of the clock of the database.
+        assert_eq!(decide_seen(&held(5, age_ms), Silent, None), LeaseAct::TakeOver, "{age_ms}");
+        assert_eq!(decide_seen(&held(5, age_ms), Renewed, None), LeaseAct::StandBy, "{age_ms}");
+    }
+    for sign in [Unseen, Renewed, Silent] {
+        assert_eq!(decide_seen(&LeaseState { age_ms: None, ..held(5, 0) }, sign, None), LeaseAct::TakeOver);
+    }
     assert_eq!(decide(None, None, SOON), LeaseAct::StandBy, "a database that cannot be asked is no reason to take over");
 }
 
 #[test]
 fn the_active_one_renews_until_another_has_the_lease() {
-    assert_eq!(decide(Some(&held(5, 3_000)), Some(5), SOON), LeaseAct::Renew);
-    assert_eq!(decide(Some(&held(6, 10)), Some(5), SOON), LeaseAct::StepDown);
+    assert_eq!(decide_seen(&held(5, 3_000), LifeSign::Unseen, Some(5)), LeaseAct::Renew);
+    assert_eq!(decide_seen(&held(6, 10), LifeSign::Renewed, Some(5)), LeaseAct::StepDown);
+}
+
+#[test]
+fn one_that_looks_on_tells_a_holder_that_renews_from_one_that_is_silent() {
+    let secs = Duration::from_secs;
+    let state = |number: i64, mark: i64| LeaseState { mark, ..held(number, 0) };
+    let mut watch = LeaseWatch::default();
+    assert_eq!(watch.saw(&state(5, 1), secs(10), secs(12)), LifeSign::Unseen);
+    assert_eq!(watch.saw(&state(5, 1), secs(20), secs(21)), LifeSign::Unseen, "the first answer came eight seconds ago");
+    assert_eq!(watch.saw(&state(5, 1), secs(21), secs(22)), LifeSign::Silent);
+    assert_eq!(watch.saw(&state(5, -9), secs(22), secs(23)), LifeSign::Renewed, "at a time before, by another clock");
+    assert_eq!(watch.saw(&state(5, -9), secs(31), secs(31)), LifeSign::Renewed);
+    assert_eq!(watch.saw(&state(6, -9), secs(32), secs(32)), LifeSign::Renewed, "there is another holder");
+    // Paused for an hour itself.
+    assert_eq!(watch.saw(&state(6, 4), secs(3_600), secs(3_601)), LifeSign::Renewed);
+    assert_eq!(watch.saw(&state(6, 4), secs(3_610), secs(3_610)), LifeSign::Silent);
 }
 
 #[test]
@@ -28,7 +54,7 @@ fn the_active_one_steps_down_once_it_could_not_renew_for_the_term() {
     assert_eq!(decide(None, Some(5), SOON), LeaseAct::Renew, "a server that restarts is back soon");
     assert_eq!(decide(None, Some(5), TERM), LeaseAct::StepDown);
     // It was paused: nobody may have taken over, but somebody might.
-    assert_eq!(decide(Some(&held(5, 60_000)), Some(5), Duration::from_secs(60)), LeaseAct::StepDown);
+    assert_eq!(decide(Some((&held(5, 60_000), LifeSign::Silent)), Some(5), Duration::from_secs(60)), LeaseAct::StepDown);
 }
 
 #[test]

@@ -31,10 +31,10 @@ pub struct CatalogRecord<'a, T> {
 impl CatalogChange<'_> {
     /// Takes all tokens and records out. Keys stay.
     pub fn clear(&self) -> Result<(), CatalogError> {
-        self.0
-            .0
-            .execute_batch("DELETE FROM token; DELETE FROM header; DELETE FROM record; DELETE FROM gap;")
-            .map_err(doing("clear the data"))
+        for table in ["served_token", "served_header", "served_record", "served_gap"] {
+            self.0.0.execute(&format!("DELETE FROM {table}"), []).map_err(doing("clear the data"))?;
+        }
+        Ok(())
     }
 
     /// Writes a token of the list.
@@ -43,10 +43,10 @@ impl CatalogChange<'_> {
         self.0
             .0
             .prepare_cached(
-                "INSERT INTO token (id, item, content) VALUES (?1, ?2, ?3)
+                "INSERT INTO served_token (id, item, content) VALUES (?1, ?2, ?3)
                      ON CONFLICT (id) DO UPDATE SET item = excluded.item, content = excluded.content",
             )
-            .and_then(|mut statement| statement.execute([id, &item, content]))
+            .and_then(|mut statement| statement.execute(params![id, item, content]))
             .map(drop)
             .map_err(doing("write a token"))
     }
@@ -56,7 +56,7 @@ impl CatalogChange<'_> {
     pub fn put_gap(&self, owner: &str, what: &str) -> Result<(), CatalogError> {
         self.0
             .0
-            .prepare_cached("INSERT OR IGNORE INTO gap (owner, what) VALUES (?1, ?2)")
+            .prepare_cached("INSERT INTO served_gap (owner, what) VALUES (?1, ?2) ON CONFLICT (owner, what) DO NOTHING")
             .and_then(|mut statement| statement.execute([owner, what]))
             .map(drop)
             .map_err(doing("write a gap"))
@@ -68,10 +68,10 @@ impl CatalogChange<'_> {
         self.0
             .0
             .prepare_cached(
-                "INSERT INTO header (resource, owner, body) VALUES (?1, ?2, ?3)
+                "INSERT INTO served_header (resource, owner, body) VALUES (?1, ?2, ?3)
                      ON CONFLICT (resource, owner) DO UPDATE SET body = excluded.body",
             )
-            .and_then(|mut statement| statement.execute([resource.as_str(), owner, &body]))
+            .and_then(|mut statement| statement.execute(params![resource.as_str(), owner, body]))
             .map(drop)
             .map_err(doing("write a payload"))
     }
@@ -83,21 +83,21 @@ impl CatalogChange<'_> {
         owner: &str,
         rows: impl IntoIterator<Item = CatalogRecord<'r, T>>,
     ) -> Result<(), CatalogError> {
-        let writing = || doing("write records");
-        let connection = self.0.0;
-        connection
-            .prepare_cached("DELETE FROM record WHERE resource = ?1 AND owner = ?2")
+        let at = self.0.0;
+        at.prepare_cached("DELETE FROM served_record WHERE resource = ?1 AND owner = ?2")
             .and_then(|mut statement| statement.execute([resource.as_str(), owner]))
-            .map_err(writing())?;
-        let mut insert = connection
+            .map_err(doing("write records"))?;
+        let mut insert = at
             .prepare_cached(
-                "INSERT INTO record (resource, owner, ordinal, date, cliff, about, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO served_record (resource, owner, ordinal, date, cliff, about, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )
-            .map_err(writing())?;
+            .map_err(doing("write records"))?;
         for (ordinal, row) in (0_i64..).zip(rows) {
             let body = body_of(row.body, || format!("{resource} record of {owner}"))?;
             let date = row.date.map(|date| date.timestamp());
-            insert.execute(params![resource.as_str(), owner, ordinal, date, row.cliff, row.about, body]).map_err(writing())?;
+            insert
+                .execute(params![resource.as_str(), owner, ordinal, date, row.cliff, row.about, body])
+                .map_err(doing("write records"))?;
         }
         Ok(())
     }

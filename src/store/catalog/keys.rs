@@ -1,15 +1,22 @@
 //! Keys of the data service, and their credits. Credits are used up in one transaction, as many as there are, so that no load, however
-//! concurrent, spends more than the limit.
+//! concurrent, spends more than the limit; on a server each key's row is locked meanwhile, so that instances wait for each other.
 
-use std::{collections::HashMap, fs::File, io, sync::TryLockError, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::File,
+    io,
+    sync::TryLockError,
+    time::Duration,
+};
 
 use chrono::{DateTime, Datelike, Months, NaiveTime};
-use rusqlite::{Connection, ErrorCode, TransactionBehavior, params};
+use rusqlite::params;
 use serde::Serialize;
 use subtle::ConstantTimeEq as _;
 
-use super::{Catalog, CatalogError, error::doing};
+use super::{Catalog, CatalogError, error::doing, in_transaction};
 use crate::connection::{self, beside, open_writer};
+use crate::sql::{Connection, OptionalExtension, Row, SqlResult, Transaction};
 use model::Timestamp;
 
 /// A log above this is carried over into the database, bytes.
@@ -18,44 +25,47 @@ const LOG_BYTES: u64 = 8 << 20;
 impl Catalog {
     /// Keeps a new key by its hash. Fails where a key of that name is in use, or the row cannot be written.
     pub fn add_key(&self, name: &str, hash: &[u8], monthly_limit: u64, now: Timestamp) -> Result<KeyRow, CatalogError> {
-        let connection = self.writer();
         let limit = i64::try_from(monthly_limit).unwrap_or(i64::MAX);
-        let added = connection.execute(
-            "INSERT INTO api_key (name, hash, monthly_limit, used, reset_at, created_at) VALUES (?1, ?2, ?3, 0, ?4, ?5)",
-            params![name, hash, limit, next_month(now).timestamp(), now.timestamp()],
+        let sql = format!(
+            "INSERT INTO api_key (name, hash, monthly_limit, used, reset_at, created_at) VALUES (?1, ?2, ?3, 0, ?4, ?5)
+             ON CONFLICT DO NOTHING RETURNING {KEY_COLUMNS}"
         );
-        match added {
-            Ok(_) => {}
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
-                return Err(CatalogError::NameTaken(name.to_owned()));
-            }
-            Err(error) => return Err(doing("add a key")(error)),
-        }
-        connection
-            .query_row(&format!("SELECT {KEY_COLUMNS} FROM api_key WHERE hash = ?1"), [hash], key_row)
-            .map_err(doing("read a key"))
+        let add = |at: Transaction<'_>| {
+            let values = params![name, hash, limit, next_month(now).timestamp(), now.timestamp()];
+            let added = at.prepare(&sql).and_then(|mut insert| insert.query_row(values, key_row).optional());
+            added.map_err(doing("add a key"))?.ok_or_else(|| CatalogError::NameTaken(name.to_owned()))
+        };
+        in_transaction(&mut self.writer(), "add a key", add)
     }
 
     /// All keys, revoked ones too, oldest first.
     pub fn keys(&self) -> Result<Vec<KeyRow>, CatalogError> {
-        let reading = || doing("list the keys");
-        let connection = self.writer();
-        let mut statement = connection.prepare(&format!("SELECT {KEY_COLUMNS} FROM api_key ORDER BY id")).map_err(reading())?;
-        let rows = statement.query_map([], key_row).map_err(reading())?;
-        rows.collect::<Result<_, _>>().map_err(reading())
+        self.read(|view| {
+            let sql = format!("SELECT {KEY_COLUMNS} FROM api_key ORDER BY id");
+            let read = || -> SqlResult<Vec<KeyRow>> {
+                let mut statement = view.0.prepare(&sql)?;
+                let (mut rows, mut keys) = (statement.query([])?, Vec::new());
+                while let Some(row) = rows.next()? {
+                    keys.push(key_row(&row)?);
+                }
+                Ok(keys)
+            };
+            read().map_err(doing("list the keys"))
+        })
     }
 
     /// Ends the key of that name at once. Answers whether there was one in use.
     pub fn revoke_key(&self, name: &str, now: Timestamp) -> Result<bool, CatalogError> {
-        self.writer()
-            .execute("UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL", params![name, now.timestamp()])
-            .map(|changed| changed > 0)
-            .map_err(doing("revoke a key"))
+        in_transaction(&mut self.writer(), "revoke a key", |at| {
+            let sql = "UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL";
+            let changed = at.execute(sql, params![name, now.timestamp()]).map_err(doing("revoke a key"))?;
+            Ok(changed > 0)
+        })
     }
 
     /// Where a key stands, without using anything up; none where no key in use has that hash.
     pub fn key(&self, hash: &[u8], now: Timestamp) -> Result<Option<KeyRow>, CatalogError> {
-        self.read(|view| Ok::<_, CatalogError>(find_key(view.0, hash)?.map(|(_, row)| row.as_of(now))))
+        self.read(|view| Ok::<_, CatalogError>(find_key(view.0, hash, "")?.map(|(_, row)| row.as_of(now))))
     }
 
     /// Uses up one credit for each of `hashes`, if its key has one: the states after each, in their order, none where a key is gone or
@@ -65,7 +75,8 @@ impl Catalog {
         charge(&mut self.writer(), hashes, now)
     }
 
-    /// As [`Self::charge`], without waiting for anybody else who writes: none where somebody does, and then nothing was counted.
+    /// As [`Self::charge`], without waiting for anybody else who writes, or for a server: none where that was needed, and then nothing
+    /// was counted.
     /// Fails where it cannot be written; then nothing was counted.
     pub fn try_charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Option<Vec<Option<KeyUsage>>>, CatalogError> {
         let mut connection = match self.writer.try_lock() {
@@ -73,13 +84,18 @@ impl Catalog {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(None),
         };
-        let charging = || doing("count a credit");
-        connection.busy_timeout(Duration::ZERO).map_err(charging())?;
+        let patience = |connection: &Connection, patience: Duration| match connection {
+            Connection::Sqlite(file) => file.busy_timeout(patience).map(|()| true).map_err(doing("count a credit")),
+            Connection::Postgres(_) => Ok(false),
+        };
+        if !patience(&connection, Duration::ZERO)? {
+            return Ok(None);
+        }
         let charged = charge(&mut connection, hashes, now);
-        connection.busy_timeout(connection::CATALOG.busy_timeout).map_err(charging())?;
+        patience(&connection, connection::CATALOG.busy_timeout)?;
         match charged {
             Ok(usages) => Ok(Some(usages)),
-            Err(CatalogError::Sql { source, .. }) if source.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(None),
+            Err(error) if error.is_busy() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -87,7 +103,7 @@ impl Catalog {
     /// Brings everything that was committed to disk, so that not even a loss of power undoes it. Nobody waits for it meanwhile.
     /// Fails where the disk does not take it.
     pub fn sync(&self) -> Result<(), CatalogError> {
-        let Some(readers) = &self.readers else { return Ok(()) };
+        let Some(readers) = self.readers.as_ref().filter(|_| !self.is_on_server()) else { return Ok(()) };
         // SQLite locks the database and its `-shm`, never the log, so that closing this handle takes no lock away.
         let path = beside(readers.path(), "-wal");
         match File::open(&path).and_then(|log| log.sync_data().and_then(|()| Ok(log.metadata()?.len()))) {
@@ -96,40 +112,25 @@ impl Catalog {
             Err(source) => Err(CatalogError::Sync { path, source }),
             Ok(bytes) if bytes > LOG_BYTES => {
                 // Here, so that no request waits while the log is carried over into the database.
-                let failed = || doing("shorten the log");
-                let connection = open_writer(readers.path(), false).map_err(failed())?;
-                connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(failed())
+                let shorten = || {
+                    let connection = open_writer(readers.path(), false)?;
+                    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+                };
+                shorten().map_err(|error: rusqlite::Error| doing("shorten the log")(error))
             }
             Ok(_) => Ok(()),
         }
     }
 }
 
-/// StoreCounts in one transaction; see [`Catalog::charge`].
+/// Counts in one transaction; see [`Catalog::charge`].
 fn charge(connection: &mut Connection, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<KeyUsage>>, CatalogError> {
-    let charging = || doing("count a credit");
-    let mut wanted: HashMap<&[u8; 32], u64> = HashMap::new();
+    // In their order, so that of two instances which charge the same keys none waits for the other in turn.
+    let mut wanted: BTreeMap<&[u8; 32], u64> = BTreeMap::new();
     for hash in hashes {
         *wanted.entry(hash).or_default() += 1;
     }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(charging())?;
-    // What each key has yet to give out, as it is before the first.
-    let mut grants: HashMap<&[u8; 32], (u64, KeyUsage)> = HashMap::with_capacity(wanted.len());
-    for (hash, wanted) in wanted {
-        let Some((id, row)) = find_key(&transaction, hash)? else { continue };
-        let row = row.as_of(now);
-        let granted = wanted.min(row.monthly_limit.saturating_sub(row.used));
-        if granted == 0 {
-            continue;
-        }
-        let used = i64::try_from(row.used + granted).unwrap_or(i64::MAX);
-        transaction
-            .prepare_cached("UPDATE api_key SET used = ?2, reset_at = ?3, last_used_at = ?4 WHERE id = ?1")
-            .and_then(|mut statement| statement.execute(params![id, used, row.reset_at.timestamp(), now.timestamp()]))
-            .map_err(charging())?;
-        grants.insert(hash, (granted, KeyUsage { used: row.used, limit: row.monthly_limit, reset_at: row.reset_at }));
-    }
-    transaction.commit().map_err(charging())?;
+    let mut grants = in_transaction(connection, CHARGING, |at| grant(at, &wanted, now))?;
     let usages = hashes.iter().map(|hash| {
         let (left, usage) = grants.get_mut(hash)?;
         *left = left.checked_sub(1)?;
@@ -139,31 +140,56 @@ fn charge(connection: &mut Connection, hashes: &[[u8; 32]], now: Timestamp) -> R
     Ok(usages.collect())
 }
 
+const CHARGING: &str = "count a credit";
+
+/// Takes from each key what it has of what is wanted: how many credits that are, and how it stood before the first.
+fn grant<'h>(
+    at: Transaction<'_>,
+    wanted: &BTreeMap<&'h [u8; 32], u64>,
+    now: Timestamp,
+) -> Result<HashMap<&'h [u8; 32], (u64, KeyUsage)>, CatalogError> {
+    let mut grants = HashMap::with_capacity(wanted.len());
+    for (hash, wanted) in wanted {
+        let Some((id, row)) = find_key(at, *hash, at.for_update())? else { continue };
+        let row = row.as_of(now);
+        let granted = (*wanted).min(row.monthly_limit.saturating_sub(row.used));
+        if granted == 0 {
+            continue;
+        }
+        let used = i64::try_from(row.used + granted).unwrap_or(i64::MAX);
+        at.prepare_cached("UPDATE api_key SET used = ?2, reset_at = ?3, last_used_at = ?4 WHERE id = ?1")
+            .and_then(|mut statement| statement.execute(params![id, used, row.reset_at.timestamp(), now.timestamp()]))
+            .map_err(doing(CHARGING))?;
+        grants.insert(*hash, (granted, KeyUsage { used: row.used, limit: row.monthly_limit, reset_at: row.reset_at }));
+    }
+    Ok(grants)
+}
+
 /// Bytes of a hash by which the database finds it. What its timing tells of them helps nobody: the key behind a hash that begins so
 /// still has all its 256 bits to be guessed. The whole hash is compared in constant time.
 const PREFIX_BYTES: usize = 8;
 
-/// The key in use that has this hash.
-fn find_key(connection: &Connection, hash: &[u8]) -> Result<Option<(i64, KeyRow)>, CatalogError> {
-    let finding = || doing("look up a key");
-    let mut statement = connection
-        .prepare_cached(&format!(
-            "SELECT {KEY_COLUMNS}, id, hash FROM api_key WHERE substr(hash, 1, {PREFIX_BYTES}) = ?1 AND revoked_at IS NULL"
-        ))
-        .map_err(finding())?;
-    let mut rows = statement.query([hash.get(..PREFIX_BYTES)]).map_err(finding())?;
-    while let Some(row) = rows.next().map_err(finding())? {
-        let known: Vec<u8> = row.get(8).map_err(finding())?;
-        if bool::from(known.as_slice().ct_eq(hash)) {
-            return Ok(Some((row.get(7).map_err(finding())?, key_row(row).map_err(finding())?)));
+/// The key in use that has this hash; `lock` ends the question.
+fn find_key(at: Transaction<'_>, hash: &[u8], lock: &str) -> Result<Option<(i64, KeyRow)>, CatalogError> {
+    let find = || -> SqlResult<Option<(i64, KeyRow)>> {
+        let mut statement = at.prepare_cached(&format!(
+            "SELECT {KEY_COLUMNS}, id, hash FROM api_key WHERE substr(hash, 1, {PREFIX_BYTES}) = ?1 AND revoked_at IS NULL{lock}"
+        ))?;
+        let mut rows = statement.query([hash.get(..PREFIX_BYTES)])?;
+        while let Some(row) = rows.next()? {
+            let known: Vec<u8> = row.get(8)?;
+            if bool::from(known.as_slice().ct_eq(hash)) {
+                return Ok(Some((row.get(7)?, key_row(&row)?)));
+            }
         }
-    }
-    Ok(None)
+        Ok(None)
+    };
+    find().map_err(doing("look up a key"))
 }
 
 const KEY_COLUMNS: &str = "name, monthly_limit, used, reset_at, created_at, last_used_at, revoked_at";
 
-fn key_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<KeyRow> {
+fn key_row(row: &Row<'_>) -> SqlResult<KeyRow> {
     Ok(KeyRow {
         name: row.get(0)?,
         monthly_limit: count(row.get(1)?),

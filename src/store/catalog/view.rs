@@ -1,15 +1,16 @@
 //! What the catalog holds, as of one moment.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::params;
 use serde::de::DeserializeOwned;
 
 use super::{CatalogError, error::doing};
 use crate::facts::{Coverage, DateRange, FactsError, RATE_CHANGES, SupplyFacts};
+use crate::sql::{OptionalExtension, Params, SqlResult, Transaction};
 use model::{Endpoint, Resource, Timestamp, wire};
 
 /// One consistent view of the data.
 #[derive(Debug)]
-pub struct CatalogView<'a>(pub(super) &'a Connection);
+pub struct CatalogView<'a>(pub(super) Transaction<'a>);
 
 fn parse<T: DeserializeOwned>(body: &str, what: impl FnOnce() -> String) -> Result<T, CatalogError> {
     serde_json::from_str(body).map_err(|source| CatalogError::Damaged { what: what(), source })
@@ -18,25 +19,30 @@ fn parse<T: DeserializeOwned>(body: &str, what: impl FnOnce() -> String) -> Resu
 impl CatalogView<'_> {
     /// Grows with every change of the data.
     pub fn generation(&self) -> Result<i64, CatalogError> {
-        self.0.query_row("SELECT generation FROM state", [], |row| row.get(0)).map_err(doing("read the generation"))
+        self.number("SELECT generation FROM served_state").map_err(doing("read the generation"))
     }
 
     /// Whether any key was ever made, revoked ones included.
     pub fn has_keys(&self) -> Result<bool, CatalogError> {
-        self.0.query_row("SELECT EXISTS (SELECT 1 FROM api_key)", [], |row| row.get(0)).map_err(doing("look for keys"))
+        let keys = self.number("SELECT count(*) FROM (SELECT 1 FROM api_key LIMIT 1) k").map_err(doing("look for keys"))?;
+        Ok(keys > 0)
+    }
+
+    fn number(&self, sql: &str) -> SqlResult<i64> {
+        self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))
     }
 
     /// Hash of what a token was imported from.
     pub fn token_content(&self, id: &str) -> Result<Option<String>, CatalogError> {
         self.0
-            .prepare_cached("SELECT content FROM token WHERE id = ?1")
+            .prepare_cached("SELECT content FROM served_token WHERE id = ?1")
             .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
             .map_err(doing("read a token"))
     }
 
     fn is_gap(&self, owner: &str, what: &str) -> Result<bool, CatalogError> {
         self.0
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM gap WHERE owner = ?1 AND what = ?2)")
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM served_gap WHERE owner = ?1 AND what = ?2)")
             .and_then(|mut statement| statement.query_row([owner, what], |row| row.get(0)))
             .map_err(doing("look for a gap"))
     }
@@ -44,15 +50,16 @@ impl CatalogView<'_> {
     fn bodies<T: DeserializeOwned>(
         &self,
         sql: &str,
-        params: impl rusqlite::Params,
+        values: impl Params,
         reading: &'static str,
         what: impl Fn() -> String,
     ) -> Result<Vec<T>, CatalogError> {
         let mut statement = self.0.prepare_cached(sql).map_err(doing(reading))?;
-        let mut rows = statement.query(params).map_err(doing(reading))?;
+        let mut rows = statement.query(values).map_err(doing(reading))?;
         let mut bodies = Vec::new();
         while let Some(row) = rows.next().map_err(doing(reading))? {
-            let body = row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(doing(reading))?;
+            let value = row.get_ref(0).map_err(doing(reading))?;
+            let body = value.as_str().map_err(|error| doing(reading)(rusqlite::Error::from(error)))?;
             bodies.push(parse(body, &what)?);
         }
         Ok(bodies)
@@ -72,34 +79,34 @@ impl SupplyFacts for CatalogView<'_> {
     fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError> {
         let body: Option<String> = self
             .0
-            .prepare_cached("SELECT item FROM token WHERE id = ?1")
+            .prepare_cached("SELECT item FROM served_token WHERE id = ?1")
             .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
             .map_err(doing("read a token"))?;
         Ok(body.map(|body| parse(&body, || format!("token {id}"))).transpose()?)
     }
 
     fn tokens(&self) -> Result<Vec<wire::TokenItem>, FactsError> {
-        Ok(self.bodies("SELECT item FROM token ORDER BY id", [], "list the tokens", || "token".into())?)
+        Ok(self.bodies("SELECT item FROM served_token ORDER BY id", [], "list the tokens", || "token".into())?)
     }
 
     fn header<T: DeserializeOwned>(&self, resource: Resource, owner: &str) -> Result<Option<T>, FactsError> {
         let body: Option<String> = self
             .0
-            .prepare_cached("SELECT body FROM header WHERE resource = ?1 AND owner = ?2")
+            .prepare_cached("SELECT body FROM served_header WHERE resource = ?1 AND owner = ?2")
             .and_then(|mut statement| statement.query_row([resource.as_str(), owner], |row| row.get(0)).optional())
             .map_err(doing("read a payload"))?;
         Ok(body.map(|body| parse(&body, || format!("{resource} payload of {owner}"))).transpose()?)
     }
 
     fn investors(&self) -> Result<Vec<wire::InvestorItem>, FactsError> {
-        let sql = "SELECT body FROM header WHERE resource = ?1 ORDER BY owner";
+        let sql = "SELECT body FROM served_header WHERE resource = ?1 ORDER BY owner";
         Ok(self.bodies(sql, [Resource::Funding.as_str()], "list the investors", || "investor".into())?)
     }
 
     fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, range: DateRange) -> Result<Vec<T>, FactsError> {
         Ok(self.bodies(
-            "SELECT body FROM record WHERE resource = ?1 AND owner = ?2
-                 AND (?3 IS NULL OR date >= ?3) AND (?4 IS NULL OR date < ?4) ORDER BY date, ordinal",
+            "SELECT body FROM served_record WHERE resource = ?1 AND owner = ?2
+                 AND (date >= ?3 OR ?3 IS NULL) AND (date < ?4 OR ?4 IS NULL) ORDER BY date NULLS FIRST, ordinal",
             params![resource.as_str(), owner, seconds(range.from), seconds(range.until)],
             "read records",
             || format!("{resource} record of {owner}"),
@@ -116,8 +123,8 @@ impl SupplyFacts for CatalogView<'_> {
         let mut statement = self
             .0
             .prepare_cached(
-                "SELECT body FROM record WHERE resource = 'unlock' AND owner = ?1 AND cliff = 1
-                     AND (?2 IS NULL OR date >= ?2) AND (?3 IS NULL OR date < ?3) ORDER BY date, ordinal",
+                "SELECT body FROM served_record WHERE resource = 'unlock' AND owner = ?1 AND cliff = 1
+                     AND (date >= ?2 OR ?2 IS NULL) AND (date < ?3 OR ?3 IS NULL) ORDER BY date NULLS FIRST, ordinal",
             )
             .map_err(reading())?;
         let mut rows = statement.query(params![token, seconds(range.from), seconds(range.until)]).map_err(reading())?;
@@ -132,7 +139,7 @@ impl SupplyFacts for CatalogView<'_> {
 
     fn rounds_about(&self, token: &str) -> Result<Vec<wire::FundingRound>, FactsError> {
         Ok(self.bodies(
-            "SELECT body FROM record WHERE about = ?1 AND resource = 'funding' ORDER BY date DESC, owner, ordinal",
+            "SELECT body FROM served_record WHERE about = ?1 AND resource = 'funding' ORDER BY date DESC NULLS LAST, owner, ordinal",
             [token],
             "read funding rounds",
             || format!("funding round of {token}"),

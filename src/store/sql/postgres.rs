@@ -8,16 +8,18 @@
 //! writes what it decided from that needs no thought of others. One that is fenced also looks at the row of the lease, in a way that
 //! a renewal passes and a take-over waits for (`lease`).
 
+mod bulk;
 pub(crate) mod driver;
 pub(crate) mod lease;
 pub(crate) mod place;
-mod schema;
+pub(crate) mod schema;
 mod tls;
 mod translate;
 mod value;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -62,6 +64,9 @@ const SETTINGS: &str = "SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET 
 const BEGIN_WRITE: &str =
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(1668048503, hashtext(current_schema()))";
 
+/// Begins a transaction that keeps others from those rows alone which it changes or locks.
+const BEGIN_ROWS: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// Why the server, or the way to it, failed.
@@ -93,7 +98,11 @@ impl PgFault {
     pub(crate) fn is_lost(&self) -> bool {
         match self {
             PgFault::Unreachable(_) | PgFault::Silent => true,
-            PgFault::Refused(error) => error.is_closed() || error.code().is_none_or(is_lost_state),
+            PgFault::Refused(error) => match error.code() {
+                Some(state) => error.is_closed() || is_lost_state(state),
+                // What the server did not say, the way to it did; but for a value of ours that never went out.
+                None => !error.source().is_some_and(|source| source.is::<PgFault>()),
+            },
             PgFault::NotActive | PgFault::Unfit { .. } => false,
         }
     }
@@ -239,6 +248,12 @@ impl PgSession {
         Ok(())
     }
 
+    /// Begins a transaction that writes beside others.
+    pub(super) fn begin_rows(&self) -> SqlResult<()> {
+        self.begin(BEGIN_ROWS)?;
+        Ok(())
+    }
+
     /// Begins a transaction that writes; where it is fenced, it fails unless the lease is ours.
     pub(super) fn begin_write(&self, is_fenced: bool) -> SqlResult<()> {
         let number = self.fence.number();
@@ -363,6 +378,16 @@ impl PgRow {
     fn read(row: &tokio_postgres::Row) -> SqlResult<Self> {
         let read = |at| Ok(row.try_get::<_, ColumnValue>(at).map_err(PgFault::Refused)?.0);
         (0..row.len()).map(read).collect::<SqlResult<_>>().map(PgRow)
+    }
+
+    /// What its values take, bytes.
+    fn bytes(&self) -> usize {
+        let bytes = |value: &Value| match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(blob) => blob.len(),
+            Value::Null | Value::Integer(_) | Value::Real(_) => size_of::<Value>(),
+        };
+        self.0.iter().map(bytes).sum()
     }
 
     pub(super) fn value(&self, at: usize) -> SqlResult<ValueRef<'_>> {

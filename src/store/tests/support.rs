@@ -16,34 +16,34 @@ use model::{
     alert_id, notification_id, *,
 };
 
-pub(super) fn time(text: &str) -> Timestamp {
+pub(crate) fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a timestamp")
 }
 
-pub(super) fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     time("2026-03-09T00:00:00Z")
 }
 
-pub(super) fn minutes(count: i64) -> TimeDelta {
+pub(crate) fn minutes(count: i64) -> TimeDelta {
     TimeDelta::minutes(count)
 }
 
-pub(super) fn read<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
+pub(crate) fn read<T: serde::de::DeserializeOwned>(value: serde_json::Value) -> T {
     serde_json::from_value(value).expect("a value of the API")
 }
 
-pub(super) fn opening(path: &Path, access: Access) -> Opening {
+pub(crate) fn opening(path: &Path, access: Access) -> Opening {
     Opening { path: path.to_owned(), access, now: now() }
 }
 
-pub(super) fn token_item(id: &str, symbol: &str) -> wire::TokenItem {
+pub(crate) fn token_item(id: &str, symbol: &str) -> wire::TokenItem {
     read(json!({
         "id": id, "name": format!("The {id}"), "symbol": symbol, "marketCap": 1_250_000.5, "hasBurn": true, "hasBuyback": null,
         "lastUpdatedDate": "2026-03-01T10:00:00Z", "somethingNew": {"deep": [1, 2]},
     }))
 }
 
-pub(super) fn unlock(date: &str, amount: f64) -> Record {
+pub(crate) fn unlock(date: &str, amount: f64) -> Record {
     Record::Unlock(Arc::new(read(json!({
         "unlockDate": date, "tokenName": "Arbitrum", "tokenSymbol": "ARB", "linearUnlocks": null,
         "cliffUnlocks": {"cliffAmount": amount, "cliffValue": amount * 2.0, "valueToMarketCap": 2.75, "allocationBreakdown": [
@@ -53,11 +53,11 @@ pub(super) fn unlock(date: &str, amount: f64) -> Record {
     }))))
 }
 
-pub(super) fn put(key: &str, record: Record) -> Put {
+pub(crate) fn put(key: &str, record: Record) -> Put {
     Put { key: RecordKey::from(key), record, is_new_version: true }
 }
 
-pub(super) fn schedule(token: &str, put: Vec<Put>) -> FeedUpdate {
+pub(crate) fn schedule(token: &str, put: Vec<Put>) -> FeedUpdate {
     FeedUpdate {
         id: FeedId::of(Endpoint::UnlockEvents, &TokenId::from(token)),
         state: FeedState {
@@ -73,7 +73,7 @@ pub(super) fn schedule(token: &str, put: Vec<Put>) -> FeedUpdate {
     }
 }
 
-pub(super) fn poll(endpoint: Endpoint, token: Option<&str>) -> PollEntry {
+pub(crate) fn poll(endpoint: Endpoint, token: Option<&str>) -> PollEntry {
     PollEntry {
         endpoint,
         token: token.map(TokenId::from),
@@ -93,7 +93,7 @@ pub(super) fn poll(endpoint: Endpoint, token: Option<&str>) -> PollEntry {
 }
 
 /// An alert with every field filled.
-pub(super) fn full_alert(subject: &str) -> Alert {
+pub(crate) fn full_alert(subject: &str) -> Alert {
     let rule = RuleId::from("BigCliffAhead");
     Alert {
         id: alert_id(&rule, subject, 3),
@@ -123,7 +123,7 @@ pub(super) fn full_alert(subject: &str) -> Alert {
     }
 }
 
-pub(super) fn firing(subject: &str, token: Option<&str>) -> Alert {
+pub(crate) fn firing(subject: &str, token: Option<&str>) -> Alert {
     let mut alert = full_alert(subject);
     alert.state = AlertState::Firing;
     alert.resolution = None;
@@ -132,7 +132,7 @@ pub(super) fn firing(subject: &str, token: Option<&str>) -> Alert {
     alert
 }
 
-pub(super) fn notification(alert: &Alert, transition: &str, receivers: &[&str]) -> Notification {
+pub(crate) fn notification(alert: &Alert, transition: &str, receivers: &[&str]) -> Notification {
     Notification {
         id: notification_id(&alert.id, transition),
         alert: alert.id.clone(),
@@ -165,11 +165,11 @@ pub(super) fn notification(alert: &Alert, transition: &str, receivers: &[&str]) 
     }
 }
 
-pub(super) fn at(commit: Commit) -> Commit {
+pub(crate) fn at(commit: Commit) -> Commit {
     Commit { at: now(), ..commit }
 }
 
-pub(super) async fn tell(store: &Store, subject: &str, receivers: &[&str]) -> Vec<DueDelivery> {
+pub(crate) async fn tell(store: &Store, subject: &str, receivers: &[&str]) -> Vec<DueDelivery> {
     let alert = firing(subject, Some("arbitrum"));
     let notifications = vec![notification(&alert, "firing", receivers)];
     store.commit(at(Commit { alerts: vec![alert], notifications, ..Commit::default() })).await.expect("committed");
@@ -183,7 +183,7 @@ pub(super) async fn tell(store: &Store, subject: &str, receivers: &[&str]) -> Ve
     found
 }
 
-pub(super) fn tried(delivery: DeliveryId, at: Timestamp, state: DeliveryState, next: Option<Timestamp>) -> AttemptRecord {
+pub(crate) fn tried(delivery: DeliveryId, at: Timestamp, state: DeliveryState, next: Option<Timestamp>) -> AttemptRecord {
     AttemptRecord {
         delivery,
         attempt: Attempt { at, took_ms: 15, outcome: AttemptOutcome::Retry, status: Some(503), answer: "busy".into() },
@@ -195,7 +195,7 @@ pub(super) fn tried(delivery: DeliveryId, at: Timestamp, state: DeliveryState, n
 }
 
 /// Every table's rows as text, without the poll log, which grows with each poll, and the lease, which is not of the store's own making.
-pub(super) fn dump(store: &Store) -> BTreeMap<String, Vec<String>> {
+pub(crate) fn dump(store: &Store) -> BTreeMap<String, Vec<String>> {
     let names = if server().is_some() {
         "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT IN ('poll', 'lease')"
     } else {
@@ -213,7 +213,7 @@ pub(super) fn dump(store: &Store) -> BTreeMap<String, Vec<String>> {
 }
 
 /// The rows of a question that the store itself never asks.
-pub(super) fn rows<T: Send + 'static>(store: &Store, sql: &str, read: impl Fn(&Row<'_>) -> T + Send + 'static) -> Vec<T> {
+pub(crate) fn rows<T: Send + 'static>(store: &Store, sql: &str, read: impl Fn(&Row<'_>) -> T + Send + 'static) -> Vec<T> {
     let sql = sql.to_owned();
     let asked = store
         .read("look behind the store's back", move |from| crate::codec::all(&mut from.prepare(&sql)?, [], |row| Ok(read(row))));
@@ -221,24 +221,24 @@ pub(super) fn rows<T: Send + 'static>(store: &Store, sql: &str, read: impl Fn(&R
 }
 
 /// Changes what the store itself would never change so.
-pub(super) fn change(store: &Store, sql: &str) {
+pub(crate) fn change(store: &Store, sql: &str) {
     let sql = sql.to_owned();
     let changed = store.act("write behind the store's back", move |to| Ok(to.execute(&sql, [])?));
     wait(changed, Duration::from_secs(60)).expect("answered").expect("changed");
 }
 
 /// How many rows a table has.
-pub(super) fn count(store: &Store, table: &str) -> i64 {
+pub(crate) fn count(store: &Store, table: &str) -> i64 {
     rows(store, &format!("SELECT count(*) FROM {table}"), |row| row.get(0).expect("a number")).remove(0)
 }
 
 /// The server on which the tests run, where the environment names one; else they run on files.
-pub(super) fn server() -> Option<String> {
+pub(crate) fn server() -> Option<String> {
     std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
 }
 
 /// Whether a test about files has anything to say here.
-pub(super) fn is_about_files(what: &str) -> bool {
+pub(crate) fn is_about_files(what: &str) -> bool {
     let on_server = server().is_some();
     if on_server {
         println!("left out on PostgreSQL: {what}");
@@ -247,7 +247,7 @@ pub(super) fn is_about_files(what: &str) -> bool {
 }
 
 /// The place of a database that belongs to a test's directory alone: a schema of its own.
-pub(super) fn server_place(directory: &Path) -> Option<Arc<PostgresPlace>> {
+pub(crate) fn server_place(directory: &Path) -> Option<Arc<PostgresPlace>> {
     let url = server()?;
     let name = directory.file_name().expect("a name").to_string_lossy().to_lowercase();
     let schema: String = format!("t{name}").chars().filter(char::is_ascii_alphanumeric).collect();
@@ -260,12 +260,12 @@ pub(super) fn server_place(directory: &Path) -> Option<Arc<PostgresPlace>> {
 }
 
 /// Opens the database of a test as its active owner; one that died holds its lease no longer.
-pub(super) async fn owned(directory: &TempDir) -> Store {
+pub(crate) async fn owned(directory: &TempDir) -> Store {
     owned_at(directory.path()).await
 }
 
 /// As [`owned`], by the path of the directory.
-pub(super) async fn owned_at(directory: &Path) -> Store {
+pub(crate) async fn owned_at(directory: &Path) -> Store {
     let Some(place) = server_place(directory) else {
         return Store::open(opening(&directory.join("cliffwatch.db"), Access::Own)).await.expect("the store opens");
     };

@@ -20,6 +20,7 @@ use crate::soak::{
     books::Books,
     world::{TOKENS, World},
 };
+use crate::support::{self, ask_server};
 use machines::{Instance, Wire};
 
 /// How long a take-over may take, by our own promise.
@@ -42,17 +43,11 @@ enum Fate {
 const FATES: [Fate; 5] = [Fate::Killed, Fate::Paused, Fate::CutOff, Fate::Stopped, Fate::ServerRestarts];
 
 fn server() -> Option<String> {
-    let url = std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty());
+    let url = support::server();
     if url.is_none() {
         println!("left out: two instances on PostgreSQL (tests/postgres/run starts a server for it)");
     }
     url
-}
-
-/// Asks the server past every wire.
-fn ask(url: &str, sql: &str) -> String {
-    let answer = Command::new("psql").args([url, "-X", "-q", "-t", "-A", "-c", sql]).output().expect("psql runs");
-    String::from_utf8_lossy(&answer.stdout).trim().to_owned()
 }
 
 struct Stage {
@@ -74,7 +69,7 @@ impl Stage {
         tokio::spawn(serve::serve(listener, world.service.faulty_router(&Faults::new()), ending.clone().cancelled_owned()));
         let (books, receiver) = Books::open(ending.clone()).await;
         let schema = format!("it{}_{}", std::process::id(), fastrand::u32(..));
-        ask(&url, &format!("CREATE SCHEMA {schema}"));
+        ask_server(&url, &format!("CREATE SCHEMA {schema}"));
         let (user, rest) = url.split_once("://").and_then(|(_, rest)| rest.split_once('@')).expect("user@host in the URL");
         let (host, database) = rest.split_once('/').expect("a database in the URL");
         let folder = tempfile::tempdir().expect("a folder");
@@ -91,7 +86,7 @@ impl Stage {
     /// The number of the lease and the place of the instance that holds it; none while nobody does.
     fn lease(&self) -> Option<(i64, usize)> {
         let sql = format!("SELECT number || ' ' || holder FROM {}.lease WHERE renewed_at > '-infinity'", self.schema);
-        let answer = ask(&self.url, &sql);
+        let answer = ask_server(&self.url, &sql);
         let (number, holder) = answer.split_once(' ')?;
         let pid: u32 = holder.rsplit(':').next()?.parse().ok()?;
         let at = self.instances.iter().position(|instance| instance.pid() == pid)?;
@@ -102,7 +97,7 @@ impl Stage {
     async fn first_read(&self) {
         let begun = Instant::now();
         let sql = format!("SELECT count(*) FROM {}.feed WHERE endpoint = 'burn' AND baseline_at IS NOT NULL", self.schema);
-        while ask(&self.url, &sql).parse::<usize>().unwrap_or(0) < TOKENS {
+        while ask_server(&self.url, &sql).parse::<usize>().unwrap_or(0) < TOKENS {
             assert!(begun.elapsed() < PATIENCE, "nothing is read: {}", self.logs());
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
@@ -267,5 +262,5 @@ async fn another_takes_over_and_nothing_is_lost_or_told_under_two_ids() {
         stage.books.repeats(),
         stage.world.happened()
     );
-    ask(&stage.url, &format!("DROP SCHEMA {} CASCADE", stage.schema));
+    ask_server(&stage.url, &format!("DROP SCHEMA {} CASCADE", stage.schema));
 }

@@ -4,6 +4,7 @@
 use std::{
     net::SocketAddr,
     path::Path,
+    process::Command,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -138,11 +139,20 @@ pub struct Setup {
     pub fill: Fill,
     /// The machine's clock, where it is not the one by which the source goes.
     pub machine: Option<Clock>,
+    /// Whether the database is a file also where the environment names a server, in which it would be a schema of its own.
+    pub is_on_file: bool,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { tokens: json!(["*"]), rules: RULES.to_owned(), config: String::new(), fill: Box::new(two_tokens), machine: None }
+        Self {
+            tokens: json!(["*"]),
+            rules: RULES.to_owned(),
+            config: String::new(),
+            fill: Box::new(two_tokens),
+            machine: None,
+            is_on_file: false,
+        }
     }
 }
 
@@ -234,6 +244,25 @@ pub async fn open_with(config: &config::Config, folder: &Path, clock: &Clock, qu
     App::open_tuned(config.clone(), folder, clock.clone(), Drive::Crank, tuning, quota).await.expect("opens")
 }
 
+/// The server that the tests may use; `tests/postgres/run` starts one.
+pub fn server() -> Option<String> {
+    std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
+}
+
+/// Asks the server past the program.
+pub fn ask_server(url: &str, sql: &str) -> String {
+    let answer = Command::new("psql").args([url, "-X", "-q", "-t", "-A", "-c", sql]).output().expect("psql runs");
+    String::from_utf8_lossy(&answer.stdout).trim().to_owned()
+}
+
+/// The address of an empty schema on the server, where there is one.
+pub fn schema_of_its_own() -> Option<String> {
+    let url = server()?;
+    let schema = format!("it{}_{}", std::process::id(), fastrand::u32(..));
+    ask_server(&url, &format!("CREATE SCHEMA {schema}"));
+    Some(format!("{url}?options=-csearch_path%3D{schema}"))
+}
+
 pub struct TestApp {
     /// By which the source goes, and the app where no machine has a clock of its own.
     pub clock: Clock,
@@ -303,7 +332,8 @@ receivers = ["ops"]
         std::fs::write(&path, text).expect("written");
         let loaded = cliffwatch::daemon::config::load(Some(&path), &cliffwatch::daemon::config::Environment::default());
         let problems = cliffwatch::model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
-        let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
+        let mut config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
+        config.store.url = schema_of_its_own().filter(|_| !setup.is_on_file).map(config::SecretText::from);
         let machine = setup.machine.unwrap_or_else(|| clock.clone());
         let app = open(&config, folder.path(), &machine).await;
         Self { clock, machine, service, faults, hook, desk, folder, config, app: Some(app), ending }
@@ -315,15 +345,15 @@ receivers = ["ops"]
 
     /// As after a restart: the same database, nothing else kept.
     pub async fn restart(&mut self) {
-        self.app.take().expect("open").close().await.expect("closes");
-        self.machine = self.machine.restarted();
-        self.app = Some(open(&self.config, self.folder.path(), &self.machine).await);
+        self.restart_with(|_| {}).await;
     }
 
-    /// As after a restart with another config.
+    /// As after a restart with another config; `change` runs while the app is closed.
     pub async fn restart_with(&mut self, change: impl FnOnce(&mut config::Config)) {
+        self.app.take().expect("open").close().await.expect("closes");
         change(&mut self.config);
-        self.restart().await;
+        self.machine = self.machine.restarted();
+        self.app = Some(open(&self.config, self.folder.path(), &self.machine).await);
     }
 
     /// Asks one endpoint.

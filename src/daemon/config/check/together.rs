@@ -92,7 +92,8 @@ impl ConfigCheck<'_> {
         let Some(mirror) = root.get("mirror") else { return };
         let Some(listen) = mirror.node.get("listen") else { return };
         let address = listen.node.text().and_then(|text| text.parse::<SocketAddr>().ok());
-        if address.is_some_and(|address| !address.ip().is_loopback()) && mirror.node.get("keys").is_none() {
+        let has_keys = ["keys", "keys_url", "keys_url_file"].iter().any(|key| mirror.node.get(key).is_some());
+        if address.is_some_and(|address| !address.ip().is_loopback()) && !has_keys {
             self.error(&listen.node.place, "others can reach this address, so it needs keys").help =
                 Some("add `keys = \"mirror-keys.db\"`, filled by `cliffwatch keys add NAME --db mirror-keys.db`, or listen on 127.0.0.1".into());
         }

@@ -2,7 +2,7 @@
 //!
 //! It is a runtime of its own, so that a session works in a command, in a test and on a thread of another runtime alike.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -18,7 +18,11 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 static DRIVER: OnceLock<Runtime> = OnceLock::new();
 
+/// Held while it is made: of two, one would have to end at once, which a thread of another runtime may not let it.
+static MAKING: Mutex<()> = Mutex::new(());
+
 fn driver() -> Result<&'static Runtime, PgFault> {
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(runtime) = DRIVER.get() {
         return Ok(runtime);
     }

@@ -3,13 +3,16 @@
 //! It is a row with a number, which grows by one with each holder. A transaction that only the active instance may make reads the
 //! number under a lock that a renewal passes (it changes no key) and a take-over waits for (the number is the key). So whoever takes
 //! over begins after the last commit of the one before, and a stale holder finds another number and can commit nothing more.
-//! Times are those of the server's clock alone.
+//! Times are those of the server's clock alone. It may be set, so what they say counts for little: `model::lease` goes by whether they change.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use model::lease::{LeaseState, TERM};
+use model::lease::LeaseState;
 
 use super::{PgFault, PgSession};
+
+/// When it was renewed, in microseconds; 0 where it was given back.
+const MARK: &str = "coalesce((extract(epoch FROM nullif(renewed_at, '-infinity')) * 1000000)::bigint, 0)";
 
 /// The number as it stands, held until the transaction ends.
 pub(super) const LOOK: &str = "SELECT number FROM lease FOR KEY SHARE";
@@ -42,25 +45,26 @@ impl PgSession {
     /// The lease as it stands.
     pub(crate) fn lease(&self) -> Result<LeaseState, PgFault> {
         self.connect()?;
-        let row = self.simple(
-            "SELECT number::text || ' ' || coalesce(round(extract(epoch FROM clock_timestamp() - renewed_at) * 1000)::bigint::text, '-')
-             || ' ' || holder FROM (SELECT number, nullif(renewed_at, '-infinity') AS renewed_at, holder FROM lease) l",
-        )?;
+        let row = self.simple(&format!(
+            "SELECT number || ' ' || {MARK} || ' ' || coalesce(round(extract(epoch FROM clock_timestamp() - aged_from) * 1000)::bigint::text, '-')
+             || ' ' || holder FROM (SELECT number, renewed_at, nullif(renewed_at, '-infinity') AS aged_from, holder FROM lease) l"
+        ))?;
         let row = row.unwrap_or_default();
-        let mut words = row.splitn(3, ' ');
+        let mut words = row.splitn(4, ' ');
         let number = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        let mark = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
         let age_ms = words.next().and_then(|word| word.parse().ok());
-        Ok(LeaseState { number, holder: words.next().unwrap_or_default().to_owned(), age_ms })
+        Ok(LeaseState { number, mark, holder: words.next().unwrap_or_default().to_owned(), age_ms })
     }
 
-    /// Takes the lease where nobody holds it, or its holder has not renewed it for its term; answers whether it is ours now.
-    pub(crate) fn take_lease(&self, holder: &str) -> Result<bool, PgFault> {
+    /// Takes the lease where it stands as it was `seen`: nobody renewed or took it meanwhile. Answers whether it is ours now.
+    pub(crate) fn take_lease(&self, holder: &str, seen: &LeaseState) -> Result<bool, PgFault> {
         self.connect()?;
         let holder: String = holder.chars().filter(|c| c.is_ascii_graphic() && !"'\\".contains(*c)).take(200).collect();
         let taken = self.simple(&format!(
             "UPDATE lease SET number = number + 1, holder = '{holder}', renewed_at = clock_timestamp()
-             WHERE renewed_at < clock_timestamp() - interval '{} milliseconds' RETURNING number",
-            TERM.as_millis()
+             WHERE number = {} AND {MARK} = {} RETURNING number",
+            seen.number, seen.mark
         ))?;
         match taken.and_then(|number| number.parse().ok()) {
             Some(number) => {

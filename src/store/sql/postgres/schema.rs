@@ -7,49 +7,66 @@ use super::{PgFault, PgSession};
 use crate::error::{StoreError, StoreFault};
 use crate::sql::SqlError;
 
-/// Steps from nothing to the present schema, in order. Append only: what was released never changes.
-const MIGRATIONS: &[&str] = &[include_str!("../../../../migrations/postgres/0001_start.sql")];
+/// The tables of the daemon.
+pub(crate) const DAEMON: ServerSchema =
+    ServerSchema { meta: "meta", migrations: &[include_str!("../../../../migrations/postgres/0001_start.sql")] };
+
+/// The tables of the data service.
+pub(crate) const CATALOG: ServerSchema =
+    ServerSchema { meta: "served_meta", migrations: &[include_str!("../../../../migrations/postgres/catalog/0001_start.sql")] };
+
+/// Tables that belong together, and are brought up to date together.
+#[derive(Clone, Copy)]
+pub(crate) struct ServerSchema {
+    /// The table that says how far they are.
+    meta: &'static str,
+    /// Steps from nothing to the present schema, in order. Append only: what was released never changes.
+    migrations: &'static [&'static str],
+}
 
 /// The oldest server that is known to do.
 const OLDEST_SERVER: u32 = 140_000;
 
 const LOCK: &str = "BEGIN; SELECT pg_advisory_xact_lock(1668048504, hashtext(current_schema()))";
 
-/// The version that this program reads and writes.
-pub(crate) const fn version() -> i64 {
-    MIGRATIONS.len() as i64
+impl ServerSchema {
+    /// The version that this program reads and writes.
+    const fn version(&self) -> i64 {
+        self.migrations.len() as i64
+    }
 }
 
 impl PgSession {
-    /// Finds out whether the database can be used, and brings it up to date where `is_owner`. Fails where the server is too old, the
+    /// Finds out whether the tables can be used, and brings them up to date where `is_owner`. Fails where the server is too old, the
     /// schema newer, older for one who may not change it, or not ours.
-    pub(crate) fn prepare_schema(&self, is_owner: bool, program: &str) -> Result<(), StoreError> {
+    pub(crate) fn prepare_schema(&self, schema: ServerSchema, is_owner: bool, program: &str) -> Result<(), StoreError> {
         let failed = |fault: PgFault| StoreFault::from(SqlError::from(fault)).during("open the database", self.place.name());
         self.check_server()?;
-        let mut found = self.schema_version()?;
-        if is_owner && found < version() {
+        let mut found = self.schema_version(schema)?;
+        if is_owner && found < schema.version() {
             self.simple(LOCK).map_err(failed)?;
-            let result = self.schema_version().and_then(|present| {
+            let result = self.schema_version(schema).and_then(|present| {
                 found = present;
-                self.migrate(present, program)
+                self.migrate(schema, present, program)
             });
             if let Err(error) = result {
                 self.rollback();
                 return Err(error);
             }
             self.simple("COMMIT").map_err(failed)?;
-            found = version();
+            found = schema.version();
         }
         let path = self.place.name().to_owned();
         match found {
-            found if found > version() => {
-                let written_by = self.simple("SELECT value FROM meta WHERE key = 'program'").map_err(failed)?;
+            found if found > schema.version() => {
+                let written_by =
+                    self.simple(&format!("SELECT value FROM {} WHERE key = 'program'", schema.meta)).map_err(failed)?;
                 let written_by = written_by.unwrap_or_else(|| "of a newer version".into());
                 let written_by = written_by.chars().filter(|c| c.is_ascii_graphic()).take(32).collect();
-                Err(StoreError::Newer { path, found, known: version(), written_by })
+                Err(StoreError::Newer { path, found, known: schema.version(), written_by })
             }
             found if found == 0 && !is_owner => Err(StoreError::Missing { path }),
-            found if found < version() => Err(StoreError::Older { path, found, known: version() }),
+            found if found < schema.version() => Err(StoreError::Older { path, found, known: schema.version() }),
             _ => Ok(()),
         }
     }
@@ -74,30 +91,33 @@ impl PgSession {
     }
 
     /// The version of the schema; zero where there is nothing of ours.
-    fn schema_version(&self) -> Result<i64, StoreError> {
+    fn schema_version(&self, schema: ServerSchema) -> Result<i64, StoreError> {
         let path = self.place.name();
         let failed = |fault: PgFault| StoreFault::from(SqlError::from(fault)).during("read the schema", path);
-        let is_there = self.simple("SELECT to_regclass(quote_ident(current_schema()) || '.meta')::text").map_err(failed)?;
+        let is_there = self
+            .simple(&format!("SELECT to_regclass(quote_ident(current_schema()) || '.{}')::text", schema.meta))
+            .map_err(failed)?;
         if is_there.is_none() {
             return Ok(0);
         }
         let not_ours = || {
-            let found = "it has a table `meta` of another program".to_owned();
+            let found = format!("it has a table `{}` of another program", schema.meta);
             StoreError::NotOurs { path: path.to_owned(), found }
         };
-        match self.simple("SELECT value FROM meta WHERE key = 'schema'") {
+        match self.simple(&format!("SELECT value FROM {} WHERE key = 'schema'", schema.meta)) {
             Ok(text) => text.and_then(|text| text.parse().ok()).ok_or_else(not_ours),
             Err(fault) if fault.state().is_some_and(|state| *state == SqlState::UNDEFINED_COLUMN) => Err(not_ours()),
             Err(fault) => Err(failed(fault)),
         }
     }
 
-    fn migrate(&self, from: i64, program: &str) -> Result<(), StoreError> {
+    fn migrate(&self, schema: ServerSchema, from: i64, program: &str) -> Result<(), StoreError> {
         let path = self.place.name();
-        for (to, step) in (1..).zip(MIGRATIONS).filter(|(to, _)| *to > from) {
+        for (to, step) in (1..).zip(schema.migrations).filter(|(to, _)| *to > from) {
             let note = format!(
-                "; INSERT INTO meta (key, value) VALUES ('schema', '{to}'), ('program', '{program}')
-                 ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+                "; INSERT INTO {} (key, value) VALUES ('schema', '{to}'), ('program', '{program}')
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                schema.meta
             );
             self.batch(&format!("{step}{note}")).map_err(|fault| match fault.state() {
                 Some(state) if *state == SqlState::INSUFFICIENT_PRIVILEGE => {

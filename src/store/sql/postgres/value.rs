@@ -1,7 +1,8 @@
 //! Values on their way to the server and back.
 //!
 //! A parameter takes the shape of the type that the statement names. PostgreSQL keeps no NUL in a text, while the source may send one:
-//! it is kept as U+FDD0, a code point that stands for no character, and becomes NUL again when it is read.
+//! it is kept as U+FDD0, a code point that stands for no character, and becomes NUL again when it is read. Where a text has that code
+//! point itself, U+FDD1 stands before it, and before each U+FDD1: every text comes back as it was.
 
 use std::error::Error;
 
@@ -16,9 +17,18 @@ type Conversion<T> = Result<T, Box<dyn Error + Sync + Send>>;
 /// What NUL is kept as.
 const KEPT_NUL: char = '\u{fdd0}';
 
+/// What stands before a code point that is meant itself.
+const ITSELF: char = '\u{fdd1}';
+
 /// A value for a statement.
 #[derive(Debug)]
 pub(super) struct Parameter(Value);
+
+impl From<Value> for Parameter {
+    fn from(value: Value) -> Self {
+        Self(value)
+    }
+}
 
 impl Parameter {
     pub(super) fn of(value: ToSqlOutput<'_>) -> Result<Self, PgFault> {
@@ -48,7 +58,7 @@ impl ToSql for Parameter {
             (Value::Integer(number), &Type::TEXT) => number.to_string().to_sql(ty, out),
             (Value::Real(number), &Type::FLOAT8) => number.to_sql(ty, out),
             (Value::Real(number), &Type::TEXT) => number.to_string().to_sql(ty, out),
-            (Value::Text(text), &Type::TEXT) if text.contains('\0') => text.replace('\0', &KEPT_NUL.to_string()).to_sql(ty, out),
+            (Value::Text(text), &Type::TEXT) if text.contains(['\0', KEPT_NUL, ITSELF]) => kept(text).to_sql(ty, out),
             (Value::Text(text), &Type::TEXT) => text.to_sql(ty, out),
             (Value::Blob(bytes), &Type::BYTEA) => bytes.to_sql(ty, out),
             _ => Err(unfit()),
@@ -89,8 +99,37 @@ impl<'a> FromSql<'a> for ColumnValue {
     }
 }
 
+/// A text as the server keeps it.
+fn kept(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len() + 4);
+    for c in text.chars() {
+        match c {
+            '\0' => kept.push(KEPT_NUL),
+            KEPT_NUL | ITSELF => kept.extend([ITSELF, c]),
+            c => kept.push(c),
+        }
+    }
+    kept
+}
+
+/// The text of which the server keeps this.
 fn text(kept: &str) -> String {
-    if kept.contains(KEPT_NUL) { kept.replace(KEPT_NUL, "\0") } else { kept.to_owned() }
+    if !kept.contains([KEPT_NUL, ITSELF]) {
+        return kept.to_owned();
+    }
+    let mut text = String::with_capacity(kept.len());
+    let mut rest = kept.chars().peekable();
+    while let Some(c) = rest.next() {
+        match (c, rest.peek()) {
+            (ITSELF, Some(&next @ (KEPT_NUL | ITSELF))) => {
+                rest.next();
+                text.push(next);
+            }
+            (KEPT_NUL, _) => text.push('\0'),
+            (c, _) => text.push(c),
+        }
+    }
+    text
 }
 
 /// A sum of whole numbers, which PostgreSQL gives as digits in base 10,000: their number, the weight of the first, the sign, how many

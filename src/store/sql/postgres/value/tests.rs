@@ -10,6 +10,18 @@ fn a_nul_comes_back_as_it_was() {
 }
 
 #[test]
+fn every_text_comes_back_as_it_was() {
+    let bits = ["\0", "\u{fdd0}", "\u{fdd1}", "a", "é\u{10ffff}"];
+    for n in 0..bits.len().pow(4) {
+        let before: String = (0..4).map(|place| bits[n / bits.len().pow(place) % bits.len()]).collect();
+        let kept = kept(&before);
+        assert!(!kept.contains('\0'), "{before:?}");
+        assert_eq!(text(&kept), before);
+    }
+    assert_eq!(text("a\u{fdd1}b\u{fdd1}"), "a\u{fdd1}b\u{fdd1}", "as it was written before there was a mark for it");
+}
+
+#[test]
 fn a_number_takes_the_shape_of_its_column() {
     let encode = |value: Value, ty: Type| {
         let mut out = BytesMut::new();

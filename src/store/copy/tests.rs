@@ -1,0 +1,412 @@
+//! What goes in comes out, on whichever engines; and what is refused.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::types::Value;
+use tempfile::TempDir;
+
+use super::*;
+use crate::Access;
+use crate::codec::all;
+use crate::sql::postgres::PgSession;
+use crate::tests::support::*;
+use model::*;
+
+/// Random databases that are copied there and back.
+const CASES: u64 = 12;
+
+fn file(directory: &TempDir, name: &str) -> Place {
+    Place::File(directory.path().join(name))
+}
+
+/// A place for a copy on the other engine: a schema of the server, where the environment names one; else another file.
+fn elsewhere(directory: &TempDir) -> Place {
+    server_place(directory.path()).map_or_else(|| file(directory, "elsewhere.db"), Place::Server)
+}
+
+fn copy(from: &Place, to: &Place) -> Result<Vec<CopiedTable>, StoreError> {
+    Store::copy(from, to, "test:1", now(), &mut |_| {})
+}
+
+async fn open(place: &Place) -> Store {
+    let store = Store::open_in(place.clone(), Access::Own, now()).await.expect("opens");
+    assert_eq!(store.tend_lease("test:2").await.expect("tended"), crate::Standing::Active);
+    store
+}
+
+/// All rows of a database in a file, but those about itself, and the numbers that it gave.
+fn contents(place: &Place) -> BTreeMap<String, Vec<String>> {
+    let connection = rusqlite::Connection::open(place.name()).expect("opens");
+    let at = Transaction::Sqlite(&connection);
+    let mut contents = BTreeMap::new();
+    for table in TABLES {
+        let columns = at.columns(table).expect("read");
+        let mut rows = Vec::new();
+        let side = Side { at: &at, path: place.name() };
+        side.scan(table, &columns, |row| {
+            rows.push(format!("{row:?}"));
+            Ok(())
+        })
+        .expect("read");
+        rows.sort_unstable();
+        contents.insert(table.to_owned(), rows);
+    }
+    let numbers = NUMBERED_FOR_GOOD.map(|table| format!("{table} {:?}", at.last_number(table).expect("read")));
+    contents.insert("numbers".into(), numbers.to_vec());
+    contents
+}
+
+/// Runs `change` on the file of a database, past every operation of the store.
+fn behind(place: &Place, change: impl FnOnce(&Transaction<'_>)) {
+    let mut connection = rusqlite::Connection::open(place.name()).expect("opens");
+    let transaction = connection.transaction().expect("begins");
+    change(&Transaction::Sqlite(&transaction));
+    transaction.commit().expect("committed");
+}
+
+struct Random(fastrand::Rng);
+
+impl Random {
+    fn text(&mut self) -> String {
+        const BITS: [&str; 14] =
+            ["\0", "\u{fdd0}", "\u{fdd1}", "", "a", "Z", "'", "\"", "\\", "\n\r\t", "é", "e\u{301}", "\u{202e}", "🪙\u{10ffff}"];
+        (0..self.0.usize(..9)).map(|_| self.0.choice(BITS).unwrap_or_default()).collect()
+    }
+
+    fn key(&mut self) -> Value {
+        Value::Text(format!("{}{:x}", self.text(), self.0.u64(..)))
+    }
+
+    fn words(&mut self) -> Value {
+        Value::Text(if self.0.u8(..20) == 0 { self.text().repeat(3_000) } else { self.text() })
+    }
+
+    fn number(&mut self) -> Value {
+        Value::Integer(self.0.choice([0, 1, -1, i64::MIN, i64::MAX, 1 << 40]).unwrap_or_default())
+    }
+
+    fn real(&mut self) -> Value {
+        let edges = [0.0, -0.0, 1.0, -1e300, f64::MIN_POSITIVE / 3.0, f64::INFINITY, 0.1 + 0.2, 9_007_199_254_740_993.0];
+        Value::Real(self.0.choice(edges).unwrap_or_default())
+    }
+
+    fn blob(&mut self) -> Value {
+        Value::Blob((0..self.0.usize(..300)).map(|_| self.0.u8(..)).collect())
+    }
+
+    fn maybe(&mut self, value: Value) -> Value {
+        if self.0.bool() { value } else { Value::Null }
+    }
+
+    /// JSON with texts as a hostile source sends them.
+    fn json(&mut self) -> Value {
+        let labels = serde_json::json!({ self.text(): self.text(), "severity": self.text() });
+        Value::Text(serde_json::json!({ "labels": labels, "told": [self.text()], "marketCap": self.0.f64() }).to_string())
+    }
+}
+
+/// Rows that no operation would write, as far as the schema takes them.
+fn fill_at_random(at: &Transaction<'_>, seed: u64) {
+    let mut random = Random(fastrand::Rng::with_seed(seed));
+    let put = |table: &str, row: Vec<(&str, Value)>| {
+        let (columns, row): (Vec<String>, Vec<Value>) = row.into_iter().map(|(column, value)| (column.to_owned(), value)).unzip();
+        at.insert_rows(table, &columns, vec![row]).expect(table);
+    };
+    let word = |word: &str| Value::Text(word.to_owned());
+    for no in 1..=random.0.i64(1..40) {
+        let (item, name) = (random.json(), random.words());
+        let (item, name) = (random.maybe(item), random.maybe(name));
+        let symbol = Value::Text(random.text());
+        put(
+            "token",
+            vec![
+                ("no", Value::Integer(no * 3)),
+                ("id", random.key()),
+                ("item", item),
+                ("name", name),
+                ("symbol", symbol),
+                ("first_seen", random.number()),
+                ("listed", Value::Integer(no % 2)),
+            ],
+        );
+        let (value, share, starts) = (random.real(), random.real(), random.number());
+        let (value, share) = (random.maybe(value), random.maybe(share));
+        put(
+            "record",
+            vec![
+                ("scope_no", Value::Integer(no)),
+                ("token_no", Value::Integer(no * 3)),
+                ("resource", word(if no % 2 == 0 { "unlock" } else { "burn" })),
+                ("key", random.key()),
+                ("starts_at", starts.clone()),
+                ("ends_at", starts),
+                ("first_seen", random.number()),
+                ("version_at", random.number()),
+                ("value", value),
+                ("share", share),
+                ("body", if no % 2 == 0 { Value::Null } else { random.json() }),
+            ],
+        );
+        put("schedule", vec![("scope_no", Value::Integer(no)), ("body", random.blob())]);
+        put("drift", vec![("token_no", Value::Integer(no)), ("value", random.real()), ("share", random.real())]);
+        put("investor", vec![("id", random.key()), ("item", random.json()), ("seen", random.number())]);
+        put("meta", vec![("key", random.key()), ("value", random.words())]);
+        put(
+            "silence",
+            vec![
+                ("id", random.key()),
+                ("matchers", random.json()),
+                ("author", random.words()),
+                ("comment", random.words()),
+                ("starts_at", random.number()),
+                ("ends_at", random.number()),
+                ("created_at", random.number()),
+            ],
+        );
+        put(
+            "change",
+            vec![
+                ("at", random.number()),
+                ("kind", word("added")),
+                ("body", random.json()),
+                ("digest", Value::Blob(random.0.u128(..).to_le_bytes().to_vec())),
+            ],
+        );
+        put(
+            "alert",
+            vec![
+                ("id", random.key()),
+                ("rule", random.key()),
+                ("name", random.words_of_an_index()),
+                ("subject", random.key()),
+                ("episode", random.number()),
+                ("state", word("firing")),
+                ("active_at", random.number()),
+                ("updated_at", random.number()),
+                ("body", random.json()),
+            ],
+        );
+    }
+    // The last numbers are not those of rows that are there.
+    at.execute("DELETE FROM change WHERE no = (SELECT max(no) FROM change)", []).expect("deleted");
+}
+
+impl Random {
+    /// An index of PostgreSQL holds no texts of some kilobytes.
+    fn words_of_an_index(&mut self) -> Value {
+        Value::Text(self.text())
+    }
+}
+
+async fn made(place: &Place) {
+    Store::open_in(place.clone(), Access::Own, now()).await.expect("made").close().await.expect("closed");
+}
+
+#[tokio::test]
+async fn what_goes_to_the_other_engine_and_back_is_what_it_was() {
+    for seed in 0..CASES {
+        let directory = TempDir::new().expect("a directory");
+        let (here, there, back) = (file(&directory, "here.db"), elsewhere(&directory), file(&directory, "back.db"));
+        made(&here).await;
+        behind(&here, |at| fill_at_random(at, seed));
+        let out = copy(&here, &there).expect("copied out");
+        let home = copy(&there, &back).expect("copied back");
+        assert_eq!(out, home, "seed {seed}");
+        let (before, after) = (contents(&here), contents(&back));
+        for (table, rows) in before {
+            assert_eq!(after.get(&table), Some(&rows), "seed {seed}: {table}");
+        }
+        assert!(out.iter().any(|table| table.table == "investor" && table.rows > 0), "{out:?}");
+    }
+}
+
+/// A table that is added to the schema and not to the list would be left behind in silence.
+#[tokio::test]
+async fn every_table_of_both_schemas_is_copied() {
+    let directory = TempDir::new().expect("a directory");
+    let (here, there) = (file(&directory, "here.db"), elsewhere(&directory));
+    made(&here).await;
+    made(&there).await;
+    let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+    let store = open(&here).await;
+    let found: Vec<String> = rows(&store, names, |row| row.get(0).expect("a name"));
+    let sorted = |mut names: Vec<String>| {
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(sorted(found), sorted(TABLES.map(str::to_owned).to_vec()));
+    store.close().await.expect("closed");
+    let numbered = "SELECT m.name FROM sqlite_schema m, pragma_table_xinfo(m.name) c WHERE m.type = 'table' AND c.name = 'no'";
+    behind(&here, |at| {
+        let found = all(&mut at.prepare(numbered).expect("asked"), [], |row| Ok(row.get(0)?)).expect("read");
+        let known = NUMBERED.iter().chain(&NUMBERED_FOR_GOOD).map(|name| (*name).to_owned()).collect();
+        assert_eq!(sorted(found), sorted(known));
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'";
+        let found = all(&mut at.prepare(sql).expect("asked"), [], |row| Ok(row.get(0)?)).expect("read");
+        assert_eq!(sorted(found), sorted(NUMBERED_FOR_GOOD.map(str::to_owned).to_vec()));
+    });
+    if let Place::Server(place) = &there {
+        let session = PgSession::open(place, &Arc::default()).expect("connects");
+        let names = "SELECT string_agg(tablename, ' ' ORDER BY tablename COLLATE \"C\") FROM pg_tables
+             WHERE schemaname = current_schema() AND tablename <> 'lease'";
+        let found = session.simple(names).expect("asked").unwrap_or_default();
+        assert_eq!(found, sorted(TABLES.map(str::to_owned).to_vec()).join(" "));
+    }
+    copy(&here, &there).expect("the columns are the same");
+}
+
+#[tokio::test]
+async fn a_copy_goes_on_where_the_source_stopped() {
+    let directory = TempDir::new().expect("a directory");
+    let (here, there, back) = (file(&directory, "here.db"), elsewhere(&directory), file(&directory, "back.db"));
+    let store = open(&here).await;
+    let told = tell(&store, "told", &["ops"]).await.remove(0);
+    let due = tell(&store, "due", &["ops"]).await.remove(0);
+    store.record_attempts(vec![tried(told.id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
+    let dropped = tell(&store, "gone", &["ops"]).await.remove(0);
+    change(&store, &format!("DELETE FROM delivery WHERE no = {}", dropped.id));
+    store.close().await.expect("closed");
+
+    for (from, to) in [(&here, &there), (&there, &back)] {
+        copy(from, to).expect("copied");
+        let store = open(to).await;
+        let found = store.due("ops".into(), now(), 9).await.expect("read");
+        let found: Vec<_> = found.iter().map(|delivery| (delivery.id, delivery.webhook_id.clone())).collect();
+        assert_eq!(found, [(due.id, due.webhook_id.clone())], "what was told is not told again");
+        // The same facts once more are the same alerts.
+        tell(&store, "told", &["ops"]).await;
+        assert_eq!(count(&store, "delivery"), 2);
+        store.close().await.expect("closed");
+    }
+    let store = open(&back).await;
+    let next = tell(&store, "next", &["ops"]).await.remove(0);
+    assert!(next.id > dropped.id, "{} was given before", dropped.id);
+    store.close().await.expect("closed");
+}
+
+#[tokio::test]
+async fn nothing_is_copied_into_what_is_not_empty_or_beside_whoever_is_at_work() {
+    let directory = TempDir::new().expect("a directory");
+    let (here, there) = (file(&directory, "here.db"), elsewhere(&directory));
+    assert!(matches!(copy(&here, &there), Err(StoreError::Missing { .. })), "there is nothing to copy");
+    let in_use = |result: Result<Vec<CopiedTable>, StoreError>| match result {
+        Err(StoreError::InUse { .. }) => "lock",
+        Err(StoreError::Held { holder, .. }) if holder == "test:2" => "lease",
+        other => panic!("{other:?}"),
+    };
+    let store = open(&here).await;
+    tell(&store, "a", &["ops"]).await;
+    assert_eq!(in_use(copy(&here, &there)), "lock");
+    store.close().await.expect("closed");
+
+    let store = open(&there).await;
+    assert_eq!(in_use(copy(&here, &there)), if server().is_some() { "lease" } else { "lock" });
+    store.close().await.expect("closed");
+    copy(&here, &there).expect("one that is empty is filled");
+    let error = copy(&here, &there).expect_err("it is not empty any more");
+    assert!(matches!(&error, StoreError::NotEmpty { table, .. } if table == "alert" || table == "token"), "{error}");
+    let store = open(&there).await;
+    assert_eq!(in_use(copy(&there, &file(&directory, "back.db"))), if server().is_some() { "lease" } else { "lock" });
+    assert_eq!(count(&store, "alert"), 1, "it is as it was");
+    store.close().await.expect("closed");
+
+    std::fs::write(directory.path().join("text"), "no database").expect("written");
+    assert!(matches!(copy(&here, &file(&directory, "text")), Err(StoreError::NotOurs { .. })));
+    assert!(matches!(copy(&file(&directory, "text"), &there), Err(StoreError::NotOurs { .. })));
+    let left: Vec<_> =
+        std::fs::read_dir(directory.path()).expect("read").map(|entry| entry.expect("an entry").file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains(".copy")), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_row_that_the_other_engine_refuses_ends_the_copy_and_leaves_nothing() {
+    let directory = TempDir::new().expect("a directory");
+    let (here, there) = (file(&directory, "here.db"), elsewhere(&directory));
+    made(&here).await;
+    let mut random = fastrand::Rng::with_seed(1);
+    let long: String = (0..9_000).map(|_| random.alphanumeric()).collect();
+    behind(&here, |at| {
+        at.execute("INSERT INTO investor (id, item, seen) VALUES ('a', '{}', 1)", []).expect("written");
+        at.execute("INSERT INTO investor (id, item, seen) VALUES (?1, '{}', 1)", [&long]).expect("written");
+    });
+    if server().is_some() {
+        let error = copy(&here, &there).expect_err("an index of the server holds no such key");
+        let text = text::error_chain(&error);
+        assert!(text.contains("cannot copy the table investor") && text.contains("index row size"), "{text}");
+        let store = open(&there).await;
+        assert_eq!(count(&store, "investor"), 0);
+        store.close().await.expect("closed");
+        behind(&here, |at| assert_eq!(at.execute("DELETE FROM investor WHERE id <> 'a'", []).expect("deleted"), 1));
+    }
+    let copied = copy(&here, &there).expect("copied");
+    assert!(copied.iter().any(|table| table.table == "investor"), "{copied:?}");
+}
+
+#[tokio::test]
+async fn a_copy_that_is_not_like_the_source_is_told() {
+    let digests = ["a", "b"].map(|text| {
+        let mut digest = TableDigest::default();
+        digest.add(&[Value::Text(text.into())]);
+        digest.to_string()
+    });
+    let error = refuse_unless_equal("alert", &digests[0], &digests[1]).expect_err("they differ");
+    assert!(error.to_string().starts_with("the table alert did not come out as it went in (1 rows with the hash "), "{error}");
+}
+
+const CRASH_FROM: &str = "CLIFFWATCH_TEST_COPY_FROM";
+
+/// The copy that dies in [`a_copy_that_dies_leaves_nothing`]; it does nothing when run with the others.
+#[tokio::test]
+async fn the_copy_that_dies() {
+    let Some(path) = std::env::var_os(CRASH_FROM) else { return };
+    let path = Path::new(&path);
+    let to = server_place(path).map_or_else(|| Place::File(path.join("elsewhere.db")), Place::Server);
+    copy(&Place::File(path.join("here.db")), &to).expect("it does not come here");
+}
+
+#[tokio::test]
+async fn a_copy_that_dies_leaves_nothing() {
+    use std::os::unix::process::ExitStatusExt;
+    let directory = TempDir::new().expect("a directory");
+    let (here, there) = (file(&directory, "here.db"), elsewhere(&directory));
+    made(&here).await;
+    behind(&here, |at| fill_at_random(at, 3));
+    for point in failpoint::COPY_POINTS {
+        let died = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "copy::tests::the_copy_that_dies"])
+            .env(CRASH_FROM, directory.path())
+            .env(failpoint::VARIABLE, point)
+            .output()
+            .expect("it runs");
+        assert_eq!(died.status.signal(), Some(libc::SIGABRT), "{point}: {died:?}");
+        match &there {
+            Place::File(path) => assert!(!path.exists(), "{point}: nothing has the name yet"),
+            Place::Server(place) => {
+                let session = PgSession::open(place, &Arc::default()).expect("connects");
+                assert_eq!(session.simple("SELECT count(*) FROM token").expect("asked").as_deref(), Some("0"), "{point}");
+                // Its lease ends with its term.
+                session.simple("UPDATE lease SET renewed_at = '-infinity'").expect("written");
+            }
+        }
+    }
+    let copied = copy(&here, &there).expect("another one succeeds");
+    assert!(copied.iter().any(|table| table.rows > 0));
+}
+
+#[test]
+fn progress_ends_with_everything_done() {
+    let directory = TempDir::new().expect("a directory");
+    let (here, there) = (file(&directory, "here.db"), file(&directory, "there.db"));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(made(&here));
+    behind(&here, |at| fill_at_random(at, 5));
+    let (mut last, mut seen) = (0, (0, 0));
+    Store::copy(&here, &there, "test:1", now(), &mut |progress| {
+        assert!(progress.done >= last && progress.done <= progress.total, "{progress:?}");
+        (last, seen) = (progress.done, (progress.done, progress.total));
+    })
+    .expect("copied");
+    assert!(seen.0 > 0 && seen.0 == seen.1, "{seen:?}");
+}
