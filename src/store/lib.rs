@@ -58,6 +58,7 @@ mod open;
 mod opt_out;
 mod outbox;
 mod pages;
+mod past_polls;
 mod pending;
 mod prune;
 mod query;

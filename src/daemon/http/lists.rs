@@ -9,7 +9,8 @@ use serde_json::json;
 use super::part::ListPart;
 use super::query::{ListParameters, ListQuery, list_query, span, words};
 use super::{HttpDeps, HttpError};
-use crate::ui::view::AlertView;
+use crate::ui::chart::past_polls;
+use crate::ui::view::{AlertView, PastPollsView};
 use model::{
     Alert, AlertFilter, AlertId, AlertPlace, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
     OutboxFilter, ReceiverName, Resource, RuleId, TokenId,
@@ -106,6 +107,13 @@ pub(super) async fn delivery(State(deps): State<HttpDeps>, Path(id): Path<i64>) 
         || (StatusCode::NOT_FOUND, "there is no such delivery\n").into_response(),
         |detail| Json(detail.json()).into_response(),
     ))
+}
+
+/// What each endpoint answered in its last cycles, the latest first.
+pub(super) async fn polls(State(deps): State<HttpDeps>) -> Result<Response, HttpError> {
+    let polls = deps.store.past_polls(past_polls::MARKS).await?;
+    let views: Vec<PastPollsView> = polls.into_iter().map(PastPollsView::of).collect();
+    Ok(Json(views).into_response())
 }
 
 /// The rules at work, in the order of their files.

@@ -4,6 +4,7 @@
 mod changes;
 mod credit;
 mod notices;
+mod source;
 
 use std::collections::BTreeSet;
 
@@ -18,8 +19,9 @@ use super::view::{AlertView, StatusView, UnlockView};
 pub use changes::{ChangeLine, told};
 pub(super) use changes::{text, tone};
 pub use credit::CreditGauge;
-use model::{Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, Record, Timestamp, Token, UpcomingRow, format};
+use model::{Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, Timestamp, Token, UpcomingRow, format};
 use notices::Notice;
+use source::SourceCard;
 
 /// How far the timeline reaches, days.
 pub const AHEAD_DAYS: i64 = 90;
@@ -52,6 +54,8 @@ pub struct OverviewParts<'a> {
     pub credit: &'a CreditState,
     /// Tokens with an answer that is held.
     pub held: &'a [Token],
+    /// What each endpoint answered of late.
+    pub polls: &'a [PastPolls],
     /// `[budget] monthly_credits`.
     pub cap: Option<u64>,
 }
@@ -64,6 +68,7 @@ struct OverviewPage {
     firing: FiringCard,
     changes: Vec<ChangeLine>,
     credits: CreditGauge,
+    source: SourceCard,
     /// Messages that wait, in a delivery or for their group, and those that are given up.
     waiting: u64,
     dead: u64,
@@ -197,6 +202,7 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
         firing: FiringCard::of(parts.firing, parts.alerts),
         changes: told(parts.changes, CHANGE_LINES),
         credits: CreditGauge::of(parts.credit, parts.cap, parts.now),
+        source: SourceCard::of(&parts.status.endpoints, parts.polls),
         waiting: parts.status.outbox.iter().map(|receiver| receiver.pending + receiver.waiting).sum(),
         dead_words: if dead == 0 {
             "no dead letter".to_owned()

@@ -72,6 +72,7 @@ fn add_filters(pages: &mut Environment<'static>) {
     pages.add_filter("ago", |at: Option<String>, now: Option<String>| ago(at.as_deref(), now.as_deref()));
     pages.add_filter("name", |name: Option<String>| name.map(|name| format::name(&name)).unwrap_or_default());
     pages.add_filter("sentence", |text: Option<String>| text.map(|text| format::sentence(&text)).unwrap_or_default());
+    pages.add_filter("words", |word: String| words(&word));
     pages.add_filter("segment", |text: String| segment(&text));
     pages.add_filter("class", |word: String| class(&word));
     pages.add_filter("token_href", |id: String| token_href(&id));
@@ -106,6 +107,13 @@ pub(super) fn grouped(count: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A word of ours as people read it, at the begin of a line: `Unlock events` for `unlock_events`.
+pub(super) fn words(word: &str) -> String {
+    let text = word.replace('_', " ");
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// A word as the name of a class: the sheet knows some of them, the others change nothing.

@@ -3,6 +3,7 @@
 //! The names of the fields are those of the JSON. Nothing here reads a clock or the store.
 
 mod alert;
+mod past_polls;
 mod receiver;
 mod unlock;
 mod words;
@@ -18,6 +19,7 @@ use engine::{
 };
 use model::{Alert, AlertState, CreditState, Endpoint, EndpointStat, NotificationOverview, SilenceView, StoreCounts, Timestamp};
 use notify::unsubscribe::Subscriber;
+pub use past_polls::PastPollsView;
 pub use receiver::{DigestView, OutboxView, StoppedView};
 pub use unlock::UnlockView;
 pub use words::{age, ahead, bytes, change_line};

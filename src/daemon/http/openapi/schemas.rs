@@ -29,6 +29,18 @@ pub(super) const SCHEMAS: &[(&str, &[(&str, &str)])] = &[
             ("daemon", "object?"),
         ],
     ),
+    ("PastPolls", &[("endpoint", "string"), ("cycles", "[PastPoll]")]),
+    (
+        "PastPoll",
+        &[
+            ("at", "time"),
+            ("state", "string"),
+            ("polls", "integer"),
+            ("failed", "integer"),
+            ("token", "string?"),
+            ("error", "string?"),
+        ],
+    ),
     (
         "Unlock",
         &[
