@@ -71,7 +71,8 @@ pub(super) async fn alerts(State(deps): State<HttpDeps>, uri: Uri, parameters: L
 
 pub(super) async fn alert_views(deps: &HttpDeps, alerts: &[Alert]) -> Result<Vec<AlertView>, StoreError> {
     let standings = deps.store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
-    Ok(AlertView::all(alerts, &standings))
+    let tickers = deps.store.tickers(alerts.iter().filter_map(|alert| alert.token.clone()).collect()).await?;
+    Ok(AlertView::all(alerts, &standings, &tickers))
 }
 
 /// One alert with its story: what was told of it to whom, and why.

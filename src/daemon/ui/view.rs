@@ -218,7 +218,7 @@ impl StatusView {
             tokens_listed: counts.tokens_listed,
             records: counts.records.iter().map(|(resource, count)| (resource.as_str(), *count)).collect(),
             alerts: counts.alerts.iter().map(|(state, count)| (state.as_str(), *count)).collect(),
-            outbox: OutboxView::all(&parts.receivers, counts, notifications, now),
+            outbox: OutboxView::all(&parts.receivers, &counts.outbox, notifications, now),
             silences: notifications.silences.iter().map(|silence| SilenceView::of(silence.clone(), now)).collect(),
             acknowledged: notifications.acks.len(),
             digests: DigestView::all(parts.digests, parts.subscribers, notifications, now),
