@@ -128,20 +128,28 @@ pub(crate) async fn read_digest(
     now: Timestamp,
 ) -> Result<Digest, StoreError> {
     let DigestReads { upcoming, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
-    let dead = store.receiver_counts().await?;
+    // Each on a connection of its own.
+    let (dead, upcoming, firing, changes, statuses, silences, incidents) = tokio::try_join!(
+        store.receiver_counts(),
+        store.upcoming(upcoming),
+        store.firing_alerts(FIRING_ROWS),
+        store.changes(changes),
+        store.notification_statuses(statuses),
+        store.silences(Some(silences_at)),
+        store.source_alerts(),
+    )?;
     let dead: Vec<(ReceiverName, u64)> =
         dead.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
-    let upcoming = store.upcoming(upcoming).await?.into_iter();
-    let upcoming: Vec<UpcomingRow> = upcoming.map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row }).collect();
-    let firing = store.firing_alerts(FIRING_ROWS).await?;
+    let upcoming: Vec<UpcomingRow> =
+        upcoming.into_iter().map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row }).collect();
     let rows = DigestRows {
         upcoming: &upcoming,
-        changes: &store.changes(changes).await?,
-        statuses: &store.notification_statuses(statuses).await?,
-        silences: &store.silences(Some(silences_at)).await?,
+        changes: &changes,
+        statuses: &statuses,
+        silences: &silences,
         firing: firing.critical + firing.warning + firing.other,
         fires: &firing.alerts,
-        incidents: &store.source_alerts().await?,
+        incidents: &incidents,
         dead: &dead,
     };
     Ok(pipeline::digest(plan, since, slot, &rows))

@@ -67,13 +67,21 @@ impl OverviewCache {
 impl OverviewReads {
     async fn now(deps: &HttpDeps, measure: Measure, at: Timestamp, pulse: Pulse) -> Result<Self, StoreError> {
         let by_share = measure == Measure::Share;
-        let ahead = deps.store.largest_ahead(AheadFilter { from: at, until: until(at), by_share, limit: AHEAD_ROWS }).await?;
-        let firing = deps.store.firing_alerts(ALERT_ROWS).await?;
-        let alerts = alert_views(deps, &firing.alerts).await?;
-        let changes = deps.store.changes(ChangeFilter { limit: CHANGE_ROWS, ..ChangeFilter::default() }).await?;
-        let (credit, status) = (deps.store.credit().await?, status_view(deps).await?);
+        let firing = async {
+            let firing = deps.store.firing_alerts(ALERT_ROWS).await?;
+            let alerts = alert_views(deps, &firing.alerts).await?;
+            Ok((firing, alerts))
+        };
+        // Each on a connection of its own: whoever waits for the page waits for the longest of them alone.
+        let (ahead, (firing, alerts), changes, credit, status, polls) = tokio::try_join!(
+            deps.store.largest_ahead(AheadFilter { from: at, until: until(at), by_share, limit: AHEAD_ROWS }),
+            firing,
+            deps.store.changes(ChangeFilter { limit: CHANGE_ROWS, ..ChangeFilter::default() }),
+            deps.store.credit(),
+            status_view(deps),
+            deps.store.past_polls(past_polls::MARKS),
+        )?;
         let held = if status.removals_held > 0 { deps.store.held_tokens(HELD_ROWS).await? } else { Vec::new() };
-        let polls = deps.store.past_polls(past_polls::MARKS).await?;
         Ok(Self { at, pulse, measure, ahead, firing, alerts, changes, credit, status, held, polls })
     }
 }
