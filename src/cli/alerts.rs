@@ -43,7 +43,8 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
     let mut alerts = store.alerts(filter).await?;
     super::print::keep_first(&mut alerts, args.limit, "alerts");
     let standings = store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
-    let alerts = AlertView::all(&alerts, &standings);
+    let tickers = store.tickers(alerts.iter().filter_map(|alert| alert.token.clone()).collect()).await?;
+    let alerts = AlertView::all(&alerts, &standings, &tickers);
     let state = |alert: &AlertView| match alert.reason {
         Some(reason) => format!("{} ({reason})", alert.state),
         None => alert.state.to_string(),

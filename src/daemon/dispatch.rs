@@ -13,8 +13,8 @@ use engine::digest_schedule::DigestPlan;
 use engine::group::MuteTimes;
 use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn, FIRING_ROWS};
 use model::{
-    AlertFilter, AlertState, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, PendingState, ReceiverName, RepeatGroup,
-    Resource, Timestamp, TokenId, TokenSnapshot, UpcomingRow, digest,
+    BoxFuture, Commit, DeliveryState, Digest, DispatchResult, PendingState, ReceiverName, RepeatGroup, Resource, Timestamp,
+    TokenId, TokenSnapshot, UpcomingRow, digest,
 };
 use store::{Store, StoreError};
 
@@ -128,21 +128,28 @@ pub(crate) async fn read_digest(
     now: Timestamp,
 ) -> Result<Digest, StoreError> {
     let DigestReads { upcoming, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
-    let counts = store.counts().await?;
-    let firing = counts.alerts.iter().find(|(state, _)| *state == AlertState::Firing).map_or(0, |(_, count)| *count);
+    // Each on a connection of its own.
+    let (dead, upcoming, firing, changes, statuses, silences, incidents) = tokio::try_join!(
+        store.receiver_counts(),
+        store.upcoming(upcoming),
+        store.firing_alerts(FIRING_ROWS),
+        store.changes(changes),
+        store.notification_statuses(statuses),
+        store.silences(Some(silences_at)),
+        store.source_alerts(),
+    )?;
     let dead: Vec<(ReceiverName, u64)> =
-        counts.outbox.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
-    let upcoming = store.upcoming(upcoming).await?.into_iter();
-    let upcoming: Vec<UpcomingRow> = upcoming.map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row }).collect();
-    let fires = AlertFilter { states: vec![AlertState::Firing], limit: FIRING_ROWS, ..AlertFilter::default() };
+        dead.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
+    let upcoming: Vec<UpcomingRow> =
+        upcoming.into_iter().map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row }).collect();
     let rows = DigestRows {
         upcoming: &upcoming,
-        changes: &store.changes(changes).await?,
-        statuses: &store.notification_statuses(statuses).await?,
-        silences: &store.silences(Some(silences_at)).await?,
-        firing,
-        fires: &store.alerts(fires).await?,
-        incidents: &store.source_alerts().await?,
+        changes: &changes,
+        statuses: &statuses,
+        silences: &silences,
+        firing: firing.critical + firing.warning + firing.other,
+        fires: &firing.alerts,
+        incidents: &incidents,
         dead: &dead,
     };
     Ok(pipeline::digest(plan, since, slot, &rows))

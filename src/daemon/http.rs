@@ -150,6 +150,7 @@ fn api() -> Router<HttpDeps> {
         .route("/api/changes", get(lists::changes))
         .route("/api/alerts", get(lists::alerts))
         .route("/api/alerts/{id}", get(lists::alert))
+        .route("/api/polls", get(lists::polls))
         .route("/api/rules", get(lists::rules))
         .route("/api/outbox", get(lists::outbox))
         .route("/api/outbox/{id}", get(lists::delivery))

@@ -114,7 +114,7 @@ pub struct DigestMaterial<'a> {
     pub silences: &'a [Silence],
     pub firing: u32,
     /// Alerts that fire, incidents left aside.
-    pub fires: &'a [Alert],
+    pub fires: &'a [&'a Alert],
     /// What is the matter, in sentences.
     pub trouble: &'a [String],
 }
@@ -245,7 +245,7 @@ fn ahead_line(row: &UpcomingRow, at: Timestamp, until: Timestamp) -> Option<(Ahe
 }
 
 /// What fires, the gravest first, then the most valuable, then the nearest; what several rules say of one event is one line.
-fn firing_lines(fires: &[Alert], upcoming: &[UpcomingRow]) -> Vec<FiringLine> {
+fn firing_lines(fires: &[&Alert], upcoming: &[UpcomingRow]) -> Vec<FiringLine> {
     let values: HashMap<(&TokenId, &RecordKey), f64> = upcoming
         .iter()
         .filter_map(|row| Some(((&row.token.id, &row.tracked.key), row.tracked.record.unlock()?.cliff_value()?)))
@@ -256,7 +256,7 @@ fn firing_lines(fires: &[Alert], upcoming: &[UpcomingRow]) -> Vec<FiringLine> {
         value: alert.token.as_ref().zip(alert.key.as_ref()).and_then(|event| values.get(&event).copied()),
         due: alert.due.map(|due| due.start),
     };
-    let mut all: Vec<(Precedence, &Alert)> = fires.iter().map(|alert| (precedence(alert), alert)).collect();
+    let mut all: Vec<(Precedence, &Alert)> = fires.iter().map(|alert| (precedence(alert), *alert)).collect();
     all.sort_by(|a, b| a.0.order(&b.0).then_with(|| a.1.id.cmp(&b.1.id)));
     let mut lines: Vec<FiringLine> = Vec::new();
     let mut known: HashMap<(&TokenId, Resource, &RecordKey), usize> = HashMap::new();

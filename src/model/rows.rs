@@ -7,6 +7,7 @@ mod notification;
 mod opt_out;
 mod outbox;
 mod pages;
+mod past_poll;
 mod query;
 mod snapshot;
 
@@ -22,6 +23,7 @@ pub use self::outbox::{
     Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxRow,
 };
 pub use self::pages::{Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary};
+pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{AlertFilter, AlertPlace, ChangeFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter};
 pub use self::snapshot::{
     CalendarRow, ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,

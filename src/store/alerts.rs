@@ -1,7 +1,5 @@
 //! Alerts as people ask for them: lists of them, one by its id, what was told of it, and what each rule has open.
 
-use rusqlite::types::Value;
-
 use super::codec::{Conditions, all, counted, from_json, list, one, word};
 use super::counts::alert_states;
 use super::error::StoreFault;
@@ -66,8 +64,13 @@ fn conditions(filter: &AlertFilter, told: Option<&ToldSets>) -> Conditions {
     conditions
         .and_some("? IN (a.rule, a.name)", filter.rule.as_ref().map(|rule| rule.as_str().to_owned()))
         .and_some("a.token_no = (SELECT no FROM token WHERE id = ?)", filter.token.as_ref().map(|id| id.as_str().to_owned()))
-        .and_some("a.body ->> '$.labels.severity' = ?", filter.severity.clone())
-        .and_some("(a.id IN (SELECT alert FROM ack)) = ?", filter.acknowledged.map(|wanted| Value::Integer(wanted.into())));
+        .and_some("a.body ->> '$.labels.severity' = ?", filter.severity.clone());
+    match filter.acknowledged {
+        // Few are: they are begun with.
+        Some(true) => conditions.and_plain("a.id IN (SELECT alert FROM ack)"),
+        Some(false) => conditions.and_plain("a.id NOT IN (SELECT alert FROM ack)"),
+        None => &mut conditions,
+    };
     if let Some(ToldSets { sets, is_rare }) = told {
         // What is joined to keeps from the index: where most were told to a receiver, the latest of them are found by their time.
         let set = if *is_rare { "(a.body ->> '$.told')" } else { "((a.body ->> '$.told') || '')" };
@@ -119,9 +122,14 @@ impl ToldSets {
 
 fn alerts_listed(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Listed<Alert>, StoreFault> {
     let mut told = filter.receiver.as_ref().map(|receiver| ToldSets::read(from, receiver)).transpose()?;
+    if let Some(told) = told.as_mut().filter(|_| !filter.states.is_empty()) {
+        // Both counts are told by an index alone; what both hold is found by whichever has less.
+        let of_states = AlertFilter { states: filter.states.clone(), ..AlertFilter::default() };
+        told.is_rare = alerts_total(from, &AlertFilter::default(), Some(told))? <= alerts_total(from, &of_states, None)?;
+    }
     let total = alerts_total(from, filter, told.as_ref())?;
     if let Some(told) = &mut told {
-        told.is_rare = total <= MAX_SORTED;
+        told.is_rare &= total <= MAX_SORTED;
     }
     Ok(Listed { rows: alerts_told(from, filter, told.as_ref())?, total })
 }

@@ -134,6 +134,13 @@ impl Conditions {
         self
     }
 
+    /// One more that must hold, without a value.
+    pub(super) fn and_plain(&mut self, clause: &str) -> &mut Self {
+        self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });
+        self.sql.push_str(clause);
+        self
+    }
+
     /// One more, if there is a value.
     pub(super) fn and_some<V: Into<Value>>(&mut self, clause: &str, value: Option<V>) -> &mut Self {
         if let Some(value) = value {

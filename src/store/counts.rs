@@ -27,6 +27,11 @@ impl Store {
         self.read("count what there is", counting).await
     }
 
+    /// How much is in the outbox of each receiver that ever had anything there.
+    pub async fn receiver_counts(&self) -> Result<Vec<ReceiverCounts>, StoreError> {
+        self.read("count the outbox", receivers).await
+    }
+
     /// What the metrics show.
     pub async fn gauges(&self) -> Result<StoreGauges, StoreError> {
         self.read("read the gauges", gauges).await
@@ -38,11 +43,23 @@ impl Store {
     }
 }
 
+/// Tokens, and those that are listed: both by the index alone.
+pub(super) const TOKENS: &str = "SELECT count(*), coalesce(sum(listed), 0) FROM token";
+
+/// Feeds that are held, what they miss, and those that fail: by the index alone.
+pub(super) const FEEDS: &str = "SELECT count(held_since), coalesce(sum(json_array_length(missing)), 0), count(failing_since) FROM feed INDEXED BY feed_fares";
+
+/// How the feeds of each endpoint fare: by the index alone, which has what was found as numbers.
+pub(super) const FARES: &str = "SELECT endpoint, count(*), count(failing_since), min(failing_since), max(read_at), max(tried_at),
+        coalesce(sum(CAST(findings ->> 'by_mark' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'by_upcoming' AS BIGINT)), 0),
+        coalesce(sum(CAST(findings ->> 'untold' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'idle_marks' AS BIGINT)), 0),
+        coalesce(sum(CAST(findings ->> 'idle_upcoming' AS BIGINT)), 0)
+    FROM feed INDEXED BY feed_fares GROUP BY endpoint";
+
 fn counts(from: &Transaction<'_>) -> Result<StoreCounts, StoreFault> {
     let mut counts = StoreCounts::default();
-    (counts.tokens, counts.tokens_listed) = from
-        .prepare_cached("SELECT count(*), coalesce(sum(listed), 0) FROM token")?
-        .query_row([], |row| Ok((counted(row.get(0)?), counted(row.get(1)?))))?;
+    (counts.tokens, counts.tokens_listed) =
+        from.prepare_cached(TOKENS)?.query_row([], |row| Ok((counted(row.get(0)?), counted(row.get(1)?))))?;
 
     let records: HashMap<Resource, u64> = all(&mut *from.prepare_cached("SELECT resource, records FROM tally")?, [], |row| {
         let resource: String = row.get(0)?;
@@ -55,7 +72,7 @@ fn counts(from: &Transaction<'_>) -> Result<StoreCounts, StoreFault> {
     counts.alerts = alert_states(from)?;
     counts.outbox = receivers(from)?;
     (counts.removals_held, counts.removals_awaiting_proof, counts.feeds_failing) = from
-        .prepare_cached("SELECT count(held_since), coalesce(sum(json_array_length(missing)), 0), count(failing_since) FROM feed")?
+        .prepare_cached(FEEDS)?
         .query_row([], |row| Ok((counted(row.get(0)?), counted(row.get(1)?), counted(row.get(2)?))))?;
     Ok(counts)
 }
@@ -121,13 +138,7 @@ fn receivers(from: &Transaction<'_>) -> Result<Vec<ReceiverCounts>, StoreFault> 
 }
 
 fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFault> {
-    let mut statement = from.prepare_cached(
-        "SELECT endpoint, count(*), count(failing_since), min(failing_since), max(read_at), max(tried_at),
-                coalesce(sum(CAST(findings ->> 'by_mark' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'by_upcoming' AS BIGINT)), 0),
-                coalesce(sum(CAST(findings ->> 'untold' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'idle_marks' AS BIGINT)), 0),
-                coalesce(sum(CAST(findings ->> 'idle_upcoming' AS BIGINT)), 0)
-         FROM feed GROUP BY endpoint",
-    )?;
+    let mut statement = from.prepare_cached(FARES)?;
     let mut stats = all(&mut statement, [], |row| {
         let endpoint: String = row.get(0)?;
         Ok(EndpointStat {

@@ -1,5 +1,7 @@
 //! What calendars and feeds are made of: unlocks with the history that a subscriber needs to see them move, and those that are gone.
 
+use std::collections::HashMap;
+
 use super::codec::{Conditions, Millis, all, list, time};
 use super::error::StoreFault;
 use super::query::{at, upcoming_conditions};
@@ -16,6 +18,20 @@ impl Store {
             let mut rows = ahead(from, &filter)?;
             rows.extend(removed(from, &filter, removed_since)?);
             Ok(rows)
+        })
+        .await
+    }
+
+    /// The ticker of each of these tokens that has one.
+    pub async fn tickers(&self, ids: Vec<TokenId>) -> Result<HashMap<TokenId, String>, StoreError> {
+        self.read("read tickers", move |from| {
+            let mut statement = from.prepare_cached(
+                "SELECT id, symbol FROM token WHERE id IN (SELECT value FROM json_each(?1)) AND symbol IS NOT NULL AND symbol <> ''",
+            )?;
+            let rows = all(&mut statement, [list(ids.iter().map(TokenId::as_str))], |row| {
+                Ok((TokenId::from(row.get::<_, String>(0)?), row.get(1)?))
+            })?;
+            Ok(rows.into_iter().collect())
         })
         .await
     }

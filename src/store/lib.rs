@@ -59,6 +59,7 @@ mod open;
 mod opt_out;
 mod outbox;
 mod pages;
+mod past_polls;
 mod pending;
 mod prune;
 mod query;

@@ -8,7 +8,7 @@ use super::codec::{Millis, all, counted, one, time};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, alert, token};
-use super::sql::{SqlResult, Transaction};
+use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::{
     Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, Token, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow,
@@ -49,32 +49,73 @@ const AHEAD: &str = "FROM record r INDEXED BY record_window LEFT JOIN drift d ON
 const VALUE: &str = "r.value * coalesce(d.value, 1.0)";
 const SHARE: &str = "r.share * coalesce(d.share, 1.0)";
 
+/// An unlock ahead that may be among the largest.
+struct Large {
+    no: i64,
+    size: f64,
+    starts_at: i64,
+}
+
 fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, StoreFault> {
+    let (mut large, certain, possible) = sized_ahead(from, filter)?;
+    keep_largest(&mut large, filter.limit);
+    let wanted: Vec<i64> = large.iter().map(|of| of.no).collect();
+    let mut statement = from.prepare_cached(
+        "SELECT r.no, t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key FROM record r JOIN token t ON t.no = r.token_no
+         LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'
+         WHERE r.no IN (SELECT value FROM json_each(?1))",
+    )?;
+    let rows = all(&mut statement, [serde_json::Value::from(wanted).to_string()], |row| {
+        Ok((row.get(6)?, row.get(7)?, (row.get::<_, i64>(0)?, token(row, 1)?, time(row.get(5)?))))
+    })?;
+    let sizes: HashMap<i64, &Large> = large.iter().map(|of| (of.no, of)).collect();
+    let mut rows = schedule::events(from, rows)?;
+    rows.sort_by(|((a, token, _), _), ((b, other, _), _)| {
+        let order = |no: &i64| sizes.get(no).map_or((0.0, 0), |of| (of.size, of.starts_at));
+        let ((size, at), (other_size, other_at)) = (order(a), order(b));
+        other_size.total_cmp(&size).then(at.cmp(&other_at)).then_with(|| token.id.cmp(&other.id))
+    });
+    let rows = rows.into_iter().map(|((_, token, read_at), tracked)| UpcomingRow { token, tracked, read_at }).collect();
+    Ok(Ahead { rows, certain, possible })
+}
+
+/// What lies ahead with its sizes, in one pass, and the sums of what comes for certain and of what may.
+fn sized_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<(Vec<Large>, AheadSum, AheadSum), StoreFault> {
     let AheadFilter { from: begin, until, by_share, limit } = *filter;
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
-    let values = params![Millis(begin), Millis(until), Millis(begin), longest];
-    let sums = format!(
-        "SELECT count(*) FILTER (WHERE starts_at > ?3 AND ends_at <= ?2), coalesce(sum({VALUE}) FILTER (WHERE starts_at > ?3 AND ends_at <= ?2), 0.0),
-         count(*), coalesce(sum({VALUE}), 0.0) {AHEAD} AND r.value > 0"
-    );
-    let (certain, every) = from.prepare_cached(&sums)?.query_row(values, |row| {
-        let sum = |at: usize| -> SqlResult<AheadSum> { Ok(AheadSum { count: counted(row.get(at)?), value: row.get(at + 1)? }) };
-        Ok((sum(0)?, sum(2)?))
-    })?;
-    let (size, column) = if by_share { (SHARE, "r.share") } else { (VALUE, "r.value") };
-    let largest = format!(
-        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key
-         FROM (SELECT r.no, {size} AS size {AHEAD} AND {column} > 0 ORDER BY size DESC, starts_at LIMIT {limit}) l
-         JOIN record r ON r.no = l.no JOIN token t ON t.no = r.token_no
-         LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events' ORDER BY l.size DESC, r.starts_at, t.id"
-    );
-    let rows = all(&mut *from.prepare_cached(&largest)?, values, |row| {
-        Ok((row.get(5)?, row.get(6)?, (token(row, 0)?, time(row.get(4)?))))
-    })?;
-    let rows = schedule::events(from, rows)?;
-    let rows = rows.into_iter().map(|((token, read_at), tracked)| UpcomingRow { token, tracked, read_at }).collect();
-    let possible = AheadSum { count: every.count.saturating_sub(certain.count), value: (every.value - certain.value).max(0.0) };
-    Ok(Ahead { rows, certain, possible })
+    let (first, last) = (begin.timestamp_millis(), until.timestamp_millis());
+    let sql = format!("SELECT r.no, starts_at, ends_at, {VALUE}, {} {AHEAD}", if by_share { SHARE } else { "NULL" });
+    let mut statement = from.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![Millis(begin), Millis(until), Millis(begin), longest])?;
+    let most = (limit as usize).saturating_mul(8).max(1_024);
+    let (mut large, mut certain, mut possible): (Vec<Large>, _, _) = (Vec::new(), AheadSum::default(), AheadSum::default());
+    while let Some(row) = rows.next()? {
+        let (starts_at, ends_at): (i64, i64) = (row.get(1)?, row.get(2)?);
+        let value: Option<f64> = row.get(3)?;
+        if let Some(value) = value.filter(|value| *value > 0.0) {
+            let sum = if starts_at > first && ends_at <= last { &mut certain } else { &mut possible };
+            (sum.count, sum.value) = (sum.count + 1, sum.value + value);
+        }
+        let size = if by_share { row.get(4)? } else { value };
+        if let Some(size) = size.filter(|size| *size > 0.0) {
+            large.push(Large { no: row.get(0)?, size, starts_at });
+        }
+        if large.len() >= most {
+            keep_largest(&mut large, limit);
+        }
+    }
+    Ok((large, certain, possible))
+}
+
+/// Keeps the largest, of equals the nearest: not in their order.
+fn keep_largest(large: &mut Vec<Large>, limit: u32) {
+    let limit = limit as usize;
+    if large.len() > limit {
+        large.select_nth_unstable_by(limit, |a, b| {
+            b.size.total_cmp(&a.size).then(a.starts_at.cmp(&b.starts_at)).then(a.no.cmp(&b.no))
+        });
+        large.truncate(limit);
+    }
 }
 
 fn firing_alerts(from: &Transaction<'_>, limit: u32) -> Result<FiringAlerts, StoreFault> {

@@ -80,7 +80,7 @@ pub(super) fn upcoming_conditions(filter: &UpcomingFilter) -> Conditions {
 }
 
 fn upcoming_total(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<u64, StoreFault> {
-    let (sql, values) = upcoming_conditions(filter).within("SELECT count(*) FROM record r JOIN token t ON t.no = r.token_no", "");
+    let (sql, values) = upcoming_conditions(filter).within("SELECT count(*) FROM record r", " AND r.token_no IS NOT NULL");
     Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
 }
 

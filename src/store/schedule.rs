@@ -72,6 +72,25 @@ pub(super) fn unpack(body: &[u8]) -> Option<Vec<Tracked>> {
     from.is_done().then_some(records)
 }
 
+/// Of a packed schedule the events under these keys, each with its place among what is asked for; false where it is damaged. What comes after
+/// the last of them is left as it is: what unlocks next stands far from the end.
+fn unpack_some(body: &[u8], wanted: &HashMap<&str, usize>, mut found: impl FnMut(usize, Tracked)) -> bool {
+    let mut from = Unpacker::new(body);
+    let Some(keys) = keys_of(&mut from) else { return false };
+    let mut missing = wanted.len();
+    for key in keys {
+        if missing == 0 {
+            return true;
+        }
+        let Some(event) = Pack::unpack(&mut from) else { return false };
+        if let Some(place) = wanted.get(key) {
+            found(*place, Tracked { key: RecordKey::from(key), record: Record::Unlock(Arc::new(event)) });
+            missing -= 1;
+        }
+    }
+    true
+}
+
 /// Packs events that were replaced at one time.
 pub(super) fn pack_replaced(versions: &[Replaced<'_>]) -> Vec<u8> {
     let mut to = Packer::default();
@@ -114,7 +133,8 @@ pub(super) fn of_token(from: &Transaction<'_>, no: i64, of: &str) -> Result<Vec<
 
 /// An event of a token, which is known to be there.
 pub(super) fn event(from: &Transaction<'_>, no: i64, key: &str, of: &str) -> Result<Tracked, StoreFault> {
-    of_token(from, no, of)?.into_iter().find(|tracked| tracked.key.as_str() == key).ok_or_else(|| damaged("an event", of))
+    let rows = events(from, vec![(no, key.to_owned(), ())])?;
+    rows.into_iter().next().map(|((), tracked)| tracked).ok_or_else(|| damaged("an event", of))
 }
 
 /// Events that are named by rows: each with its row, in their order. Each schedule is unpacked once, and one after the other.
@@ -125,11 +145,18 @@ pub(super) fn events<T>(from: &Transaction<'_>, rows: Vec<(i64, String, T)>) -> 
     }
     let mut found: Vec<Option<Tracked>> = Vec::new();
     found.resize_with(rows.len(), || None);
+    let mut statement = from.prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?;
     for (no, keys) in by_token {
-        for tracked in of_token(from, no, &format!("token {no}"))? {
-            if let Some(place) = keys.get(tracked.key.as_str()).and_then(|at| found.get_mut(*at)) {
+        let put = |place: usize, tracked: Tracked| {
+            if let Some(place) = found.get_mut(place) {
                 *place = Some(tracked);
             }
+        };
+        let is_sound = one(&mut statement, [no], |row| {
+            Ok(unpack_some(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?, &keys, put))
+        })?;
+        if is_sound == Some(false) {
+            return Err(damaged("the schedule", &format!("token {no}")));
         }
     }
     let is_there = |((no, _, row), tracked): ((i64, String, T), Option<Tracked>)| {

@@ -20,6 +20,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0009_desk.sql"),
         include_str!("../../migrations/0010_schedules.sql"),
         include_str!("../../migrations/0011_face.sql"),
+        include_str!("../../migrations/0012_status.sql"),
     ],
 };
 

@@ -42,17 +42,20 @@ impl Store {
     }
 }
 
-/// Everything that was to be told to somebody, and what became of it: in the outbox, in `telling`, or nowhere since nobody was named.
-const STATUSES: &str = "WITH status AS (
-    SELECT n.id, n.alert, n.kind, n.at, n.body, d.receiver, v.state, d.role, v.no AS delivery, NULL AS holder
+/// What was to be told to somebody and is in the outbox.
+const IN_OUTBOX: &str =
+    "SELECT n.id, n.alert, n.kind, n.at, n.body, d.receiver, v.state, d.role, v.no AS delivery, NULL AS holder
     FROM notice n JOIN delivery_notice d ON d.notice = n.id JOIN delivery v ON v.no = d.delivery_no
-    UNION ALL
-    SELECT n.id, n.alert, n.kind, n.at, n.body, t.receiver, t.state, NULL, NULL, t.holder
+    UNION ALL";
+
+/// What is in none: it is in `telling`, or nowhere since nobody was named.
+const IN_NONE: &str = "SELECT n.id, n.alert, n.kind, n.at, n.body, t.receiver, t.state, NULL AS role, CAST(NULL AS BIGINT) AS delivery, t.holder AS holder
     FROM notice n JOIN telling t ON t.notice = n.id
     UNION ALL
     SELECT n.id, n.alert, n.kind, n.at, n.body, NULL, CASE WHEN n.body ->> '$.leftOutBy' IS NULL THEN 'nobody' ELSE 'limited' END,
-           NULL, NULL, NULL FROM notice n WHERE n.receivers = '[]')
-    SELECT id, alert, kind, at, body ->> '$.rule', body ->> '$.annotations.summary', receiver, state, role, delivery, holder FROM status";
+           NULL, CAST(NULL AS BIGINT), NULL FROM notice n WHERE n.receivers = '[]'";
+
+const COLUMNS: &str = "SELECT id, alert, kind, at, body ->> '$.rule', body ->> '$.annotations.summary', receiver, state, role, delivery, holder FROM status";
 
 fn notification_statuses(from: &Transaction<'_>, filter: &NotificationFilter) -> Result<Vec<NotificationStatus>, StoreFault> {
     let mut conditions = Conditions::default();
@@ -65,7 +68,10 @@ fn notification_statuses(from: &Transaction<'_>, filter: &NotificationFilter) ->
         let states = [Waiting, Silenced, Inhibited, Acknowledged, Nobody, Limited].map(NotificationState::as_str);
         conditions.and("state IN (SELECT value FROM json_each(?))", list(states));
     }
-    let (sql, values) = conditions.within(STATUSES, &format!(" ORDER BY at, id, receiver LIMIT {}", filter.limit));
+    // Whatever is in the outbox was handed over: of a busy week that is nearly everything.
+    let in_outbox = if filter.undelivered { "" } else { IN_OUTBOX };
+    let statuses = format!("WITH status AS ({in_outbox} {IN_NONE}) {COLUMNS}");
+    let (sql, values) = conditions.within(&statuses, &format!(" ORDER BY at, id, receiver LIMIT {}", filter.limit));
     all(&mut from.prepare(&sql)?, values, |row| {
         let summary: Option<String> = row.get(5)?;
         let id: String = row.get(0)?;

@@ -10,6 +10,7 @@ mod opening;
 mod opt_out;
 mod outbox;
 mod pages;
+mod past_polls;
 mod records;
 mod scale;
 mod schedules;

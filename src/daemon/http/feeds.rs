@@ -151,7 +151,11 @@ async fn changes(deps: &HttpDeps, query: &AtomQuery) -> Result<Vec<ChangeRow>, H
         [one] => Some(one.clone()),
         _ => None,
     };
-    let rows = deps.store.changes(ChangeFilter { token: one, since, limit: MAX_ROWS, ..ChangeFilter::default() }).await?;
+    let limit = query.limit.unwrap_or(FEED_ENTRIES).clamp(1, MAX_FEED_ENTRIES);
+    let is_filtered_here =
+        tokens.len() > 1 || !(kinds.is_empty() && resources.is_empty() && groups.is_empty() && rules.is_empty());
+    let wanted = if is_filtered_here { MAX_ROWS } else { limit };
+    let rows = deps.store.changes(ChangeFilter { token: one, since, limit: wanted, ..ChangeFilter::default() }).await?;
     let mut rows: Vec<ChangeRow> = rows.into_iter().filter(is_asked).collect();
     if !rules.is_empty() {
         let mut ids: Vec<_> = rows.iter().map(|row| row.token.clone()).collect();
@@ -164,7 +168,6 @@ async fn changes(deps: &HttpDeps, query: &AtomQuery) -> Result<Vec<ChangeRow>, H
             rules.iter().any(|rule| hears(rule, token.as_ref(), row, now))
         });
     }
-    let limit = query.limit.unwrap_or(FEED_ENTRIES).clamp(1, MAX_FEED_ENTRIES);
     rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     Ok(rows)
 }

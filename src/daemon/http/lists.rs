@@ -9,7 +9,8 @@ use serde_json::json;
 use super::part::ListPart;
 use super::query::{ListParameters, ListQuery, list_query, span, words};
 use super::{HttpDeps, HttpError};
-use crate::ui::view::AlertView;
+use crate::ui::chart::past_polls;
+use crate::ui::view::{AlertView, PastPollsView};
 use model::{
     Alert, AlertFilter, AlertId, AlertPlace, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
     OutboxFilter, ReceiverName, Resource, RuleId, TokenId,
@@ -70,7 +71,8 @@ pub(super) async fn alerts(State(deps): State<HttpDeps>, uri: Uri, parameters: L
 
 pub(super) async fn alert_views(deps: &HttpDeps, alerts: &[Alert]) -> Result<Vec<AlertView>, StoreError> {
     let standings = deps.store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
-    Ok(AlertView::all(alerts, &standings))
+    let tickers = deps.store.tickers(alerts.iter().filter_map(|alert| alert.token.clone()).collect()).await?;
+    Ok(AlertView::all(alerts, &standings, &tickers))
 }
 
 /// One alert with its story: what was told of it to whom, and why.
@@ -106,6 +108,13 @@ pub(super) async fn delivery(State(deps): State<HttpDeps>, Path(id): Path<i64>) 
         || (StatusCode::NOT_FOUND, "there is no such delivery\n").into_response(),
         |detail| Json(detail.json()).into_response(),
     ))
+}
+
+/// What each endpoint answered in its last cycles, the latest first.
+pub(super) async fn polls(State(deps): State<HttpDeps>) -> Result<Response, HttpError> {
+    let polls = deps.store.past_polls(past_polls::MARKS).await?;
+    let views: Vec<PastPollsView> = polls.into_iter().map(PastPollsView::of).collect();
+    Ok(Json(views).into_response())
 }
 
 /// The rules at work, in the order of their files.

@@ -11,11 +11,11 @@ use tokio::sync::Mutex;
 use super::access::Visitor;
 use super::page::PageResult;
 use super::{HttpDeps, lists::alert_views, pages::status_view};
-use crate::ui::chart::timeline::Measure;
+use crate::ui::chart::{past_polls, timeline::Measure};
 use crate::ui::overview::{AHEAD_DAYS, AHEAD_ROWS, ALERT_ROWS, CHANGE_ROWS, HELD_ROWS, OverviewParts, page};
 use crate::ui::page::{PageFrame, Section};
 use crate::ui::view::{AlertView, StatusView};
-use model::{Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, Pulse, Timestamp, Token};
+use model::{Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, Timestamp, Token};
 use store::StoreError;
 
 /// `?by=share`. What is no such word counts as the default: a link that is old or cut still leads somewhere.
@@ -38,6 +38,7 @@ struct OverviewReads {
     credit: CreditState,
     status: StatusView,
     held: Vec<Token>,
+    polls: Vec<PastPolls>,
 }
 
 /// What was read last, for everybody who asks at once: all open overviews ask as soon as something is new. Clones share it.
@@ -66,13 +67,22 @@ impl OverviewCache {
 impl OverviewReads {
     async fn now(deps: &HttpDeps, measure: Measure, at: Timestamp, pulse: Pulse) -> Result<Self, StoreError> {
         let by_share = measure == Measure::Share;
-        let ahead = deps.store.largest_ahead(AheadFilter { from: at, until: until(at), by_share, limit: AHEAD_ROWS }).await?;
-        let firing = deps.store.firing_alerts(ALERT_ROWS).await?;
-        let alerts = alert_views(deps, &firing.alerts).await?;
-        let changes = deps.store.changes(ChangeFilter { limit: CHANGE_ROWS, ..ChangeFilter::default() }).await?;
-        let (credit, status) = (deps.store.credit().await?, status_view(deps).await?);
+        let firing = async {
+            let firing = deps.store.firing_alerts(ALERT_ROWS).await?;
+            let alerts = alert_views(deps, &firing.alerts).await?;
+            Ok((firing, alerts))
+        };
+        // Each on a connection of its own: whoever waits for the page waits for the longest of them alone.
+        let (ahead, (firing, alerts), changes, credit, status, polls) = tokio::try_join!(
+            deps.store.largest_ahead(AheadFilter { from: at, until: until(at), by_share, limit: AHEAD_ROWS }),
+            firing,
+            deps.store.changes(ChangeFilter { limit: CHANGE_ROWS, ..ChangeFilter::default() }),
+            deps.store.credit(),
+            status_view(deps),
+            deps.store.past_polls(past_polls::MARKS),
+        )?;
         let held = if status.removals_held > 0 { deps.store.held_tokens(HELD_ROWS).await? } else { Vec::new() };
-        Ok(Self { at, pulse, measure, ahead, firing, alerts, changes, credit, status, held })
+        Ok(Self { at, pulse, measure, ahead, firing, alerts, changes, credit, status, held, polls })
     }
 }
 
@@ -98,6 +108,7 @@ pub(super) async fn overview(
         changes: &reads.changes,
         credit: &reads.credit,
         held: &reads.held,
+        polls: &reads.polls,
         cap: deps.live.load().config.budget.monthly_credits,
     };
     Ok(Html(page(parts, PageFrame::of(Section::Overview, reads.at).seen_by(&visitor))))

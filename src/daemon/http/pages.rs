@@ -35,11 +35,13 @@ pub(super) async fn metrics(State(deps): State<HttpDeps>, headers: HeaderMap) ->
 
 pub(super) async fn status_view(deps: &HttpDeps) -> Result<StatusView, StoreError> {
     let now = deps.clock.now();
-    let counts = deps.store.counts().await?;
-    let endpoints = deps.store.poll_stats().await?;
-    let credit = deps.store.credit().await?;
-    let incidents = deps.store.source_alerts().await?;
-    let notifications = deps.store.notification_overview(now, now - digest::DAY).await?;
+    let (counts, endpoints, credit, incidents, notifications) = tokio::try_join!(
+        deps.store.counts(),
+        deps.store.poll_stats(),
+        deps.store.credit(),
+        deps.store.source_alerts(),
+        deps.store.notification_overview(now, now - digest::DAY),
+    )?;
     let live = deps.live.load();
     Ok(StatusView::of(StatusParts {
         now,

@@ -80,9 +80,13 @@ pub(super) struct Running {
 
 /// Serves on a free port of loopback; `pretend` is the address that the gate believes we listen on.
 pub(super) async fn run(token: Option<&str>, pretend: Option<&str>) -> Running {
+    run_in(&tempfile::tempdir().expect("a directory").keep(), token, pretend).await
+}
+
+/// [`run`] on the database in a folder.
+async fn run_in(directory: &std::path::Path, token: Option<&str>, pretend: Option<&str>) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let directory = tempfile::tempdir().expect("a directory").keep();
     let path = directory.join("cliffwatch.db");
     let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
     let readiness = Readiness::starting(now());

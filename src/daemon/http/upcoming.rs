@@ -39,12 +39,14 @@ async fn select(deps: &HttpDeps, query: &ListQuery, limit: u32, now: Timestamp) 
     let filter = UnlockFilter::of(tokens, &live, wanted)?;
     let until = span("within", query.within.as_deref())?.and_then(|span| now.checked_add_signed(span));
     let asked = filter.rows(until, limit, now);
-    let total = match filter.is_filtered_here() {
-        true => None,
-        false => Some(deps.store.upcoming_total(asked.clone()).await?),
+    let (rows, total) = match filter.is_filtered_here() {
+        true => (deps.store.upcoming(asked).await?, None),
+        false => {
+            let (rows, total) = tokio::try_join!(deps.store.upcoming(asked.clone()), deps.store.upcoming_total(asked))?;
+            (rows, Some(total))
+        }
     };
-    let rows = deps.store.upcoming(asked).await?.into_iter();
-    let rows = rows.map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row });
+    let rows = rows.into_iter().map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row });
     let mut rows: Vec<UpcomingRow> = rows.filter(|row| filter.lets_in(row, now)).collect();
     let total = total.unwrap_or(rows.len() as u64);
     rows.truncate(limit as usize);

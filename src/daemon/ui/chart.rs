@@ -8,6 +8,7 @@
 //! **The promise.** A chart has a bounded number of marks whatever the source sends, draws no number that is not finite, and claims no
 //! day where the source names a month.
 
+pub mod past_polls;
 pub mod recipient;
 pub mod scale;
 pub mod schedule;

@@ -4,6 +4,7 @@
 mod changes;
 mod credit;
 mod notices;
+mod source;
 
 use std::collections::BTreeSet;
 
@@ -18,8 +19,9 @@ use super::view::{AlertView, StatusView, UnlockView};
 pub use changes::{ChangeLine, told};
 pub(super) use changes::{text, tone};
 pub use credit::CreditGauge;
-use model::{Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, Record, Timestamp, Token, UpcomingRow, format};
+use model::{Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, Timestamp, Token, UpcomingRow, format};
 use notices::Notice;
+use source::SourceCard;
 
 /// How far the timeline reaches, days.
 pub const AHEAD_DAYS: i64 = 90;
@@ -28,8 +30,10 @@ pub const AHEAD_ROWS: u32 = 160;
 const LISTED: usize = 12;
 /// Rows behind the chart.
 const MAX_TABLE: usize = 60;
-/// Alerts and changes on the page.
-pub const ALERT_ROWS: u32 = 10;
+/// Alerts that are read, and the lines that they make at most.
+pub const ALERT_ROWS: u32 = 40;
+const ALERT_LINES: usize = 10;
+/// Changes that are read.
 pub const CHANGE_ROWS: u32 = 60;
 /// Held tokens that are named.
 pub const HELD_ROWS: u32 = 8;
@@ -52,6 +56,8 @@ pub struct OverviewParts<'a> {
     pub credit: &'a CreditState,
     /// Tokens with an answer that is held.
     pub held: &'a [Token],
+    /// What each endpoint answered of late.
+    pub polls: &'a [PastPolls],
     /// `[budget] monthly_credits`.
     pub cap: Option<u64>,
 }
@@ -64,6 +70,7 @@ struct OverviewPage {
     firing: FiringCard,
     changes: Vec<ChangeLine>,
     credits: CreditGauge,
+    source: SourceCard,
     /// Messages that wait, in a delivery or for their group, and those that are given up.
     waiting: u64,
     dead: u64,
@@ -129,7 +136,16 @@ struct SeverityGroup {
     name: &'static str,
     class: &'static str,
     count: u64,
-    alerts: Vec<AlertView>,
+    /// How many of these the lines stand for.
+    told: u64,
+    alerts: Vec<FiringLine>,
+}
+
+/// An alert, with the other rules that say something of the same.
+#[derive(Debug, Serialize)]
+struct FiringLine {
+    view: AlertView,
+    also: Vec<String>,
 }
 
 impl AheadRow {
@@ -197,6 +213,7 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
         firing: FiringCard::of(parts.firing, parts.alerts),
         changes: told(parts.changes, CHANGE_LINES),
         credits: CreditGauge::of(parts.credit, parts.cap, parts.now),
+        source: SourceCard::of(&parts.status.endpoints, parts.polls),
         waiting: parts.status.outbox.iter().map(|receiver| receiver.pending + receiver.waiting).sum(),
         dead_words: if dead == 0 {
             "no dead letter".to_owned()
@@ -262,23 +279,45 @@ fn timeline_event(row: &UpcomingRow, measure: Measure) -> Option<TimelineEvent> 
     })
 }
 
+/// The place of an alert's group among those of the card.
+fn group_of(alert: &AlertView) -> usize {
+    let severity = alert.labels.get("severity").map(|severity| severity.to_ascii_lowercase());
+    match severity.as_deref() {
+        Some("critical" | "page" | "error") => 0,
+        Some("warning") => 1,
+        _ => 2,
+    }
+}
+
 impl FiringCard {
     fn of(firing: &FiringAlerts, alerts: Vec<AlertView>) -> Self {
-        let shown = alerts.len();
+        let group = |name, class, count| SeverityGroup { name, class, count, told: 0, alerts: Vec::new() };
         let mut groups = [
-            SeverityGroup { name: "Critical", class: "critical", count: firing.critical, alerts: Vec::new() },
-            SeverityGroup { name: "Warning", class: "warning", count: firing.warning, alerts: Vec::new() },
-            SeverityGroup { name: "Other", class: "info", count: firing.other, alerts: Vec::new() },
+            group("Critical", "critical", firing.critical),
+            group("Warning", "warning", firing.warning),
+            group("Other", "info", firing.other),
         ];
+        let (mut shown, mut lines) = (0, 0);
         for alert in alerts {
-            let severity = alert.labels.get("severity").map(|severity| severity.to_ascii_lowercase());
-            let class = match severity.as_deref() {
-                Some("critical" | "page" | "error") => "critical",
-                Some("warning") => "warning",
-                _ => "info",
+            let of = group_of(&alert);
+            // Several rules may fire for one event: the gravest tells it, the others stand beside it.
+            let is_same = |line: &&mut FiringLine| line.view.token_id.is_some() && line.view.subject == alert.subject;
+            let is_told = match groups.iter_mut().flat_map(|group| &mut group.alerts).find(is_same) {
+                Some(line) => {
+                    line.also.push(alert.rule.clone());
+                    true
+                }
+                None if lines < ALERT_LINES => {
+                    lines += 1;
+                    groups.get_mut(of).is_some_and(|group| {
+                        group.alerts.push(FiringLine { view: alert, also: Vec::new() });
+                        true
+                    })
+                }
+                None => false,
             };
-            if let Some(group) = groups.iter_mut().find(|group| group.class == class) {
-                group.alerts.push(alert);
+            if let Some(group) = groups.get_mut(of).filter(|_| is_told) {
+                (shown, group.told) = (shown + 1, group.told + 1);
             }
         }
         let total = firing.critical + firing.warning + firing.other;

@@ -72,6 +72,8 @@ fn add_filters(pages: &mut Environment<'static>) {
     pages.add_filter("ago", |at: Option<String>, now: Option<String>| ago(at.as_deref(), now.as_deref()));
     pages.add_filter("name", |name: Option<String>| name.map(|name| format::name(&name)).unwrap_or_default());
     pages.add_filter("sentence", |text: Option<String>| text.map(|text| format::sentence(&text)).unwrap_or_default());
+    pages.add_filter("capital", |text: String| capital(&text));
+    pages.add_filter("words", |word: String| words(&word));
     pages.add_filter("segment", |text: String| segment(&text));
     pages.add_filter("class", |word: String| class(&word));
     pages.add_filter("token_href", |id: String| token_href(&id));
@@ -106,6 +108,17 @@ pub(super) fn grouped(count: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A word of ours as people read it, at the begin of a line: `Unlock events` for `unlock_events`.
+fn words(word: &str) -> String {
+    capital(&word.replace('_', " "))
+}
+
+/// A text with a capital letter at its begin.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// A word as the name of a class: the sheet knows some of them, the others change nothing.

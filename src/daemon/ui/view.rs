@@ -3,6 +3,7 @@
 //! The names of the fields are those of the JSON. Nothing here reads a clock or the store.
 
 mod alert;
+mod past_polls;
 mod receiver;
 mod unlock;
 mod words;
@@ -18,6 +19,7 @@ use engine::{
 };
 use model::{Alert, AlertState, CreditState, Endpoint, EndpointStat, NotificationOverview, SilenceView, StoreCounts, Timestamp};
 use notify::unsubscribe::Subscriber;
+pub use past_polls::PastPollsView;
 pub use receiver::{DigestView, OutboxView, StoppedView};
 pub use unlock::UnlockView;
 pub use words::{age, ahead, bytes, change_line};
@@ -216,7 +218,7 @@ impl StatusView {
             tokens_listed: counts.tokens_listed,
             records: counts.records.iter().map(|(resource, count)| (resource.as_str(), *count)).collect(),
             alerts: counts.alerts.iter().map(|(state, count)| (state.as_str(), *count)).collect(),
-            outbox: OutboxView::all(&parts.receivers, counts, notifications, now),
+            outbox: OutboxView::all(&parts.receivers, &counts.outbox, notifications, now),
             silences: notifications.silences.iter().map(|silence| SilenceView::of(silence.clone(), now)).collect(),
             acknowledged: notifications.acks.len(),
             digests: DigestView::all(parts.digests, parts.subscribers, notifications, now),

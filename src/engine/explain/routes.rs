@@ -42,7 +42,11 @@ impl<'a> Explainer<'a> {
         let ExplainWorld { routes, digests, now, .. } = *self.query.world;
         let leaf = routes.leaf(labels, receiver);
         let grouping = leaf.grouping();
-        let mut step = ExplainStep::new(Mark::Note, format!("{receiver}: route {}, {}", leaf.key(), grouped(grouping)));
+        let route = match leaf.key() {
+            "{}" => "the root route".to_owned(),
+            key => format!("route {key}"),
+        };
+        let mut step = ExplainStep::new(Mark::Note, format!("{receiver}: {route}, {}", grouped(grouping)));
         if let Some(name) = routes.muted(grouping, now) {
             let until = format::instant(routes.heard_again(grouping, now));
             step.parts.push(ExplainStep::new(Mark::No, format!("muted by {name} until {until}: it waits, and is told then")));

@@ -96,8 +96,7 @@ pub struct DigestRows<'a> {
 pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &DigestRows<'_>) -> Digest {
     let DigestRows { upcoming, changes, statuses, silences, firing, fires, incidents, dead } = *rows;
     // Incidents stand under what is the matter.
-    let fires: Vec<Alert> =
-        fires.iter().filter(|alert| incidents.iter().all(|incident| incident.id != alert.id)).cloned().collect();
+    let fires: Vec<&Alert> = fires.iter().filter(|alert| incidents.iter().all(|incident| incident.id != alert.id)).collect();
     let summary = |alert: &Alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone());
     let mut trouble: Vec<String> = incidents.iter().map(summary).collect();
     trouble.extend(dead.iter().filter(|(_, dead)| *dead > 0).map(|(receiver, dead)| {

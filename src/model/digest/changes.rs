@@ -1,6 +1,6 @@
 //! The lines of what changed: the most valuable first, and what happened to many tokens alike told once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::ChangedLine;
 use crate::{ChangeKind, ChangeRow, Record, format};
@@ -14,11 +14,16 @@ const MAX_NAMED: usize = 8;
 /// Changes, the latest first, as lines.
 pub(super) fn changed_lines(changes: &[ChangeRow]) -> Vec<ChangedLine> {
     let mut alike: Vec<(Option<String>, Vec<&ChangeRow>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for row in changes {
         let what = what_alike(row);
-        match alike.iter_mut().find(|(known, _)| known.is_some() && *known == what) {
+        let known = what.as_ref().and_then(|what| places.get(what));
+        match known.and_then(|place| alike.get_mut(*place)) {
             Some((_, rows)) => rows.push(row),
-            None => alike.push((what, vec![row])),
+            None => {
+                places.extend(what.clone().map(|what| (what, alike.len())));
+                alike.push((what, vec![row]));
+            }
         }
     }
     let mut lines: Vec<(f64, ChangedLine)> = Vec::new();

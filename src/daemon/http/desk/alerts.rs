@@ -235,8 +235,8 @@ fn unknown(deps: &HttpDeps) -> PageError {
     PageError::NotFound {
         title: "No such alert".to_owned(),
         text: format!(
-            "Nothing is known of an alert with this id. What has ended is forgotten after {days} days (`[store] retention`), and its page \
-             with it."
+            "Nothing is known of an alert with this id. What has ended is forgotten after {days} days ([store] retention in the config), \
+             and its page with it."
         ),
         search: None,
     }

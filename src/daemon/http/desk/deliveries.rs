@@ -66,9 +66,9 @@ pub(super) async fn list(
     };
     let listed = deps.store.outbox_listed(lists::outbox_filter(&asked)?).await?;
     let part = ListPart::of(listed, ROWS, |row| row.id.to_string());
-    let counts = deps.store.counts().await?;
+    let counts = deps.store.receiver_counts().await?;
     let is_meant = |name: &ReceiverName| query.receiver.is_empty() || name.as_str() == query.receiver;
-    let count = |state| counts.outbox.iter().filter(|of| is_meant(&of.receiver)).map(|of| of.of(state)).sum::<u64>();
+    let count = |state| counts.iter().filter(|of| is_meant(&of.receiver)).map(|of| of.of(state)).sum::<u64>();
     let choice = |state: DeliveryState| {
         let word = state.as_str();
         let name = format!("{}{}", word.get(..1).unwrap_or_default().to_uppercase(), word.get(1..).unwrap_or_default());
@@ -116,7 +116,8 @@ pub(super) async fn one(
     let Some(detail) = detail else {
         return Err(PageError::NotFound {
             title: "No such delivery".to_owned(),
-            text: "There is no delivery with this number, or it was forgotten since (`[store] retention`).".to_owned(),
+            text: "There is no delivery with this number, or it was forgotten since ([store] retention in the config)."
+                .to_owned(),
             search: None,
         });
     };

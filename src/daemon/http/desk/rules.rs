@@ -131,6 +131,8 @@ struct PlaygroundPage<'a> {
     now: Timestamp,
     text: &'a str,
     rules: Vec<String>,
+    /// The rule that the text began as a copy of; empty where that is not known.
+    copied: &'a str,
     problem: Option<&'a str>,
     trial: Option<TrialView>,
 }
@@ -144,7 +146,7 @@ pub(super) async fn playground(
     let copied = rule_list::text_of(&deps, &rule);
     let missing = format!("No rule at work is called {}.", model::format::name(&rule));
     let problem = (copied.is_none() && !rule.is_empty()).then_some(missing.as_str());
-    Ok(page(&deps, &visitor, copied.as_deref().unwrap_or(EXAMPLE), problem, None))
+    Ok(page(&deps, &visitor, Draft { text: copied.as_deref().unwrap_or(EXAMPLE), copied: &rule }, problem, None))
 }
 
 /// `POST /rules/playground`: tries the text. Nothing is saved.
@@ -154,23 +156,31 @@ pub(super) async fn try_out(
     Extension(fields): Extension<FormFields>,
 ) -> DeskResult {
     let text = fields.whole("text").replace("\r\n", "\n");
+    let draft = Draft { text: &text, copied: fields.text("copied") };
     if text.len() > MAX_TEXT {
         let problem = format!("The text is longer than {} KiB.", MAX_TEXT / 1024);
-        let page = page(&deps, &visitor, "", Some(&problem), None);
+        let page = page(&deps, &visitor, Draft { text: "", ..draft }, Some(&problem), None);
         return Ok((StatusCode::PAYLOAD_TOO_LARGE, page).into_response());
     }
     let Some(turn) = deps.playground.turn() else {
         let problem = "Another rule is being tried at this moment. Try again in a few seconds.";
-        let page = page(&deps, &visitor, &text, Some(problem), None);
+        let page = page(&deps, &visitor, draft, Some(problem), None);
         return Ok((StatusCode::SERVICE_UNAVAILABLE, page).into_response());
     };
     let trial: Trial = playground::try_out(&deps.store, deps.live.load_full(), text.clone(), deps.clock.now(), turn).await?;
-    Ok(page(&deps, &visitor, &text, None, Some(TrialView::of(&trial))))
+    Ok(page(&deps, &visitor, draft, None, Some(TrialView::of(&trial))))
 }
 
-fn page(deps: &HttpDeps, visitor: &Visitor, text: &str, problem: Option<&str>, trial: Option<TrialView>) -> Response {
+/// A text to be tried, and the rule that it began as a copy of.
+#[derive(Clone, Copy)]
+struct Draft<'a> {
+    text: &'a str,
+    copied: &'a str,
+}
+
+fn page(deps: &HttpDeps, visitor: &Visitor, draft: Draft<'_>, problem: Option<&str>, trial: Option<TrialView>) -> Response {
     let now = deps.clock.now();
     let rules = deps.live.load().active.rules.rules.iter().map(|rule| rule.id.to_string()).collect();
-    let page = PlaygroundPage { now, text, rules, problem, trial };
+    let page = PlaygroundPage { now, text: draft.text, rules, copied: draft.copied, problem, trial };
     shown("playground.html", &still_frame(Section::Rules, visitor, now, ""), &page)
 }

@@ -164,12 +164,17 @@ async fn page(
     done: &str,
 ) -> DeskResult {
     let now = deps.clock.now();
-    let open = deps.store.open_labels().await?;
+    let silences = deps.store.silences(None).await?;
+    // What is over hides nothing.
+    let open = match silences.iter().any(|silence| silence.ends_at > now) {
+        true => deps.store.open_labels().await?,
+        false => Vec::new(),
+    };
     let row = |silence: model::Silence| {
         let hides = open.iter().filter(|labels| silence.hides(labels, now)).count();
         SilenceRow { hides, view: SilenceView::of(silence, now) }
     };
-    let all: Vec<SilenceRow> = deps.store.silences(None).await?.into_iter().map(row).collect();
+    let all: Vec<SilenceRow> = silences.into_iter().map(row).collect();
     let (over, open): (Vec<_>, Vec<_>) = all.into_iter().partition(|row| row.view.state == SilenceState::Expired);
     let status = if problem.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let page = SilencesPage {

@@ -57,6 +57,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         &[],
         Answer::One("AlertStory"),
     ),
+    read("/api/polls", "listPolls", "What each endpoint answered in its last cycles", &[], Answer::Whole("PastPolls")),
     read("/api/rules", "listRules", "The rules at work", &["rule"], Answer::List("Rule")),
     read(
         "/api/outbox",

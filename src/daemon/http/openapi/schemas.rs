@@ -29,6 +29,18 @@ pub(super) const SCHEMAS: &[(&str, &[(&str, &str)])] = &[
             ("daemon", "object?"),
         ],
     ),
+    ("PastPolls", &[("endpoint", "string"), ("cycles", "[PastPoll]")]),
+    (
+        "PastPoll",
+        &[
+            ("at", "time"),
+            ("state", "string"),
+            ("polls", "integer"),
+            ("failed", "integer"),
+            ("token", "string?"),
+            ("error", "string?"),
+        ],
+    ),
     (
         "Unlock",
         &[
@@ -126,6 +138,7 @@ pub(super) const SCHEMAS: &[(&str, &[(&str, &str)])] = &[
             ("state*", "string"),
             ("reason*", "string?"),
             ("tokenId*", "string?"),
+            ("symbol*", "string?"),
             ("resource*", "string?"),
             ("subject*", "string"),
             ("summary*", "string"),
@@ -265,6 +278,7 @@ const ALERT: &[(&str, &str)] = &[
     ("state", "string"),
     ("reason", "string?"),
     ("tokenId", "string?"),
+    ("symbol", "string?"),
     ("resource", "string?"),
     ("subject", "string"),
     ("summary", "string"),

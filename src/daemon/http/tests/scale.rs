@@ -1,5 +1,6 @@
-//! Pages of ten thousand tokens and a hundred thousand alerts: times and bytes, printed and not judged. Takes a minute, so it is asked for:
-//! `cargo test --release -p cliffwatch-daemon --lib pages_of_ten_thousand -- --ignored --nocapture`.
+//! Pages of ten thousand tokens and a hundred thousand alerts: times and bytes, printed and not judged. Takes minutes, so it is asked for:
+//! `cargo test --release -p cliffwatch-daemon --lib pages_of_ten_thousand -- --ignored --nocapture`. `CLIFFWATCH_SCALE_WORLD=FOLDER` keeps
+//! the world there for the next time.
 
 use std::time::Instant;
 
@@ -8,8 +9,9 @@ use chrono::TimeDelta;
 use super::*;
 use crate::fixtures::firing;
 use model::{
-    Alert, AlertState, Attempt, AttemptOutcome, AttemptRecord, Change, ChangeKind, DeliveryId, DeliveryState, Findings, Labels,
-    Notification, NotificationKind, Resource, TokenId, notification_id,
+    Alert, AlertState, Attempt, AttemptOutcome, AttemptRecord, Change, ChangeKind, CreditState, DeliveryId, DeliveryState,
+    FailureKind, Findings, Labels, Notification, NotificationKind, PollEntry, PollEntryOutcome, Resource, TokenId,
+    notification_id,
 };
 
 const TOKENS: usize = 10_000;
@@ -20,6 +22,9 @@ const CHANGES: usize = 20_000;
 /// Deliveries that are still to be made, and those that were given up; all others were accepted.
 const DUE: usize = 1000;
 const DEAD: usize = 300;
+/// Cycles of the poll log, an hour apart, and the tokens that each asked for; one in a hundred failed.
+const CYCLES: usize = 480;
+const ASKED: usize = 60;
 /// Of each page; the middle time counts, and the mean of the processor time, which other programs lengthen less.
 const ROUNDS: usize = 25;
 
@@ -117,6 +122,39 @@ fn change(number: usize) -> Change {
     change
 }
 
+/// The polls of a cycle.
+fn polls(cycle: usize) -> Vec<PollEntry> {
+    let at = now() - TimeDelta::hours(i64::try_from(CYCLES - cycle).unwrap_or(0));
+    let poll = |number: usize| {
+        let outcome = match number % 100 {
+            7 => PollEntryOutcome::Failed(FailureKind::ServerError),
+            of if of < 20 => PollEntryOutcome::Fresh,
+            _ => PollEntryOutcome::Unchanged,
+        };
+        PollEntry {
+            endpoint: Endpoint::UnlockEvents,
+            token: Some(id(number % TOKENS)),
+            at,
+            took_ms: 120,
+            outcome,
+            status: Some(200),
+            requests: 1,
+            credits: 1,
+            bytes: 40_000,
+            version: Some(5),
+            records: 36,
+            error: matches!(outcome, PollEntryOutcome::Failed(_))
+                .then(|| "/v5/unlock/events: 503 Service Unavailable".to_owned()),
+            oddities: Vec::new(),
+            oddities_total: 1,
+        }
+    };
+    let whole = |endpoint| PollEntry { endpoint, token: None, outcome: PollEntryOutcome::Fresh, error: None, ..poll(0) };
+    let mut polls: Vec<_> = (cycle * ASKED..(cycle + 1) * ASKED).map(poll).collect();
+    polls.extend([whole(Endpoint::TokenList), whole(Endpoint::Upcoming)]);
+    polls
+}
+
 async fn fill(store: &Store) {
     let item = |token: usize| {
         let item = serde_json::json!({"id": id(token).as_str(), "name": format!("Token {token}"), "symbol": format!("T{token}"),
@@ -141,15 +179,28 @@ async fn fill(store: &Store) {
     }
     let changes = (0..CHANGES).map(change).collect();
     store.commit(Commit { at: now(), changes, ..Commit::default() }).await.expect("committed");
+    for cycle in 0..CYCLES {
+        store.commit(Commit { at: now(), polls: polls(cycle), ..Commit::default() }).await.expect("committed");
+    }
+    let spent = (CYCLES * (ASKED + 2)) as u64;
+    let period_start = Some(now() - TimeDelta::days(20));
+    let credit = CreditState { period_start, limit: Some(100_000), used: Some(spent), spent, ..CreditState::default() };
+    store.decide_credit(move |_| (credit, ())).await.expect("written");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes a minute, and prints rather than judges"]
 async fn pages_of_ten_thousand_tokens() {
-    let app = run(None, None).await;
-    let begun = Instant::now();
-    fill(&app.store).await;
-    println!("filled in {:.1?}", begun.elapsed());
+    let kept = std::env::var_os("CLIFFWATCH_SCALE_WORLD").map(std::path::PathBuf::from);
+    let folder = kept.clone().unwrap_or_else(|| tempfile::tempdir().expect("a folder").keep());
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let is_made = folder.join("cliffwatch.db").exists();
+    let app = run_in(&folder, None, None).await;
+    if !is_made {
+        let begun = Instant::now();
+        fill(&app.store).await;
+        println!("filled in {:.1?}", begun.elapsed());
+    }
     for path in [
         "/",
         "/?by=share",
@@ -181,10 +232,30 @@ async fn pages_of_ten_thousand_tokens() {
         "/deliveries?receiver=ops&state=delivered",
         "/deliveries/42",
         "/digests",
+        "/digests/desk/preview",
+        "/login",
+        "/metrics",
+        "/calendar.ics?token=token-00042",
+        "/feed.atom",
+        "/-/ready",
         "/api/status",
-        "/api/alerts",
+        "/api/upcoming",
+        "/api/upcoming?within=7d&limit=100",
         "/api/tokens",
         "/api/tokens/token-00042",
+        "/api/changes",
+        "/api/changes?kind=resized",
+        "/api/alerts",
+        "/api/alerts?state=firing",
+        "/api/alerts/al_000042",
+        "/api/rules",
+        "/api/outbox",
+        "/api/outbox?state=dead",
+        "/api/outbox/42",
+        "/api/silences",
+        "/api/silences/preview?matcher=severity%3D%22critical%22",
+        "/api/acks",
+        "/api/openapi.json",
     ] {
         let mut times = Vec::new();
         let mut spent = 0.0;
@@ -199,11 +270,11 @@ async fn pages_of_ten_thousand_tokens() {
             times.push(begun.elapsed());
             spent += processor_millis() - before;
         }
-        let spent = spent / ROUNDS as f64;
+        let (spent, first) = (spent / ROUNDS as f64, times.first().copied().unwrap_or_default());
         bytes.1 = body_bytes(&app, path, &format!("{LOCAL}Accept-Encoding: gzip\r\n")).await;
         times.sort();
         println!(
-            "{path:40} {:>9.1?}, {spent:>5.1} ms of processor {:>7} bytes, {:>6} packed",
+            "{path:56} {:>9.1?}, first {first:>9.1?}, {spent:>5.1} ms of processor {:>7} bytes, {:>6} packed",
             times[ROUNDS / 2],
             bytes.0,
             bytes.1
@@ -212,8 +283,10 @@ async fn pages_of_ten_thousand_tokens() {
     let begun = Instant::now();
     app.store.pulse().await.expect("read");
     println!("pulse {:?}", begun.elapsed());
-    // Half a gigabyte is not left behind.
-    std::fs::remove_dir_all(app.store.path().parent().expect("a folder")).ok();
+    if kept.is_none() {
+        // Half a gigabyte is not left behind.
+        std::fs::remove_dir_all(&folder).ok();
+    }
 }
 
 /// Processor time of this process so far, of all its threads.

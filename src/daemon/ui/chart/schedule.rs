@@ -54,6 +54,8 @@ const LANE: f64 = 56.0;
 const LANE_NAME: f64 = 17.0;
 /// Right of the marks, for shares of the supply.
 const RIGHT: f64 = 42.0;
+/// Up to so wide the next cliff is a line.
+const WIDEST_LINE: f64 = 3.0;
 /// Width of a letter, about.
 const LETTER: f64 = 7.2;
 /// How far back and ahead a picture reaches at most, years.
@@ -225,7 +227,9 @@ impl Plot<'_> {
             return;
         }
         let (left, right) = (frame.time.x(next.start), frame.time.x(next.end));
-        svg.rect("next", left - 0.6, TOP - 6.0, (right - left).max(1.2), frame.floor - TOP + 6.0, 0.0);
+        // Of a month nobody knows the day: it is a pale band over what lies behind it.
+        let class = if right - left > WIDEST_LINE { "next-span" } else { "next" };
+        svg.rect(class, left - 0.6, TOP - 6.0, (right - left).max(1.2), frame.floor - TOP + 6.0, 0.0);
         let words = if frame.canvas.width > 500.0 { words } else { brief };
         let wide = f64::from(u32::try_from(words.chars().count()).unwrap_or(99)) * LETTER;
         let (x, anchor) = if right + 6.0 + wide <= frame.canvas.width {

@@ -2,8 +2,8 @@ use super::*;
 use crate::fixtures::{firing, page_filters, time};
 use crate::ui::view::{RulesView, StatusParts};
 use model::{
-    Alert, Change, ChangeKind, Endpoint, EndpointStat, Findings, NotificationOverview, NotificationState, ReceiverCounts,
-    ReceiverStatus, Resource, StoreCounts, SuppressedCount, Token, TokenId, Tracked,
+    Alert, Change, ChangeKind, Endpoint, EndpointStat, Findings, NotificationOverview, NotificationState, PastPoll, PollProblem,
+    ReceiverCounts, ReceiverStatus, Resource, StoreCounts, SuppressedCount, Token, TokenId, Tracked,
 };
 
 const NOW: &str = "2026-03-09T12:00:00Z";
@@ -65,6 +65,19 @@ fn status(name: &str, incidents: &[Alert]) -> StatusView {
     })
 }
 
+/// Three cycles; in the last but one a token failed.
+fn past_polls(name: &str) -> PastPolls {
+    let cycle = |hour: u32, failed: u64| PastPoll {
+        at: time(&format!("2026-03-09T{hour:02}:00:00Z")),
+        polls: 3,
+        failed,
+        deferred: 0,
+        is_empty: false,
+        failure: (failed > 0).then(|| PollProblem { token: Some(name.to_owned()), message: format!("404 {name}") }),
+    };
+    PastPolls { endpoint: Endpoint::UnlockEvents, cycles: vec![cycle(11, 0), cycle(10, 1), cycle(9, 0)] }
+}
+
 fn shown(name: &str) -> String {
     let ahead = Ahead {
         rows: vec![row(name, "2026-04-15T00:00:00Z", "month", 90e6), row("JUP", "2026-03-16T13:00:00Z", "second", 33e6)],
@@ -104,6 +117,7 @@ fn shown(name: &str) -> String {
         changes: &changes,
         credit: &CreditState { used: Some(12), limit: Some(1000), ..CreditState::default() },
         held: &[Token::unknown(TokenId::from(name))],
+        polls: &[past_polls(name)],
         cap: None,
     };
     page(parts, PageFrame::of(Section::Overview, time(NOW)))
@@ -126,6 +140,14 @@ fn what_is_cut_says_of_how_many() {
             && html.contains("1 answer of ARB"),
         "{html}"
     );
+}
+
+#[test]
+fn past_polls_stand_as_a_strip_and_as_a_table() {
+    let html = shown("ARB");
+    assert!(html.contains("aria-label=\"The last 3 cycles: 2 answered, 1 failed in part;"), "{html}");
+    assert!(html.contains("<title>9 Mar 2026 10:00: 3 polls, 1 failed: ARB: 404 ARB</title>"), "{html}");
+    assert!(html.contains("<td class=\"wide bad\">3 polls, 1 failed: ARB: 404 ARB</td>"), "{html}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use model::{Alert, AlertId, AlertState, Labels, NotificationState, ReceiverStatus, Resource, Timestamp, format};
+use model::{Alert, AlertId, AlertState, Labels, NotificationState, ReceiverStatus, Resource, Timestamp, TokenId, format};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -16,6 +16,8 @@ pub struct AlertView {
     pub reason: Option<&'static str>,
     /// Slug, where it is about a token.
     pub token_id: Option<String>,
+    /// Its ticker, where it has one.
+    pub symbol: Option<String>,
     pub resource: Option<Resource>,
     /// What it is about, within its rule.
     pub subject: String,
@@ -52,12 +54,20 @@ impl AlertView {
         told.chain(not_told).collect::<Vec<_>>().join(", ")
     }
 
-    /// The views of alerts, each with where it stands with its receivers.
-    pub fn all(alerts: &[Alert], standings: &HashMap<AlertId, Vec<ReceiverStatus>>) -> Vec<Self> {
-        let of = |alert: &Alert| Self::of(alert, standings.get(&alert.id).map_or(&[][..], Vec::as_slice));
+    /// The views of alerts, each with where it stands with its receivers and the ticker of its token.
+    pub fn all(
+        alerts: &[Alert],
+        standings: &HashMap<AlertId, Vec<ReceiverStatus>>,
+        tickers: &HashMap<TokenId, String>,
+    ) -> Vec<Self> {
+        let of = |alert: &Alert| Self {
+            symbol: alert.token.as_ref().and_then(|token| tickers.get(token)).cloned(),
+            ..Self::of(alert, standings.get(&alert.id).map_or(&[][..], Vec::as_slice))
+        };
         alerts.iter().map(of).collect()
     }
 
+    /// The view of an alert, its ticker left out.
     pub fn of(alert: &Alert, standings: &[ReceiverStatus]) -> Self {
         let name = |standing: &ReceiverStatus| standing.receiver.as_str().to_owned();
         Self {
@@ -66,6 +76,7 @@ impl AlertView {
             state: alert.state,
             reason: alert.resolution.map(model::alert::Resolution::as_str),
             token_id: alert.token.as_ref().map(|token| token.as_str().to_owned()),
+            symbol: None,
             resource: alert.resource,
             subject: alert.subject.clone(),
             summary: alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone()),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use engine::digest_schedule::DigestPlan;
-use model::{DeliveryState, NotificationOverview, OptOutSource, StoreCounts, Timestamp, digest};
+use model::{DeliveryState, NotificationOverview, OptOutSource, ReceiverCounts, Timestamp, digest};
 use notify::unsubscribe::Subscriber;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,11 +33,15 @@ pub struct OutboxView {
 
 impl OutboxView {
     /// The outbox of each receiver of the config, then of those that left it with messages waiting.
-    pub fn all(receivers: &[String], counts: &StoreCounts, notifications: &NotificationOverview, now: Timestamp) -> Vec<Self> {
+    pub fn all(
+        receivers: &[String],
+        counts: &[ReceiverCounts],
+        notifications: &NotificationOverview,
+        now: Timestamp,
+    ) -> Vec<Self> {
         let mut names = receivers.to_vec();
         names.extend(
             counts
-                .outbox
                 .iter()
                 .filter(|row| row.pending() > 0 || row.of(DeliveryState::Dead) > 0)
                 .map(|row| row.receiver.as_str().to_owned()),
@@ -46,7 +50,7 @@ impl OutboxView {
         let mut seen = HashSet::new();
         names.retain(|name| seen.insert(name.clone()));
         let of = |name: String| {
-            let row = counts.outbox.iter().find(|row| row.receiver.as_str() == name);
+            let row = counts.iter().find(|row| row.receiver.as_str() == name);
             let held = notifications.held.iter().find(|row| row.receiver.as_str() == name);
             OutboxView {
                 pending: row.map_or(0, |row| row.pending()),
