@@ -2,6 +2,7 @@
 
 mod dry_run;
 mod known;
+mod program;
 mod reload;
 mod restore;
 
