@@ -44,7 +44,7 @@ fn what_only_looks_runs_nothing_and_what_sends_runs_it_with_the_message() {
     assert!(said.starts_with("run: delivered\n") && said.contains("exit status 0: thanks"), "{said}");
     assert_eq!(fs::read_to_string(desk.path("said")).expect("run"), "it's one $(word) firing info\n");
     let body: Value = serde_json::from_str(&fs::read_to_string(desk.path("body")).expect("run")).expect("JSON");
-    assert_eq!((&body["type"], &body["data"]["receiver"]), (&json!("alert.test"), &json!("run")));
+    assert_eq!((&body["type"], &body["data"]["receiver"]), (&json!("test"), &json!("run")));
     let row = &desk.run("outbox list --format json").json()[0];
     assert!(row["lastAnswer"].as_str().is_some_and(|answer| answer == "exit status 0: thanks"), "{row}");
 }
@@ -124,7 +124,7 @@ fn the_logbook_of_the_documentation_keeps_each_message_once() {
     let line: Value = serde_json::from_str(&lines()[0]).expect("JSON");
     assert_eq!(line["alerts"], json!(["Test message from Cliffwatch to run"]));
     // The same message again, as after a kill.
-    let body = r#"{"type":"alert.test","timestamp":"2026-03-01T00:00:00Z","data":{"alerts":[{"rule":"Test","annotations":{}}]}}"#;
+    let body = r#"{"type":"test","timestamp":"2026-03-01T00:00:00Z","data":{"alerts":[{"rule":"Test","annotations":{}}]}}"#;
     desk.write("body", body);
     let mut again = Command::new(desk.path("logbook.py"));
     again.arg(&book).env("CLIFFWATCH_WEBHOOK_ID", line["id"].as_str().expect("an id"));
