@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 TRY_AGAIN = 75  # EX_TEMPFAIL: any other failure is for good
 FOR_GOOD = ("AuthorizationError", "AccessDenied", "NotFound", "InvalidParameter", "InvalidClientTokenId", "SignatureDoesNotMatch")
@@ -24,19 +25,23 @@ def request(message: dict, topic: str) -> dict:
     title = alerts[0] if len(alerts) == 1 else f"{len(alerts) + left_out} alerts, the first: {alerts[0]}"
     # A subject is a line of ASCII below a hundred characters.
     subject = "".join(c if " " <= c <= "~" else "?" for c in title)[:99].strip() or "Cliffwatch"
+    text = "\n".join(alerts).encode()[:200_000].decode(errors="ignore")  # SNS takes 256 KiB
     severity = {"DataType": "String", "StringValue": os.environ["CLIFFWATCH_SEVERITY"] or "none"}
-    asked = {"TopicArn": topic, "Subject": subject, "Message": "\n".join(alerts), "MessageAttributes": {"severity": severity}}
+    asked = {"TopicArn": topic, "Subject": subject, "Message": text, "MessageAttributes": {"severity": severity}}
     if topic.endswith(".fifo"):  # it drops a repeat by itself
         asked |= {"MessageGroupId": "cliffwatch", "MessageDeduplicationId": os.environ["CLIFFWATCH_WEBHOOK_ID"]}
     return asked
 
 
 def main(topic: str, credentials: str, aws: str = "/usr/bin/aws") -> int:
-    asked = json.dumps(request(json.load(sys.stdin), topic))
+    asked = request(json.load(sys.stdin), topic)
     environment = {**os.environ, "HOME": "/nonexistent", "AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_PAGER": ""}
-    # All of it as one JSON: of an argument such as `--message file:///etc/passwd` awscli would send the file.
-    command = [aws, "sns", "publish", "--region", topic.split(":")[3], "--cli-input-json", "file:///dev/stdin", "--output", "json"]
-    ran = subprocess.run(command, input=asked.encode(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+        json.dump(asked, file)
+        file.flush()
+        # All of it as one JSON: of an argument such as `--message file:///etc/passwd` awscli would send the file.
+        command = [aws, "sns", "publish", "--region", topic.split(":")[3], "--cli-input-json", f"file://{file.name}", "--output", "json"]
+        ran = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     sys.stdout.write(ran.stdout.decode(errors="replace"))
     sys.stderr.write(ran.stderr.decode(errors="replace"))
     if ran.returncode == 0:
