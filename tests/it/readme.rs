@@ -157,12 +157,15 @@ fn the_map_names_files_that_are_there() {
     assert!(seen >= 30, "{seen} paths were found");
 }
 
-/// The arguments of a call whose parenthesis was opened just before `text`, up to its first text.
+/// The arguments of a call whose parenthesis was opened just before `text`, up to the one that is a text.
 fn arguments(text: &str) -> Vec<String> {
-    let (mut all, mut depth) = (vec![String::new()], 0);
+    let (mut all, mut depth, mut is_text) = (vec![String::new()], 0, false);
     for c in text.chars() {
+        let last = all.last_mut().expect("one");
         match c {
-            '"' if depth == 0 => break,
+            '"' if depth == 0 && last.trim().is_empty() => break,
+            '"' => is_text = !is_text,
+            _ if is_text => {}
             ')' | ']' | '}' if depth == 0 => break,
             ',' if depth == 0 => {
                 all.push(String::new());
@@ -172,7 +175,7 @@ fn arguments(text: &str) -> Vec<String> {
             ')' | ']' | '}' => depth -= 1,
             _ => {}
         }
-        all.last_mut().expect("one").push(c);
+        last.push(c);
     }
     all
 }

@@ -153,7 +153,11 @@ fn the_example_for_sns_hands_over_texts_as_data_alone() {
     assert!(try_with("", "0").starts_with("run: delivered"), "it is taken");
     let args = fs::read_to_string(desk.path("args")).expect("asked");
     // Nothing of the message is an argument: awscli takes `file://…` in one for a file that is to be sent.
-    assert!(args.starts_with("sns\npublish\n--region\neu-central-1\n--cli-input-json\nfile:///") && args.ends_with("\n--output\njson\n"), "{args}");
+    assert!(
+        args.starts_with("sns\npublish\n--region\neu-central-1\n--cli-input-json\nfile:///")
+            && args.ends_with("\n--output\njson\n"),
+        "{args}"
+    );
     let asked: Value = serde_json::from_str(&fs::read_to_string(desk.path("asked")).expect("asked")).expect("JSON");
     assert_eq!((&asked["TopicArn"], &asked["Message"]), (&json!(topic), &json!("Test message from Cliffwatch to run")));
     assert!(asked["MessageDeduplicationId"].as_str().is_some_and(|id| id.starts_with("msg_")), "{asked}");
