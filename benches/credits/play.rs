@@ -192,7 +192,7 @@ impl<'a> Player<'a> {
     fn basis(&self, now: Timestamp, next_slot: Timestamp) -> PlanBasis<'a> {
         PlanBasis {
             allowance: Allowance::at(&self.credit, &self.config.budget, now),
-            spent_today: budget::rolled(self.credit.clone(), now).spent_today,
+            spent_today: budget::rolled(self.credit.clone(), &self.config.budget, now).spent_today,
             next_slot,
             source: &self.config.source,
             near: self.config.budget.near.delta(),

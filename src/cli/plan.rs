@@ -101,7 +101,7 @@ async fn lay_out(
     let wish = |(endpoint, slots): &(Endpoint, Slots)| Wish::of(*endpoint, slots, &plan::plan(*endpoint, &feeds, &basis), now);
     let wishes: Vec<Wish> = polled.iter().map(wish).collect();
     let credit = match store {
-        Some(store) => budget::rolled(store.credit().await?, now),
+        Some(store) => budget::rolled(store.credit().await?, &config.budget, now),
         None => CreditState::default(),
     };
     let forecast = Forecast::of(feeds, &polled, &credit, (&config.source, &config.budget), now);

@@ -68,8 +68,9 @@ impl Ledger {
     /// What may be planned now, and what today's share has lost already: both count what earlier plans are still going to spend.
     pub async fn allowance(&self) -> Result<(Allowance, u64), StoreError> {
         let now = self.clock.now();
-        let credit = budget::rolled(self.credit().await?, now);
-        let allowance = Allowance::at(&credit, &self.live.load().config.budget, now);
+        let settings = self.live.load().config.budget.clone();
+        let credit = budget::rolled(self.credit().await?, &settings, now);
+        let allowance = Allowance::at(&credit, &settings, now);
         let CreditPool { at_hand, under_way, claimed, .. } = *self.pool();
         let promised = claimed.saturating_sub(at_hand + under_way);
         Ok((allowance.after(promised), credit.spent_today + credit.held() + promised))

@@ -81,7 +81,7 @@ impl Allowance {
         reason = "credits are far below 2^53 and never negative"
     )]
     pub fn at(credit: &CreditState, budget: &config::BudgetSettings, now: Timestamp) -> Self {
-        let credit = rolled(credit.clone(), now);
+        let credit = rolled(credit.clone(), budget, now);
         let reset_at = ends_at(&credit, now);
         let left = left(&credit, budget, now);
         let total = match (credit.limit, budget.monthly_credits) {

@@ -176,8 +176,9 @@ impl App {
             })
             .collect();
         metrics.set_outbox(&levels);
-        let credit = budget::rolled(credit, now);
-        let left = budget::left(&credit, &self.deps.setup().config.budget, now);
+        let settings = &self.deps.setup().config.budget;
+        let credit = budget::rolled(credit, settings, now);
+        let left = budget::left(&credit, settings, now);
         metrics.set_credits(&credit, left, budget::ends_at(&credit, now));
         metrics.set_removals_held(gauges.removals_held);
         for (state, count) in gauges.alerts {

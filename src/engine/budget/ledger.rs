@@ -6,7 +6,7 @@
 
 use chrono::TimeDelta;
 
-use super::period::{self, rolled};
+use super::period::{self, rolled, rolled_within};
 use model::{Charge, CreditState, Reservation, SettledRequest, Timestamp, config, wire};
 
 /// Most credits that are reserved beside those that are wanted: a reservation costs a write, and one that is left behind costs credits.
@@ -55,7 +55,7 @@ pub enum Grant {
 /// Books what a process did, and what it wants to do.
 #[must_use]
 pub fn book(credit: CreditState, booking: &Booking, budget: &config::BudgetSettings, now: Timestamp) -> (CreditState, Booked) {
-    let mut credit = rolled(credit, now);
+    let mut credit = rolled(credit, budget, now);
     let over = booking.returned.saturating_add(booking.settled.len() as u64);
     if let Some(mine) = credit.reserved.iter_mut().find(|one| one.owner == booking.owner) {
         mine.credits = mine.credits.saturating_sub(over);
@@ -66,7 +66,7 @@ pub fn book(credit: CreditState, booking: &Booking, budget: &config::BudgetSetti
     }
     credit.reserved.retain(|one| one.credits > 0);
     // What a request showed may have ended or begun a period.
-    credit = rolled(credit, now);
+    credit = rolled(credit, budget, now);
     let grant = grant(&credit, booking.want, budget, now);
     if let Grant::Granted(credits) = grant
         && credits > 0
@@ -76,8 +76,6 @@ pub fn book(credit: CreditState, booking: &Booking, budget: &config::BudgetSetti
             None => credit.reserved.push(Reservation { owner: booking.owner, credits, at: now }),
         }
     }
-    let spent = credit.own().saturating_add(credit.held());
-    credit.keeps_no_probe = credit.told_at.is_some() && budget.monthly_credits.is_some_and(|cap| spent >= cap);
     let uncounted_ever = credit.uncounted_ever;
     (credit, Booked { grant, uncounted_ever })
 }
@@ -132,7 +130,7 @@ pub fn left(credit: &CreditState, budget: &config::BudgetSettings, now: Timestam
 /// The state after a fetch that cost `credits` and reported `reported`, without a reservation.
 #[must_use]
 pub fn settle(credit: CreditState, credits: u32, reported: Option<&wire::Credit>, now: Timestamp) -> CreditState {
-    let mut credit = rolled(credit, now);
+    let mut credit = rolled_within(credit, None, now);
     let charges = (1..credits).map(|_| (Charge::One, None));
     let last = if credits > 0 { Charge::One } else { Charge::Free };
     for (charge, reported) in charges.chain([(last, reported.cloned())]) {

@@ -7,7 +7,7 @@
 
 use chrono::{Datelike, Months, NaiveTime, TimeDelta};
 
-use model::{CreditState, PastPeriod, SettledRequest, Timestamp};
+use model::{CreditState, PastPeriod, SettledRequest, Timestamp, config};
 
 /// Ends of a period that are as near as this are one.
 const SAME_END: TimeDelta = TimeDelta::hours(1);
@@ -17,6 +17,8 @@ const LEFT_BEHIND_AFTER: TimeDelta = TimeDelta::hours(2);
 const PROBE_LOST_AFTER: TimeDelta = TimeDelta::minutes(10);
 /// When to ask again whether a period is over, where the API's own time is not known.
 const ASK_AGAIN_AFTER: TimeDelta = TimeDelta::hours(6);
+/// Jobs at work at once look at the clock in one order and at the ledger in another; such a clock was not set back.
+const LARGEST_JITTER: TimeDelta = TimeDelta::hours(1);
 /// A clock that cannot be asked about is believed to have gone on by so much at a time; what it leapt over is to be lived through.
 const LARGEST_STEP: TimeDelta = TimeDelta::hours(6);
 /// For no longer than this: a process that was off for a month leaps too, and is not to be blind for another.
@@ -26,7 +28,12 @@ const MOST_EARLIER: usize = 12;
 
 /// The state at `now`: a period that ended begins anew, a day that ended too.
 #[must_use]
-pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
+pub fn rolled(credit: CreditState, budget: &config::BudgetSettings, now: Timestamp) -> CreditState {
+    rolled_within(credit, budget.monthly_credits, now)
+}
+
+/// As [`rolled`], where `monthly_credits` are `cap`.
+pub(super) fn rolled_within(mut credit: CreditState, cap: Option<u64>, now: Timestamp) -> CreditState {
     let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
     bury(&mut credit, now);
     while credit.unconfirmed && credit.period_start.is_some_and(|start| now < start) && resume(&mut credit) {}
@@ -35,22 +42,18 @@ pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
     if credit.reset_at.or_else(|| month_after(credit.period_start?)).is_some_and(|end| now < end) {
         credit.not_over_before = None;
     }
-    doubt_leap(&mut credit, now);
+    doubt_clock(&mut credit, cap, now);
     let may_end = credit.not_over_before.is_none_or(|then| now >= then);
     match credit.reset_at {
         Some(reset_at) if now >= reset_at && may_end => {
-            // The new period's end is unknown until the API reports it; months are what such quotas count in.
-            let (mut start, mut end) = (reset_at, reset_at);
-            while end <= now {
-                start = end;
-                end = end.checked_add_months(Months::new(1)).unwrap_or(now + TimeDelta::days(31));
-            }
+            // The new period's end is unknown until the API reports it.
+            let (start, end) = months_around(now, reset_at);
             begin(&mut credit, Some(start), Some(end));
             credit.unconfirmed = true;
         }
         Some(_) => {}
         None => {
-            let month = midnight.with_day(1).unwrap_or(midnight);
+            let month = month_of(now);
             if may_end && credit.period_start.is_none_or(|start| start < month) {
                 let is_known = credit.period_start.is_some();
                 begin(&mut credit, Some(month), None);
@@ -65,11 +68,18 @@ pub fn rolled(mut credit: CreditState, now: Timestamp) -> CreditState {
     credit
 }
 
-/// Puts the end of the period off where a clock that is not to be believed leapt over it.
-fn doubt_leap(credit: &mut CreditState, now: Timestamp) {
-    let seen = credit.seen_at.replace(now).filter(|_| credit.keeps_no_probe);
+/// Doubts a clock that leapt, ahead or back, as far as nothing is left of `cap` to ask the API with whether it is right.
+fn doubt_clock(credit: &mut CreditState, cap: Option<u64>, now: Timestamp) {
+    let Some(seen) = credit.seen_at.replace(now) else { return };
+    // By the cap as it is now: it may have been lowered since.
+    let keeps_no_probe = credit.told_at.is_some() && cap.is_some_and(|cap| credit.own().saturating_add(credit.held()) >= cap);
+    if seen - now > LARGEST_JITTER {
+        // That the period goes on was reckoned by a clock that is gone.
+        let longest = keeps_no_probe.then(|| now.checked_add_signed(LONGEST_DOUBT)).flatten();
+        credit.not_over_before = credit.not_over_before.min(longest);
+    }
     let end = credit.reset_at.or_else(|| credit.period_start?.checked_add_months(Months::new(1)));
-    if let (Some(seen), Some(end)) = (seen, end)
+    if let Some(end) = end.filter(|_| keeps_no_probe)
         && seen < end
         && now >= end
         && now - seen > LARGEST_STEP
@@ -99,6 +109,9 @@ pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Tim
         let rest = rest.filter(|rest| *rest > TimeDelta::zero()).unwrap_or(ASK_AGAIN_AFTER);
         credit.not_over_before = now.checked_add_signed(rest);
     }
+    if let (Some(told_at), false) = (request.told_at, credit.unconfirmed) {
+        begin_as_told(credit, told_at, end);
+    }
     if credit.reset_at.is_none()
         && let (Some(end), Some(start)) = (end, credit.period_start)
         && end.checked_sub_months(Months::new(1)).is_some_and(|begun| begun < start)
@@ -121,6 +134,37 @@ pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Tim
         credit.reset_at = Some(end);
     }
     true
+}
+
+/// Begins the period of the API's own time where our clock does not say so yet, or is not believed: what was answered then is of that
+/// period. `end` is where the API says that its period ends.
+fn begin_as_told(credit: &mut CreditState, told_at: Timestamp, end: Option<Timestamp>) {
+    match (credit.reset_at, credit.period_start) {
+        // It still counts the one before, whatever the time.
+        (Some(known), _) if end.is_some_and(|end| end <= known + SAME_END) => {}
+        (Some(known), _) if told_at >= known => {
+            let (start, end) = months_around(told_at, known);
+            begin(credit, Some(start), Some(end));
+        }
+        (None, Some(start)) if told_at >= start && month_of(told_at) > start => begin(credit, Some(month_of(told_at)), None),
+        _ => {}
+    }
+}
+
+/// The month counted from `reset_at`, which is not after `now`, that holds `now`: months are what such quotas count in.
+fn months_around(now: Timestamp, reset_at: Timestamp) -> (Timestamp, Timestamp) {
+    let (mut start, mut end) = (reset_at, reset_at);
+    while end <= now {
+        start = end;
+        end = end.checked_add_months(Months::new(1)).unwrap_or(now + TimeDelta::days(31));
+    }
+    (start, end)
+}
+
+/// The first of the month.
+fn month_of(now: Timestamp) -> Timestamp {
+    let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
+    midnight.with_day(1).unwrap_or(midnight)
 }
 
 /// Whether the period `before` is over, by the word of the API; none where it said nothing of that.
@@ -148,7 +192,9 @@ pub(super) fn relived(credit: &CreditState, now: Timestamp) -> u64 {
         return 0;
     }
     if is_unread(credit) {
-        return credit.earlier.last().map_or(0, |before| before.doubtful);
+        let month_after = |start: Timestamp| start.checked_add_months(Months::new(1));
+        let touches = |before: &&PastPeriod| before.start.and_then(month_after) >= credit.period_start;
+        return credit.earlier.last().filter(touches).map_or(0, |before| before.doubtful);
     }
     let mut begun = credit.period_start;
     let again =
@@ -182,7 +228,6 @@ fn begin(credit: &mut CreditState, start: Option<Timestamp>, reset_at: Option<Ti
     (credit.spent, credit.doubtful, credit.uncounted, credit.spent_today) = (0, 0, 0, 0);
     (credit.exhausted, credit.look_again_at) = (false, None);
     (credit.unconfirmed, credit.not_over_before) = (false, None);
-    credit.keeps_no_probe = false;
 }
 
 /// Takes up the period before: what was spent since counts there. False where none is known.

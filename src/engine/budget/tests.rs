@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::period::rolled_within;
 use super::*;
 use model::wire;
 
@@ -60,6 +61,48 @@ fn a_period_that_ended_begins_anew() {
     let allowance = Allowance::at(&credit, &budget(None), time("2026-12-01"));
     assert_eq!(allowance.left, Some(1000));
     assert_eq!(allowance.reset_at, time("2027-01-01"));
+}
+
+/// While our clock was a month ahead, the API said that its period goes on; then the clock was set right, and nobody looked until the
+/// period was really over.
+#[test]
+fn a_doubt_by_a_clock_that_was_set_back_does_not_outlast_the_period() {
+    let mut credit = reported(16, 78, "2026-03-26");
+    (credit.period_start, credit.spent) = (Some(time("2026-03-01")), 16);
+    (credit.told_at, credit.seen_at) = (Some(time("2026-03-10")), Some(time("2026-04-15")));
+    credit.not_over_before = Some(time("2026-05-01"));
+    let later = |cap| rolled_within(credit.clone(), cap, time("2026-03-28"));
+    let begun = later(Some(17));
+    assert_eq!((begun.reset_at, begun.unconfirmed), (Some(time("2026-04-26")), true));
+    for ahead in ["2026-04-14T23:59:59Z", "2026-04-16"] {
+        let ahead = rolled_within(credit.clone(), Some(17), time(ahead));
+        assert_eq!(
+            ahead.reset_at, credit.reset_at,
+            "the clock that is ahead still is not believed, nor does it matter who looked first"
+        );
+    }
+    let waits = later(Some(16));
+    assert_eq!(waits.reset_at, credit.reset_at, "where no credit is left to find out, a day shows it");
+    let begun = rolled_within(waits, Some(16), time("2026-03-29T01:00:00Z"));
+    assert_eq!((begun.reset_at, begun.unconfirmed), (Some(time("2026-04-26")), true));
+}
+
+/// As long as our clock is doubted, the API's own time still says of which month an answer is.
+#[test]
+fn what_is_answered_in_a_new_month_counts_there_though_our_clock_is_doubted() {
+    let spent = CreditState { told_at: Some(time("2026-03-03")), spent: 29, ..Default::default() };
+    let months = CreditState { period_start: Some(time("2026-03-01")), ..spent.clone() };
+    let resets = CreditState { reset_at: Some(time("2026-04-01")), ..spent };
+    for credit in [months, resets] {
+        let now = time("2026-04-01T01:00:00Z");
+        let doubted = CreditState { seen_at: Some(now), not_over_before: Some(time("2026-04-02")), ..credit };
+        let told_at = Some(now);
+        let settled = vec![model::SettledRequest { charge: model::Charge::One, told_at, ..Default::default() }];
+        let booking = Booking { owner: 1, settled, ..Default::default() };
+        let (credit, _) = book(doubted, &booking, &budget(Some(52)), now);
+        assert_eq!((credit.period_start, credit.spent), (Some(time("2026-04-01")), 1));
+        assert!(!credit.unconfirmed, "the API has said so");
+    }
 }
 
 #[test]

@@ -42,8 +42,6 @@ pub struct CreditState {
     pub not_over_before: Option<Timestamp>,
     /// When our clock was last looked at.
     pub seen_at: Option<Timestamp>,
-    /// The cap leaves no credit to ask the API whether our clock is right, so a clock that leaps does not end this period at once.
-    pub keeps_no_probe: bool,
     /// Reserved, one row for each process that asks.
     pub reserved: Vec<Reservation>,
     /// Periods before this one, the last one last: a clock that was wrong takes up where it stood.

@@ -129,6 +129,11 @@ impl World {
         self.credit = credit;
     }
 
+    /// Whether something is left to find out with whether our clock is right.
+    fn is_left(&self) -> bool {
+        self.api.charged.get(&self.api.period().0).is_none_or(|charged| *charged < self.cap)
+    }
+
     fn set_right(&mut self) {
         self.error = TimeDelta::zero();
         self.book(0, 0, 0);
@@ -161,8 +166,11 @@ impl World {
                 process.settled.push(if is_readable || !is_charged { request } else { unread });
             }
             Step::SettleUp(index) => {
-                let returned = std::mem::take(&mut self.processes[index].at_hand);
-                self.book(index, 0, returned);
+                let process = &mut self.processes[index];
+                let returned = std::mem::take(&mut process.at_hand);
+                if returned > 0 || !process.settled.is_empty() {
+                    self.book(index, 0, returned);
+                }
             }
             Step::Kill(index) if self.error == TimeDelta::zero() => {
                 self.owners += 1;
@@ -176,9 +184,11 @@ impl World {
                     }
                     self.take(Step::SettleUp(index))?;
                 }
-                // A clock that is wrong is set right, and looked at, before the period ends.
-                if self.error != TimeDelta::zero() && self.api.now + TimeDelta::hours(hours) >= self.api.period().1 {
-                    self.set_right();
+                // A clock that is wrong is set right before the period ends, though nobody may look at it before that; where nothing is
+                // left to find out with, within a day.
+                let ends = self.api.now + TimeDelta::hours(hours) >= self.api.period().1;
+                if hours > 0 && (ends || !self.is_left()) {
+                    self.error = TimeDelta::zero();
                 }
                 self.api.now += TimeDelta::hours(hours);
                 self.jumped = self.jumped.filter(|period| *period == self.api.period().0);
@@ -186,15 +196,10 @@ impl World {
             Step::Jump(days) if self.api.tells != Tells::Nothing => {
                 self.take(Step::Pass(0))?;
                 let period = self.api.period().0;
-                // What shows it, if it is wrong for longer than a day, is paid out of what is left.
-                let is_left = self.api.charged.get(&period).is_none_or(|charged| *charged < self.cap);
                 // Once in a period it goes wrong for so long, and then right again.
                 if self.error != TimeDelta::zero() {
                     self.set_right();
-                } else if is_left
-                    && self.jumped.is_none()
-                    && !self.credit.unconfirmed
-                    && self.credit.told_at.is_some_and(|at| at >= period)
+                } else if self.jumped.is_none() && !self.credit.unconfirmed && self.credit.told_at.is_some_and(|at| at >= period)
                 {
                     (self.jumped, self.error) = (Some(period), TimeDelta::days(days));
                 }
@@ -234,6 +239,21 @@ fn a_clock_that_leaps_again_and_again_or_after_a_cap_was_lowered_costs_no_credit
         ask(&mut world);
         assert_eq!(world.api.charged.len(), 2, "{:?}", world.api.charged);
     }
+}
+
+#[test]
+fn a_cap_that_was_lowered_below_what_is_spent_counts_before_a_clock_that_leaps_is_believed() {
+    let mut world = World::new(Tells::Quota, 20);
+    let ask = |world: &mut World| {
+        for step in [Step::Want(0, 1), Step::Send(0, 1, true), Step::Answer(0, 0, true), Step::SettleUp(0)] {
+            world.take(step).expect("within the cap");
+        }
+    };
+    (0..15).for_each(|_| ask(&mut world));
+    // The daemon is off meanwhile.
+    world.cap = 12;
+    world.error = TimeDelta::days(35);
+    ask(&mut world);
 }
 
 #[test]
@@ -283,6 +303,9 @@ proptest! {
             world.take(Step::Pass(6))?;
             world.take(Step::SettleUp(0))?;
         }
+        // Nobody looked meanwhile, so a clock that may have leapt is doubted for a day where nothing was left to ask with.
+        world.book(0, 0, 0);
+        world.take(Step::Pass(25))?;
         let before = world.api.charged.get(&world.api.period().0).copied().unwrap_or_default();
         for _ in 0..3 {
             world.take(Step::Want(0, 1))?;

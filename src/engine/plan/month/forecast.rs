@@ -53,7 +53,7 @@ impl Forecast {
         for (slot, endpoint, next_slot) in in_order(slots, now) {
             let basis = PlanBasis {
                 allowance: Allowance::at(&play.credit, budget, slot),
-                spent_today: budget::rolled(play.credit.clone(), slot).spent_today,
+                spent_today: budget::rolled(play.credit.clone(), budget, slot).spent_today,
                 next_slot,
                 source,
                 near: budget.near.delta(),
