@@ -33,6 +33,8 @@ use tools::simulate::{DeliverySetup, Pace};
 const MOST_SHOWN: usize = 10;
 /// How long the database is read and the year played at most.
 const TRIAL_TIME: TrialTime = TrialTime { read: Duration::from_secs(10), play: Duration::from_secs(30) };
+/// Days without a buyback that can be asked for.
+const MOST_DAYS: std::ops::RangeInclusive<i64> = 1..=3650;
 /// Stands for the receiver of a config that has none.
 const ANYONE: &str = "(anyone)";
 
@@ -58,7 +60,7 @@ pub(super) struct NewRuleArgs {
     #[arg(long, value_name = "SPANS", value_delimiter = ',', value_parser = parse_span)]
     within: Vec<Span>,
     /// After how many days without a buyback
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(MOST_DAYS))]
     days: Option<u32>,
     /// Over which window, such as 7d
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
@@ -91,17 +93,30 @@ struct NewFiles {
 pub(super) fn run(command: &NewCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     let NewCommand::Rule(args) = command;
     let (config, loaded) = invocation.load()?;
+    let others = rules::read_files(&config.rules.paths, &loaded.base_dir).files;
     let asked = match args.about {
         Some(_) => None,
-        None if std::io::stdin().is_terminal() => Some(ask::questions(&config)?),
+        None if std::io::stdin().is_terminal() => {
+            let answers = ask::questions(&ask::Known { config: &config, rules: &others })?;
+            Some(NewRuleArgs { file: args.file.clone(), dry_run: args.dry_run, ..answers })
+        }
         None => return Err(UsageError(ask::USAGE.to_owned()).into()),
     };
+    let is_asked = asked.is_some();
     let args = asked.as_ref().unwrap_or(args);
-    let others = rules::read_files(&config.rules.paths, &loaded.base_dir).files;
     let request = request(args, &config, &others)?;
     let files = new_files(args, &request, &config, &loaded)?;
     let set = checked(&files, &others, &request, &config, invocation)?;
     tested(&files, &config, &loaded)?;
+    if is_asked && !args.dry_run {
+        // Who answers questions sees what comes of it before anything is written.
+        print::out(&format!("\n{}{}\n", files.rule, sent_last_year(&set, &config, invocation)?))?;
+        match ask::is_to_be_written(&files.rules.file)? {
+            true => write(&files)?,
+            false => anstream::eprintln!("nothing was written"),
+        }
+        return Ok(Exit::Done);
+    }
     if args.dry_run {
         print::out(&format!(
             "# {}\n{}\n# {}\n{}\n",
@@ -120,12 +135,7 @@ pub(super) fn run(command: &NewCommand, invocation: &Invocation) -> anyhow::Resu
 /// The flags with their defaults.
 fn request(args: &NewRuleArgs, config: &Config, others: &[SourceText]) -> anyhow::Result<RuleRequest> {
     let about = args.about.ok_or_else(|| UsageError(ask::USAGE.to_owned()))?;
-    let is_taken = |name: &str| others.iter().any(|file| file.text.contains(&format!("{name:?}")));
-    let name = args.name.clone().unwrap_or_else(|| {
-        let first = std::iter::once(about.name().to_owned());
-        let mut names = first.chain((2..1_000).map(|number| format!("{}{number}", about.name())));
-        names.find(|name| !is_taken(name)).unwrap_or_else(|| about.name().to_owned())
-    });
+    let name = args.name.clone().unwrap_or_else(|| ask::free_name(about, others));
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
         return Err(UsageError(format!("--name {name:?}: letters, digits, `-` and `_` make a name")).into());
     }

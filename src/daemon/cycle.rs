@@ -213,6 +213,7 @@ impl Cycle<'_> {
         let stepped = self.deps.clock.stepped();
         self.now = self.now.checked_add_signed(stepped - self.stepped).unwrap_or(self.now);
         self.stepped = stepped;
+        self.report.at = self.now;
     }
 
     /// Asks a per-token endpoint: the path that most of the program is about.
@@ -499,7 +500,12 @@ impl Cycle<'_> {
         let mut step = pipeline::conclude(commit, draft, &latest, self.now);
         for (rule, error) in &step.template_errors {
             deps.metrics.template_fallback();
-            tracing::error!(rule = rule.as_str(), error, "a template failed: the built-in text was sent instead");
+            tracing::error!(
+                cycle = self.report.id(),
+                rule = rule.as_str(),
+                error,
+                "a template failed: the built-in text was sent instead"
+            );
         }
         step.tell_template_errors(&deps.active().context(self.now));
         let Step { commit, .. } = step;

@@ -1,6 +1,6 @@
 //! Numbers and dates as people read them, for summaries and messages. Plain text; whoever shows it escapes it for its place.
 
-use chrono::Datelike;
+use chrono::{Datelike, SecondsFormat};
 
 use crate::{Interval, Precision, Timestamp, text::is_hostile};
 
@@ -60,6 +60,11 @@ pub fn day(at: Timestamp) -> String {
 /// An instant in UTC to the minute: `12 Mar 2026, 09:00 UTC`.
 pub fn instant(at: Timestamp) -> String {
     at.format("%-d %b %Y, %H:%M UTC").to_string()
+}
+
+/// An instant as JSON and logs have it, for programs and for searching: `2026-03-12T09:00:00.250Z`.
+pub fn exact(at: Timestamp) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
 /// The month of an instant: `March 2026`.

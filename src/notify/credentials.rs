@@ -63,6 +63,8 @@ pub struct MissingSecret {
 pub fn missing_secrets(receiver: &ReceiverSettings) -> Vec<MissingSecret> {
     let mut wanted: Vec<(&'static str, Secret, bool)> = Vec::new();
     match receiver.kind {
+        // What a program needs beside the message is its own business.
+        ReceiverKind::Exec => {}
         ReceiverKind::Email => {
             if receiver.username.is_some() {
                 wanted.push(("password", receiver.login(), true));

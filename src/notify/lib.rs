@@ -1,8 +1,8 @@
 //! Senders: from a delivery and the config of its receiver to mail or an HTTP request, and to what came of it.
 //!
-//! **The cast.** [`Receivers`] are the receivers of the config, each a webhook or mail, checked once. [`mod@format`] has the table of
+//! **The cast.** [`Receivers`] are the receivers of the config, each a webhook, mail or a program, checked once. [`mod@format`] has the table of
 //! webhook formats and a file for each; `card` says what is shown of an alert, [`message`], `mail` and `picture` go from there to what
-//! is sent, [`retry`] says what an attempt came to and what follows: all of these are pure. `webhook` and `email` are the wire; `pace`
+//! is sent, [`retry`] says what an attempt came to and what follows: all of these are pure. `webhook` and `email` are the wire, `exec` runs a program; `pace`
 //! says how fast a service is asked, `network` which addresses may be reached, `scrub` keeps secrets out of what is recorded, `text`
 //! makes text from outside harmless, [`unsubscribe`] makes the links by which digests are stopped, [`feed_link`] those by
 //! which calendars subscribe.
@@ -34,6 +34,7 @@
 mod card;
 mod credentials;
 mod email;
+mod exec;
 pub mod feed_link;
 pub mod format;
 mod mail;
@@ -85,13 +86,14 @@ struct Receiver {
 enum Sender {
     Webhook(Box<webhook::WebhookReceiver>),
     Email(Box<email::EmailReceiver>),
+    Exec(exec::ExecReceiver),
 }
 
 /// What came of one attempt: what it means, the status, and what the receiver or the failure said.
 #[derive(Clone, Debug, PartialEq)]
 struct SendResult {
     outcome: Outcome,
-    /// HTTP status or SMTP code.
+    /// HTTP status, SMTP code or exit status.
     status: Option<u16>,
     /// In words, secrets removed.
     text: String,
@@ -162,11 +164,19 @@ impl Receivers {
         self.by_name.get(receiver).map(|receiver| receiver.max_per_hour)
     }
 
+    /// Most attempts at once, where the receiver itself says so.
+    pub fn concurrency(&self, receiver: &ReceiverName) -> Option<u32> {
+        match &self.by_name.get(receiver)?.sender {
+            Sender::Exec(exec) => Some(exec.concurrency()),
+            Sender::Webhook(_) | Sender::Email(_) => None,
+        }
+    }
+
     /// How often a receiver's template failed, and the built-in message went out, since this was last asked.
     pub fn take_template_failures(&self) -> u64 {
         let failures = self.by_name.values().map(|receiver| match &receiver.sender {
             Sender::Webhook(webhook) => webhook.take_template_failures(),
-            Sender::Email(_) => 0,
+            Sender::Email(_) | Sender::Exec(_) => 0,
         });
         failures.sum()
     }
@@ -210,6 +220,7 @@ impl Receivers {
                     let consent = consent.filter(|_| self.is_stoppable(receiver, delivery));
                     email.send(delivery, now, consent).await
                 }
+                Some(Sender::Exec(exec)) => exec.send(delivery).await,
                 None => SendResult::refused(format!("no receiver is called {:?} in the config", receiver.as_str())),
             };
             result.into_attempt(now, started.elapsed())
@@ -232,6 +243,7 @@ impl Receiver {
             ReceiverKind::Email => {
                 Sender::Email(Box::new(email::EmailReceiver::build(receiver, delivery, external_url, problems)?))
             }
+            ReceiverKind::Exec => Sender::Exec(exec::ExecReceiver::build(receiver, delivery, external_url, problems)?),
         };
         Some(Self { sender, max_per_hour: receiver.max_per_hour.unwrap_or(delivery.max_per_hour) })
     }

@@ -7,6 +7,31 @@ use super::load::{LEVEL_KEYS, RULE_KEYS};
 use super::on::On;
 use super::reference::{KnownBy, ReferenceKind, about_on, reference};
 
+/// What stands for keys that are not known: nothing is right for them. The plain `false` says the same of the table as a whole, and an
+/// editor then marks every line of it instead of the one key.
+pub fn closed() -> Value {
+    json!({ "allOf": [false] })
+}
+
+/// A list of `items`, or one of them by itself. `oneOf` would say the same, and an editor then marks all of it instead of the one item. What
+/// `items` says of its own kind (such as `pattern`) holds for one that stands alone as well.
+fn one_or_several(items: &Value) -> Value {
+    let mut either = items.clone();
+    either["type"] = json!(["array", items["type"]]);
+    either["items"] = items.clone();
+    either
+}
+
+/// A length of time, as [`humantime`](model::config::Span) reads it.
+pub fn span() -> Value {
+    const UNIT: &str = "(ns|nsec|nanos|us|usec|µs|ms|msec|millis|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?|M|months?|y|yrs?|years?)";
+    json!({
+        "type": "string",
+        "description": "A length of time: `90m`, `36h`, `7d`, `2w`.",
+        "pattern": format!("^\\s*(0|([0-9]+(\\.[0-9]+)?\\s*{UNIT}\\s*)+)\\s*$"),
+    })
+}
+
 /// The schema of rule files.
 pub fn rules() -> Value {
     let on: Vec<String> = On::all().map(|on| on.to_string()).collect();
@@ -18,13 +43,13 @@ pub fn rules() -> Value {
         "title": "Cliffwatch rules",
         "description": "Rules of Cliffwatch: what to listen to, when to fire, and what to say.",
         "type": "object",
-        "additionalProperties": false,
+        "additionalProperties": closed(),
         "properties": {
             "rule": {
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "additionalProperties": false,
+                    "additionalProperties": closed(),
                     "required": ["alert", "on"],
                     "properties": keys(&RULE_KEYS),
                 },
@@ -33,15 +58,11 @@ pub fn rules() -> Value {
         "$defs": {
             "level": {
                 "type": "object",
-                "additionalProperties": false,
+                "additionalProperties": closed(),
                 "required": ["when"],
                 "properties": keys(&LEVEL_KEYS),
             },
-            "span": {
-                "type": "string",
-                "description": "A length of time: `90m`, `36h`, `7d`, `2w`.",
-                "pattern": "^\\s*([0-9]+(\\.[0-9]+)?\\s*[a-zA-Zµ]+\\s*)+$",
-            },
+            "span": span(),
             "texts": {
                 "type": "object",
                 "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
@@ -88,10 +109,13 @@ fn key(name: &str, on: &[String]) -> Value {
         }
         "when" => text("When it fires: CEL over the record's fields, such as `cliffValue >= 5000000 || valueToMarketCap >= 2`."),
         "clear_when" => text("When a firing alert ends; where it is missing, when `when` no longer holds."),
-        "within" => json!({
-            "description": "Lead times: one alert for each coming record, told again at each of them.",
-            "oneOf": [{ "$ref": "#/$defs/span" }, { "type": "array", "items": { "$ref": "#/$defs/span" }, "uniqueItems": true, "maxItems": 64 }],
-        }),
+        "within" => {
+            let mut within = one_or_several(&self::span());
+            within["description"] = json!("Lead times: one alert for each coming record, told again at each of them.");
+            within["uniqueItems"] = json!(true);
+            within["maxItems"] = json!(64);
+            within
+        }
         "since" => span("How old a newly seen burn, buyback or round may be. Default `7d`."),
         "for" => span("How long the condition must hold before the alert fires."),
         "keep_firing_for" => span("How long a firing alert goes on after its condition no longer holds."),

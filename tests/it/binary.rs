@@ -1,7 +1,9 @@
 //! The real binary, entered by the user's door: what it prints, how it exits, what it does with signals, what it never shows.
 
+mod dialogue;
 mod dry_run;
 mod known;
+mod program;
 mod reload;
 mod restore;
 

@@ -43,6 +43,12 @@ fn its_rules_and_receivers_pass_the_check() {
     for config in &configs {
         let desk = Desk::new();
         let watch = "[watch]\ntokens = [\"aptos\"]\ngroups = { portfolio = [\"aptos\"] }\n";
+        // Programs of receivers lie where the documentation puts them on a real machine; here they are its examples.
+        let config = config.replace("/usr/local/lib/cliffwatch/", &format!("{}/", desk.path("").display()));
+        for name in ["sns.py", "logbook.py"].iter().filter(|name| config.contains(**name)) {
+            let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples").join(name);
+            fs::copy(from, desk.path(name)).expect("copied with its permissions");
+        }
         desk.write("cliffwatch.toml", &format!("{watch}{config}"));
         for (number, text) in rules.iter().enumerate() {
             desk.write(&format!("rules/{number}.toml"), text);
@@ -149,4 +155,65 @@ fn the_map_names_files_that_are_there() {
         }
     }
     assert!(seen >= 30, "{seen} paths were found");
+}
+
+/// The arguments of a call whose parenthesis was opened just before `text`, up to the one that is a text.
+fn arguments(text: &str) -> Vec<String> {
+    let (mut all, mut depth, mut is_text) = (vec![String::new()], 0, false);
+    for c in text.chars() {
+        let last = all.last_mut().expect("one");
+        match c {
+            '"' if depth == 0 && last.trim().is_empty() => break,
+            '"' => is_text = !is_text,
+            _ if is_text => {}
+            ')' | ']' | '}' if depth == 0 => break,
+            ',' if depth == 0 => {
+                all.push(String::new());
+                continue;
+            }
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        last.push(c);
+    }
+    all
+}
+
+#[test]
+fn the_log_has_the_fields_of_its_table_and_no_others() {
+    fn sources(folder: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).expect("src").map(|entry| entry.expect("an entry").path());
+        let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+        files.into_iter().chain(folders.iter().flat_map(|folder| sources(folder))).collect()
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut written = std::collections::BTreeSet::new();
+    for path in sources(&root.join("src")) {
+        let is_code = path.extension().is_some_and(|ending| ending == "rs");
+        if !is_code || path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("read");
+        for call in text.split("tracing::").skip(1) {
+            let Some((level, rest)) = call.split_once("!(") else { continue };
+            if !["trace", "debug", "info", "warn", "error"].contains(&level) {
+                continue;
+            }
+            for argument in arguments(rest) {
+                let name = argument.split('=').next().unwrap_or_default().trim().trim_start_matches(['%', '?']);
+                if !name.is_empty() && !name.starts_with("target:") {
+                    written.insert(name.to_owned());
+                }
+            }
+        }
+    }
+    let page = fs::read_to_string(root.join("docs/operation.md")).expect("read");
+    let (_, table) = page.split_once("### The log").expect("a heading");
+    let (table, _) = table.split_once("No secret is in any").expect("its end");
+    let rows = table.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('|').nth(1));
+    let documented: std::collections::BTreeSet<String> =
+        rows.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect();
+    assert!(written.len() > 40, "{written:?}");
+    assert_eq!(written, documented, "left: in the code; right: in docs/operation.md");
 }

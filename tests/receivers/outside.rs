@@ -56,6 +56,21 @@ pub fn lacks_python(module: &str) -> bool {
     lacks
 }
 
+/// A program that was installed together with the interpreter's packages, else one of the path.
+pub fn beside_python(name: &str) -> PathBuf {
+    let beside = PathBuf::from(python()).with_file_name(name);
+    if beside.is_file() { beside } else { name.into() }
+}
+
+/// Whether it is not there, which is said.
+pub fn lacks_beside_python(name: &str) -> bool {
+    let lacks = !beside_python(name).is_file() && find(name).is_none();
+    if lacks {
+        missing(&format!("there is no {name}: install it (pip install {name})"));
+    }
+    lacks
+}
+
 fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())

@@ -56,7 +56,7 @@ fn every_example_in_it_is_right_too() {
     fs::write(&path, &text).unwrap();
     let loaded = load(Some(&path), &Environment::default());
     assert_eq!(diagnostic::render(&loaded.diagnostics, &loaded.sources, false), "");
-    assert_eq!(loaded.config.unwrap().receivers.len(), 2);
+    assert_eq!(loaded.config.unwrap().receivers.len(), 3);
 }
 
 #[test]

@@ -57,19 +57,20 @@ impl App {
 }
 
 fn log(report: &CycleReport) {
-    let job = report.job.as_str();
+    let (job, cycle) = (report.job.as_str(), report.id());
     for (feed, failure) in report.failed.iter().take(LOGGED_FAILURES) {
-        tracing::warn!(job, %feed, kind = failure.kind.as_str(), "{failure}");
+        tracing::warn!(job, cycle, %feed, kind = failure.kind.as_str(), "{failure}");
     }
     for change in &report.changes {
         let token = change.token.as_ref().map_or("", |token| token.as_str());
-        tracing::info!(job, token, kind = change.kind.as_str(), "{}", change.summary);
+        tracing::info!(job, cycle, token, kind = change.kind.as_str(), "{}", change.summary);
     }
     if report.is_quiet() {
-        tracing::debug!(job, "{report}");
+        tracing::debug!(job, cycle, "{report}");
     } else {
         tracing::info!(
             job,
+            cycle,
             asked = report.asked,
             fresh = report.fresh,
             failed = report.failed.len(),

@@ -68,6 +68,8 @@ pub(super) enum ValueKind {
     Matchers,
     Names,
     Texts,
+    /// Those of a program: texts that may hold what is nobody's business.
+    Arguments,
     /// Children of a route.
     Routes,
     /// A time of the day, `HH:MM`; checked where it is used.
@@ -95,6 +97,7 @@ impl ValueKind {
                 | ValueKind::Matchers
                 | ValueKind::Names
                 | ValueKind::Texts
+                | ValueKind::Arguments
         )
     }
 }
@@ -244,6 +247,9 @@ const EMAIL: &[ConfigKey] = &[
     key("to", ValueKind::Mailboxes),
 ];
 
+const EXEC: &[ConfigKey] =
+    &[key("command", ValueKind::Text), key("args", ValueKind::Arguments), key("concurrency", count(1, 64))];
+
 const ANY_RECEIVER_LAST: &[ConfigKey] = &[
     key("tls_ca_file", ValueKind::File),
     key("send_resolved", ValueKind::Bool),
@@ -270,7 +276,8 @@ static WEBHOOK: LazyLock<Vec<ConfigKey>> = LazyLock::new(|| {
 
 /// Keys of a `[[receiver]]`, of all types.
 pub(super) fn receiver() -> &'static [ConfigKey] {
-    static ALL: LazyLock<Vec<ConfigKey>> = LazyLock::new(|| [ANY_RECEIVER_FIRST, &WEBHOOK, EMAIL, ANY_RECEIVER_LAST].concat());
+    static ALL: LazyLock<Vec<ConfigKey>> =
+        LazyLock::new(|| [ANY_RECEIVER_FIRST, &WEBHOOK, EMAIL, EXEC, ANY_RECEIVER_LAST].concat());
     &ALL
 }
 
@@ -340,10 +347,12 @@ pub(super) fn section_names() -> impl Iterator<Item = &'static str> {
     SECTIONS.iter().map(|(name, _)| *name).chain(["receiver", "route", "inhibit_rules", "time_intervals"])
 }
 
-/// Which type of receiver a key is for; none where it is for both.
+/// Which type of receiver a key is for; none where it is for several.
 pub(super) fn receiver_kind(name: &str) -> Option<ReceiverKind> {
     let holds = |keys: &[ConfigKey]| keys.iter().any(|key| key.name == name);
-    if holds(&WEBHOOK) { Some(ReceiverKind::Webhook) } else { holds(EMAIL).then_some(ReceiverKind::Email) }
+    [(WEBHOOK.as_slice(), ReceiverKind::Webhook), (EMAIL, ReceiverKind::Email), (EXEC, ReceiverKind::Exec)]
+        .into_iter()
+        .find_map(|(keys, kind)| holds(keys).then_some(kind))
 }
 
 /// Whether every key of this name, wherever it stands, may be shown with its value.
@@ -359,6 +368,7 @@ pub(super) fn is_public(name: &str) -> bool {
                 ValueKind::Url(_)
                     | ValueKind::Smtp
                     | ValueKind::Groups
+                    | ValueKind::Arguments
                     | ValueKind::Routes
                     | ValueKind::Table(_)
                     | ValueKind::Tables(_)

@@ -1,5 +1,6 @@
 //! JSON Schema of the config, from the table of keys.
 
+use rules::schema::{closed, span};
 use serde_json::{Map, Value, json};
 
 use super::keys::{self, ConfigKey, INHIBIT_RULE, ROUTE, SECTIONS, TIME_INTERVALS, ValueKind};
@@ -17,7 +18,7 @@ pub fn config() -> Value {
         "title": "Cliffwatch config",
         "description": "Config of Cliffwatch. What is left out has its default; a secret may be given as `x_file` as well.",
         "type": "object",
-        "additionalProperties": false,
+        "additionalProperties": closed(),
         "properties": properties,
         "$defs": { "route": table(ROUTE, &[]) },
     })
@@ -25,7 +26,7 @@ pub fn config() -> Value {
 
 fn table(keys: &[ConfigKey], required: &[&str]) -> Value {
     let properties: Map<String, Value> = keys.iter().map(|key| (key.name.to_owned(), of_kind(key.kind))).collect();
-    let mut table = json!({ "type": "object", "additionalProperties": false, "properties": properties });
+    let mut table = json!({ "type": "object", "additionalProperties": closed(), "properties": properties });
     if !required.is_empty() {
         table["required"] = json!(required);
     }
@@ -45,7 +46,8 @@ fn of_kind(kind: ValueKind) -> Value {
             json!({ "enum": std::iter::once("auto".to_owned()).chain(known).collect::<Vec<_>>() })
         }
         ValueKind::Percent => json!({ "type": "string", "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*%\\s*$" }),
-        ValueKind::Span(..) => text("A length of time: `30s`, `5m`, `36h`, `7d`."),
+        ValueKind::Span(..) => span(),
+        ValueKind::Spans(..) => json!({ "type": "array", "items": span() }),
         ValueKind::Reach(..) => text("A length of time, `365d`, or `all`."),
         ValueKind::Cron => text("Six-field cron (seconds first) in `timezone`, or `off`."),
         ValueKind::Groups => {
@@ -55,11 +57,7 @@ fn of_kind(kind: ValueKind) -> Value {
         ValueKind::Tables(keys) => json!({ "type": "array", "items": table(keys, &[]) }),
         ValueKind::TimeOfDay => text("A time of the day: `09:30`."),
         ValueKind::Routes => json!({ "type": "array", "items": { "$ref": "#/$defs/route" } }),
-        list if list.is_list() => {
-            let items = json!({ "type": "array", "items": { "type": "string" } });
-            // One of several may stand alone.
-            json!({ "oneOf": [items, { "type": "string" }] })
-        }
+        list if list.is_list() => json!({ "type": "array", "items": { "type": "string" } }),
         secret if secret.is_secret() => text("Never shown. Better kept in a file: the same key with `_file`."),
         ValueKind::Text
         | ValueKind::File

@@ -210,6 +210,15 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
             "an email receiver",
             "[[receiver]]\nname = \"desk\"\ntype = \"email\"\nsmtp = \"mail.example.com\"\nfrom = \"alerts\"\nto = [\"a b@c\"]\nusername = \"x\"\n[route]\nreceivers = [\"desk\"]\n",
         ),
+        (
+            "a program",
+            "[route]\nreceivers = [\"a\"]\n\
+             [[receiver]]\nname = \"a\"\ntype = \"exec\"\n\
+             [[receiver]]\nname = \"b\"\ntype = \"exec\"\ncommand = \"aws sns publish\"\nargs = [\"--message\", \"{{ summary }}\"]\n\
+             tls_ca_file = \"/dev/null\"\nurl = \"https://example.com\"\n\
+             [[receiver]]\nname = \"c\"\ntype = \"webhook\"\nurl = \"https://example.com\"\ncomand = \"/bin/true\"\nargs = [1, \"a\\u0000b\"]\n\
+             [[receiver]]\nname = \"d\"\ntype = \"exec\"\ncommand = \"/bin/true\\u0000\"\nargs = [\"a\\u0000b\"]\nconcurrency = 0\n",
+        ),
         ("single brackets", "[receiver]\nname = \"ops\"\n"),
         (
             "two receivers of one name",
@@ -266,6 +275,26 @@ fn the_environment_is_held_to_the_same_table() {
     let loaded = load_text(Some(Path::new("cliffwatch.toml")), "", &environment(&variables));
     assert!(loaded.config.is_none());
     insta::assert_snapshot!(page(&loaded));
+}
+
+#[test]
+fn a_program_is_named_in_the_file_alone() {
+    let exec = "[{ name = \"ops\", type = \"exec\", command = \"/usr/bin/true\" }]";
+    let loaded = load_text(None, "[route]\nreceivers = [\"ops\"]\n", &environment(&[("CLIFFWATCH_RECEIVER", exec)]));
+    assert!(loaded.has_errors() && page(&loaded).contains("never in the environment"), "{}", page(&loaded));
+    let text = format!("receiver = {exec}\n[route]\nreceivers = [\"ops\"]\n");
+    let loaded = load_plain(&text);
+    assert_eq!(page(&loaded), "");
+    let receiver = &loaded.config.expect("a config").receivers[0];
+    assert_eq!((receiver.command.as_deref(), receiver.concurrency), (Some(Path::new("/usr/bin/true")), None));
+    // What such a program is told, so that it may call us.
+    let told = [
+        ("CLIFFWATCH_WEBHOOK_ID", "msg_1"),
+        ("CLIFFWATCH_ATTEMPT", "1"),
+        ("CLIFFWATCH_STATUS", "firing"),
+        ("CLIFFWATCH_SEVERITY", ""),
+    ];
+    assert_eq!(page(&load_text(None, "", &environment(&told))), "");
 }
 
 #[test]

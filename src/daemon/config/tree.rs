@@ -185,8 +185,8 @@ fn place(span: Range<usize>, variable: Option<&str>) -> ValuePlace {
 /// The prefix of our variables.
 pub(super) const PREFIX: &str = "CLIFFWATCH_";
 
-/// Variables with our prefix that are no config keys.
-const RESERVED: [&str; 3] = ["CONFIG", "CRASH_AT", "LOG"];
+/// Variables with our prefix that are no config keys; the last four are what a program that is a receiver is told, and it may call us.
+const RESERVED: [&str; 7] = ["CONFIG", "CRASH_AT", "LOG", "WEBHOOK_ID", "ATTEMPT", "STATUS", "SEVERITY"];
 
 /// The variables that stand for config keys, as a tree. A variable's text is read as what its key wants: texts and secrets as they
 /// are (a key of digits is still a text), lists as TOML or separated by commas, tables as TOML.

@@ -6,6 +6,7 @@ use crate::schedule::Job;
 use engine::budget::PollReason;
 use model::{
     change::Change,
+    format,
     poll::PollFailure,
     supply::{FeedId, Timestamp},
 };
@@ -15,7 +16,7 @@ use model::{
 pub struct CycleReport {
     /// Which job.
     pub job: Job,
-    /// The time of the cycle.
+    /// The time of the cycle, which everything in it goes by.
     pub at: Timestamp,
     /// Things asked.
     pub asked: u32,
@@ -61,6 +62,13 @@ impl CycleReport {
             resting: 0,
             evaluated: 0,
         }
+    }
+
+    /// What the cycle is known by in logs, messages (`source.polledAt`), the poll log and `explain`: its instant. No two cycles of a
+    /// job share one, and all of these keep it anyway.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format::exact(self.at)
     }
 
     /// Whether nothing happened that anyone would want in a log.

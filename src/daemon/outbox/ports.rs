@@ -98,6 +98,10 @@ pub trait DeliverySender: Send + Sync + 'static {
     fn names(&self) -> Vec<ReceiverName>;
     /// Most messages to a receiver in an hour.
     fn max_per_hour(&self, receiver: &ReceiverName) -> u32;
+    /// Most attempts at once, where the receiver itself says so.
+    fn concurrency(&self, _receiver: &ReceiverName) -> Option<u32> {
+        None
+    }
     /// One attempt, which ends in bounded time.
     fn send<'a>(
         &'a self,

@@ -55,6 +55,10 @@ impl DeliverySender for ReceiverSender {
         self.receivers.max_per_hour(receiver).unwrap_or(1)
     }
 
+    fn concurrency(&self, receiver: &ReceiverName) -> Option<u32> {
+        self.receivers.concurrency(receiver)
+    }
+
     fn send<'a>(
         &'a self,
         receiver: &'a ReceiverName,

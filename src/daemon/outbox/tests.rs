@@ -201,6 +201,8 @@ struct Fakes {
     manners: BTreeMap<ReceiverName, Manner>,
     got: Lock<Vec<(String, NotificationKind, i64)>>,
     max_per_hour: u32,
+    /// What the receivers themselves allow at once.
+    concurrency: Lock<Option<u32>>,
     most_at_once: Lock<(usize, usize)>,
 }
 
@@ -214,6 +216,7 @@ impl Fakes {
             manners: manners.iter().map(|(name, manner)| ((*name).into(), manner.clone())).collect(),
             got: Lock::default(),
             max_per_hour,
+            concurrency: Lock::default(),
             most_at_once: Lock::default(),
         })
     }
@@ -230,6 +233,10 @@ impl DeliverySender for Fakes {
 
     fn max_per_hour(&self, _: &ReceiverName) -> u32 {
         self.max_per_hour
+    }
+
+    fn concurrency(&self, _: &ReceiverName) -> Option<u32> {
+        *self.concurrency.lock().expect("a lock")
     }
 
     fn send<'a>(
@@ -645,6 +652,24 @@ async fn a_running_outbox_is_woken_keeps_its_concurrency_and_stops_cleanly() {
     assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "each was sent once");
     assert!(fakes.most_at_once.lock().expect("a lock").1 <= 4);
     assert!(memory.0.lock().expect("a lock").writes <= 1_000);
+}
+
+#[tokio::test]
+async fn a_receiver_gets_no_more_at_once_than_it_and_the_config_allow() {
+    for (own, most) in [(1, 1), (2, 2), (9, 4)] {
+        let gate = Arc::new(Notify::new());
+        let memory = Memory::with(&many("ops", 12));
+        let fakes = Fakes::new(&[("ops", Manner::Waits(gate.clone()))]);
+        *fakes.concurrency.lock().expect("a lock") = Some(own);
+        let outbox = Outbox::start(deps(&memory, &fakes, after(0)));
+        for sent in 1..=12 {
+            until("all that may be under way", || fakes.most_at_once.lock().expect("a lock").0 >= most.min(13 - sent)).await;
+            gate.notify_one();
+            until("the end of one", || fakes.got("ops").len() == sent).await;
+        }
+        assert_eq!(fakes.most_at_once.lock().expect("a lock").1, most, "{own} at once");
+        assert_eq!(outbox.stop(Duration::from_secs(5)).await, 0);
+    }
 }
 
 #[tokio::test]

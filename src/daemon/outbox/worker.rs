@@ -204,7 +204,8 @@ impl Worker {
     /// How many attempts may begin now; what is critical waits for no hour.
     fn room(&mut self, now: Timestamp, is_critical: bool) -> usize {
         let setup = self.shared.sending();
-        let concurrency = setup.delivery.concurrency;
+        let most = setup.delivery.concurrency;
+        let concurrency = setup.sender.concurrency(&self.receiver).map_or(most, |own| own.min(most));
         let max_per_hour = if is_critical { u32::MAX } else { setup.sender.max_per_hour(&self.receiver) };
         let most_unrecorded = (concurrency.max(1) as usize).saturating_mul(2);
         let unrecorded = self.tasks.len() + self.awaiting_record().count();

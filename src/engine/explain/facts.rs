@@ -30,7 +30,10 @@ impl Explainer<'_> {
             return;
         };
         match feed.read_at {
-            Some(at) => self.note(format!("last read {} ({} ago)", format::instant(at), ago(now - at))),
+            // The log of that cycle has the same words.
+            Some(at) => {
+                self.note(format!("last read {} ({} ago), cycle={}", format::instant(at), ago(now - at), format::exact(at)))
+            }
             None => self.note("never read whole"),
         }
         if let Some(since) = feed.failing_since {

@@ -34,6 +34,12 @@ pub struct ReceiverSettings {
     pub from: Option<String>,
     /// Email: recipients.
     pub to: Vec<String>,
+    /// Exec: absolute path of the program.
+    pub command: Option<PathBuf>,
+    /// Exec: its arguments, as they stand.
+    pub args: Vec<String>,
+    /// Exec: how many of it may run at once.
+    pub concurrency: Option<u32>,
     /// PEM file with a private certificate authority to trust beside the system's.
     pub tls_ca_file: Option<PathBuf>,
     /// Whether the end of an alert is told; yes if not given.
@@ -70,12 +76,14 @@ crate::words! {
         /// HTTP POST.
         #[default]
         Webhook = "webhook",
+        /// A program of the operator's.
+        Exec = "exec",
     }
 }
 
 impl ReceiverKind {
     /// The words of the config, in the order in which people are shown them.
-    pub const WORDS: [&str; 2] = [Self::Email.as_str(), Self::Webhook.as_str()];
+    pub const WORDS: [&str; 3] = [Self::Email.as_str(), Self::Webhook.as_str(), Self::Exec.as_str()];
 }
 
 impl ReceiverSettings {

@@ -109,7 +109,7 @@ pub struct Attempt {
     /// How long it took, milliseconds.
     pub took_ms: u64,
     pub outcome: AttemptOutcome,
-    /// HTTP status or SMTP code.
+    /// HTTP status, SMTP code or exit status.
     pub status: Option<u16>,
     /// What the receiver answered, at most 4 KiB, secrets removed; or the error.
     pub answer: String,

@@ -19,3 +19,25 @@ fn every_key_of_a_rule_is_described() {
     assert!(of("burn").contains("`amount` (tokens)") && !of("burn").contains("cliffAmount"), "{}", of("burn"));
     assert!(of("unlock.rescheduled").contains("`change.shiftDays` (days)"), "{}", of("unlock.rescheduled"));
 }
+
+#[test]
+fn a_length_of_time_is_what_the_loader_takes_for_one() {
+    let schema = span();
+    let pattern = regex::Regex::new(schema["pattern"].as_str().expect("a text")).expect("a pattern");
+    let units = "ns nsec nanos us usec µs ms msec millis s sec secs second seconds m min mins minute minutes h hr hrs hour hours d day days \
+                 w wk wks week weeks M month months y yr yrs year years";
+    let right =
+        units.split_whitespace().map(|unit| format!("7{unit}")).chain(["0", " 1.5 h 30m ", "2h 37min"].map(str::to_owned));
+    let wrong = ["", "7", "x", "7 parsecs", "d7", "7d,", "-7d", "seven days", "1h x"].map(str::to_owned);
+    for text in right.chain(wrong) {
+        assert_eq!(pattern.is_match(&text), text.parse::<model::config::Span>().is_ok(), "{text:?}");
+    }
+}
+
+#[test]
+fn one_that_may_stand_alone_is_held_to_what_holds_for_each_of_several() {
+    let within = &rules()["properties"]["rule"]["items"]["properties"]["within"];
+    assert_eq!((&within["type"], &within["pattern"]), (&json!(["array", "string"]), &within["items"]["pattern"]));
+    // `oneOf` has an editor mark all of a list for one of its items.
+    assert!(!rules().to_string().contains("oneOf"));
+}

@@ -86,8 +86,9 @@ impl BacktestSummary {
             for notification in message.all() {
                 receivers.concern(&message.receiver, notification);
                 own.insert(&notification.rule);
-                if message.shape != BatchKind::Digest {
-                    about.insert((&notification.rule, name(notification)));
+                // A group as a whole is nobody's token.
+                if let Some(token) = name(notification).filter(|_| message.shape != BatchKind::Digest) {
+                    about.insert((&notification.rule, token));
                 }
             }
             receivers.message(&message.receiver, week);
@@ -135,8 +136,8 @@ fn count(number: usize) -> u32 {
 }
 
 /// How people call what a notification is about.
-fn name(notification: &BacktestNotification) -> &str {
-    notification.symbol.as_deref().or(notification.token.as_deref()).unwrap_or("–")
+fn name(notification: &BacktestNotification) -> Option<&str> {
+    notification.symbol.as_deref().or(notification.token.as_deref())
 }
 
 /// Rows under way.

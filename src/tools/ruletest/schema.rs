@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::file::{KINDS, short};
 use model::{BatchKind, Resource};
+use rules::schema::closed;
 
 /// The schema of files of rule tests; `config` is that of the config, whose routes and receivers a test may name.
 pub fn tests(config: &Value) -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let of = |definition: &str, description: &str| json!({ "$ref": format!("#/$defs/{definition}"), "description": description });
     let list = |items: Value, description: &str| json!({ "type": "array", "items": items, "description": description });
-    let table = |required: &[&str], properties: Value| json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties });
+    let table = |required: &[&str], properties: Value| json!({ "type": "object", "additionalProperties": closed(), "required": required, "properties": properties });
     let tokens = list(of("facts", "With its `id`, the slug."), "Facts of the token list: `id`, `symbol`, `circulatingSupply`, …");
     let mut input = json!({
         "at": of("time", "From when on the source says so. Left out: with the input before."),
@@ -68,7 +69,7 @@ pub fn tests(config: &Value) -> Value {
         "title": "Cliffwatch rule tests",
         "description": "Tests of rules of Cliffwatch: what the source says, when, and what is to be told of it.",
         "type": "object",
-        "additionalProperties": false,
+        "additionalProperties": closed(),
         "properties": {
             "rules": list(json!({ "type": "string" }), "Rule files, relative to this one. Left out: those of the config."),
             "groups": json!({
@@ -85,7 +86,7 @@ pub fn tests(config: &Value) -> Value {
             "route": config.pointer("/$defs/route"),
             "time": json!({ "description": "A date, or a length of time after `start`: `36h`, `7d`." }),
             "facts": json!({ "type": "object" }),
-            "records": json!({ "oneOf": [{ "type": "array", "items": { "type": "object" } }, { "type": "string" }] }),
+            "records": json!({ "type": ["array", "string"], "items": { "type": "object" } }),
             "correction": json!({ "type": "object", "minProperties": 1 }),
             "texts": json!({ "type": "object", "additionalProperties": { "type": "string" } }),
             "alert": table(&["rule"], alert),

@@ -2,7 +2,7 @@
 
 use super::{ConfigCheck, MAX_ITEMS};
 use crate::config::keys;
-use crate::config::tree::{ConfigEntry, ConfigNode, ConfigValue};
+use crate::config::tree::{ConfigEntry, ConfigNode, ConfigValue, ValuePlace};
 use model::config::ReceiverKind;
 use notify::format::{DEFAULT_FORMAT, FORMATS, FormatKey, FormatSpec, format_keys};
 
@@ -58,6 +58,7 @@ impl ConfigCheck<'_> {
         match kind {
             ReceiverKind::Webhook => self.webhook(node, name),
             ReceiverKind::Email => self.email(node, name),
+            ReceiverKind::Exec => self.exec(node),
         }
     }
 
@@ -103,6 +104,43 @@ impl ConfigCheck<'_> {
             self.needs_secret(node, name, "password");
         } else if let Some(entry) = node.get("password").or_else(|| node.get("password_file")) {
             self.error(&entry.key_place, format!("`{}` without `username` logs nobody in", entry.key));
+        }
+    }
+
+    /// A program is named by its whole path, in the file, and its arguments are fixed. Whether it is there is looked at where receivers
+    /// are built.
+    fn exec(&mut self, node: &ConfigNode) {
+        if matches!(node.place, ValuePlace::Variable(_)) {
+            self.error(&node.place, "a receiver of type \"exec\" stands in the config file, never in the environment").help =
+                Some("whoever sets a variable must not decide what is run".into());
+        }
+        if let Some(entry) = node.get("tls_ca_file") {
+            self.error(&entry.key_place, "`tls_ca_file` means nothing to a receiver of type \"exec\": it connects nowhere");
+        }
+        match node.get("command") {
+            None => {
+                self.error(&node.place, "this exec receiver has no `command`").help =
+                    Some("add `command = \"/usr/local/lib/cliffwatch/notify\"`".into());
+            }
+            Some(entry) => {
+                let text = entry.node.text().unwrap_or("/");
+                if !text.starts_with('/') {
+                    self.error(&entry.node.place, "`command` must be an absolute path").help =
+                        Some("arguments stand in `args`; there is no shell, and no PATH is searched".into());
+                } else if text.contains('\0') {
+                    self.error(&entry.node.place, "`command` holds a NUL, which no path can");
+                }
+            }
+        }
+        let Some(args) = node.get("args") else { return };
+        for arg in std::iter::once(&args.node).chain(args.node.list()) {
+            let text = arg.text().unwrap_or_default();
+            if text.contains('\0') {
+                self.error(&arg.place, "this argument holds a NUL, which none can");
+            } else if text.contains("{{") || text.contains("${") {
+                self.warning(&arg.place, "arguments are passed as they stand: nothing is filled in").help =
+                    Some("what the message says is in the JSON on standard input".into());
+            }
         }
     }
 

@@ -6,7 +6,7 @@ fn every_section_is_there_and_unknown_keys_are_refused() {
     for name in super::super::keys::section_names() {
         assert!(schema["properties"].get(name).is_some(), "{name}");
     }
-    assert_eq!(schema["properties"]["source"]["additionalProperties"], json!(false));
+    assert_eq!(schema["properties"]["source"]["additionalProperties"], closed());
     assert_eq!(schema["properties"]["source"]["properties"]["concurrency"]["maximum"], json!(256));
     assert_eq!(schema["$defs"]["route"]["properties"]["routes"]["items"]["$ref"], json!("#/$defs/route"));
 }
