@@ -42,6 +42,8 @@ pub struct PlannedPoll {
     pub cost: u64,
     /// The token's mark of change, to be kept with the feed once it is read.
     pub mark: Option<Timestamp>,
+    /// When the token list told that mark.
+    pub listed_at: Option<Timestamp>,
     /// Linear segments are asked for beside it, at half of its cost: the version that is read does not show them.
     pub with_segments: bool,
     /// They may be asked for beside it, where what it shows moved without them.
@@ -58,6 +60,7 @@ impl PlannedPoll {
             why: PollReason::Changed,
             cost: 1,
             mark: None,
+            listed_at: None,
             with_segments: false,
             may_add_segments: false,
         }
@@ -167,7 +170,7 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
     let mut looks = looks(own, feeds, basis);
     plan.resting = u32::try_from(own.tokens.len().saturating_sub(looks.len())).unwrap_or(0);
     let waiting = looks.split_off(looks.partition_point(|look| look.why <= PollReason::Changed));
-    let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, basis };
+    let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, listed_at: listed_at(feeds), basis };
     for mut look in looks {
         // Cliffs alone are better than nothing, but where something moved: half of that would be told as something else.
         if look.with_segments
@@ -201,7 +204,7 @@ fn looks<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>
     if !of.endpoint.is_per_token() {
         return vec![whole_look(of, all, basis)];
     }
-    let beliefs = Beliefs::of(of.tokens.iter().filter_map(|token| token.feed.as_ref()), basis.now);
+    let beliefs = Beliefs::of(&of.tokens, listed_at(all), basis.now);
     let lists = list_ages(all, basis.now);
     // What goes on failing waits.
     let is_due = |token: &PlanToken| token.feed.as_ref().is_none_or(|feed| retry::is_due(feed, basis.now));
@@ -242,12 +245,19 @@ fn is_absent(endpoint: Endpoint, token: &PlanToken) -> bool {
     flag == Some(false) && token.feed.as_ref().is_none_or(|feed| feed.baseline_at.is_none())
 }
 
+/// When an endpoint that is asked once for everything was last asked.
+fn whole_read_at(all: &[EndpointFeeds], endpoint: Endpoint) -> Option<Timestamp> {
+    all.iter().find(|feeds| feeds.endpoint == endpoint).and_then(|list| list.whole.read_at)
+}
+
+/// When the token list was last asked.
+fn listed_at(all: &[EndpointFeeds]) -> Option<Timestamp> {
+    whole_read_at(all, Endpoint::TokenList)
+}
+
 /// How old what the lists told is.
 fn list_ages(all: &[EndpointFeeds], now: Timestamp) -> ListAges {
-    let age = |endpoint| {
-        let list = all.iter().find(|feeds| feeds.endpoint == endpoint);
-        list.and_then(|list| list.whole.read_at).map_or(f64::INFINITY, |at| worth::days(now - at))
-    };
+    let age = |endpoint| whole_read_at(all, endpoint).map_or(f64::INFINITY, |at| worth::days(now - at));
     ListAges { token_list: age(Endpoint::TokenList), upcoming: age(Endpoint::Upcoming) }
 }
 
@@ -275,7 +285,7 @@ fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasi
     let ages = list_ages(all, basis.now);
     let mut worth = 0.0;
     for feeds in all.iter().filter(|feeds| feeds.endpoint.is_per_token()) {
-        let beliefs = Beliefs::of(feeds.tokens.iter().filter_map(|token| token.feed.as_ref()), basis.now);
+        let beliefs = Beliefs::of(&feeds.tokens, listed_at(all), basis.now);
         for token in &feeds.tokens {
             let expected = beliefs.expect(feeds.endpoint, feeds.is_heard, token, basis.near, basis.now);
             worth += match of.endpoint {
@@ -307,6 +317,8 @@ struct SlotPlanner<'a> {
     plan: PollPlan,
     allowance: Allowance,
     own: &'a EndpointFeeds,
+    /// When the token list was last asked.
+    listed_at: Option<Timestamp>,
     basis: &'a PlanBasis<'a>,
 }
 
@@ -339,6 +351,7 @@ impl SlotPlanner<'_> {
             why: look.why,
             cost: look.cost,
             mark: look.token.and_then(|token| token.last_updated),
+            listed_at: self.listed_at,
             with_segments: look.with_segments,
             may_add_segments: endpoint == Endpoint::UnlockEvents && basis.source.unlock_events == config::EndpointVersion::Auto,
         }
