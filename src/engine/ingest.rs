@@ -449,7 +449,7 @@ pub fn findings(known: &FeedState, ask: &PlannedPoll, has_found: bool, now: Time
     let before = Findings { awaits_segments: false, ..known.findings.settled(word) };
     let is_known = known.findings.awaits_segments || !known.missing.is_empty() || known.held_since.is_some();
     // A mark that told of what was found before it is not idle where there is nothing more.
-    let is_of_before = word == ListWord::Told && known.findings.undecided > 0 && !has_found;
+    let is_of_before = word == ListWord::Told && known.findings.open() > 0 && !has_found;
     if known.baseline_at.is_none() || is_known || is_of_before {
         return before;
     }

@@ -117,6 +117,7 @@ impl Beliefs {
             all.by_upcoming = all.by_upcoming.saturating_add(of.by_upcoming);
             all.untold = all.untold.saturating_add(of.untold);
             all.undecided = all.undecided.saturating_add(of.undecided);
+            all.undecided_upcoming = all.undecided_upcoming.saturating_add(of.undecided_upcoming);
             all.idle_marks = all.idle_marks.saturating_add(of.idle_marks);
             all.idle_upcoming = all.idle_upcoming.saturating_add(of.idle_upcoming);
         }
@@ -132,7 +133,7 @@ impl Beliefs {
             by_mark,
             by_upcoming: by_upcoming.min(1.0 - by_mark),
             mark_holds: holds(all.by_mark, all.idle_marks),
-            upcoming_holds: holds(all.by_upcoming, all.idle_upcoming),
+            upcoming_holds: holds(all.by_upcoming.saturating_add(all.undecided_upcoming), all.idle_upcoming),
             burst: Burst::of(feeds, chance, now),
             listed_at,
         }
@@ -151,7 +152,7 @@ impl Beliefs {
         let of = settled(feed, token.last_updated, self.listed_at);
         let found = f64::from(of.found());
         // What no list was asked after says nothing of who tells.
-        let decided = found - f64::from(of.undecided);
+        let decided = found - f64::from(of.open());
         let rate = self.rate_of(found, observed_days(feed)).min(MOST_RATE);
         let own = |all: f64, told: u32| (OWN_WEIGHT * all + f64::from(told)) / (OWN_WEIGHT + decided);
         let held = |all: f64, held: u32, idle: u32| {
@@ -162,7 +163,7 @@ impl Beliefs {
         } else if mark_moved(feed, token.last_updated) {
             held(self.mark_holds, of.by_mark, of.idle_marks)
         } else if feed.stale {
-            held(self.upcoming_holds, of.by_upcoming, of.idle_upcoming)
+            held(self.upcoming_holds, of.by_upcoming.saturating_add(of.undecided_upcoming), of.idle_upcoming)
         } else {
             self.burst.map_or(0.0, |burst| burst.hits(feed))
         };
@@ -223,10 +224,10 @@ pub fn mark_moved(feed: &FeedState, mark: Option<Timestamp>) -> bool {
     feed.mark.is_some() && mark.is_some() && feed.mark != mark
 }
 
-/// What the token list, asked at `listed_at`, says of the last thing that reading the feed found though nothing had told it. A list that was
+/// What the token list, asked at `listed_at`, says of the last thing that reading the feed found though its mark had not moved. A list that was
 /// asked before and not since says nothing: the correction may have come in between.
 pub fn list_word(feed: &FeedState, mark: Option<Timestamp>, listed_at: Option<Timestamp>) -> ListWord {
-    let asked_after = feed.findings.untold_at.zip(listed_at).is_some_and(|(found, listed)| listed > found);
+    let asked_after = feed.findings.undecided_at.zip(listed_at).is_some_and(|(found, listed)| listed > found);
     match (feed.mark, mark) {
         // A token without a mark is not told of at all, which counts against no other.
         _ if !asked_after || mark.is_none() => ListWord::NotAsked,

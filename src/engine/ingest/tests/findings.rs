@@ -31,6 +31,16 @@ fn a_find_counts_for_or_against_the_list_once_the_list_was_asked_after_it() {
 }
 
 #[test]
+fn so_does_a_find_that_upcoming_told() {
+    let known = FeedState { stale: true, findings: Findings::default(), ..found_by_reading() };
+    let findings = findings(&known, &ask("2026-02-01", "2026-03-01"), true, time("2026-03-03"));
+    assert_eq!((findings.undecided_upcoming, findings.untold_at), (1, None), "it is of no batch that nothing tells");
+    let settled = [ListWord::NotAsked, ListWord::Silent, ListWord::Told].map(|word| findings.settled(word));
+    let counts = settled.map(|of| (of.by_mark, of.by_upcoming, of.undecided_upcoming));
+    assert_eq!(counts, [(0, 0, 1), (0, 1, 0), (1, 0, 0)]);
+}
+
+#[test]
 fn the_proof_of_a_removal_counts_nothing_anew_but_what_the_list_says_of_it_is_heard() {
     let known = FeedState { missing: vec![("2026-12-01".into(), 1)], ..found_by_reading() };
     let of = findings(&known, &ask("2026-03-02", "2026-03-05"), true, time("2026-03-06"));

@@ -92,7 +92,7 @@ fn an_event_that_is_near_and_large_weighs_more_than_one_that_is_far_or_small() {
 #[test]
 fn a_list_that_was_asked_before_a_find_and_not_since_says_nothing_of_it() {
     let mark = |day: i64| Some(now() - TimeDelta::days(day));
-    let found = Findings { undecided: 1, untold_at: mark(10), ..Findings::default() };
+    let found = Findings { undecided: 1, undecided_at: mark(10), ..Findings::default() };
     let read = feed(10.0, found);
     let unmarked = FeedState { mark: None, ..read.clone() };
     let cases = [
@@ -113,7 +113,7 @@ fn a_list_that_was_asked_before_a_find_and_not_since_says_nothing_of_it() {
 
 #[test]
 fn what_was_found_before_the_list_was_asked_neither_ends_nor_makes_the_trust_in_it() {
-    let found = Findings { undecided: 5, untold_at: Some(now() - TimeDelta::days(1)), ..Findings::default() };
+    let found = Findings { undecided: 5, undecided_at: Some(now() - TimeDelta::days(1)), ..Findings::default() };
     let feeds = vec![feed(1.0, found); 3];
     let learned = |mark: Option<Timestamp>, listed_days_ago: i64| {
         let moved = |feed: &FeedState| PlanToken { last_updated: mark.or(feed.mark), ..token(feed.clone()) };
@@ -125,6 +125,16 @@ fn what_was_found_before_the_list_was_asked_neither_ends_nor_makes_the_trust_in_
     assert_eq!(unasked, nothing.by_mark);
     assert!(silent < 0.01 && told > 0.95, "{silent} {told}");
     assert!(learned(None, 2).rate > 4.0 * nothing.rate, "they are corrections all the same");
+}
+
+#[test]
+fn what_upcoming_told_before_the_list_was_asked_counts_against_the_list_no_more() {
+    let told = Findings { undecided_upcoming: 3, undecided_at: Some(now() - TimeDelta::days(1)), ..Findings::default() };
+    let tokens = [token(feed(1.0, told))];
+    let [before, after] =
+        [2, 0].map(|days| Beliefs::of(&tokens, Some(now() - TimeDelta::days(days)), now())).map(|of| (of.by_mark, of.by_upcoming));
+    assert_eq!(before.0, beliefs(&[]).by_mark);
+    assert!(after.0 < 0.01 && after.1 > 0.5, "asked since, the list did not tell: {after:?}");
 }
 
 #[test]
