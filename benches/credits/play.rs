@@ -36,6 +36,8 @@ pub struct Played {
     pub refused: u64,
     /// Credits beyond the limit, over all periods.
     pub overspent: u64,
+    /// What was known at the end.
+    pub feeds: Vec<EndpointFeeds>,
 }
 
 impl Played {
@@ -135,7 +137,7 @@ pub fn play(world: &World, config: &config::Config, slots: &[Slot], credits: u64
     }
     let mut played = player.source.played;
     played.periods.push(player.source.used);
-    played.reads = player.reads;
+    (played.reads, played.feeds) = (player.reads, player.feeds);
     played
 }
 

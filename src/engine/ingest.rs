@@ -23,7 +23,7 @@ use model::{
     change::{Change, ChangeKind},
     poll::{FailureKind, FetchedAnswer, Payload, PollAnswer, PollFailure, PollOutcome, PollRequest},
     rows::{FeedUpdate, PollEntry, PollEntryOutcome, Put, TokenSnapshot},
-    supply::{Endpoint, FeedId, FeedState, Findings, RecordKey, Resource, Timestamp, Tracked},
+    supply::{Endpoint, FeedId, FeedState, Findings, ListWord, RecordKey, Resource, Timestamp, Tracked},
     wire,
 };
 
@@ -147,7 +147,10 @@ impl Ingestion<'_> {
     /// Cliffs moved, and their segments were not read: half of a correction would be told as something else, so that the answer waits
     /// for both.
     fn waits_for_segments(&self) -> IngestResult {
-        let state = FeedState { tried_at: Some(self.now), failing_since: None, stale: true, hash: None, ..self.known.clone() };
+        // It counts as found now: what told of it is not known any more once the feed is stale by itself.
+        let findings = Findings { awaits_segments: true, ..findings(&self.known, self.ask, true, self.now) };
+        let state =
+            FeedState { tried_at: Some(self.now), failing_since: None, stale: true, hash: None, findings, ..self.known.clone() };
         IngestResult { lacks_segments: true, ..self.unapplied(state, None) }
     }
 
@@ -442,10 +445,15 @@ pub fn read(known: FeedState, ask: &PlannedPoll, fetched: &FetchedAnswer, now: T
 /// What reading a feed found so far, with one more read. The baseline counts for nothing, nor does the proof of what was found before.
 #[must_use]
 pub fn findings(known: &FeedState, ask: &PlannedPoll, has_found: bool, now: Timestamp) -> Findings {
-    if known.baseline_at.is_none() || !known.missing.is_empty() || known.held_since.is_some() {
-        return known.findings;
+    let word = worth::list_word(known, ask.mark, ask.listed_at);
+    let before = Findings { awaits_segments: false, ..known.findings.settled(word) };
+    let is_known = known.findings.awaits_segments || !known.missing.is_empty() || known.held_since.is_some();
+    // A mark that told of what was found before it is not idle where there is nothing more.
+    let is_of_before = word == ListWord::Told && known.findings.open() > 0 && !has_found;
+    if known.baseline_at.is_none() || is_known || is_of_before {
+        return before;
     }
-    known.findings.with(has_found, worth::mark_moved(known, ask.mark), known.stale, now)
+    before.with(has_found, worth::mark_moved(known, ask.mark), known.stale, now)
 }
 
 /// Records in an answer.

@@ -10,7 +10,7 @@ mod retry;
 mod segments;
 pub mod worth;
 
-use std::collections::HashSet;
+use std::{cell::OnceCell, collections::HashSet};
 
 use chrono::{NaiveDate, NaiveTime, TimeDelta};
 
@@ -42,6 +42,8 @@ pub struct PlannedPoll {
     pub cost: u64,
     /// The token's mark of change, to be kept with the feed once it is read.
     pub mark: Option<Timestamp>,
+    /// When the token list told that mark.
+    pub listed_at: Option<Timestamp>,
     /// Linear segments are asked for beside it, at half of its cost: the version that is read does not show them.
     pub with_segments: bool,
     /// They may be asked for beside it, where what it shows moved without them.
@@ -58,6 +60,7 @@ impl PlannedPoll {
             why: PollReason::Changed,
             cost: 1,
             mark: None,
+            listed_at: None,
             with_segments: false,
             may_add_segments: false,
         }
@@ -149,7 +152,7 @@ pub struct EndpointFeeds {
 const LONGEST_WITHOUT_LIST: TimeDelta = TimeDelta::days(3);
 const MOST_TIMES_LONGEST: i32 = 4;
 /// Where that would be more than one of so many credits, it waits longer,
-const LIST_SHARE: f64 = 50.0;
+const LIST_SHARE: f64 = 200.0;
 /// but never longer than this, days.
 const LONGEST_OF_ALL: f64 = 14.0;
 
@@ -164,10 +167,11 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
         plan.spent_until = Some(basis.allowance.reset_at).filter(|_| !endpoint.is_per_token() || !own.tokens.is_empty());
         return plan;
     }
-    let mut looks = looks(own, feeds, basis);
+    let outlook = Outlook::of(feeds, basis);
+    let mut looks = looks(own, &outlook, basis);
     plan.resting = u32::try_from(own.tokens.len().saturating_sub(looks.len())).unwrap_or(0);
     let waiting = looks.split_off(looks.partition_point(|look| look.why <= PollReason::Changed));
-    let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, basis };
+    let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, outlook: &outlook, basis };
     for mut look in looks {
         // Cliffs alone are better than nothing, but where something moved: half of that would be told as something else.
         if look.with_segments
@@ -179,8 +183,40 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
         let is_paid = planner.allowance.of(look.why).is_none_or(|most| look.cost <= most);
         planner.decide(&look, is_paid);
     }
-    planner.share(waiting, feeds);
+    planner.share(waiting);
     planner.plan
+}
+
+/// What is expected of every feed, reckoned once a slot, and only where it is asked for.
+struct Outlook<'a> {
+    feeds: &'a [EndpointFeeds],
+    /// Of each endpoint's tokens, in their order.
+    expected: Vec<OnceCell<Vec<Expected>>>,
+    lists: ListAges,
+    basis: &'a PlanBasis<'a>,
+}
+
+impl<'a> Outlook<'a> {
+    fn of(feeds: &'a [EndpointFeeds], basis: &'a PlanBasis<'a>) -> Self {
+        let expected = feeds.iter().map(|_| OnceCell::new()).collect();
+        Self { feeds, expected, lists: list_ages(feeds, basis.now), basis }
+    }
+
+    /// The tokens of an endpoint, each with what is expected of its feed.
+    fn tokens(&self, endpoint: Endpoint) -> impl Iterator<Item = (&'a PlanToken, &Expected)> {
+        let of = self.feeds.iter().zip(&self.expected).find(|(feeds, _)| feeds.endpoint == endpoint);
+        of.into_iter().flat_map(|(feeds, expected)| feeds.tokens.iter().zip(expected.get_or_init(|| self.expect(feeds))))
+    }
+
+    fn expect(&self, of: &EndpointFeeds) -> Vec<Expected> {
+        let PlanBasis { near, now, .. } = *self.basis;
+        let beliefs = Beliefs::of(&of.tokens, self.listed_at(), now);
+        of.tokens.iter().map(|token| beliefs.expect(of.endpoint, of.is_heard, token, near, now)).collect()
+    }
+
+    fn listed_at(&self) -> Option<Timestamp> {
+        listed_at(self.feeds)
+    }
 }
 
 /// A feed that may be read, and what that is worth.
@@ -197,27 +233,24 @@ struct FeedLook<'a> {
 }
 
 /// What may be read of an endpoint: first what is not to wait, then by worth.
-fn looks<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>) -> Vec<FeedLook<'a>> {
+fn looks<'a>(of: &EndpointFeeds, outlook: &Outlook<'a>, basis: &PlanBasis<'_>) -> Vec<FeedLook<'a>> {
     if !of.endpoint.is_per_token() {
-        return vec![whole_look(of, all, basis)];
+        return vec![whole_look(of, outlook, basis)];
     }
-    let beliefs = Beliefs::of(of.tokens.iter().filter_map(|token| token.feed.as_ref()), basis.now);
-    let lists = list_ages(all, basis.now);
     // What goes on failing waits.
     let is_due = |token: &PlanToken| token.feed.as_ref().is_none_or(|feed| retry::is_due(feed, basis.now));
-    let asked = of.tokens.iter().filter(|token| !is_absent(of.endpoint, token) && is_due(token));
+    let asked = outlook.tokens(of.endpoint).filter(|(token, _)| !is_absent(of.endpoint, token) && is_due(token));
     let mut looks: Vec<FeedLook<'_>> = asked
-        .map(|token| {
+        .map(|(token, expected)| {
             let with_segments = segments::are_needed(of.endpoint, token, basis);
             // The older version walks as many pages again.
             let cost = u64::from(token.feed.as_ref().map_or(1, |feed| feed.cost.max(1))) << u32::from(with_segments);
-            let expected = beliefs.expect(of.endpoint, of.is_heard, token, basis.near, basis.now);
-            let why = reason(token, of.is_heard, &expected, basis);
+            let why = reason(token, of.is_heard, expected, basis);
             FeedLook {
                 why,
                 token: Some(token),
                 event: token.next_event,
-                worth: expected.worth(lists) / real(cost),
+                worth: expected.worth(outlook.lists) / real(cost),
                 cost,
                 with_segments,
             }
@@ -242,12 +275,19 @@ fn is_absent(endpoint: Endpoint, token: &PlanToken) -> bool {
     flag == Some(false) && token.feed.as_ref().is_none_or(|feed| feed.baseline_at.is_none())
 }
 
+/// When an endpoint that is asked once for everything was last asked.
+fn whole_read_at(all: &[EndpointFeeds], endpoint: Endpoint) -> Option<Timestamp> {
+    all.iter().find(|feeds| feeds.endpoint == endpoint).and_then(|list| list.whole.read_at)
+}
+
+/// When the token list was last asked.
+fn listed_at(all: &[EndpointFeeds]) -> Option<Timestamp> {
+    whole_read_at(all, Endpoint::TokenList)
+}
+
 /// How old what the lists told is.
 fn list_ages(all: &[EndpointFeeds], now: Timestamp) -> ListAges {
-    let age = |endpoint| {
-        let list = all.iter().find(|feeds| feeds.endpoint == endpoint);
-        list.and_then(|list| list.whole.read_at).map_or(f64::INFINITY, |at| worth::days(now - at))
-    };
+    let age = |endpoint| whole_read_at(all, endpoint).map_or(f64::INFINITY, |at| worth::days(now - at));
     ListAges { token_list: age(Endpoint::TokenList), upcoming: age(Endpoint::Upcoming) }
 }
 
@@ -261,7 +301,7 @@ fn longest_without(cost: u64, basis: &PlanBasis<'_>) -> f64 {
 }
 
 /// What a list is worth that tells of all tokens: what it would tell of each of their feeds.
-fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasis<'_>) -> FeedLook<'a> {
+fn whole_look<'a>(of: &EndpointFeeds, outlook: &Outlook<'a>, basis: &PlanBasis<'_>) -> FeedLook<'a> {
     let cost = u64::from(of.whole.cost.max(1));
     let is_due = of.whole.read_at.is_none_or(|at| worth::days(basis.now - at) >= longest_without(cost, basis));
     let why = match of.whole {
@@ -272,15 +312,12 @@ fn whole_look<'a>(of: &'a EndpointFeeds, all: &[EndpointFeeds], basis: &PlanBasi
     if is_due || of.endpoint == Endpoint::Investors {
         return FeedLook { why, token: None, event: None, worth: f64::INFINITY, cost, with_segments: false };
     }
-    let ages = list_ages(all, basis.now);
     let mut worth = 0.0;
-    for feeds in all.iter().filter(|feeds| feeds.endpoint.is_per_token()) {
-        let beliefs = Beliefs::of(feeds.tokens.iter().filter_map(|token| token.feed.as_ref()), basis.now);
-        for token in &feeds.tokens {
-            let expected = beliefs.expect(feeds.endpoint, feeds.is_heard, token, basis.near, basis.now);
+    for feeds in outlook.feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()) {
+        for (_, expected) in outlook.tokens(feeds.endpoint) {
             worth += match of.endpoint {
-                Endpoint::Upcoming => expected.worth_of_list(expected.by_upcoming, ages.upcoming),
-                _ => expected.worth_of_list(expected.by_mark, ages.token_list),
+                Endpoint::Upcoming => expected.worth_of_list(expected.by_upcoming, outlook.lists.upcoming),
+                _ => expected.worth_of_list(expected.by_mark, outlook.lists.token_list),
             };
         }
     }
@@ -307,6 +344,7 @@ struct SlotPlanner<'a> {
     plan: PollPlan,
     allowance: Allowance,
     own: &'a EndpointFeeds,
+    outlook: &'a Outlook<'a>,
     basis: &'a PlanBasis<'a>,
 }
 
@@ -339,13 +377,14 @@ impl SlotPlanner<'_> {
             why: look.why,
             cost: look.cost,
             mark: look.token.and_then(|token| token.last_updated),
+            listed_at: self.outlook.listed_at(),
             with_segments: look.with_segments,
             may_add_segments: endpoint == Endpoint::UnlockEvents && basis.source.unlock_events == config::EndpointVersion::Auto,
         }
     }
 
     /// Gives what the pot holds to the looks that are worth most; what those of other endpoints would take stays for their slots.
-    fn share(&mut self, waiting: Vec<FeedLook<'_>>, feeds: &[EndpointFeeds]) {
+    fn share(&mut self, waiting: Vec<FeedLook<'_>>) {
         let Some(today) = self.allowance.today else {
             return waiting.iter().for_each(|look| self.decide(look, true));
         };
@@ -356,8 +395,8 @@ impl SlotPlanner<'_> {
         let mut pot = today.min(paced(share, until, self.basis).saturating_sub(self.basis.spent_today));
         let mut rivals = Vec::new();
         if pot > 0 {
-            for other in feeds.iter().filter(|feeds| feeds.endpoint != self.own.endpoint) {
-                let looks = looks(other, feeds, self.basis);
+            for other in self.outlook.feeds.iter().filter(|feeds| feeds.endpoint != self.own.endpoint) {
+                let looks = looks(other, self.outlook, self.basis);
                 rivals.extend(looks.iter().filter(|look| look.why > PollReason::Changed).map(|look| (look.worth, look.cost)));
             }
             rivals.sort_by(|a, b| b.0.total_cmp(&a.0));

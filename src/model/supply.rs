@@ -10,7 +10,7 @@ mod token;
 
 pub use self::{
     endpoint::{Endpoint, Resource},
-    feed::{ContentHash, FeedId, FeedState, Findings},
+    feed::{ContentHash, FeedId, FeedState, Findings, ListWord},
     id::{AlertId, DeliveryId, NotificationId, ReceiverName, RecordKey, RuleId, TokenId},
     record::{Record, Tracked},
     token::Token,

@@ -53,7 +53,8 @@ pub(super) const FEEDS: &str = "SELECT count(held_since), coalesce(sum(json_arra
 pub(super) const FARES: &str = "SELECT endpoint, count(*), count(failing_since), min(failing_since), max(read_at), max(tried_at),
         coalesce(sum(CAST(findings ->> 'by_mark' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'by_upcoming' AS BIGINT)), 0),
         coalesce(sum(CAST(findings ->> 'untold' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'idle_marks' AS BIGINT)), 0),
-        coalesce(sum(CAST(findings ->> 'idle_upcoming' AS BIGINT)), 0)
+        coalesce(sum(CAST(findings ->> 'idle_upcoming' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'undecided' AS BIGINT)), 0),
+        coalesce(sum(CAST(findings ->> 'undecided_upcoming' AS BIGINT)), 0)
     FROM feed INDEXED BY feed_fares GROUP BY endpoint";
 
 fn counts(from: &Transaction<'_>) -> Result<StoreCounts, StoreFault> {
@@ -158,6 +159,8 @@ fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFaul
                 untold: small(row.get(8)?),
                 idle_marks: small(row.get(9)?),
                 idle_upcoming: small(row.get(10)?),
+                undecided: small(row.get(11)?),
+                undecided_upcoming: small(row.get(12)?),
                 ..Findings::default()
             },
         })

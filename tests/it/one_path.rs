@@ -527,7 +527,7 @@ async fn play(happenings: BTreeMap<i64, Vec<Happening>>) -> Result<(usize, usize
         rules: texts[0].clone(),
         config: CONFIG.to_owned(),
         fill: Box::new(|_| Ok(())),
-        machine: None,
+        ..Setup::default()
     };
     let mut app = TestApp::with(setup).await;
     app.restart_with(|config| {

@@ -245,8 +245,8 @@ impl EndpointView {
             credits: stat.credits,
             found: FoundView {
                 by_mark: stat.findings.by_mark,
-                by_upcoming: stat.findings.by_upcoming,
-                untold: stat.findings.untold,
+                by_upcoming: stat.findings.by_upcoming.saturating_add(stat.findings.undecided_upcoming),
+                untold: stat.findings.untold.saturating_add(stat.findings.undecided),
                 told_for_nothing: stat.findings.idle_marks.saturating_add(stat.findings.idle_upcoming),
             },
         }

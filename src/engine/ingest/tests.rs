@@ -12,6 +12,7 @@ use model::{
     wire::UnlockEvent,
 };
 
+mod findings;
 mod rows;
 
 fn time(text: &str) -> Timestamp {
@@ -119,8 +120,6 @@ fn kinds(changes: &[Change]) -> Vec<ChangeKind> {
 fn said(changes: &[Change]) -> Vec<&str> {
     changes.iter().map(|change| change.summary.as_str()).collect()
 }
-
-// Versions.
 
 #[test]
 fn a_segment_that_left_the_schedule_is_told_by_a_version_that_shows_segments() {

@@ -172,8 +172,9 @@ fn a_list_that_never_told_is_asked_the_more_rarely_the_fewer_credits_there_are()
         let share = left / 10;
         plan(Endpoint::TokenList, &feeds, &PlanBasis { spent_today: 0, ..basis(&source, Some(left), Some(share)) }).asks.len()
     };
-    // One of fifty credits: with a hundred a day every twelve hours, were it not for three days; with ten, every five days.
-    assert_eq!((asks(3, 1_000), asks(3, 100), asks(5, 100), asks(14, 10)), (1, 0, 1, 1));
+    // One of two hundred credits: with a hundred a day every two days, were it not for three; with thirty, every week; and never longer
+    // than two weeks.
+    assert_eq!((asks(3, 1_000), asks(3, 300), asks(7, 300), asks(13, 10), asks(14, 10)), (1, 0, 1, 0, 1));
 }
 
 #[test]

@@ -24,7 +24,7 @@
 use chrono::TimeDelta;
 
 use super::burst::Burst;
-use model::{Endpoint, FeedState, Findings, PlanToken, Timestamp};
+use model::{Endpoint, FeedState, Findings, ListWord, PlanToken, Timestamp};
 
 /// Days in which one feed is corrected once, as long as nothing is known: what the corrections of `data/revisions` come to.
 const PRIOR_DAYS: f64 = 800.0;
@@ -37,9 +37,8 @@ const PRIOR_MARK: [f64; 2] = [0.475, 0.025];
 /// The same of whether `upcoming` alone tells it.
 const PRIOR_UPCOMING: [f64; 2] = [0.0125, 0.4875];
 /// How likely it is at first that a list tells no correction ever. Without this, one that never told would be asked for years: a small share
-/// of the corrections, told for all feeds at once, seems worth many credits. Little, since a correction that was read before the list was
-/// asked counts as untold too: doubt must not feed on itself.
-const PRIOR_SILENT: f64 = 0.02;
+/// of the corrections, told for all feeds at once, seems worth many credits. The first correction that it tells ends the doubt.
+const PRIOR_SILENT: f64 = 0.5;
 /// Beta prior of whether a telling holds: it did, it did not.
 const PRIOR_HOLDS: [f64; 2] = [1.0, 1.0];
 /// Corrections that are believed at most: a source that changes its ways is found out.
@@ -83,6 +82,8 @@ pub struct Beliefs {
     upcoming_holds: f64,
     /// Many may have been corrected at once.
     burst: Option<Burst>,
+    /// When the token list was last asked.
+    listed_at: Option<Timestamp>,
 }
 
 /// What is expected of one feed.
@@ -101,18 +102,22 @@ pub struct Expected {
 }
 
 impl Beliefs {
-    /// Learned from what reading the feeds of an endpoint found until `now`.
-    pub fn of<'a>(feeds: impl Iterator<Item = &'a FeedState> + Clone, now: Timestamp) -> Self {
+    /// Learned from what reading the feeds of an endpoint found until `now`, and what the token list says of it that was asked at `listed_at`.
+    pub fn of(tokens: &[PlanToken], listed_at: Option<Timestamp>, now: Timestamp) -> Self {
+        let feeds = tokens.iter().filter_map(|token| token.feed.as_ref());
         let (mut all, mut observed) = (Findings::default(), 0.0);
         let (mut ages, mut count) = (0.0, 0.0);
-        for feed in feeds.clone() {
+        for token in tokens {
+            let Some(feed) = &token.feed else { continue };
             observed += observed_days(feed);
             ages += feed.read_at.map_or(0.0, |at| days(now - at));
             count += f64::from(u8::from(feed.read_at.is_some()));
-            let of = feed.findings;
+            let of = settled(feed, token.last_updated, listed_at);
             all.by_mark = all.by_mark.saturating_add(of.by_mark);
             all.by_upcoming = all.by_upcoming.saturating_add(of.by_upcoming);
             all.untold = all.untold.saturating_add(of.untold);
+            all.undecided = all.undecided.saturating_add(of.undecided);
+            all.undecided_upcoming = all.undecided_upcoming.saturating_add(of.undecided_upcoming);
             all.idle_marks = all.idle_marks.saturating_add(of.idle_marks);
             all.idle_upcoming = all.idle_upcoming.saturating_add(of.idle_upcoming);
         }
@@ -128,8 +133,9 @@ impl Beliefs {
             by_mark,
             by_upcoming: by_upcoming.min(1.0 - by_mark),
             mark_holds: holds(all.by_mark, all.idle_marks),
-            upcoming_holds: holds(all.by_upcoming, all.idle_upcoming),
+            upcoming_holds: holds(all.by_upcoming.saturating_add(all.undecided_upcoming), all.idle_upcoming),
             burst: Burst::of(feeds, chance, now),
+            listed_at,
         }
     }
 
@@ -143,17 +149,21 @@ impl Beliefs {
     pub fn expect(&self, endpoint: Endpoint, is_heard: bool, token: &PlanToken, near: TimeDelta, now: Timestamp) -> Expected {
         let none = FeedState::default();
         let feed = token.feed.as_ref().unwrap_or(&none);
-        let of = feed.findings;
+        let of = settled(feed, token.last_updated, self.listed_at);
         let found = f64::from(of.found());
+        // What no list was asked after says nothing of who tells.
+        let decided = found - f64::from(of.open());
         let rate = self.rate_of(found, observed_days(feed)).min(MOST_RATE);
-        let own = |all: f64, told: u32| (OWN_WEIGHT * all + f64::from(told)) / (OWN_WEIGHT + found);
+        let own = |all: f64, told: u32| (OWN_WEIGHT * all + f64::from(told)) / (OWN_WEIGHT + decided);
         let held = |all: f64, held: u32, idle: u32| {
             (OWN_WEIGHT * all + f64::from(held)) / (OWN_WEIGHT + f64::from(held) + f64::from(idle))
         };
-        let told = if mark_moved(feed, token.last_updated) {
+        let told = if of.awaits_segments {
+            1.0
+        } else if mark_moved(feed, token.last_updated) {
             held(self.mark_holds, of.by_mark, of.idle_marks)
         } else if feed.stale {
-            held(self.upcoming_holds, of.by_upcoming, of.idle_upcoming)
+            held(self.upcoming_holds, of.by_upcoming.saturating_add(of.undecided_upcoming), of.idle_upcoming)
         } else {
             self.burst.map_or(0.0, |burst| burst.hits(feed))
         };
@@ -212,6 +222,25 @@ fn shapes<'a>(feeds: impl Iterator<Item = &'a FeedState>, rate: f64) -> [f64; SH
 /// Whether the token list's mark is another than when the feed was last read.
 pub fn mark_moved(feed: &FeedState, mark: Option<Timestamp>) -> bool {
     feed.mark.is_some() && mark.is_some() && feed.mark != mark
+}
+
+/// What the token list, asked at `listed_at`, says of the last thing that reading the feed found though its mark had not moved. A list that was
+/// asked before and not since says nothing: the correction may have come in between.
+pub fn list_word(feed: &FeedState, mark: Option<Timestamp>, listed_at: Option<Timestamp>) -> ListWord {
+    let asked_after = feed.findings.undecided_at.zip(listed_at).is_some_and(|(found, listed)| listed > found);
+    match (feed.mark, mark) {
+        // A token without a mark is not told of at all, which counts against no other.
+        _ if !asked_after || mark.is_none() => ListWord::NotAsked,
+        (Some(known), Some(mark)) if known != mark => ListWord::Told,
+        // No mark was known when the feed was read: its own time says whether it moved since the baseline.
+        (None, Some(mark)) if feed.baseline_at.is_some_and(|baseline| mark > baseline) => ListWord::Told,
+        _ => ListWord::Silent,
+    }
+}
+
+/// What reading a feed found, with what the list says of it.
+fn settled(feed: &FeedState, mark: Option<Timestamp>, listed_at: Option<Timestamp>) -> Findings {
+    feed.findings.settled(list_word(feed, mark, listed_at))
 }
 
 /// What an endpoint's news is worth.

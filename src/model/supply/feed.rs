@@ -77,38 +77,84 @@ pub struct FeedState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Findings {
-    /// Found something, and the token list's mark had moved.
+    /// Found something that the token list's mark told, before or after.
     pub by_mark: u32,
-    /// Found something, and only `upcoming` had told.
+    /// Found something that only `upcoming` had told; the token list, asked afterwards, did not.
     pub by_upcoming: u32,
-    /// Found something that nothing had told.
+    /// Found something that nothing had told, and the token list, asked afterwards, did not tell either.
     pub untold: u32,
-    /// When that was last.
+    /// Found something that nothing had told, and the token list was not asked since: it says nothing of the list.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub undecided: u32,
+    /// The same where `upcoming` had told.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub undecided_upcoming: u32,
+    /// When the last thing was found that is undecided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecided_at: Option<Timestamp>,
+    /// When the last thing was found that nothing had told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untold_at: Option<Timestamp>,
     /// Found nothing, though the mark had moved.
     pub idle_marks: u32,
     /// Found nothing, though `upcoming` had told.
     pub idle_upcoming: u32,
+    /// What was found last is counted, and waits for its linear segments to be told.
+    #[serde(skip_serializing_if = "is_false")]
+    pub awaits_segments: bool,
+}
+
+/// What the token list says of what was found before it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListWord {
+    /// It was not asked since.
+    NotAsked,
+    /// It was asked, and its mark is what it was.
+    Silent,
+    /// Its mark moved.
+    Told,
 }
 
 impl Findings {
     /// Reads that found something.
     #[must_use]
     pub fn found(&self) -> u32 {
-        self.by_mark.saturating_add(self.by_upcoming).saturating_add(self.untold)
+        let decided = self.by_mark.saturating_add(self.by_upcoming).saturating_add(self.untold);
+        decided.saturating_add(self.open())
+    }
+
+    /// Of these, those of which the token list was not asked since.
+    #[must_use]
+    pub fn open(&self) -> u32 {
+        self.undecided.saturating_add(self.undecided_upcoming)
+    }
+
+    /// With what the token list says of what is undecided.
+    #[must_use]
+    pub fn settled(mut self, word: ListWord) -> Self {
+        match word {
+            ListWord::NotAsked => return self,
+            ListWord::Silent => {
+                self.untold = self.untold.saturating_add(self.undecided);
+                self.by_upcoming = self.by_upcoming.saturating_add(self.undecided_upcoming);
+            }
+            ListWord::Told => self.by_mark = self.by_mark.saturating_add(self.open()),
+        }
+        (self.undecided, self.undecided_upcoming, self.undecided_at) = (0, 0, None);
+        self
     }
 
     /// With one more read, at `now`.
     #[must_use]
     pub fn with(mut self, has_found: bool, mark_moved: bool, upcoming_told: bool, now: Timestamp) -> Self {
-        if has_found && !mark_moved && !upcoming_told {
-            self.untold_at = Some(now);
+        if has_found && !mark_moved {
+            self.undecided_at = Some(now);
+            self.untold_at = if upcoming_told { self.untold_at } else { Some(now) };
         }
         let counted = match (has_found, mark_moved, upcoming_told) {
             (true, true, _) => &mut self.by_mark,
-            (true, false, true) => &mut self.by_upcoming,
-            (true, false, false) => &mut self.untold,
+            (true, false, true) => &mut self.undecided_upcoming,
+            (true, false, false) => &mut self.undecided,
             (false, true, _) => &mut self.idle_marks,
             (false, false, true) => &mut self.idle_upcoming,
             (false, false, false) => return self,
@@ -116,4 +162,14 @@ impl Findings {
         *counted = counted.saturating_add(1);
         self
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }

@@ -16,7 +16,7 @@ async fn status_counts_what_waits_for_whom() {
     held.state.held_since = Some(now());
     held.state.failing_since = Some(now() - minutes(3));
     held.state.missing = vec![("x".into(), 1), ("y".into(), 1)];
-    held.state.findings = Findings { by_mark: 2, untold: 1, ..Findings::default() };
+    held.state.findings = Findings { by_mark: 2, untold: 1, undecided: 3, undecided_upcoming: 4, ..Findings::default() };
     let period = CreditState { period_start: Some(now() - minutes(60)), spent: 3, ..CreditState::default() };
     store.decide_credit(move |_| (period, ())).await.expect("written");
     let mut before = poll(Endpoint::UnlockEvents, Some("aptos"));
@@ -56,7 +56,7 @@ async fn status_counts_what_waits_for_whom() {
     assert_eq!(stats[0].last_success, Some(now()));
     assert_eq!(stats[0].last_error, Some((now(), "connection refused".into())));
     assert_eq!((stats[0].looks, stats[0].credits), (1, 2), "those of the period before are over");
-    assert_eq!(stats[0].findings, Findings { by_mark: 2, untold: 1, ..Findings::default() });
+    assert_eq!(stats[0].findings, Findings { by_mark: 2, untold: 1, undecided: 3, undecided_upcoming: 4, ..Findings::default() });
     if store.is_shared() {
         return; // a server plans for itself
     }

@@ -13,6 +13,7 @@ fn answer(outcome: PollOutcome) -> (PlannedPoll, FetchedAnswer) {
         why: PollReason::First,
         cost: 1,
         mark: None,
+        listed_at: None,
         with_segments: false,
         may_add_segments: false,
     };

@@ -143,7 +143,7 @@ impl Play {
             month / plan::real(credits.max(1)) * f64::from(cost)
         };
         let lists = [gap_of_list(Endpoint::TokenList), gap_of_list(Endpoint::Upcoming)];
-        let beliefs = Beliefs::of(schedules.tokens.iter().filter_map(|token| token.feed.as_ref()), end);
+        let beliefs = Beliefs::of(&schedules.tokens, plan::listed_at(&self.feeds), end);
         let (mut late, mut rates, mut worst) = (0.0, 0.0, 0.0_f64);
         for (token, count) in schedules.tokens.iter().zip(&counts) {
             let expected = beliefs.expect(Endpoint::UnlockEvents, schedules.is_heard, token, near, end);

@@ -129,6 +129,7 @@ fn segments_are_paid_for_once_and_not_at_every_tick() {
         why,
         cost,
         mark: None,
+        listed_at: None,
         with_segments,
         may_add_segments: with_segments,
     };
