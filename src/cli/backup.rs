@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::{Exit, Invocation, shown};
-use store::Access;
+use super::{Exit, Invocation, dump, shown};
+use daemon::place::place_of;
+use store::{Access, Place};
 
 /// Make an online copy of the database.
 #[derive(Debug, Args)]
@@ -20,6 +21,9 @@ pub(super) struct BackupArgs {
 
 pub(super) async fn run(backup: &BackupArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
+    if let Place::Server(place) = place_of(&config.store)? {
+        return Err(dump::backup(&place, &backup.file)?.into());
+    }
     let store = invocation.open(&config, Access::Read).await?;
     store
         .backup(backup.file.clone(), backup.overwrite)

@@ -26,6 +26,7 @@ mod completions;
 mod copy;
 mod demo;
 mod digest;
+mod dump;
 mod exit;
 mod explain;
 mod feeds;

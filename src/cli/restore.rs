@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::{Exit, Invocation, shown};
+use super::{Exit, Invocation, dump, shown};
 use daemon::place::place_of;
 use store::{Access, Opening, Place, Store};
 
@@ -18,8 +18,8 @@ pub(super) struct RestoreArgs {
 
 pub(super) fn run(restore: &RestoreArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
-    if let Place::Server(_) = place_of(&config.store)? {
-        anyhow::bail!("the database of the config is on a PostgreSQL server: restore it with `pg_restore`");
+    if let Place::Server(place) = place_of(&config.store)? {
+        return Err(dump::restore(&place, &restore.file)?.into());
     }
     let opening = Opening { path: config.store.path.clone(), access: Access::Own, now: invocation.clock.now() };
     let restored = Store::restore(&restore.file, &opening)

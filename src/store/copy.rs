@@ -10,6 +10,7 @@ mod digest;
 mod ends;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::types::Value;
 use serde::Serialize;
@@ -17,9 +18,10 @@ use serde::Serialize;
 use self::digest::{TableDigest, row_bytes, values_of};
 use self::ends::{Source, Target};
 use super::error::{StoreError, StoreFault};
-use super::sql::Transaction;
 use super::sql::bulk::quoted;
-use super::{Place, Store, failpoint};
+use super::sql::postgres::PgSession;
+use super::sql::{SqlError, Transaction};
+use super::{DatabaseServer, Place, PostgresPlace, Store, failpoint};
 use model::Timestamp;
 
 /// The tables, each after those that it refers to. All but the lease, of which a database on a server has its own.
@@ -92,6 +94,17 @@ pub struct CopyProgress<'a> {
 }
 
 impl Store {
+    /// The tables of a database, whichever engine keeps it.
+    pub fn tables() -> impl Iterator<Item = &'static str> {
+        TABLES.into_iter()
+    }
+
+    /// What the server of a database says of itself. Blocks. Fails where it cannot be reached.
+    pub fn server(place: &PostgresPlace) -> Result<DatabaseServer, StoreError> {
+        let ask = || PgSession::open(&Arc::new(place.clone()), &Arc::default())?.server().map_err(SqlError::from);
+        ask().map_err(|error| StoreFault::from(error).during("ask the server", place.name()))
+    }
+
     /// Copies all that a database holds into another one, which is made where it is not there. Both are kept from everybody else
     /// meanwhile: a file by its lock, a database on a server by its lease, which is taken as `holder`. Blocks; run it where that
     /// harms nobody.

@@ -94,6 +94,7 @@ use readers::Readers;
 pub use restore::Restored;
 use sql::Transaction;
 pub use sql::postgres::place::{PlaceError, PostgresPlace};
+pub use sql::postgres::schema::DatabaseServer;
 use writer::Writer;
 
 use model::Timestamp;

@@ -341,30 +341,34 @@ fn canonical(value: &Value) -> String {
 
 /// What the daemon's database says that it made, and what it tells nobody: by what.
 fn recorded(app: &TestApp) -> (Vec<Made>, Vec<(String, String, String)>) {
-    let path = app.folder.path().join("test.db");
-    let database = rusqlite::Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).expect("the database");
-    let json = |text: String| canonical(&serde_json::from_str(&text).expect("JSON"));
-    let nothing = serde_json::to_string(&cliffwatch::model::rows::Batch::default()).expect("JSON");
-    let mut tells = database
-        .prepare(
-            "SELECT d.role, n.id, n.at, n.body FROM delivery_notice d JOIN notice n ON n.id = d.notice
-             WHERE d.delivery_no = ?1 ORDER BY d.ordinal",
-        )
-        .expect("prepared");
-    let mut deliveries = database.prepare("SELECT no, created_at, receiver, bundle FROM delivery ORDER BY no").expect("prepared");
-    let rows = deliveries
-        .query_map([], |row| {
-            let tells = tells
-                .query_map([row.get::<_, i64>(0)?], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, json(row.get(3)?))))?
-                .collect::<Result<_, _>>()?;
-            let batch: Option<String> = row.get(3)?;
-            Ok(Made { at: row.get(1)?, receiver: row.get(2)?, batch: json(batch.unwrap_or_else(|| nothing.clone())), tells })
-        })
-        .expect("read");
-    let made = rows.collect::<Result<_, _>>().expect("rows");
-    let mut pending = database.prepare("SELECT notice, receiver, state FROM telling").expect("prepared");
-    let untold = pending.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).expect("read");
-    (made, untold.collect::<Result<_, _>>().expect("rows"))
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let number = |value: &Value| value.as_i64().expect("a number");
+    let json = |value: &Value| canonical(&serde_json::from_str(value.as_str().expect("a text")).expect("JSON"));
+    let nothing = Value::from(serde_json::to_string(&cliffwatch::model::rows::Batch::default()).expect("JSON"));
+    let mut tells: BTreeMap<i64, Vec<(String, String, i64, String)>> = BTreeMap::new();
+    for row in app.rows(
+        "SELECT d.delivery_no, d.role, n.id, n.at, n.body FROM delivery_notice d JOIN notice n ON n.id = d.notice
+         ORDER BY d.delivery_no, d.ordinal",
+    ) {
+        let [delivery, role, id, at, body] = row.as_slice() else { panic!("{row:?}") };
+        tells.entry(number(delivery)).or_default().push((text(role), text(id), number(at), json(body)));
+    }
+    let made = app.rows("SELECT no, created_at, receiver, bundle FROM delivery ORDER BY no").into_iter().map(|row| {
+        let [no, at, receiver, batch] = row.as_slice() else { panic!("{row:?}") };
+        let batch = if batch.is_null() { &nothing } else { batch };
+        Made {
+            at: number(at),
+            receiver: text(receiver),
+            batch: json(batch),
+            tells: tells.remove(&number(no)).unwrap_or_default(),
+        }
+    });
+    let made = made.collect();
+    let untold = app.rows("SELECT notice, receiver, state FROM telling").into_iter().map(|row| {
+        let [notice, receiver, state] = row.as_slice() else { panic!("{row:?}") };
+        (text(notice), text(receiver), text(state))
+    });
+    (made, untold.collect())
 }
 
 /// Both sides of a week.

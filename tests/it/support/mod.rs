@@ -263,6 +263,27 @@ pub fn schema_of_its_own() -> Option<String> {
     Some(format!("{url}?options=-csearch_path%3D{schema}"))
 }
 
+fn rows_on_server(url: &str, sql: &str) -> Vec<Vec<Value>> {
+    let all = ask_server(url, &format!("SELECT coalesce(json_agg(row_to_json(t)), '[]') FROM ({sql}) t"));
+    let rows: Vec<serde_json::Map<String, Value>> = serde_json::from_str(&all).expect("rows as JSON");
+    rows.into_iter().map(|row| row.into_iter().map(|(_, value)| value).collect()).collect()
+}
+
+fn rows_in_file(path: &Path, sql: &str) -> Vec<Vec<Value>> {
+    use rusqlite::types::ValueRef;
+    let database = rusqlite::Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).expect("the database");
+    let mut statement = database.prepare(sql).expect("prepared");
+    let columns = statement.column_count();
+    let value = |value: ValueRef<'_>| match value {
+        ValueRef::Integer(number) => json!(number),
+        ValueRef::Text(text) => json!(String::from_utf8_lossy(text)),
+        ValueRef::Null => Value::Null,
+        other => panic!("{other:?}"),
+    };
+    let rows = statement.query_map([], |row| (0..columns).map(|at| Ok(value(row.get_ref(at)?))).collect()).expect("asked");
+    rows.collect::<Result<_, _>>().expect("read")
+}
+
 pub struct TestApp {
     /// By which the source goes, and the app where no machine has a clock of its own.
     pub clock: Clock,
@@ -387,6 +408,14 @@ receivers = ["ops"]
 
     pub fn at(&self, text: &str) {
         self.clock.set(time(text));
+    }
+
+    /// Rows of the database, past every operation of the store, as lists of JSON values.
+    pub fn rows(&self, sql: &str) -> Vec<Vec<Value>> {
+        match &self.config.store.url {
+            Some(url) => rows_on_server(url.expose(), sql),
+            None => rows_in_file(&self.config.store.path, sql),
+        }
     }
 
     pub fn edit(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<(), EditError>) {

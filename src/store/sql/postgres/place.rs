@@ -63,6 +63,17 @@ impl PostgresPlace {
         &self.name
     }
 
+    /// Its address for other programs: with the user, without the password.
+    pub fn without_password(&self) -> String {
+        let name = self.name.display().to_string();
+        match (self.config.get_user(), name.strip_prefix("postgres://")) {
+            (Some(user), Some(rest)) if user.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) => {
+                format!("postgres://{user}@{rest}")
+            }
+            _ => name,
+        }
+    }
+
     pub(super) fn tls(&self) -> Result<NoTlsOr, PgFault> {
         if self.config.get_ssl_mode() == SslMode::Disable {
             return Ok(NoTlsOr::plain());
@@ -101,6 +112,7 @@ mod tests {
         let place = PostgresPlace::from_url("postgres://me:hunter2@db.example:6432/watch", None).expect("a place");
         assert_eq!(place.name(), Path::new("postgres://db.example:6432/watch"));
         assert!(!format!("{place:?}").contains("hunter2"));
+        assert_eq!(place.without_password(), "postgres://me@db.example:6432/watch");
     }
 
     #[test]

@@ -24,6 +24,15 @@ pub(crate) struct ServerSchema {
     migrations: &'static [&'static str],
 }
 
+/// A server, and which of its schemas is ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseServer {
+    /// Its major version.
+    pub version: u32,
+    /// The schema in which our tables are, or would be made.
+    pub schema: String,
+}
+
 /// The oldest server that is known to do.
 const OLDEST_SERVER: u32 = 140_000;
 
@@ -69,6 +78,13 @@ impl PgSession {
             found if found < schema.version() => Err(StoreError::Older { path, found, known: schema.version() }),
             _ => Ok(()),
         }
+    }
+
+    /// What a server says of itself.
+    pub(crate) fn server(&self) -> Result<DatabaseServer, PgFault> {
+        let number: u32 = self.simple("SHOW server_version_num")?.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let schema = self.simple("SELECT current_schema()")?.unwrap_or_default();
+        Ok(DatabaseServer { version: number / 10_000, schema })
     }
 
     fn check_server(&self) -> Result<(), StoreError> {
