@@ -47,7 +47,8 @@ impl Store {
 pub(super) const TOKENS: &str = "SELECT count(*), coalesce(sum(listed), 0) FROM token";
 
 /// Feeds that are held, what they miss, and those that fail: by the index alone.
-pub(super) const FEEDS: &str = "SELECT count(held_since), coalesce(sum(json_array_length(missing)), 0), count(failing_since) FROM feed INDEXED BY feed_fares";
+pub(super) const FEEDS: &str = "SELECT count(held_since), coalesce(sum(CASE WHEN missing <> '[]' THEN json_array_length(missing) END), 0), count(failing_since)
+     FROM feed INDEXED BY feed_fares";
 
 /// How the feeds of each endpoint fare: by the index alone, which has what was found as numbers.
 pub(super) const FARES: &str = "SELECT endpoint, count(*), count(failing_since), min(failing_since), max(read_at), max(tried_at),

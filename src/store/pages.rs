@@ -63,7 +63,7 @@ fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, 
     let mut statement = from.prepare_cached(
         "SELECT r.no, t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key FROM record r JOIN token t ON t.no = r.token_no
          LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'
-         WHERE r.no IN (SELECT value FROM json_each(?1))",
+         WHERE r.no IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))",
     )?;
     let rows = all(&mut statement, [serde_json::Value::from(wanted).to_string()], |row| {
         Ok((row.get(6)?, row.get(7)?, (row.get::<_, i64>(0)?, token(row, 1)?, time(row.get(5)?))))

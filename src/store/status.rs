@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use chrono::TimeDelta;
 use rusqlite::types::Value;
 
 use super::codec::{Conditions, Millis, all, counted, list, word};
@@ -45,15 +46,34 @@ impl Store {
 /// What was to be told to somebody and is in the outbox.
 const IN_OUTBOX: &str =
     "SELECT n.id, n.alert, n.kind, n.at, n.body, d.receiver, v.state, d.role, v.no AS delivery, NULL AS holder
-    FROM notice n JOIN delivery_notice d ON d.notice = n.id JOIN delivery v ON v.no = d.delivery_no
-    UNION ALL";
+    FROM notice n JOIN delivery_notice d ON d.notice = n.id JOIN delivery v ON v.no = d.delivery_no UNION ALL";
 
-/// What is in none: it is in `telling`, or nowhere since nobody was named.
-const IN_NONE: &str = "SELECT n.id, n.alert, n.kind, n.at, n.body, t.receiver, t.state, NULL AS role, CAST(NULL AS BIGINT) AS delivery, t.holder AS holder
-    FROM notice n JOIN telling t ON t.notice = n.id
-    UNION ALL
-    SELECT n.id, n.alert, n.kind, n.at, n.body, NULL, CASE WHEN n.body ->> '$.leftOutBy' IS NULL THEN 'nobody' ELSE 'limited' END,
-           NULL, CAST(NULL AS BIGINT), NULL FROM notice n WHERE n.receivers = '[]'";
+/// What is in none: it waits, or is held back.
+const IN_NONE: &str = "SELECT n.id, n.alert, n.kind, n.at, n.body, t.receiver, t.state, NULL AS role, CAST(NULL AS BIGINT) AS delivery, t.holder AS holder";
+
+/// What nobody was named for.
+const FOR_NOBODY: &str = "UNION ALL SELECT n.id, n.alert, n.kind, n.at, n.body, NULL, CASE WHEN n.body ->> '$.leftOutBy' IS NULL THEN 'nobody' ELSE 'limited' END,
+    NULL, CAST(NULL AS BIGINT), NULL FROM notice n WHERE n.receivers = '[]'";
+
+/// How far a clock may have been set back between a notice and what became of it.
+const SLACK: TimeDelta = TimeDelta::days(1);
+
+/// Everything that was to be told to somebody, and what became of it, as far as a filter may let it in: of a busy week nearly everything
+/// was handed over, so that whoever asks for the rest begins with what waits or is held back.
+fn statuses_of(filter: &NotificationFilter) -> String {
+    let in_outbox = if filter.undelivered { "" } else { IN_OUTBOX };
+    let for_nobody = if filter.receiver.is_some() { "" } else { FOR_NOBODY };
+    let from = match filter.since.filter(|_| filter.undelivered) {
+        Some(since) => {
+            format!(
+                "FROM telling t CROSS JOIN notice n WHERE n.id = t.notice AND t.since >= {}",
+                since.checked_sub_signed(SLACK).unwrap_or(since).timestamp_millis()
+            )
+        }
+        None => "FROM notice n JOIN telling t ON t.notice = n.id".to_owned(),
+    };
+    format!("WITH status AS ({in_outbox} {IN_NONE} {from} {for_nobody}) {COLUMNS}")
+}
 
 const COLUMNS: &str = "SELECT id, alert, kind, at, body ->> '$.rule', body ->> '$.annotations.summary', receiver, state, role, delivery, holder FROM status";
 
@@ -68,10 +88,7 @@ fn notification_statuses(from: &Transaction<'_>, filter: &NotificationFilter) ->
         let states = [Waiting, Silenced, Inhibited, Acknowledged, Nobody, Limited].map(NotificationState::as_str);
         conditions.and("state IN (SELECT value FROM json_each(?))", list(states));
     }
-    // Whatever is in the outbox was handed over: of a busy week that is nearly everything.
-    let in_outbox = if filter.undelivered { "" } else { IN_OUTBOX };
-    let statuses = format!("WITH status AS ({in_outbox} {IN_NONE}) {COLUMNS}");
-    let (sql, values) = conditions.within(&statuses, &format!(" ORDER BY at, id, receiver LIMIT {}", filter.limit));
+    let (sql, values) = conditions.within(&statuses_of(filter), &format!(" ORDER BY at, id, receiver LIMIT {}", filter.limit));
     all(&mut from.prepare(&sql)?, values, |row| {
         let summary: Option<String> = row.get(5)?;
         let id: String = row.get(0)?;

@@ -221,6 +221,33 @@ async fn what_a_limit_left_out_is_told_to_nobody_and_says_so() {
 }
 
 #[tokio::test]
+async fn what_waits_is_found_beside_what_was_handed_over_and_by_its_time() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    tell(&store, "delivered", &["ops", "desk"]).await;
+    store.await_dispatch();
+    let waits = firing("waits", Some("arbitrum"));
+    let notifications = vec![notification(&waits, "firing", &["ops"])];
+    store.commit(at(Commit { notifications, alerts: vec![waits.clone()], ..Commit::default() })).await.expect("committed");
+    let asked = |receiver: &str, since: Timestamp| NotificationFilter {
+        receiver: Some(receiver.into()),
+        since: Some(since),
+        undelivered: true,
+        limit: 10,
+        ..NotificationFilter::default()
+    };
+    let found = async |filter: NotificationFilter| -> Vec<AlertId> {
+        store.notification_statuses(filter).await.expect("read").into_iter().map(|status| status.alert).collect()
+    };
+    assert_eq!(found(asked("ops", now())).await, [waits.id.clone()]);
+    assert_eq!(found(asked("desk", now())).await, []);
+    assert_eq!(found(asked("ops", now() + minutes(3))).await, [], "what came before is not asked for");
+    let all = NotificationFilter { undelivered: false, ..asked("ops", now()) };
+    assert_eq!(found(all).await.len(), 2, "what was handed over is told where it is asked for");
+    assert_eq!(found(asked("ops", Timestamp::MIN_UTC)).await, [waits.id], "no time is too early");
+}
+
+#[tokio::test]
 async fn the_end_of_the_last_alert_of_a_storm_says_that_the_storm_is_over() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;

@@ -22,6 +22,9 @@ export default async function (t) {
   t.check(values.every((value, at) => at === 0 || values[at - 1] >= value * 0.999), `the largest do not come first: ${values}`);
   t.check(listed[0]?.includes("ONDO"), `the largest of all is not the first: ${listed[0]}`);
   t.check((await page.locator("#notices").innerText()).includes("Dead letters."), "dead letters are not at the top");
+  const strips = await page.locator("#source .strip svg[role=img]").evaluateAll((all) => all.map((one) => [one.getAttribute("aria-label"), one.querySelectorAll("title").length]));
+  t.check(strips.length >= 2 && strips.every(([label, marks]) => label.startsWith("The last ") && marks > 0), `the strips of past polls: ${JSON.stringify(strips)}`);
+  t.check((await page.locator("#source details tbody tr").count()) >= strips.length, "past polls do not stand in a table");
 
   // A link that is not right any more helps on.
   const missing = await t.page({ expects: ["404", "400"] });

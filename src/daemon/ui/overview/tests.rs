@@ -21,6 +21,7 @@ fn row(name: &str, date: &str, precision: &str, value: f64) -> UpcomingRow {
 
 fn alert(id: &str, severity: &str, summary: &str) -> Alert {
     Alert {
+        subject: format!("unlock/{id}"),
         labels: [("severity".to_owned(), severity.to_owned())].into(),
         annotations: [("summary".to_owned(), summary.to_owned())].into(),
         ..firing(id, time("2026-03-09T06:00:00Z"))
@@ -140,6 +141,24 @@ fn what_is_cut_says_of_how_many() {
             && html.contains("1 answer of ARB"),
         "{html}"
     );
+}
+
+#[test]
+fn an_event_is_told_once_by_the_gravest_of_its_rules() {
+    let of = |id: &str, severity: &str, rule: &str, subject: &str| {
+        let alert = Alert { name: rule.to_owned(), subject: subject.to_owned(), ..alert(id, severity, id) };
+        AlertView::of(&Alert { token: Some(TokenId::from("arb")), ..alert }, &[])
+    };
+    let alerts = vec![
+        of("al_1", "critical", "Huge", "unlock/arb/1"),
+        of("al_2", "warning", "Big", "unlock/arb/2"),
+        of("al_3", "warning", "Ahead", "unlock/arb/1"),
+    ];
+    let firing = FiringAlerts { alerts: Vec::new(), critical: 1, warning: 9, other: 0 };
+    let card = FiringCard::of(&firing, alerts);
+    let told: Vec<_> = card.groups.iter().map(|group| (group.name, group.told, group.count, group.alerts.len())).collect();
+    assert_eq!(told, [("Critical", 1, 1, 1), ("Warning", 2, 9, 1)]);
+    assert_eq!((card.shown, card.groups[0].alerts[0].also.as_slice()), (3, &["Ahead".to_owned()][..]));
 }
 
 #[test]
