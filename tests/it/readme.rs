@@ -157,6 +157,30 @@ fn the_map_names_files_that_are_there() {
     assert!(seen >= 30, "{seen} paths were found");
 }
 
+/// The words in code of the first column of a table, from the line that begins with `head` on.
+fn column(page: &str, head: &str) -> std::collections::BTreeSet<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).expect("read");
+    let rows = text.lines().skip_while(|line| !line.starts_with(head)).skip(2).take_while(|line| line.starts_with('|'));
+    let cells = rows.filter_map(|line| line.split('|').nth(1).map(str::to_owned)).collect::<Vec<_>>();
+    cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_key_of_a_rule_and_of_any_receiver_is_in_its_table() {
+    let desk = Desk::new();
+    let schema =
+        |kind: &str| -> serde_json::Value { serde_json::from_str(&desk.run(&format!("schema {kind}")).ok()).expect("JSON") };
+    let keys = |schema: &serde_json::Value, path: &str| -> std::collections::BTreeSet<String> {
+        schema.pointer(path).and_then(serde_json::Value::as_object).expect(path).keys().cloned().collect()
+    };
+    assert_eq!(column("docs/rules.md", "| key | what |"), keys(&schema("rules"), "/properties/rule/items/properties"));
+    let receiver = keys(&schema("config"), "/properties/receiver/items/properties");
+    for (head, least) in [("| key of any receiver |", 6), ("| key of a webhook |", 8)] {
+        let named = column("docs/receivers.md", head);
+        assert!(named.len() >= least && named.is_subset(&receiver), "{named:?} of {receiver:?}");
+    }
+}
+
 /// The arguments of a call whose parenthesis was opened just before `text`, up to the one that is a text.
 fn arguments(text: &str) -> Vec<String> {
     let (mut all, mut depth, mut is_text) = (vec![String::new()], 0, false);

@@ -40,6 +40,29 @@ fn the_alerting_rules_pass_their_tests_and_the_config_is_one() {
     }
 }
 
+#[test]
+fn alertmanager_takes_its_config_and_the_compose_file_names_what_is_there() {
+    let compose = read("compose.yaml");
+    for mount in compose.lines().filter_map(|line| line.trim().strip_prefix("- ./")).filter_map(|mount| mount.split(':').next()) {
+        // The operator makes these two.
+        let is_ours = !["config", "secrets"].iter().any(|own| mount.starts_with(own));
+        assert!(!is_ours || packaging(mount).exists(), "compose.yaml mounts {mount}, which is not there");
+    }
+    let prometheus = read("prometheus/prometheus.yml");
+    for target in prometheus.split("targets: [\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        let (host, port) = target.split_once(':').expect("a port");
+        assert!(compose.contains(&format!("\n  {host}:\n")), "prometheus.yml names {host}, which is no service of compose.yaml");
+        assert!(compose.contains(&format!(":{port}:{port}\"]")), "{target}: compose.yaml has no port {port}");
+    }
+    if outside::lacks_program("amtool", "prometheus-alertmanager") {
+        return;
+    }
+    let checked =
+        Command::new(outside::program("amtool")).arg("check-config").arg(packaging("alertmanager/alertmanager.yml")).output();
+    let checked = checked.expect("amtool runs");
+    assert!(checked.status.success(), "{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+}
+
 fn read(path: &str) -> String {
     std::fs::read_to_string(packaging(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
