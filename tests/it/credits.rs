@@ -81,9 +81,7 @@ fn polled(config: &config::Config) -> Vec<(Endpoint, Slots)> {
         (Endpoint::Buyback, &config.schedule.buyback),
         (Endpoint::Allocations, &config.schedule.allocations),
     ];
-    let slots = |(endpoint, pattern): (Endpoint, &String)| {
-        Some((endpoint, Slots::parse(pattern, "UTC").expect("a pattern")?))
-    };
+    let slots = |(endpoint, pattern): (Endpoint, &String)| Some((endpoint, Slots::parse(pattern, "UTC").expect("a pattern")?));
     patterns.into_iter().filter_map(slots).collect()
 }
 
@@ -129,9 +127,8 @@ fn the_month_that_is_laid_out_is_the_month_that_is_spent() {
         let (before, after) = (spent_until(day, &world, &config), spent_until(day + f64::from(DAYS), &world, &config));
         let feeds = if day > 0.0 { before.feeds } else { new(&config) };
         let month = laid_out(feeds, &config, world.at(day));
-        let of = |spent: &[(Endpoint, u64)], endpoint| {
-            spent.iter().find(|(of, _)| *of == endpoint).map_or(0, |(_, credits)| *credits)
-        };
+        let of =
+            |spent: &[(Endpoint, u64)], endpoint| spent.iter().find(|(of, _)| *of == endpoint).map_or(0, |(_, credits)| *credits);
         let spent = |endpoint| of(&after.spent, endpoint) - of(&before.spent, endpoint);
         let all: u64 = month.endpoints.iter().map(|line| spent(line.endpoint)).sum();
         let off = |planned: u64, spent: u64| planned.abs_diff(spent) * 10 > all;

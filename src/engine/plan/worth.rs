@@ -38,7 +38,7 @@ const PRIOR_MARK: [f64; 2] = [0.475, 0.025];
 const PRIOR_UPCOMING: [f64; 2] = [0.0125, 0.4875];
 /// How likely it is at first that a list tells no correction ever. Without this, one that never told would be asked for years: a small share
 /// of the corrections, told for all feeds at once, seems worth many credits. The first correction that it tells ends the doubt.
-const PRIOR_SILENT: f64 = 0.5;
+const PRIOR_SILENT: f64 = 0.25;
 /// Beta prior of whether a telling holds: it did, it did not.
 const PRIOR_HOLDS: [f64; 2] = [1.0, 1.0];
 /// Corrections that are believed at most: a source that changes its ways is found out.
@@ -52,7 +52,7 @@ const MOST_RATE: f64 = 12.0 / 365.0;
 /// A telling that holds less often than this waits for its turn, however near an event is.
 const LEAST_TRUST: f64 = 0.2;
 /// How long ago a feed was read that never was.
-const NEVER_DAYS: f64 = 365.0;
+pub const NEVER_DAYS: f64 = 365.0;
 /// What news is worth that no rule hears.
 const UNHEARD: f64 = 1e-4;
 /// What a row is worth that comes by itself, such as the burn of a day, beside a correction of what was known.

@@ -101,6 +101,10 @@ async fn every_value_comes_back_as_it_went_in() {
             untold_at: Some(now()),
             idle_marks: 4,
             idle_upcoming: 5,
+            undecided: 6,
+            undecided_upcoming: 7,
+            undecided_at: Some(now()),
+            awaits_segments: true,
         },
     };
     let unlocks = vec![

@@ -8,8 +8,7 @@ fn ask(mark: &str, listed_at: &str) -> PlannedPoll {
 
 /// A feed whose correction was found on 3 March, when the list had last been asked on the first.
 fn found_by_reading() -> FeedState {
-    let known =
-        FeedState { baseline_at: Some(time("2026-01-01")), mark: Some(time("2026-02-01")), ..FeedState::default() };
+    let known = FeedState { baseline_at: Some(time("2026-01-01")), mark: Some(time("2026-02-01")), ..FeedState::default() };
     let findings = findings(&known, &ask("2026-02-01", "2026-03-01"), true, time("2026-03-03"));
     FeedState { findings, ..known }
 }

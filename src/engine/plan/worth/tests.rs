@@ -131,8 +131,9 @@ fn what_was_found_before_the_list_was_asked_neither_ends_nor_makes_the_trust_in_
 fn what_upcoming_told_before_the_list_was_asked_counts_against_the_list_no_more() {
     let told = Findings { undecided_upcoming: 3, undecided_at: Some(now() - TimeDelta::days(1)), ..Findings::default() };
     let tokens = [token(feed(1.0, told))];
-    let [before, after] =
-        [2, 0].map(|days| Beliefs::of(&tokens, Some(now() - TimeDelta::days(days)), now())).map(|of| (of.by_mark, of.by_upcoming));
+    let [before, after] = [2, 0]
+        .map(|days| Beliefs::of(&tokens, Some(now() - TimeDelta::days(days)), now()))
+        .map(|of| (of.by_mark, of.by_upcoming));
     assert_eq!(before.0, beliefs(&[]).by_mark);
     assert!(after.0 < 0.01 && after.1 > 0.5, "asked since, the list did not tell: {after:?}");
 }
