@@ -11,7 +11,8 @@ use daemon::cycle::endpoint_feeds;
 use daemon::place::is_there;
 use daemon::schedule::{self, Job};
 use engine::budget;
-use engine::plan::month::forecast::{Forecast, TokenLooks};
+use engine::plan::month::forecast::Forecast;
+use engine::plan::month::looks::TokenLooks;
 use engine::plan::month::{self, DAYS, Month, MonthLine, Outlook, Wish};
 use engine::plan::{self, PlanBasis};
 use engine::slot::Slots;
@@ -205,14 +206,16 @@ fn lateness(month: &Month) -> String {
             "\nA correction of a schedule is noticed after {mean} on average, after {worst} at worst, if nothing tells of it."
         );
     }
-    let line = |looks: &[TokenLooks]| {
-        looks.iter().map(|of| format!("{} {}", format::name(of.token.as_str()), of.looks)).collect::<Vec<_>>().join(", ")
-    };
     if !month.most_read.is_empty() && !month.tokens_are_assumed {
-        let _ = writeln!(text, "Schedules read most: {}.", line(&month.most_read));
-        let _ = writeln!(text, "Schedules read least: {}.", line(&month.least_read));
+        let _ = writeln!(text, "Schedules read most: {}.", tokens_read(&month.most_read));
+        let _ = writeln!(text, "Schedules read least: {}.", tokens_read(&month.least_read));
     }
     text
+}
+
+/// `arbitrum 31, aptos 30`.
+pub(super) fn tokens_read(looks: &[TokenLooks]) -> String {
+    looks.iter().map(|of| format!("{} {}", format::name(of.token.as_str()), of.looks)).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether it lasts, and what to change if not.
@@ -261,7 +264,7 @@ fn trimmed(number: f64) -> String {
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-fn hours_in_words(hours: f64) -> String {
+pub(super) fn hours_in_words(hours: f64) -> String {
     match hours {
         hours if hours < 1.0 / 60.0 => format!("{} s", trimmed(hours * 3_600.0)),
         hours if hours < 2.0 => format!("{} min", trimmed(hours * 60.0)),

@@ -2,14 +2,20 @@
 
 use std::fmt::Write as _;
 
+use super::invocation::watch_of;
+use super::plan::{hours_in_words, tokens_read};
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, rule_check, width};
+use daemon::cycle::endpoint_feeds;
 use daemon::place::place_of;
-use daemon::ui::view::{RulesView, StatusParts, StatusView, age, bytes};
+use daemon::ui::view::{ReadsView, RulesView, StatusParts, StatusView, age, bytes};
 use engine::digest_schedule;
-use model::{Endpoint, SilenceState, SilenceView, digest, format, text::harmless};
+use engine::plan::month::looks::LookSummary;
+use model::config::Config;
+use model::{Endpoint, EndpointStat, SilenceState, SilenceView, Timestamp, digest, format, text::harmless};
 use notify::unsubscribe;
-use store::Access;
+use rules::RuleSet;
+use store::{Access, Store};
 
 pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     if invocation.format == OutputFormat::Csv {
@@ -24,24 +30,53 @@ pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let now = invocation.clock.now();
     let notifications = store.notification_overview(now, now - digest::DAY).await?;
     let plans = digest_schedule::plans(&config.receivers).map_err(anyhow::Error::msg)?;
+    let checked = rule_check::check_rules(&config, &loaded, invocation);
+    let reads = reads(&store, &config, &checked.set, &endpoints, now).await?;
     let store_name = place_of(&config.store)?.name().to_owned();
     let status = StatusView::of(StatusParts {
         now,
         counts: &counts,
         endpoints: &endpoints,
         credit: &credit,
+        reads,
         incidents: &incidents,
         receivers: config.receivers.iter().map(|receiver| receiver.name.clone()).collect(),
         notifications: &notifications,
         digests: &plans,
         subscribers: &unsubscribe::subscribers(&config.receivers),
         database: store_name,
-        rules: rules(&rule_check::check_rules(&config, &loaded, invocation)),
+        rules: rules(&checked),
         daemon: None,
     });
     let page = if invocation.format == OutputFormat::Json { print::json(&status)? } else { text(&status, width()) };
     print::out(&page)?;
     Ok(Exit::Done)
+}
+
+/// How schedules were read in the period; none where it is not known when that began.
+async fn reads(
+    store: &Store,
+    config: &Config,
+    rules: &RuleSet,
+    endpoints: &[EndpointStat],
+    now: Timestamp,
+) -> anyhow::Result<Option<ReadsView>> {
+    let Some(period) = store.reads_of_period(Endpoint::UnlockEvents).await? else { return Ok(None) };
+    let watch = watch_of(&config.watch).map_err(anyhow::Error::msg)?;
+    let mut feeds = Vec::new();
+    for endpoint in [Endpoint::TokenList, Endpoint::UnlockEvents] {
+        feeds.push(endpoint_feeds(Some(store), (rules, &config.mirror, &watch), endpoint, now).await?);
+    }
+    let looks = |endpoint| endpoints.iter().find(|stat| stat.endpoint == endpoint).map_or(0, |stat| stat.looks);
+    let lists = [looks(Endpoint::TokenList), looks(Endpoint::Upcoming)];
+    let of = LookSummary::of_reads(&feeds, period.reads, lists, config.budget.near.delta(), (period.since, now));
+    Ok(Some(ReadsView {
+        since: period.since,
+        noticed_hours_mean: of.noticed_hours.map(|(mean, _)| mean),
+        noticed_hours_worst: of.noticed_hours.map(|(_, worst)| worst),
+        most_read: of.most_read,
+        least_read: of.least_read,
+    }))
 }
 
 fn rules(checked: &rule_check::CheckedRules) -> RulesView {
@@ -70,6 +105,9 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
     for (name, line) in lines(status) {
         let _ = writeln!(page, "{name:<10}{}", harmless(&line));
     }
+    if let Some(reads) = &status.reads {
+        page.push_str(&reads_in_words(reads));
+    }
     for incident in &status.troubles {
         let _ = writeln!(page, "{:<10}{}", "trouble", harmless(incident));
     }
@@ -83,6 +121,24 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
         let _ = write!(page, "\n{}", super::digest::listing(&status.digests).table(width));
     }
     page
+}
+
+/// How late a correction was noticed, and whose schedule was read how often.
+fn reads_in_words(reads: &ReadsView) -> String {
+    let mut lines = Vec::new();
+    if let (Some(mean), Some(worst)) = (reads.noticed_hours_mean, reads.noticed_hours_worst) {
+        let (mean, worst) = (hours_in_words(mean), hours_in_words(worst));
+        let since = format::day(reads.since);
+        lines.push((
+            "noticed",
+            format!("a correction of a schedule after {mean} on average, after {worst} at worst, since {since}"),
+        ));
+    }
+    if !reads.most_read.is_empty() {
+        lines.push(("reads", format!("most: {}", tokens_read(&reads.most_read))));
+        lines.push(("", format!("least: {}", tokens_read(&reads.least_read))));
+    }
+    lines.iter().map(|(name, line)| format!("{name:<10}{}\n", harmless(line))).collect()
 }
 
 /// What stands in one line each, by name.

@@ -12,7 +12,7 @@ mod query;
 mod snapshot;
 
 pub use self::commit::{Commit, CommitResult, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put};
-pub use self::counts::{DomainGauges, EndpointStat, ReceiverCounts, StoreCounts, StoreGauges, ValueAhead};
+pub use self::counts::{DomainGauges, EndpointStat, PeriodReads, ReceiverCounts, StoreCounts, StoreGauges, ValueAhead};
 pub use self::credit::{Charge, CreditState, PastPeriod, Reservation, SettledRequest};
 pub use self::notification::{
     AckResult, DispatchResult, NotificationOverview, NotificationRole, NotificationState, NotificationStatus, ReceiverStatus,

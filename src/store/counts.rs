@@ -9,7 +9,8 @@ use super::error::StoreFault;
 use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::{
-    AlertState, DeliveryState, Endpoint, EndpointStat, Findings, ReceiverCounts, ReceiverName, Resource, StoreCounts, StoreGauges,
+    AlertState, DeliveryState, Endpoint, EndpointStat, Findings, PeriodReads, ReceiverCounts, ReceiverName, Resource,
+    StoreCounts, StoreGauges, TokenId,
 };
 
 /// Credits of a period up to which its looks are counted.
@@ -41,6 +42,28 @@ impl Store {
     pub async fn poll_stats(&self) -> Result<Vec<EndpointStat>, StoreError> {
         self.read("read how endpoints fare", endpoint_stats).await
     }
+
+    /// When feeds of an endpoint were read since the quota's period began, as far as the poll log goes back, in the order of time; none where no
+    /// period is known, or it has more reads than are gone through.
+    pub async fn reads_of_period(&self, endpoint: Endpoint) -> Result<Option<PeriodReads>, StoreError> {
+        self.read("read when feeds were read", move |from| reads_of_period(from, endpoint)).await
+    }
+}
+
+fn reads_of_period(from: &Transaction<'_>, endpoint: Endpoint) -> Result<Option<PeriodReads>, StoreFault> {
+    let quota = credit(from)?;
+    let Some(begin) = quota.period_start.filter(|_| quota.own() <= MOST_COUNTED) else { return Ok(None) };
+    let kept = one(&mut *from.prepare_cached("SELECT min(at) FROM poll")?, [], |row| Ok(time(row.get(0)?)))?.flatten();
+    let since = kept.map_or(begin, |kept| kept.max(begin));
+    let mut reads = from.prepare_cached(
+        "SELECT t.id, p.at FROM poll p JOIN token t ON t.no = p.token_no
+         WHERE p.endpoint = ?1 AND p.at >= ?2 AND p.outcome IN ('fresh', 'unchanged') ORDER BY p.at, p.no",
+    )?;
+    let reads = all(&mut reads, (endpoint.as_str(), Millis(since)), |row| {
+        let id: String = row.get(0)?;
+        Ok((TokenId::from(id), row.get::<_, Millis>(1)?.0))
+    })?;
+    Ok(Some(PeriodReads { since, reads }))
 }
 
 /// Tokens, and those that are listed: both by the index alone.

@@ -1,4 +1,5 @@
 use super::*;
+use engine::plan::month::looks::TokenLooks;
 use model::{
     AlertState, CreditState, DeliveryState, Endpoint, EndpointStat, Findings, NotificationOverview, OptOut, OptOutSource,
     ReceiverCounts, Resource, SilenceRequest, StoreCounts, SuppressedCount, config, read_matchers, wire,
@@ -64,12 +65,20 @@ fn the_status_tells_source_credits_and_outbox() {
         digests: vec![("digest/desk".to_owned(), time("2026-03-09T07:00:00Z"))],
         ..NotificationOverview::default()
     };
+    let looks = |(token, looks): (&str, u32)| TokenLooks { token: token.into(), looks };
     let credit = CreditState { used: Some(120), limit: Some(1000), reset_at: Some(time("2026-04-01")), ..CreditState::default() };
     let status = StatusView::of(StatusParts {
         now,
         counts: &counts,
         endpoints: &[stat],
         credit: &credit,
+        reads: Some(ReadsView {
+            since: time("2026-03-01"),
+            noticed_hours_mean: Some(5.25),
+            noticed_hours_worst: Some(71.0),
+            most_read: [("arbitrum", 31), ("aptos", 30)].map(looks).to_vec(),
+            least_read: [("sui", 2)].map(looks).to_vec(),
+        }),
         incidents: &[],
         receivers: vec!["desk".to_owned(), "ops".to_owned()],
         notifications: &notifications,

@@ -48,6 +48,7 @@ pub(super) async fn status_view(deps: &HttpDeps) -> Result<StatusView, StoreErro
         counts: &counts,
         endpoints: &endpoints,
         credit: &credit,
+        reads: None,
         incidents: &incidents,
         receivers: live.config.receivers.iter().map(|receiver| receiver.name.clone()).collect(),
         notifications: &notifications,

@@ -15,6 +15,7 @@ use serde::Serialize;
 pub use alert::AlertView;
 use engine::{
     digest_schedule::DigestPlan,
+    plan::month::looks::TokenLooks,
     self_monitor::{self, SourceState},
 };
 use model::{Alert, AlertState, CreditState, Endpoint, EndpointStat, NotificationOverview, SilenceView, StoreCounts, Timestamp};
@@ -41,6 +42,9 @@ pub struct StatusView {
     /// Endpoints that were asked, in their order.
     pub endpoints: Vec<EndpointView>,
     pub credits: CreditView,
+    /// How schedules were read; `status` alone reckons it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads: Option<ReadsView>,
     /// Feeds whose answer is held because most of a token's records vanished at once.
     pub removals_held: u64,
     /// Records that complete answers left out, not often enough yet to be gone.
@@ -105,6 +109,22 @@ pub struct FoundView {
     pub told_for_nothing: u32,
 }
 
+/// How schedules were read in the quota's period, and how late a correction of one was noticed by that. The names are those of `plan`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadsView {
+    /// When the period began, or where the poll log does if that is later.
+    pub since: Timestamp,
+    /// Hours until a correction is noticed that comes at any time, on average; null where no schedule was read.
+    pub noticed_hours_mean: Option<f64>,
+    /// The longest time between two reads of one schedule, hours: how late it was where nothing told.
+    pub noticed_hours_worst: Option<f64>,
+    /// The tokens whose schedules were read most, with how often.
+    pub most_read: Vec<TokenLooks>,
+    /// Those that were read least.
+    pub least_read: Vec<TokenLooks>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreditView {
@@ -167,6 +187,7 @@ pub struct StatusParts<'a> {
     pub counts: &'a StoreCounts,
     pub endpoints: &'a [EndpointStat],
     pub credit: &'a CreditState,
+    pub reads: Option<ReadsView>,
     /// Open alerts about the source, a receiver or this program.
     pub incidents: &'a [Alert],
     pub receivers: Vec<String>,
@@ -211,6 +232,7 @@ impl StatusView {
                 },
                 exhausted: credit.exhausted,
             },
+            reads: parts.reads,
             removals_held: counts.removals_held,
             removals_awaiting_proof: counts.removals_awaiting_proof,
             feeds_failing: counts.feeds_failing,

@@ -4,10 +4,12 @@
 //! the allowance lets through is found by playing the month through the planner ([`forecast`]).
 
 pub mod forecast;
+pub mod looks;
 
 use serde::Serialize;
 
-use self::forecast::{Forecast, TokenLooks};
+use self::forecast::Forecast;
+use self::looks::TokenLooks;
 use super::PollPlan;
 use crate::budget::{self, Allowance, PollReason};
 use crate::slot::Slots;
@@ -179,10 +181,10 @@ pub fn month(
         reserve,
         first_reads,
         verdict,
-        noticed_hours_mean: forecast.noticed_hours.map(|(mean, _)| mean),
-        noticed_hours_worst: forecast.noticed_hours.map(|(_, worst)| worst),
-        most_read: forecast.most_read,
-        least_read: forecast.least_read,
+        noticed_hours_mean: forecast.looks.noticed_hours.map(|(mean, _)| mean),
+        noticed_hours_worst: forecast.looks.noticed_hours.map(|(_, worst)| worst),
+        most_read: forecast.looks.most_read,
+        least_read: forecast.looks.least_read,
     }
 }
 

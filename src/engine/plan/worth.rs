@@ -15,7 +15,7 @@
 //! - λ is learned: n corrections in T days under a Gamma prior whose mean and spread are those of all feeds of
 //!   the endpoint.
 //! - A share of the corrections is told by the token list's mark, another by `upcoming` (a Dirichlet posterior, pooled over the source
-//!   and bent to the feed's own record). What would have been told waits no longer than since the list was last asked; so where lists
+//!   and bent to the feed's own record). A find counts for or against the list once the list was asked after it ([`list_word`]). What would have been told waits no longer than since the list was last asked; so where lists
 //!   tell, tokens are read less, and where they do not, as if there were none.
 //! - Corrections come in batches: where reads find several that nothing told, what was not read since counts as told (see `burst`).
 //! - What is told now adds π·τ: z jumped by π, the share of such tellings that held (a Beta posterior).
@@ -37,8 +37,9 @@ const PRIOR_MARK: [f64; 2] = [0.475, 0.025];
 /// The same of whether `upcoming` alone tells it.
 const PRIOR_UPCOMING: [f64; 2] = [0.0125, 0.4875];
 /// How likely it is at first that a list tells no correction ever. Without this, one that never told would be asked for years: a small share
-/// of the corrections, told for all feeds at once, seems worth many credits. The first correction that it tells ends the doubt.
-const PRIOR_SILENT: f64 = 0.5;
+/// of the corrections, told for all feeds at once, seems worth many credits. The first correction that it tells ends the doubt. More doubt suits
+/// silent lists little better, and delays the first corrections that others tell, which may be a batch.
+const PRIOR_SILENT: f64 = 0.25;
 /// Beta prior of whether a telling holds: it did, it did not.
 const PRIOR_HOLDS: [f64; 2] = [1.0, 1.0];
 /// Corrections that are believed at most: a source that changes its ways is found out.
@@ -52,7 +53,7 @@ const MOST_RATE: f64 = 12.0 / 365.0;
 /// A telling that holds less often than this waits for its turn, however near an event is.
 const LEAST_TRUST: f64 = 0.2;
 /// How long ago a feed was read that never was.
-const NEVER_DAYS: f64 = 365.0;
+pub const NEVER_DAYS: f64 = 365.0;
 /// What news is worth that no rule hears.
 const UNHEARD: f64 = 1e-4;
 /// What a row is worth that comes by itself, such as the burn of a day, beside a correction of what was known.

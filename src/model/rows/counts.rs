@@ -80,6 +80,15 @@ impl ReceiverCounts {
     }
 }
 
+/// When feeds of an endpoint were read in the quota's period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeriodReads {
+    /// When the period began, or where the poll log does if that is later.
+    pub since: Timestamp,
+    /// Whose feed was read when, in the order of time.
+    pub reads: Vec<(TokenId, Timestamp)>,
+}
+
 /// How an endpoint fares over all its feeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointStat {

@@ -56,6 +56,8 @@ async fn status_counts_what_waits_for_whom() {
     assert_eq!(stats[0].last_success, Some(now()));
     assert_eq!(stats[0].last_error, Some((now(), "connection refused".into())));
     assert_eq!((stats[0].looks, stats[0].credits), (1, 2), "those of the period before are over");
+    let reads = store.reads_of_period(Endpoint::UnlockEvents).await.expect("read").expect("a period");
+    assert_eq!((reads.since, reads.reads), (now() - minutes(60), vec![]), "what failed is no read");
     assert_eq!(stats[0].findings, Findings { by_mark: 2, untold: 1, undecided: 3, undecided_upcoming: 4, ..Findings::default() });
     if store.is_shared() {
         return; // a server plans for itself

@@ -55,6 +55,7 @@ fn status(name: &str, incidents: &[Alert]) -> StatusView {
         counts: &counts,
         endpoints: &[stat],
         credit: &CreditState::default(),
+        reads: None,
         incidents,
         receivers: vec!["ops".to_owned()],
         notifications: &NotificationOverview { held: vec![held], ..NotificationOverview::default() },

@@ -92,6 +92,7 @@ fn the_source_is_down_when_an_alert_says_so() {
         counts: &StoreCounts::default(),
         endpoints: &[stat],
         credit: &CreditState::default(),
+        reads: None,
         incidents: &[incident],
         receivers: Vec::new(),
         notifications: &NotificationOverview::default(),

@@ -1,37 +1,24 @@
 //! A month of the planner, played forward over answers that tell nothing new. Pure.
 
 use chrono::TimeDelta;
-use serde::Serialize;
 
 use crate::budget::{self, Allowance, PollReason};
-use crate::plan::worth::{Beliefs, Expected};
 use crate::plan::{self, EndpointFeeds, PlanBasis, PlannedPoll};
 use crate::slot::Slots;
-use model::{CreditState, Endpoint, FeedState, SegmentsRead, Timestamp, TokenId, config};
+use model::{CreditState, Endpoint, FeedState, PlanToken, SegmentsRead, Timestamp, config};
 
 use super::DAYS;
+use super::looks::{LookSummary, TokenPace};
 
 /// Slots that come closer than this are played as one: their credits are paced by the hour anyway.
 const STEP: TimeDelta = TimeDelta::hours(1);
-/// Tokens that are named, of those read most and of those read least.
-const NAMED: usize = 10;
-
 /// What the planner will do in a month.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forecast {
     /// Credits by endpoint, without first reads.
     spent: Vec<(Endpoint, u64)>,
-    /// Hours until a correction of a schedule is noticed: on average, and where nothing tells of it.
-    pub noticed_hours: Option<(f64, f64)>,
-    pub most_read: Vec<TokenLooks>,
-    pub least_read: Vec<TokenLooks>,
-}
-
-/// How often a token's schedule is read in the month.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TokenLooks {
-    pub token: TokenId,
-    pub looks: u32,
+    /// How late corrections will be noticed, and whose schedule is read how often.
+    pub looks: LookSummary,
 }
 
 /// The quota at the beginning of a whole month of which nothing is spent.
@@ -143,41 +130,10 @@ impl Play {
             month / plan::real(credits.max(1)) * f64::from(cost)
         };
         let lists = [gap_of_list(Endpoint::TokenList), gap_of_list(Endpoint::Upcoming)];
-        let beliefs = Beliefs::of(&schedules.tokens, plan::listed_at(&self.feeds), end);
-        let (mut late, mut rates, mut worst) = (0.0, 0.0, 0.0_f64);
-        for (token, count) in schedules.tokens.iter().zip(&counts) {
-            let expected = beliefs.expect(Endpoint::UnlockEvents, schedules.is_heard, token, near, end);
-            // One that is not read in the month waits for longer than that.
-            let gap = if *count == 0 { month.max(expected.age * 24.0) } else { month / f64::from(*count) };
-            late += expected.rate * lateness(&expected, gap, lists);
-            rates += expected.rate;
-            worst = worst.max(gap);
-        }
-        let named = |by: &dyn Fn(u32) -> u32| {
-            let mut all: Vec<TokenLooks> = schedules.tokens.iter().zip(&counts).map(TokenLooks::of).collect();
-            all.sort_by(|a, b| (by(a.looks), &a.token).cmp(&(by(b.looks), &b.token)));
-            all.truncate(NAMED);
-            all
-        };
-        Forecast {
-            noticed_hours: (rates > 0.0).then_some((late / rates, worst)),
-            most_read: named(&|looks| u32::MAX - looks),
-            least_read: named(&|looks| looks),
-            spent: self.spent,
-        }
+        let pace = |(token, looks): (&PlanToken, &u32)| TokenPace::evenly(*looks, month, token, end);
+        let paces: Vec<TokenPace> = schedules.tokens.iter().zip(&counts).map(pace).collect();
+        Forecast { looks: LookSummary::of(&self.feeds, &paces, lists, near, end), spent: self.spent }
     }
-}
-
-impl TokenLooks {
-    fn of((token, looks): (&model::PlanToken, &u32)) -> Self {
-        Self { token: token.id.clone(), looks: *looks }
-    }
-}
-
-/// Hours until a correction is noticed that comes at any time: half of the gap until somebody tells.
-fn lateness(expected: &Expected, gap: f64, [list, upcoming]: [f64; 2]) -> f64 {
-    let alone = (1.0 - expected.by_mark - expected.by_upcoming).max(0.0);
-    (alone * gap + expected.by_mark * list.min(gap) + expected.by_upcoming * upcoming.min(gap)) / 2.0
 }
 
 fn read(known: &FeedState, ask: &PlannedPoll, now: Timestamp) -> FeedState {
