@@ -90,17 +90,16 @@ fn is_here(host: &Host) -> bool {
 }
 
 fn name(config: &tokio_postgres::Config) -> String {
-    let hosts: Vec<String> = config
-        .get_hosts()
-        .iter()
-        .map(|host| match host {
-            Host::Tcp(name) => name.clone(),
-            Host::Unix(path) => path.display().to_string(),
-        })
-        .collect();
-    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let ports = config.get_ports();
+    let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+    let host = |host: &Host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    };
+    let hosts: Vec<String> =
+        config.get_hosts().iter().enumerate().map(|(at, name)| format!("{}:{}", host(name), port(at))).collect();
     let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
-    format!("postgres://{}:{port}/{database}", hosts.join(","))
+    format!("postgres://{}/{database}", hosts.join(","))
 }
 
 #[cfg(test)]
@@ -113,6 +112,14 @@ mod tests {
         assert_eq!(place.name(), Path::new("postgres://db.example:6432/watch"));
         assert!(!format!("{place:?}").contains("hunter2"));
         assert_eq!(place.without_password(), "postgres://me@db.example:6432/watch");
+    }
+
+    #[test]
+    fn each_of_several_machines_is_named_with_its_port() {
+        let name = |url: &str| PostgresPlace::from_url(url, None).expect("a place").name().display().to_string();
+        let two = "postgres://me@one.example:5432,two.example:6432/watch?target_session_attrs=read-write";
+        assert_eq!(name(two), "postgres://one.example:5432,two.example:6432/watch");
+        assert_eq!(name("postgres://me@one.example,two.example/watch"), "postgres://one.example:5432,two.example:5432/watch");
     }
 
     #[test]
