@@ -146,6 +146,9 @@ fn what_fires_is_told_once_for_each_event_and_the_most_valuable_first() {
         alert("al_4", "Cliff", "warning", small),
         alert("al_5", "Cliff", "warning", big),
     ];
-    let told: Vec<String> = firing_lines(&fires, &rows).iter().map(|line| format!("{} {}", line.alert, line.rules())).collect();
+    let told: Vec<String> = firing_lines(&fires.iter().collect::<Vec<_>>(), &rows)
+        .iter()
+        .map(|line| format!("{} {}", line.alert, line.rules()))
+        .collect();
     assert_eq!(told, ["al_5 Cliff, also Claim", "al_4 Cliff, also Insiders", "al_2 Pressure"]);
 }
