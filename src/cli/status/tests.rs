@@ -74,7 +74,7 @@ fn the_status_tells_source_credits_and_outbox() {
         credit: &credit,
         reads: Some(ReadsView {
             since: time("2026-03-01"),
-            noticed_hours_mean: Some(5.25),
+            noticed_hours_mean: Some(5.3),
             noticed_hours_worst: Some(71.0),
             most_read: [("arbitrum", 31), ("aptos", 30)].map(looks).to_vec(),
             least_read: [("sui", 2)].map(looks).to_vec(),

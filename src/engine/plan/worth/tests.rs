@@ -135,7 +135,7 @@ fn what_upcoming_told_before_the_list_was_asked_counts_against_the_list_no_more(
         .map(|days| Beliefs::of(&tokens, Some(now() - TimeDelta::days(days)), now()))
         .map(|of| (of.by_mark, of.by_upcoming));
     assert_eq!(before.0, beliefs(&[]).by_mark);
-    assert!(after.0 < 0.01 && after.1 > 0.5, "asked since, the list did not tell: {after:?}");
+    assert!(after.0 < 0.02 && after.1 > 0.5, "asked since, the list did not tell: {after:?}");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn the_first_correction_that_a_list_tells_ends_the_doubt() {
     };
     let at_first = one(Findings::default());
     let [told, silent] = [Findings { by_mark: 1, ..Findings::default() }, Findings { untold: 1, ..Findings::default() }].map(one);
-    assert!((0.3..0.7).contains(&at_first) && told > 0.95 && silent < 0.05, "{at_first} {told} {silent}");
+    assert!((0.6..0.8).contains(&at_first) && told > 0.95 && silent < 0.05, "{at_first} {told} {silent}");
 }
 
 #[test]
