@@ -85,7 +85,8 @@ fn a_kill_while_it_runs_costs_nothing_and_its_repeat_has_the_same_id() {
     drop(daemon);
     desk.write("second", "");
     let daemon = desk.start("run", &[]);
-    until("the second run", || ids().len() == 2, || daemon.log());
+    let shown = || format!("{:?}\n{}\n{}", ids(), desk.run("outbox list --format json").out, daemon.log());
+    until("the second run", || ids().len() >= 2, shown);
     let state = || desk.run("outbox list --format json").json()[0]["state"].clone();
     until("the record of it", || state() == "delivered", || daemon.log());
     let ids = ids();

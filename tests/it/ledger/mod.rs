@@ -1,6 +1,7 @@
 //! No credit is ever spent beyond the cap, whatever happens at once; and whatever was spent or refused, reading goes on by itself.
 //! The source counts for itself ([`source`]).
 
+mod disk;
 mod source;
 
 use std::{sync::Arc, time::Duration};
@@ -13,6 +14,7 @@ use cliffwatch::{
         config::Config,
         rows::CreditState,
         supply::{Endpoint, FeedId},
+        text,
     },
     store::{Access, Opening, Store, StoreError},
 };
@@ -34,10 +36,13 @@ struct Stage {
 
 impl Stage {
     fn set(world: World, monthly_credits: Option<u64>) -> Self {
+        Self::set_in(tempfile::tempdir().expect("a folder"), world, monthly_credits)
+    }
+
+    fn set_in(folder: tempfile::TempDir, world: World, monthly_credits: Option<u64>) -> Self {
         let servers = Runtime::new().expect("a runtime");
         let clock = Clock::manual(world.clock.now());
         let source = servers.block_on(Source::start(world));
-        let folder = tempfile::tempdir().expect("a folder");
         let mut config = config(&source.address, &folder.path().join("l.db"));
         config.budget.monthly_credits = monthly_credits;
         let mut stage = Self { servers, source, clock, folder, config, life: None };
@@ -126,6 +131,13 @@ impl Stage {
             app.close().await.expect("closes");
             quota.close().await.expect("closes");
         });
+    }
+
+    /// Runs one job after the other, where they may fail; what they said then.
+    fn try_jobs(&self, jobs: &[Job]) -> Vec<String> {
+        let (runtime, app) = self.life.as_ref().expect("alive");
+        let tick = |job: &Job| runtime.block_on(app.tick(*job)).err().map(|error| text::error_chain(&error));
+        jobs.iter().filter_map(tick).collect()
     }
 
     /// Runs jobs at once, to their end or for as long as `most`.
