@@ -124,7 +124,13 @@ fn facts_in_a_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
         // What moved or was resized is an unlock anyway: the sentence says whose.
         let of = change.resource.or(body.resource).filter(|of| *of != Resource::Unlock).map_or("", Resource::as_str);
         let of = if told.contains(of) { "" } else { of };
-        // The size first: a phone shows the beginning of a line.
+        // The size first, then the dates: a phone shows the beginning of a line, and `moved` stands before both.
+        if let Some((whose, dates)) =
+            told.split_once(" moved ").filter(|(_, dates)| verb(body) == Some("moved") && dates.starts_with("from "))
+        {
+            let first = if size.is_empty() { dates.to_owned() } else { format!("{size} {dates}") };
+            return Some(format!("{} · {}", text::line(&first, text::MAX_LINE_CHARS), text::line(whose, text::MAX_LINE_CHARS)));
+        }
         let size = if size.is_empty() { size } else { format!("{size} · ") };
         return Some(format!("{size}{}", format!("{of} {}", text::line(told, text::MAX_LINE_CHARS)).trim()));
     }

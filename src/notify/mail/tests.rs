@@ -23,7 +23,7 @@ fn the_subject_tells_token_size_share_and_when() {
     assert_eq!(compose_one(resolved()).subject, "[Resolved] ARB: $33.15M (2.77%) unlocked on 16 Mar 2026, 13:00 UTC");
     assert_eq!(
         compose_one(moved()).subject,
-        "[Critical] APT moved: $13.26M (1.11%) · 37.06M of Core Contributors, Investors (0.37% of supply) moved from 12 Apr 2026 to 12 May 2026 (+30 days)"
+        "[Critical] APT moved: $13.26M (1.11%) from 12 Apr 2026 to 12 May 2026 (+30 days) · 37.06M of Core Contributors, Investors (0.37% of supply)"
     );
     let several = compose_at(&[unlock(), moved()], time("2026-03-09T13:00:05Z")).expect("a mail");
     assert!(several.subject.starts_with("[Critical] 2 alerts: APT moved: $13.26M"), "the gravest of them: {}", several.subject);
