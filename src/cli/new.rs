@@ -97,7 +97,7 @@ pub(super) fn run(command: &NewCommand, invocation: &Invocation) -> anyhow::Resu
     let asked = match args.about {
         Some(_) => None,
         None if std::io::stdin().is_terminal() => {
-            let answers = ask::questions(&ask::Known { config: &config, rules: &others })?;
+            let answers = ask::questions(&ask::KnownNames { config: &config, rules: &others })?;
             Some(NewRuleArgs { file: args.file.clone(), dry_run: args.dry_run, ..answers })
         }
         None => return Err(UsageError(ask::USAGE.to_owned()).into()),

@@ -18,7 +18,7 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
         let opening = App::open(config, &loaded.base_dir, invocation.clock.clone(), Drive::Itself);
         let mut app = tokio::select! {
             opened = opening => opened?,
-            () = &mut stop => return Ok(Ended::Done),
+            () = &mut stop => return Ok(DaemonEnd::Done),
         };
         if let Some(path) = loaded.path {
             app = app.reading_again(Origin { path, environment: Environment::of_process() });
@@ -30,18 +30,18 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
             None => tracing::info!("cliffwatch {} is watching", program::version_line()),
         };
         match app.run(stop, started).await {
-            Err(AppError::LeaseLost) => Ok(Ended::Anew),
-            ended => Ok(ended.map(|()| Ended::Done)?),
+            Err(AppError::LeaseLost) => Ok(DaemonEnd::Anew),
+            ended => Ok(ended.map(|()| DaemonEnd::Done)?),
         }
     })?;
     match ended {
-        Ended::Done => Ok(Exit::Done),
-        Ended::Anew => Err(begin_anew()),
+        DaemonEnd::Done => Ok(Exit::Done),
+        DaemonEnd::Anew => Err(begin_anew()),
     }
 }
 
 /// How a run ended.
-enum Ended {
+enum DaemonEnd {
     Done,
     /// Another instance is the active one: this one begins anew, as one that stands by.
     Anew,

@@ -167,7 +167,7 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
         plan.spent_until = Some(basis.allowance.reset_at).filter(|_| !endpoint.is_per_token() || !own.tokens.is_empty());
         return plan;
     }
-    let outlook = Outlook::of(feeds, basis);
+    let outlook = SlotOutlook::of(feeds, basis);
     let mut looks = looks(own, &outlook, basis);
     plan.resting = u32::try_from(own.tokens.len().saturating_sub(looks.len())).unwrap_or(0);
     let waiting = looks.split_off(looks.partition_point(|look| look.why <= PollReason::Changed));
@@ -188,7 +188,7 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
 }
 
 /// What is expected of every feed, reckoned once a slot, and only where it is asked for.
-struct Outlook<'a> {
+struct SlotOutlook<'a> {
     feeds: &'a [EndpointFeeds],
     /// Of each endpoint's tokens, in their order.
     expected: Vec<OnceCell<Vec<Expected>>>,
@@ -196,7 +196,7 @@ struct Outlook<'a> {
     basis: &'a PlanBasis<'a>,
 }
 
-impl<'a> Outlook<'a> {
+impl<'a> SlotOutlook<'a> {
     fn of(feeds: &'a [EndpointFeeds], basis: &'a PlanBasis<'a>) -> Self {
         let expected = feeds.iter().map(|_| OnceCell::new()).collect();
         Self { feeds, expected, lists: list_ages(feeds, basis.now), basis }
@@ -233,7 +233,7 @@ struct FeedLook<'a> {
 }
 
 /// What may be read of an endpoint: first what is not to wait, then by worth.
-fn looks<'a>(of: &EndpointFeeds, outlook: &Outlook<'a>, basis: &PlanBasis<'_>) -> Vec<FeedLook<'a>> {
+fn looks<'a>(of: &EndpointFeeds, outlook: &SlotOutlook<'a>, basis: &PlanBasis<'_>) -> Vec<FeedLook<'a>> {
     if !of.endpoint.is_per_token() {
         return vec![whole_look(of, outlook, basis)];
     }
@@ -301,7 +301,7 @@ fn longest_without(cost: u64, basis: &PlanBasis<'_>) -> f64 {
 }
 
 /// What a list is worth that tells of all tokens: what it would tell of each of their feeds.
-fn whole_look<'a>(of: &EndpointFeeds, outlook: &Outlook<'a>, basis: &PlanBasis<'_>) -> FeedLook<'a> {
+fn whole_look<'a>(of: &EndpointFeeds, outlook: &SlotOutlook<'a>, basis: &PlanBasis<'_>) -> FeedLook<'a> {
     let cost = u64::from(of.whole.cost.max(1));
     let is_due = of.whole.read_at.is_none_or(|at| worth::days(basis.now - at) >= longest_without(cost, basis));
     let why = match of.whole {
@@ -344,7 +344,7 @@ struct SlotPlanner<'a> {
     plan: PollPlan,
     allowance: Allowance,
     own: &'a EndpointFeeds,
-    outlook: &'a Outlook<'a>,
+    outlook: &'a SlotOutlook<'a>,
     basis: &'a PlanBasis<'a>,
 }
 

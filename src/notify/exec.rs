@@ -23,7 +23,7 @@ use super::message::{status, strongest, webhook_body};
 use super::scrub::{MAX_ANSWER_BYTES, Scrubber};
 use super::{KeyProblem, Outcome, SendResult};
 use model::{DueDelivery, config, text::error_chain};
-use process::{Ended, Run};
+use process::{Run, RunEnd};
 pub use program::ProgramProblem;
 
 /// Where a program finds others.
@@ -118,13 +118,13 @@ impl ExecReceiver {
 
     fn result_of(&self, run: &Run) -> SendResult {
         let (outcome, status, what) = match run.ended {
-            Ended::Exited(0) => (Outcome::Accepted, Some(0), "exit status 0".to_owned()),
-            Ended::Exited(code) => {
+            RunEnd::Exited(0) => (Outcome::Accepted, Some(0), "exit status 0".to_owned()),
+            RunEnd::Exited(code) => {
                 let outcome = if code == TEMPORARY_FAILURE { Outcome::LATER } else { Outcome::Refused };
                 (outcome, u16::try_from(code).ok(), format!("exit status {code}"))
             }
-            Ended::Signalled(signal) => (Outcome::Uncertain, None, format!("ended by signal {signal}")),
-            Ended::TimedOut => (Outcome::Uncertain, None, format!("no end within {:?}, so it was ended", self.timeout)),
+            RunEnd::Signalled(signal) => (Outcome::Uncertain, None, format!("ended by signal {signal}")),
+            RunEnd::TimedOut => (Outcome::Uncertain, None, format!("no end within {:?}, so it was ended", self.timeout)),
         };
         // A failure is explained on standard error, and its end says most.
         let said = [run.stderr.text(), run.stdout.text()];

@@ -119,7 +119,7 @@ impl Store {
     ) -> Result<Vec<CopiedTable>, StoreError> {
         let mut source = Source::open(from, holder)?;
         let mut target = Target::open(to, holder, now)?;
-        let copied = source.hold(|from| target.fill(|to| copy_all(from, to, &mut Teller { tell, done: 0, total: 0 })))?;
+        let copied = source.hold(|from| target.fill(|to| copy_all(from, to, &mut CopyMeter { tell, done: 0, total: 0 })))?;
         target.finish()?;
         Ok(copied)
     }
@@ -177,13 +177,13 @@ fn of_interest(table: &str) -> String {
 }
 
 /// Tells how far it is.
-struct Teller<'a> {
+struct CopyMeter<'a> {
     tell: &'a mut dyn FnMut(CopyProgress<'_>),
     done: u64,
     total: u64,
 }
 
-impl Teller<'_> {
+impl CopyMeter<'_> {
     fn step(&mut self, doing: &'static str, table: &str, rows: usize) {
         self.done += rows as u64;
         (self.tell)(CopyProgress { doing, table, done: self.done, total: self.total });
@@ -191,7 +191,7 @@ impl Teller<'_> {
 }
 
 /// Copies every table and the numbers that they gave, and compares.
-fn copy_all(from: Side<'_>, to: Side<'_>, tell: &mut Teller<'_>) -> Result<Vec<CopiedTable>, StoreError> {
+fn copy_all(from: Side<'_>, to: Side<'_>, tell: &mut CopyMeter<'_>) -> Result<Vec<CopiedTable>, StoreError> {
     refuse_filled(to)?;
     let mut layout = Vec::with_capacity(TABLES.len());
     for table in TABLES {
@@ -234,7 +234,7 @@ fn refuse_unless_equal(table: &str, from: &str, to: &str) -> Result<(), StoreErr
     Err(StoreError::CopyDiffers { table: table.to_owned(), from: from.to_owned(), to: to.to_owned() })
 }
 
-fn copy_table(from: Side<'_>, to: Side<'_>, table: &str, columns: &[String], tell: &mut Teller<'_>) -> Result<(), StoreError> {
+fn copy_table(from: Side<'_>, to: Side<'_>, table: &str, columns: &[String], tell: &mut CopyMeter<'_>) -> Result<(), StoreError> {
     let mut write = |rows: Vec<Vec<Value>>| {
         let count = rows.len();
         to.at.insert_rows(table, columns, rows).map_err(|error| to.during("write rows", table, error))?;

@@ -26,14 +26,14 @@ const CHOICES: [(About, &str); 6] = [
 ];
 
 /// What the answers are held against.
-pub(super) struct Known<'a> {
+pub(super) struct KnownNames<'a> {
     pub config: &'a Config,
     /// All rule files.
     pub rules: &'a [SourceText],
 }
 
 /// Asks for everything; the answers are as flags would be.
-pub(super) fn questions(known: &Known<'_>) -> anyhow::Result<NewRuleArgs> {
+pub(super) fn questions(known: &KnownNames<'_>) -> anyhow::Result<NewRuleArgs> {
     anstream::eprintln!("What do you want to hear of?");
     for (number, (_, words)) in (1..).zip(CHOICES) {
         anstream::eprintln!("  {number}. {words}");

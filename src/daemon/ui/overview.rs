@@ -138,12 +138,12 @@ struct SeverityGroup {
     count: u64,
     /// How many of these the lines stand for.
     told: u64,
-    alerts: Vec<FiringLine>,
+    alerts: Vec<FiringEvent>,
 }
 
 /// An alert, with the other rules that say something of the same.
 #[derive(Debug, Serialize)]
-struct FiringLine {
+struct FiringEvent {
     view: AlertView,
     also: Vec<String>,
 }
@@ -301,7 +301,7 @@ impl FiringCard {
         for alert in alerts {
             let of = group_of(&alert);
             // Several rules may fire for one event: the gravest tells it, the others stand beside it.
-            let is_same = |line: &&mut FiringLine| line.view.token_id.is_some() && line.view.subject == alert.subject;
+            let is_same = |line: &&mut FiringEvent| line.view.token_id.is_some() && line.view.subject == alert.subject;
             let is_told = match groups.iter_mut().flat_map(|group| &mut group.alerts).find(is_same) {
                 Some(line) => {
                     line.also.push(alert.rule.clone());
@@ -310,7 +310,7 @@ impl FiringCard {
                 None if lines < ALERT_LINES => {
                     lines += 1;
                     groups.get_mut(of).is_some_and(|group| {
-                        group.alerts.push(FiringLine { view: alert, also: Vec::new() });
+                        group.alerts.push(FiringEvent { view: alert, also: Vec::new() });
                         true
                     })
                 }

@@ -31,7 +31,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// How a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum RunEnd {
     Exited(i32),
     Signalled(i32),
     /// By us.
@@ -41,7 +41,7 @@ pub(super) enum Ended {
 /// A run that has ended, with what it said.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub ended: Ended,
+    pub ended: RunEnd,
     pub stdout: Tail,
     pub stderr: Tail,
 }
@@ -77,9 +77,9 @@ impl Tail {
 
 /// The process group of a program. It can be signalled until its leader is reaped; after that its number may be another's.
 #[derive(Clone, Debug)]
-struct Group(Arc<Mutex<Option<Pid>>>);
+struct ProcessGroup(Arc<Mutex<Option<Pid>>>);
 
-impl Group {
+impl ProcessGroup {
     fn signal(&self, signal: Signal) {
         if let Some(leader) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             // Err: nobody of it is left.
@@ -103,7 +103,7 @@ impl Group {
 }
 
 /// Ends the group where the attempt itself is given up, as when the daemon stops.
-struct EndWithUs(Group);
+struct EndWithUs(ProcessGroup);
 
 impl Drop for EndWithUs {
     fn drop(&mut self) {
@@ -115,7 +115,7 @@ impl Drop for EndWithUs {
 pub(super) async fn run(mut command: Command, input: Vec<u8>, deadline: Instant) -> io::Result<Run> {
     let mut child = start(&mut command).await?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let group = Group(Arc::new(Mutex::new(Some(Pid::from_child(&child)))));
+    let group = ProcessGroup(Arc::new(Mutex::new(Some(Pid::from_child(&child)))));
     let _ends_with_us = EndWithUs(group.clone());
     let theirs = group.clone();
     let waiter = tokio::task::spawn_blocking(move || theirs.see_to_its_end(child));
@@ -156,12 +156,12 @@ async fn start(command: &mut Command) -> io::Result<Child> {
 }
 
 /// Waits for the end, and brings it about where it does not come in time.
-async fn attend(mut waiter: JoinHandle<io::Result<ExitStatus>>, group: &Group, deadline: Instant) -> io::Result<Ended> {
+async fn attend(mut waiter: JoinHandle<io::Result<ExitStatus>>, group: &ProcessGroup, deadline: Instant) -> io::Result<RunEnd> {
     if let Ok(joined) = timeout_at(deadline, &mut waiter).await {
         let status = joined.map_err(io::Error::other)??;
         // Neither: stopped or continued, which is not waited for.
-        let signal = Ended::Signalled(status.signal().unwrap_or_default());
-        return Ok(status.code().map_or(signal, Ended::Exited));
+        let signal = RunEnd::Signalled(status.signal().unwrap_or_default());
+        return Ok(status.code().map_or(signal, RunEnd::Exited));
     }
     group.signal(Signal::TERM);
     if timeout(TERM_GRACE, &mut waiter).await.is_err() {
@@ -169,7 +169,7 @@ async fn attend(mut waiter: JoinHandle<io::Result<ExitStatus>>, group: &Group, d
         // Elapsed: the kernel holds it; the waiting thread reaps it one day.
         let _elapsed = timeout(KILL_GRACE, &mut waiter).await;
     }
-    Ok(Ended::TimedOut)
+    Ok(RunEnd::TimedOut)
 }
 
 /// Writes the message. A program may end, or close its input, without having read all of it: its exit status says what that means.

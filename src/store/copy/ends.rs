@@ -26,7 +26,7 @@ use model::lease::RENEWAL;
 
 /// What keeps others away from a database.
 #[expect(dead_code, reason = "held, not read")]
-enum Hold {
+enum EndLock {
     File(File),
     Lease(TendedLease),
 }
@@ -36,7 +36,7 @@ pub(super) struct Source {
     // Before what keeps others away: it is closed first.
     connection: Connection,
     path: PathBuf,
-    _hold: Hold,
+    _hold: EndLock,
 }
 
 impl Source {
@@ -48,14 +48,14 @@ impl Source {
                 open::refuse_unless_current(&path)?;
                 refuse_unfinished(&path)?;
                 let lock = take_lock(&path)?;
-                Ok(Self { connection: open::open_as_it_is(&path)?, path, _hold: Hold::File(lock) })
+                Ok(Self { connection: open::open_as_it_is(&path)?, path, _hold: EndLock::File(lock) })
             }
             Place::Server(place) => {
                 let (session, fence) = open_session(place)?;
                 session.prepare_schema(DAEMON, false, env!("CARGO_PKG_VERSION"))?;
                 let lease = TendedLease::take(place, fence, holder)?;
                 let connection = Connection::Postgres(Box::new(session));
-                Ok(Self { connection, path: place.name().to_owned(), _hold: Hold::Lease(lease) })
+                Ok(Self { connection, path: place.name().to_owned(), _hold: EndLock::Lease(lease) })
             }
         }
     }
@@ -72,7 +72,7 @@ pub(super) struct Target {
     path: PathBuf,
     /// The file that is filled, and gets its name when it is whole.
     unfinished: Option<PathBuf>,
-    _hold: Hold,
+    _hold: EndLock,
 }
 
 impl Target {
@@ -90,7 +90,7 @@ impl Target {
                 }
                 let lease = TendedLease::take(place, fence, holder)?;
                 let connection = Connection::Postgres(Box::new(session));
-                Ok(Self { connection, path: place.name().to_owned(), unfinished: None, _hold: Hold::Lease(lease) })
+                Ok(Self { connection, path: place.name().to_owned(), unfinished: None, _hold: EndLock::Lease(lease) })
             }
         }
     }
@@ -108,7 +108,7 @@ impl Target {
         remove_with_log(&unfinished).map_err(|source| file_failed(&unfinished, source))?;
         let opening = Opening { path: unfinished.clone(), access: crate::Access::Own, now };
         let connection = open::open_new(&opening)?;
-        Ok(Self { connection, path, unfinished: Some(unfinished), _hold: Hold::File(lock) })
+        Ok(Self { connection, path, unfinished: Some(unfinished), _hold: EndLock::File(lock) })
     }
 
     /// Runs `run` in one transaction, which is committed if it succeeds and undone if not.

@@ -146,7 +146,7 @@ pub(super) async fn playground(
     let copied = rule_list::text_of(&deps, &rule);
     let missing = format!("No rule at work is called {}.", model::format::name(&rule));
     let problem = (copied.is_none() && !rule.is_empty()).then_some(missing.as_str());
-    Ok(page(&deps, &visitor, Draft { text: copied.as_deref().unwrap_or(EXAMPLE), copied: &rule }, problem, None))
+    Ok(page(&deps, &visitor, RuleDraft { text: copied.as_deref().unwrap_or(EXAMPLE), copied: &rule }, problem, None))
 }
 
 /// `POST /rules/playground`: tries the text. Nothing is saved.
@@ -156,10 +156,10 @@ pub(super) async fn try_out(
     Extension(fields): Extension<FormFields>,
 ) -> DeskResult {
     let text = fields.whole("text").replace("\r\n", "\n");
-    let draft = Draft { text: &text, copied: fields.text("copied") };
+    let draft = RuleDraft { text: &text, copied: fields.text("copied") };
     if text.len() > MAX_TEXT {
         let problem = format!("The text is longer than {} KiB.", MAX_TEXT / 1024);
-        let page = page(&deps, &visitor, Draft { text: "", ..draft }, Some(&problem), None);
+        let page = page(&deps, &visitor, RuleDraft { text: "", ..draft }, Some(&problem), None);
         return Ok((StatusCode::PAYLOAD_TOO_LARGE, page).into_response());
     }
     let Some(turn) = deps.playground.turn() else {
@@ -173,12 +173,12 @@ pub(super) async fn try_out(
 
 /// A text to be tried, and the rule that it began as a copy of.
 #[derive(Clone, Copy)]
-struct Draft<'a> {
+struct RuleDraft<'a> {
     text: &'a str,
     copied: &'a str,
 }
 
-fn page(deps: &HttpDeps, visitor: &Visitor, draft: Draft<'_>, problem: Option<&str>, trial: Option<TrialView>) -> Response {
+fn page(deps: &HttpDeps, visitor: &Visitor, draft: RuleDraft<'_>, problem: Option<&str>, trial: Option<TrialView>) -> Response {
     let now = deps.clock.now();
     let rules = deps.live.load().active.rules.rules.iter().map(|rule| rule.id.to_string()).collect();
     let page = PlaygroundPage { now, text: draft.text, rules, copied: draft.copied, problem, trial };

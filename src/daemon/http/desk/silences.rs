@@ -29,7 +29,7 @@ const DURATIONS: [(&str, &str); 7] = [
 
 /// What somebody wrote into the form.
 #[derive(Clone, Debug, Default, Serialize)]
-struct Draft {
+struct SilenceDraft {
     /// A matcher a line.
     matchers: String,
     duration: String,
@@ -37,7 +37,7 @@ struct Draft {
     comment: String,
 }
 
-impl Draft {
+impl SilenceDraft {
     fn of(fields: &FormFields) -> Self {
         let text = |name: &str| fields.text(name).to_owned();
         Self { matchers: text("matchers"), duration: text("duration"), author: text("author"), comment: text("comment") }
@@ -66,7 +66,7 @@ struct SilencesPage {
     now: Timestamp,
     open: Vec<SilenceRow>,
     over: Vec<SilenceRow>,
-    draft: Draft,
+    draft: SilenceDraft,
     durations: Vec<(&'static str, &'static str)>,
     problem: Option<String>,
     hides: Option<SilencePreview>,
@@ -92,7 +92,7 @@ pub(super) async fn list(
     let query = query.unwrap_or_default();
     let given = url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "matcher");
     let matchers = given.map(|(_, value)| value.into_owned()).take(32).collect::<Vec<_>>().join("\n");
-    let draft = Draft { matchers, duration: "4h".to_owned(), ..Draft::default() };
+    let draft = SilenceDraft { matchers, duration: "4h".to_owned(), ..SilenceDraft::default() };
     let has_matchers = !draft.matchers.is_empty();
     let (problem, hides) = match has_matchers {
         true => previewed(&deps, &draft).await?,
@@ -107,7 +107,7 @@ pub(super) async fn preview(
     Extension(visitor): Asked,
     Extension(fields): Extension<FormFields>,
 ) -> DeskResult {
-    let draft = Draft::of(&fields);
+    let draft = SilenceDraft::of(&fields);
     let (problem, hides) = previewed(&deps, &draft).await?;
     page(&deps, &visitor, draft, problem, hides, "").await
 }
@@ -118,7 +118,7 @@ pub(super) async fn make(
     Extension(visitor): Asked,
     Extension(fields): Extension<FormFields>,
 ) -> DeskResult {
-    let (draft, now) = (Draft::of(&fields), deps.clock.now());
+    let (draft, now) = (SilenceDraft::of(&fields), deps.clock.now());
     let granted = draft.request(now).and_then(|request| request.grant(now).map_err(|error| error.to_string()));
     match granted {
         Ok(silence) => {
@@ -147,7 +147,7 @@ pub(super) async fn expire(State(deps): State<HttpDeps>, Path(id): Path<String>)
 
 async fn previewed(
     deps: &HttpDeps,
-    draft: &Draft,
+    draft: &SilenceDraft,
 ) -> Result<(Option<String>, Option<SilencePreview>), crate::http::page::PageError> {
     Ok(match draft.matchers() {
         Ok(matchers) => (None, Some(silences::hidden_by(deps, &matchers).await?)),
@@ -158,7 +158,7 @@ async fn previewed(
 async fn page(
     deps: &HttpDeps,
     visitor: &Visitor,
-    draft: Draft,
+    draft: SilenceDraft,
     problem: Option<String>,
     hides: Option<SilencePreview>,
     done: &str,
