@@ -64,7 +64,7 @@ fn a_file_of_somebody_else_is_not_touched() {
     drop(Service::open(&newer, options()).unwrap());
     rusqlite::Connection::open(&newer).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Service::open(&newer, options()).unwrap_err().to_string();
-    assert!(error.contains("has schema 99, this program knows 3"), "{error}");
+    assert!(error.contains("has schema 99, this program knows 4"), "{error}");
 }
 
 #[test]
