@@ -61,6 +61,8 @@ def of_daemon():
     unlocks = call("list_upcoming", within="90d", min_value=1e6)
     assert unlocks and unlocks[0].cliff_value >= 1e6 and unlocks[0].unlock_date.tzinfo is not None
     assert call("list_rules")[0].name
+    polls = call("list_polls")
+    assert polls and polls[0].cycles and polls[0].cycles[0].at.tzinfo is not None, polls
     assert call("get_description").openapi.startswith("3.0")
 
     matchers = [f'token="{alerts[0].token_id}"']
