@@ -64,7 +64,8 @@ fn a_disk_that_fills_during_a_walk_costs_no_credit_twice_and_the_walk_goes_on_wh
     let (tokens, pages) = (12, 12);
     let folder = tempfile::tempdir_in(disk.path()).expect("a folder");
     let world = World { tokens, events: pages * 5, cap: 600, ..world(11) };
-    let stage = Stage::set_in(folder, world, Some(600));
+    let file = Database::File(folder.path().join("l.db"));
+    let stage = Stage::set_in(folder, &file, world, Some(600));
     let kept = || (0..tokens).filter(|n| stage.schedule(&format!("t{n}")).0).count();
     let poll = [Job::Poll(Endpoint::UnlockEvents)];
     stage.fire(&[Job::Poll(Endpoint::TokenList)], PATIENCE);
