@@ -1,4 +1,4 @@
-//! Two instances of the real binary on one database, each behind a wire of its own that can be cut.
+//! Two instances of the real binary on one database, each behind wires of its own, one to each server, that can be cut.
 
 use std::{
     fs::OpenOptions,
@@ -70,18 +70,19 @@ impl Wire {
 /// One instance.
 pub struct Instance {
     folder: PathBuf,
-    pub wire: Wire,
+    /// One to each server.
+    pub wires: Vec<Wire>,
     pub child: Child,
 }
 
 impl Instance {
     /// An instance with this config in a folder of its own.
-    pub fn start(folder: PathBuf, wire: Wire, config: &str, rules: &str) -> Self {
+    pub fn start(folder: PathBuf, wires: Vec<Wire>, config: &str, rules: &str) -> Self {
         std::fs::create_dir_all(folder.join("rules")).expect("a folder");
         std::fs::write(folder.join("cliffwatch.toml"), config).expect("written");
         std::fs::write(folder.join("rules/r.toml"), rules).expect("written");
         let child = spawn(&folder);
-        Self { folder, wire, child }
+        Self { folder, wires, child }
     }
 
     pub fn pid(&self) -> u32 {
@@ -90,6 +91,15 @@ impl Instance {
 
     pub fn signal(&self, name: &str) {
         Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status().expect("kill runs");
+    }
+
+    /// Cuts it off from every server.
+    pub fn cut_off(&self) {
+        self.wires.iter().for_each(Wire::cut);
+    }
+
+    pub fn reconnect(&self) {
+        self.wires.iter().for_each(Wire::mend);
     }
 
     /// Starts it again once it has ended.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The server that the tests may use; `tests/postgres/run` starts one.
-pub fn server() -> Option<String> {
+fn server() -> Option<String> {
     std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
 }
 

@@ -1,6 +1,7 @@
 //! `TestApp`: the real app on a temporary database with a manual clock, a data service of our own with knobs as its source, and
 //! receivers that keep what they get. Tests turn the crank: [`TestApp::tick`], [`TestApp::deliver`].
 
+mod cluster;
 mod database;
 
 use std::{
@@ -38,7 +39,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use database::{Database, ask_server, schema_of_its_own, server};
+pub use cluster::Cluster;
+pub use database::{Database, schema_of_its_own};
 
 /// The time at which every test begins.
 pub const BEGIN: &str = "2026-03-01T00:00:00Z";

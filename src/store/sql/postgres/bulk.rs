@@ -5,7 +5,7 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::value::Parameter;
-use super::{ANSWER, PgRow, PgSession, run};
+use super::{ANSWER, PgRow, PgSession};
 use crate::error::StoreFault;
 use crate::sql::SqlResult;
 
@@ -56,16 +56,16 @@ impl PgSession {
         };
         let rows: Vec<Vec<Parameter>> = rows.into_iter().map(|row| row.into_iter().map(Parameter::from).collect()).collect();
         let sql = format!(r#"COPY "{table}" ({columns}) FROM STDIN BINARY"#);
-        self.with_client(|client| {
+        self.with_live(|live| {
             let writing = async {
-                let mut writer = std::pin::pin!(BinaryCopyInWriter::new(client.copy_in(&sql).await?, &types));
+                let mut writer = std::pin::pin!(BinaryCopyInWriter::new(live.client.copy_in(&sql).await?, &types));
                 for row in &rows {
                     let row: Vec<&(dyn ToSql + Sync)> = row.iter().map(|value| value as _).collect();
                     writer.as_mut().write(&row).await?;
                 }
                 writer.finish().await
             };
-            run(writing, ANSWER)
+            live.run(writing, ANSWER)
         })?;
         Ok(())
     }
