@@ -2,7 +2,7 @@
 
 use std::{
     fs::OpenOptions,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
         Arc,
@@ -15,6 +15,9 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
+
+/// The program, in the folder that those of all instances are in.
+pub const PROGRAM: &str = "cliffwatch";
 
 /// A wire to the server. Cut, it carries nothing and says nothing, as a network does that is cut.
 #[derive(Clone, Debug, Default)]
@@ -134,9 +137,15 @@ impl Drop for Instance {
     }
 }
 
-fn spawn(folder: &PathBuf) -> Child {
+/// Starts the program beside the instance's folder from a name of its own, which is gone then, as after an upgrade: an instance that begins
+/// anew does without it.
+fn spawn(folder: &Path) -> Child {
     let log = OpenOptions::new().create(true).append(true).open(folder.join("log")).expect("a log");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cliffwatch"));
+    let program = folder.join("cliffwatch");
+    std::fs::hard_link(folder.with_file_name(PROGRAM), &program).expect("linked");
+    let mut command = Command::new(&program);
     command.args(["--config", "cliffwatch.toml", "--color", "never", "run"]).current_dir(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("starts")
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("starts");
+    std::fs::remove_file(program).expect("removed");
+    child
 }

@@ -21,7 +21,7 @@ use crate::soak::{
     world::{TOKENS, World},
 };
 use crate::support::Cluster;
-use machines::{Instance, Wire};
+use machines::{Instance, PROGRAM, Wire};
 
 /// How long a take-over may take, by our own promise.
 const TAKE_OVER: Duration = Duration::from_secs(15);
@@ -68,6 +68,7 @@ impl Stage {
         tokio::spawn(serve::serve(listener, world.service.faulty_router(&Faults::new()), ending.clone().cancelled_owned()));
         let (books, receiver) = Books::open(ending.clone()).await;
         let folder = tempfile::tempdir().expect("a folder");
+        std::fs::copy(env!("CARGO_BIN_EXE_cliffwatch"), folder.path().join(PROGRAM)).expect("copied");
         let mut instances = Vec::new();
         for name in ["a", "b"] {
             let (first, port) = Wire::to(&format!("127.0.0.1:{}", primary.port)).await;
