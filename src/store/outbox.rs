@@ -203,7 +203,7 @@ fn record_attempt(to: &Transaction<'_>, record: &AttemptRecord, goes_to: Notific
     let now_is: Option<String> =
         one(&mut *to.prepare_cached("SELECT state FROM delivery WHERE no = ?1")?, [delivery.0], |row| Ok(row.get(0)?))?;
     let Some(now_is) = now_is else {
-        // PruneResult meanwhile, which happens to none that is pending: nothing is left to be kept straight.
+        // Pruned meanwhile, which happens to none that is pending: nothing is left to be kept straight.
         return Ok(());
     };
     let now_is = word("the state of the delivery", &delivery.to_string(), &now_is, DeliveryState::parse)?;

@@ -399,16 +399,6 @@ impl PgRow {
         (0..row.len()).map(read).collect::<SqlResult<_>>().map(PgRow)
     }
 
-    /// What its values take, bytes.
-    fn bytes(&self) -> usize {
-        let bytes = |value: &Value| match value {
-            Value::Text(text) => text.len(),
-            Value::Blob(blob) => blob.len(),
-            Value::Null | Value::Integer(_) | Value::Real(_) => size_of::<Value>(),
-        };
-        self.0.iter().map(bytes).sum()
-    }
-
     pub(super) fn value(&self, at: usize) -> SqlResult<ValueRef<'_>> {
         self.0.get(at).map(ValueRef::from).ok_or_else(|| rusqlite::Error::InvalidColumnIndex(at).into())
     }

@@ -7,7 +7,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::value::Parameter;
 use super::{ANSWER, PgRow, PgSession};
 use crate::error::StoreFault;
-use crate::sql::SqlResult;
+use crate::sql::{SqlResult, row_bytes};
 
 /// What one answer of many rows may take, bytes: as many rows are asked for as have taken that so far.
 const FETCH_BYTES: usize = 1 << 20;
@@ -40,7 +40,7 @@ impl PgSession {
             if rows.is_empty() {
                 break;
             }
-            let (rows_read, bytes) = (rows.len(), rows.iter().map(PgRow::bytes).sum::<usize>());
+            let (rows_read, bytes) = (rows.len(), rows.iter().map(|row| row_bytes(&row.0)).sum::<usize>());
             rows.into_iter().try_for_each(&mut each)?;
             count = (FETCH_BYTES / (bytes / rows_read).max(1)).clamp(1, LARGEST_FETCH);
         }
