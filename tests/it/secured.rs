@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     binary::Desk,
+    standby::machines::Wire,
     support::{BEGIN, Cluster, time},
 };
 
@@ -231,4 +232,22 @@ async fn a_server_that_says_nothing_is_given_up_and_another_one_of_the_address_i
     let store = Store::open_in(place, Access::Own, time(BEGIN)).await.expect("the other one answers");
     store.tend_lease("a:1").await.expect("tended");
     store.close().await.expect("closes");
+}
+
+/// No session finds out by a lease here, as in a mirror or a data service.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_for_a_server_that_is_gone_without_a_word_finds_the_other_one() {
+    let Some(cluster) = Cluster::start("") else { return };
+    let server = format!("127.0.0.1:{}", cluster.port);
+    // Two ways to one server stand for a primary and the replica that took its place.
+    let ((first, one), (_second, two)) = (Wire::to(&server).await, Wire::to(&server).await);
+    let url = format!("postgres://postgres@127.0.0.1:{one},127.0.0.1:{two}/postgres?target_session_attrs=read-write");
+    let store = Store::open_in(place_named(&url, None).expect("a place"), Access::Own, time(BEGIN)).await.expect("opens");
+    assert_eq!(store.token_ids(true).await.expect("read"), []);
+    first.cut();
+    let begun = Instant::now();
+    while store.token_ids(true).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(begun.elapsed() < Duration::from_secs(45), "{:?}", begun.elapsed());
 }

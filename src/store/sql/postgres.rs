@@ -47,6 +47,9 @@ const SHORT_ANSWER: Duration = Duration::from_secs(60);
 /// The same for a word about the lease: well below its term.
 const LEASE_ANSWER: Duration = Duration::from_secs(2);
 
+/// Who waits for so long where there are several servers asks whether another one is the primary by now.
+const LOOK_AROUND_AFTER: Duration = Duration::from_secs(4);
+
 /// Statements that a session keeps ready.
 const MAX_STATEMENTS: usize = 256;
 
@@ -149,7 +152,14 @@ struct LiveSession {
 impl LiveSession {
     /// Waits for an answer, for as long as the limit allows and the server is the one that others are let in by.
     fn run<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
-        wait_while(answer, limit, || !self.place.was_left(self.server)).ok_or(PgFault::Silent)?.map_err(PgFault::Refused)
+        let (begun, has_looked) = (Instant::now(), Cell::new(self.place.servers().len() < 2));
+        let makes_sense = || {
+            if begun.elapsed() >= LOOK_AROUND_AFTER && !has_looked.replace(true) {
+                driver::look_around(&self.place);
+            }
+            !self.place.was_left(self.server)
+        };
+        wait_while(answer, limit, makes_sense).ok_or(PgFault::Silent)?.map_err(PgFault::Refused)
     }
 }
 

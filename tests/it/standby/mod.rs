@@ -4,7 +4,7 @@
 //! `tests/postgres/run` says where PostgreSQL's programs are; without them it is said that this is left out. `CLIFFWATCH_TAKEOVERS=200` asks
 //! for more rounds.
 
-mod machines;
+pub mod machines;
 
 use std::{
     collections::BTreeMap,

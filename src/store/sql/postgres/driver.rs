@@ -41,23 +41,33 @@ pub(super) fn connect(place: &Arc<PostgresPlace>) -> Result<(Client, usize), PgF
     let each = if servers > 1 { CONNECT_EACH } else { CONNECT };
     let limit = each * u32::try_from(servers).unwrap_or(1) + Duration::from_secs(1);
     let place = place.clone();
-    let connecting = runtime.spawn(async move {
-        let mut failed = None;
-        for at in place.in_turn() {
-            match connect_to(&place, at, each).await {
-                Ok(client) => {
-                    place.enter(at);
-                    return Ok((client, at));
-                }
-                Err(fault) => failed = Some(more_telling(failed, fault)),
-            }
-        }
-        Err(failed.unwrap_or(PgFault::Silent))
-    });
+    let connecting = runtime.spawn(async move { connect_in_turn(&place, each).await });
     match wait(connecting, limit) {
         Some(Ok(connected)) => connected,
         Some(Err(error)) => Err(PgFault::Unreachable(Box::new(error))),
         None => Err(PgFault::Silent),
+    }
+}
+
+async fn connect_in_turn(place: &PostgresPlace, each: Duration) -> Result<(Client, usize), PgFault> {
+    let mut failed = None;
+    for at in place.in_turn() {
+        match connect_to(place, at, each).await {
+            Ok(client) => {
+                place.enter(at);
+                return Ok((client, at));
+            }
+            Err(fault) => failed = Some(more_telling(failed, fault)),
+        }
+    }
+    Err(failed.unwrap_or(PgFault::Silent))
+}
+
+/// Finds out, beside whoever waits for an answer, which of several servers lets us in now.
+pub(super) fn look_around(place: &Arc<PostgresPlace>) {
+    let place = place.clone();
+    if let Ok(runtime) = driver() {
+        runtime.spawn(async move { connect_in_turn(&place, CONNECT_EACH).await.map(drop) });
     }
 }
 
