@@ -129,7 +129,7 @@ impl CommitWriter<'_> {
             .prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?
             .query_row([scope], |row| row.get(0))
             .optional()?;
-        let mut rows = self.event_rows(scope)?;
+        let mut rows = self.event_rows(update)?;
         let before = match &body {
             Some(body) => what_is_read_of(body, update).ok_or_else(|| schedule::damaged("the schedule", &scope.to_string()))?,
             None => Vec::new(),
@@ -172,11 +172,13 @@ impl CommitWriter<'_> {
         Ok(())
     }
 
-    fn event_rows(&self, scope: i64) -> Result<HashMap<String, EventRow>, StoreFault> {
+    fn event_rows(&self, update: &ScheduleUpdate<'_>) -> Result<HashMap<String, EventRow>, StoreFault> {
+        // A schedule is that of its token; their rows are found by it.
         let mut statement = self.to.prepare_cached(
-            "SELECT key, no, token_no, starts_at, ends_at, version_at, value, share FROM record WHERE scope_no = ?1 AND resource = 'unlock'",
+            "SELECT key, no, token_no, starts_at, ends_at, version_at, value, share FROM record WHERE token_no = ?1 AND resource = 'unlock'
+             AND scope_no = ?2",
         )?;
-        let rows = all(&mut statement, [scope], |row| {
+        let rows = all(&mut statement, params![update.token, update.scope], |row| {
             let version_at: Millis = row.get(5)?;
             Ok((
                 row.get(0)?,

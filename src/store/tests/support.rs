@@ -157,7 +157,10 @@ pub(crate) fn notification(alert: &Alert, transition: &str, receivers: &[&str]) 
             lead: Some("7d".into()),
             event: None,
             former_labels: Vec::new(),
-            series: Vec::new(),
+            series: vec![
+                SeriesPoint { at: now(), amount: 28_156_190.476_190_403, precision: Precision::Month },
+                SeriesPoint { at: now() + minutes(1), amount: 1.5, precision: Precision::Second },
+            ],
             members: Vec::new(),
             source: SourceBody { polled_at: Some(now()), ..SourceBody::default() },
             left_out_by: None,
