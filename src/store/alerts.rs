@@ -171,7 +171,7 @@ fn alert(from: &Transaction<'_>, id: &AlertId) -> Result<Option<Alert>, StoreFau
 
 fn notifications_of(from: &Transaction<'_>, alert: &AlertId) -> Result<Vec<Notification>, StoreFault> {
     let sql = format!(
-        "SELECT id, alert, kind, at, receivers, body FROM notice WHERE alert = ?1 ORDER BY at, id LIMIT {MAX_NOTIFICATIONS}"
+        "SELECT id, alert, kind, at, receivers, body, series FROM notice WHERE alert = ?1 ORDER BY at, id LIMIT {MAX_NOTIFICATIONS}"
     );
     all(&mut *from.prepare_cached(&sql)?, [alert.as_str()], notification)
 }

@@ -69,6 +69,7 @@ mod restore;
 mod rows;
 mod schedule;
 mod schema;
+mod series;
 mod silence;
 pub mod snapshot;
 mod sql;

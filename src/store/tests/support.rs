@@ -148,6 +148,10 @@ pub(crate) fn notification(alert: &Alert, transition: &str, receivers: &[&str]) 
             days_until: Some(7.0),
             when: Some("on 16 Mar 2026".into()),
             lead: Some("7d".into()),
+            series: vec![
+                SeriesPoint { at: now(), amount: 28_156_190.476_190_403, precision: Precision::Month },
+                SeriesPoint { at: now() + minutes(1), amount: 1.5, precision: Precision::Second },
+            ],
             source: SourceBody { polled_at: Some(now()), ..SourceBody::default() },
             ..AlertBody::firing(alert.id.clone(), "BigCliffAhead", transition, now())
         },
