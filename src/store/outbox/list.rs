@@ -5,6 +5,7 @@ use rusqlite::params;
 use super::notifications;
 use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
 use crate::error::StoreFault;
+use crate::query::at;
 use crate::sql::{Row, Transaction};
 use crate::{Store, StoreError};
 use model::{
@@ -60,6 +61,7 @@ fn conditions(filter: &OutboxFilter) -> Conditions {
     if !filter.states.is_empty() {
         conditions.and("state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
     }
+    conditions.and_some("created_at >= ?", filter.since.map(at)).and_some("created_at < ?", filter.until.map(at));
     conditions
 }
 
@@ -72,7 +74,12 @@ fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow
     let mut conditions = conditions(filter);
     conditions.and_some("no < ?", filter.after.map(|after| after.0));
     let tail = format!(" ORDER BY no DESC LIMIT {}", filter.limit);
-    let (sql, values) = conditions.within(&format!("SELECT {ROW_COLUMNS}"), &tail);
+    // Of a time, the index alone says which they are; the rows themselves are read once that is known.
+    let (head, tail) = match filter.since.or(filter.until) {
+        None => (format!("SELECT {ROW_COLUMNS}"), tail),
+        Some(_) => (format!("SELECT {ROW_COLUMNS} WHERE no IN (SELECT no FROM delivery"), format!("{tail}) ORDER BY no DESC")),
+    };
+    let (sql, values) = conditions.within(&head, &tail);
     let rows = all(&mut from.prepare(&sql)?, values, outbox_row)?;
     rows.into_iter()
         .map(|mut row| {
