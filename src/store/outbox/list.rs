@@ -65,8 +65,13 @@ fn conditions(filter: &OutboxFilter) -> Conditions {
     conditions
 }
 
+/// Of a time, the index of times has all that is asked for; whatever else is asked would be looked up row by row.
+fn by_time(filter: &OutboxFilter) -> &'static str {
+    if filter.since.or(filter.until).is_some() { "INDEXED BY delivery_age" } else { "" }
+}
+
 fn outbox_total(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<u64, StoreFault> {
-    let (sql, values) = conditions(filter).within("SELECT count(*) FROM delivery", "");
+    let (sql, values) = conditions(filter).within(&format!("SELECT count(*) FROM delivery {}", by_time(filter)), "");
     Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
 }
 
@@ -77,7 +82,10 @@ fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow
     // Of a time, the index alone says which they are; the rows themselves are read once that is known.
     let (head, tail) = match filter.since.or(filter.until) {
         None => (format!("SELECT {ROW_COLUMNS}"), tail),
-        Some(_) => (format!("SELECT {ROW_COLUMNS} WHERE no IN (SELECT no FROM delivery"), format!("{tail}) ORDER BY no DESC")),
+        Some(_) => (
+            format!("SELECT {ROW_COLUMNS} WHERE no IN (SELECT no FROM delivery {}", by_time(filter)),
+            format!("{tail}) ORDER BY no DESC"),
+        ),
     };
     let (sql, values) = conditions.within(&head, &tail);
     let rows = all(&mut from.prepare(&sql)?, values, outbox_row)?;

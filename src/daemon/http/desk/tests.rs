@@ -573,7 +573,11 @@ async fn a_digest_is_sent_now_as_a_test_that_takes_no_slot() {
     let due = app.store.due("desk".into(), now(), 9).await.expect("read").remove(0);
     let mail = notify::compose(&notify::Brief { delivery: &due, external_url: None, now: now() }, None).expect("a mail");
     assert!(mail.subject.starts_with("[Test] Digest:"), "{}", mail.subject);
-    assert!(mail.html.is_some_and(|html| html.contains("Ahead")) && mail.text.contains("This is a test"), "{}", mail.text);
+    assert!(
+        mail.html.is_some_and(|html| html.contains("No unlock is known")) && mail.text.contains("This is a test"),
+        "{}",
+        mail.text
+    );
 }
 
 #[tokio::test]
