@@ -1,5 +1,6 @@
 //! `notify RECEIVER`: a test message through the real path: a row of the outbox, an attempt, its answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -7,9 +8,14 @@ use clap::Args;
 
 use super::secrets::need_receivers;
 use super::{Exit, Invocation, OutputFormat, UsageError, print, shown};
+use daemon::dispatch::digest_test;
+use daemon::outbox::{DeliverySender as _, ReceiverSender};
 use daemon::place::place_of;
+use engine::digest_schedule::DigestPlan;
+use engine::pipeline::DispatchPolicy;
 use model::{
-    Commit, DeliveryId, DeliveryState, DueDelivery, NotificationId, OutboxDetail, OutboxFilter, ReceiverName, closest,
+    Commit, DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId, OutboxDetail, OutboxFilter, ReceiverName,
+    Timestamp, Watch, WatchError, closest,
     config::{Config, ReceiverSettings},
     format,
     text::harmless,
@@ -29,6 +35,36 @@ const MOST_LOOKED_AT: u32 = 200;
 pub(super) struct NotifyArgs {
     /// A receiver of the config
     receiver: String,
+    /// Send its digest as it would be now, in place of a test message; the real one still comes at its time
+    #[arg(long)]
+    digest: bool,
+}
+
+/// What is sent.
+enum TestMessage {
+    Plain,
+    Digest(Box<(Watch, DigestPlan)>),
+}
+
+impl TestMessage {
+    /// That of the arguments. Fails where the receiver gets no digest.
+    fn of(notify: &NotifyArgs, config: &Config) -> anyhow::Result<Self> {
+        if !notify.digest {
+            return Ok(Self::Plain);
+        }
+        let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(UsageError)?;
+        let plan = policy.digests.into_iter().find(|plan| plan.receiver.as_str() == notify.receiver);
+        let none = || UsageError(format!("{:?} gets no digest: give it `digest = {{ at = \"08:00\" }}`", notify.receiver));
+        let problems = |found: Vec<WatchError>| UsageError(found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        Ok(Self::Digest(Box::new((Watch::build(&config.watch).map_err(problems)?, plan.ok_or_else(none)?))))
+    }
+
+    async fn notice(&self, store: &Store, receiver: &ReceiverName, now: Timestamp) -> Result<Notification, StoreError> {
+        match self {
+            Self::Plain => Ok(test_notice(receiver, now)),
+            Self::Digest(of) => digest_test(store, &of.0, &of.1, now).await,
+        }
+    }
 }
 
 /// The database as its active owner. Fails with [`StoreError::InUse`] where another process is that.
@@ -45,17 +81,18 @@ async fn own(place: Place, invocation: &Invocation) -> Result<Store, StoreError>
 pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load_file()?;
     let receiver = known(&notify.receiver, &config)?;
+    let message = TestMessage::of(notify, &config)?;
     let place = place_of(&config.store)?;
     let name = place.name().to_owned();
     let (store, detail) = match own(place, invocation).await {
         Ok(store) => {
-            let detail = send(&config, &store, &receiver, invocation).await?;
+            let detail = send(&config, &store, &receiver, &message, invocation).await?;
             (store, detail)
         }
         Err(StoreError::InUse { .. }) => {
             let store = invocation.open(&config, Access::Beside).await?;
             anstream::eprintln!("a daemon is running: the message goes through its outbox");
-            let notice = put(&store, &receiver, invocation).await?;
+            let notice = put(&store, &receiver, &message, invocation).await?;
             let detail = wait_for(&store, &receiver, &notice).await?;
             (store, detail)
         }
@@ -86,29 +123,42 @@ fn known(name: &str, config: &Config) -> Result<ReceiverName, UsageError> {
 }
 
 /// Puts the message into the outbox.
-async fn put(store: &Store, receiver: &ReceiverName, invocation: &Invocation) -> anyhow::Result<NotificationId> {
+async fn put(
+    store: &Store,
+    receiver: &ReceiverName,
+    message: &TestMessage,
+    invocation: &Invocation,
+) -> anyhow::Result<NotificationId> {
     let now = invocation.clock.now();
-    let notice = test_notice(receiver, now);
+    let notice = message.notice(store, receiver, now).await?;
     let id = notice.id.clone();
     store.commit(Commit { at: now, notifications: vec![notice], ..Commit::default() }).await?;
     Ok(id)
 }
 
 /// Without a daemon: puts the message into the outbox and makes the one attempt that it gets. Nothing else that waits is sent.
-async fn send(config: &Config, store: &Store, receiver: &ReceiverName, invocation: &Invocation) -> anyhow::Result<OutboxDetail> {
+async fn send(
+    config: &Config,
+    store: &Store,
+    receiver: &ReceiverName,
+    message: &TestMessage,
+    invocation: &Invocation,
+) -> anyhow::Result<OutboxDetail> {
     // This one alone: what others need is no matter here.
     let wanted = |settings: &&ReceiverSettings| settings.name == receiver.as_str();
     let settings: Vec<ReceiverSettings> = config.receivers.iter().filter(wanted).cloned().collect();
     need_receivers(&settings, config, &["notify", receiver.as_str()], invocation)?;
     let receivers = Receivers::build(&settings, &config.delivery, config.http.external_url.as_deref())
         .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-    let notice = put(store, receiver, invocation).await?;
+    let notice = put(store, receiver, message, invocation).await?;
     let now = invocation.clock.now();
     let id = find(store, receiver, &notice).await?.context("the message is not in the outbox")?;
     let due = store.due(receiver.clone(), now, MOST_LOOKED_AT).await?;
     let delivery: DueDelivery =
         due.into_iter().find(|delivery| delivery.id == id).context("the message waits behind too many others")?;
-    let (outcome, attempt) = receivers.send(receiver, &delivery, now).await;
+    // As the daemon sends it: a digest by mail not to those who stopped it.
+    let sender = ReceiverSender { receivers: Arc::new(receivers), store: store.clone() };
+    let (outcome, attempt) = sender.send(receiver, &delivery, now).await;
     let next = retry::decide(&outcome, 1, delivery.created_at, now, fastrand::f64(), &config.delivery);
     store.record_attempts(vec![next.record_of(id, attempt)]).await?;
     store.outbox_one(id).await?.context("the message is not in the outbox any more")

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::live::{Live, LiveConfig};
-use engine::digest_schedule::DigestPlan;
+use engine::digest_schedule::{DigestPlan, LOOK_BACK};
 use engine::group::MuteTimes;
-use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn, FIRING_ROWS};
+use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn};
 use model::{
-    BoxFuture, Commit, DeliveryState, Digest, DispatchResult, PendingState, ReceiverName, RepeatGroup, Resource, Timestamp,
-    TokenId, TokenSnapshot, UpcomingRow, digest,
+    BoxFuture, Commit, DeliveryState, Digest, DispatchResult, Notification, PendingState, ReceiverName, RepeatGroup, Resource,
+    Timestamp, TokenId, TokenSnapshot, Watch, digest,
 };
 use store::{Store, StoreError};
 
@@ -65,7 +65,7 @@ impl Dispatcher {
                 && self.is_wanted(live, &plan.receiver).await?
             {
                 commit.notifications =
-                    vec![read_digest(&self.store, live, plan, since, slot, now).await?.notice(&plan.receiver, now)];
+                    vec![read_digest(&self.store, &live.watch, plan, since, slot, now).await?.notice(&plan.receiver, now)];
             }
             self.store.commit(commit).await?;
             slots.insert(name, turn.slot());
@@ -118,21 +118,31 @@ impl Dispatcher {
     }
 }
 
+/// A test of a digest: what it would be if its time came now, to be put into the outbox. Its slot stays as it is, so that the real one comes at
+/// its time and tells of all that changed since the last.
+pub async fn digest_test(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Notification, StoreError> {
+    let name = digest::job_name(&plan.receiver);
+    let last = store.job_slots().await?.into_iter().find(|(of, _)| *of == name).map(|(_, slot)| slot);
+    let digest = read_digest(store, watch, plan, last.unwrap_or(now - LOOK_BACK), now, now).await?;
+    Ok(digest.test_notice(&plan.receiver, now))
+}
+
 /// Reads what a digest is made of, and makes it: the one that is sent, and the one that a page shows before.
 pub(crate) async fn read_digest(
     store: &Store,
-    live: &LiveConfig,
+    watch: &Watch,
     plan: &DigestPlan,
     since: Timestamp,
     slot: Timestamp,
     now: Timestamp,
 ) -> Result<Digest, StoreError> {
-    let DigestReads { upcoming, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
+    let DigestReads { unlocks, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
     // Each on a connection of its own.
-    let (dead, upcoming, firing, changes, statuses, silences, incidents) = tokio::try_join!(
+    let (dead, unlocks, firing, fires, changes, statuses, silences, incidents) = tokio::try_join!(
         store.receiver_counts(),
-        store.upcoming(upcoming),
-        store.firing_alerts(FIRING_ROWS),
+        store.digest_ahead(unlocks, watch.clone()),
+        store.firing_alerts(0),
+        store.digest_fires(digest::MAX_LINES),
         store.changes(changes),
         store.notification_statuses(statuses),
         store.silences(Some(silences_at)),
@@ -140,15 +150,13 @@ pub(crate) async fn read_digest(
     )?;
     let dead: Vec<(ReceiverName, u64)> =
         dead.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
-    let upcoming: Vec<UpcomingRow> =
-        upcoming.into_iter().map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row }).collect();
     let rows = DigestRows {
-        upcoming: &upcoming,
+        unlocks: &unlocks,
         changes: &changes,
         statuses: &statuses,
         silences: &silences,
         firing: firing.critical + firing.warning + firing.other,
-        fires: &firing.alerts,
+        fires: &fires,
         incidents: &incidents,
         dead: &dead,
     };

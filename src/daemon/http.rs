@@ -21,6 +21,7 @@ mod page;
 mod pages;
 mod part;
 mod query;
+mod range;
 mod rule_list;
 mod silences;
 mod story;

@@ -35,7 +35,7 @@ use model::{
 };
 use rules::{RuleSet, aggregate::ComputedTotals};
 
-pub use digests::{DigestReads, DigestRows, DigestTurn, FIRING_ROWS, digest, digest_turn};
+pub use digests::{DigestReads, DigestRows, DigestTurn, digest, digest_turn};
 pub use dispatch::{HourLimits, dispatch, prospects};
 pub use ingest::{Ingest, Ingested, RoundsPage, WholeAnswer, Work, feed_news, whole_answer};
 pub use renamed::{RESOURCES, Renaming, is_renamed, is_unread, renamed_tokens};

@@ -21,6 +21,9 @@ pub type Labels = BTreeMap<String, String>;
 /// The rule of all alerts about the source, receivers and this program itself, and their name unless a rule `on = "source"` gives them its own.
 pub const SOURCE_TROUBLE: &str = "SourceTrouble";
 
+/// The name under which digests are told.
+pub const DIGEST: &str = "Digest";
+
 words! {
     AlertState {
         /// Its condition holds, but not yet for as long as `for` asks.
@@ -368,6 +371,13 @@ pub struct Notification {
     /// Each gets one delivery. Empty: recorded, sent to nobody.
     pub receivers: Vec<ReceiverName>,
     pub body: AlertBody,
+}
+
+impl Notification {
+    /// Whether it tells a digest: one whose time came, or a test of one.
+    pub fn is_digest(&self) -> bool {
+        self.kind == NotificationKind::Digest || (self.kind == NotificationKind::Test && self.body.rule == DIGEST)
+    }
 }
 
 /// Bytes of a derived id.

@@ -5,9 +5,11 @@
 //! what is known and the time come in. That each slot has one digest, also across restarts, is the store's doing: the slot is written
 //! with the message in one transaction.
 
+mod ahead;
 mod changes;
 mod words;
 
+pub use ahead::{AheadPart, DigestAhead, DigestWindow, FirstOf, LargestFirst, TokenAhead, ValuedAlert};
 pub use words::POSSIBLE;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,9 +18,9 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Alert, AlertBody, ChangeRow, Labels, Notification, NotificationKind, NotificationState, NotificationStatus, Precedence,
-    ReceiverName, Record, RecordKey, Resource, RuleId, Silence, SilenceState, Timestamp, TokenId, Tone, UpcomingRow, alert_id,
-    format, notification_id,
+    Alert, AlertBody, ChangeRow, DIGEST, Labels, Notification, NotificationKind, NotificationState, NotificationStatus,
+    Precedence, ReceiverName, RecordKey, Resource, RuleId, Silence, SilenceState, Timestamp, Token, TokenId, Tone, UpcomingRow,
+    alert_id, format, notification_id,
 };
 
 /// A day, over which what was held back is counted for a look.
@@ -104,8 +106,8 @@ pub struct DigestMaterial<'a> {
     pub at: Timestamp,
     /// How far it looks ahead.
     pub ahead: TimeDelta,
-    /// Unlocks from `at` on, the next first.
-    pub upcoming: &'a [UpcomingRow],
+    /// Unlocks of the days from `at` on.
+    pub unlocks: &'a DigestAhead,
     /// Changes since, the latest first.
     pub changes: &'a [ChangeRow],
     /// What was suppressed for the receiver since.
@@ -113,8 +115,10 @@ pub struct DigestMaterial<'a> {
     /// Silences that are not over.
     pub silences: &'a [Silence],
     pub firing: u32,
-    /// Alerts that fire, incidents left aside.
-    pub fires: &'a [&'a Alert],
+    /// All alerts of the events that come first among those that fire, incidents left aside.
+    pub fires: &'a [&'a ValuedAlert],
+    /// Incidents among the alerts that fire.
+    pub incidents: u32,
     /// What is the matter, in sentences.
     pub trouble: &'a [String],
 }
@@ -122,25 +126,12 @@ pub struct DigestMaterial<'a> {
 impl Digest {
     /// Puts a digest together.
     pub fn of(material: &DigestMaterial<'_>) -> Self {
-        let DigestMaterial { since, at, ahead: span, upcoming, changes, statuses, silences, firing, fires, trouble } = *material;
-        let until = at.checked_add_signed(span).unwrap_or(at);
-        let (mut ahead, mut possible) = (Vec::new(), Vec::new());
-        let mut groups: BTreeMap<&str, Vec<&AheadLine>> = BTreeMap::new();
-        let lines: Vec<(&UpcomingRow, AheadLine, bool)> = upcoming
-            .iter()
-            .filter_map(|row| ahead_line(row, at, until).map(|(line, is_counted)| (row, line, is_counted)))
-            .collect();
-        for (row, line, is_counted) in &lines {
-            if *is_counted {
-                row.token.groups.iter().for_each(|group| groups.entry(group).or_default().push(line));
-                ahead.push(line.clone());
-            } else {
-                possible.push(line.clone());
-            }
-        }
-        let mut groups: Vec<GroupLine> = groups.into_iter().map(|(name, lines)| GroupLine::of(name, &lines)).collect();
-        groups.sort_by(|a, b| b.value.total_cmp(&a.value));
-        groups.truncate(MAX_LINES);
+        let DigestMaterial { since, at, ahead: span, unlocks, changes, statuses, silences, firing, fires, incidents, trouble } =
+            *material;
+        let window = DigestWindow::of(at, span);
+        let (ahead, ahead_more) = unlocks.counted.lines(window);
+        let (possible, possible_more) = unlocks.possible.lines(window);
+        let groups = groups(unlocks, &ahead);
         let (changed, changes_count) = (changes::changed_lines(changes), count(changes.len()));
         let held_back: Vec<SuppressedLine> = statuses
             .iter()
@@ -149,20 +140,19 @@ impl Digest {
             .collect();
         let silences: Vec<SilencedLine> =
             silences.iter().filter(|silence| silence.state(at) == SilenceState::Active).map(SilencedLine::of).collect();
-        let fires = firing_lines(fires, upcoming);
-        ahead.sort_by(AheadLine::order);
-        possible.sort_by(AheadLine::order);
+        let fires = first(firing_lines(fires));
+        let named: usize = fires.iter().map(|line| 1 + line.also.len()).sum();
         let left_out = |length: usize| count(length.saturating_sub(MAX_LINES));
         Self {
             since,
             at,
-            until,
-            ahead_value: worth(&ahead),
-            ahead_left_out: left_out(ahead.len()),
-            ahead: first(ahead),
-            possible_value: worth(&possible),
-            possible_left_out: left_out(possible.len()),
-            possible: first(possible),
+            until: window.until,
+            ahead_value: worth(&ahead, unlocks.counted.more_value),
+            ahead_left_out: ahead_more,
+            ahead,
+            possible_value: worth(&possible, unlocks.possible.more_value),
+            possible_left_out: possible_more,
+            possible,
             groups,
             changes_left_out: left_out(changed.len()),
             changes: first(changed),
@@ -172,8 +162,8 @@ impl Digest {
             silences_left_out: left_out(silences.len()),
             silences: first(silences),
             firing,
-            fires_left_out: left_out(fires.len()),
-            fires: first(fires),
+            fires_left_out: firing.saturating_sub(incidents).saturating_sub(count(named)),
+            fires,
             trouble: trouble.to_vec(),
         }
     }
@@ -181,7 +171,7 @@ impl Digest {
     /// The message for `receiver`. The same slot makes the same message.
     pub fn notice(&self, receiver: &ReceiverName, now: Timestamp) -> Notification {
         let subject = format!("{}/{}", job_name(receiver), self.at.timestamp());
-        let alert = alert_id(&RuleId::from("Digest"), &subject, 1);
+        let alert = alert_id(&RuleId::from(DIGEST), &subject, 1);
         Notification {
             id: notification_id(&alert, "digest"),
             alert: alert.clone(),
@@ -189,12 +179,29 @@ impl Digest {
             at: now,
             receivers: vec![receiver.clone()],
             body: AlertBody {
-                labels: Labels::from([("alertname".to_owned(), "Digest".to_owned()), ("severity".to_owned(), "info".to_owned())]),
+                labels: Labels::from([("alertname".to_owned(), DIGEST.to_owned()), ("severity".to_owned(), "info".to_owned())]),
                 annotations: BTreeMap::from([("summary".to_owned(), self.summary()), ("description".to_owned(), self.text())]),
                 record: serde_json::to_value(self).ok(),
-                ..AlertBody::firing(alert, "Digest", "digest", self.at)
+                ..AlertBody::firing(alert, DIGEST, "digest", self.at)
             },
         }
+    }
+}
+
+impl Digest {
+    /// A test of it for `receiver`: what would be sent now, marked as a test. It belongs to no slot, and each has an id of its own.
+    pub fn test_notice(&self, receiver: &ReceiverName, now: Timestamp) -> Notification {
+        let mut notice = self.notice(receiver, now);
+        let subject = format!("test/{}/{}", job_name(receiver), now.timestamp_millis());
+        notice.alert = alert_id(&RuleId::from(DIGEST), &subject, 1);
+        notice.id = notification_id(&notice.alert, "test");
+        notice.kind = NotificationKind::Test;
+        notice.body.id = notice.alert.clone();
+        notice.body.reason = "test".to_owned();
+        let text =
+            format!("This is a test: the digest as it would be sent now. The real one comes at its time.\n\n{}", self.text());
+        notice.body.annotations.insert("description".to_owned(), text);
+        notice
     }
 }
 
@@ -202,44 +209,76 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// What unlocks are worth together, as far as that is known.
-fn worth(lines: &[AheadLine]) -> Option<f64> {
-    let known: Vec<f64> = lines.iter().filter_map(|line| line.value).filter(|value| value.is_finite()).collect();
+/// What unlocks are worth together, those that are listed and all others, as far as that is known.
+fn worth(lines: &[AheadLine], more: Option<f64>) -> Option<f64> {
+    let known: Vec<f64> = lines.iter().filter_map(|line| line.value).filter(|value| value.is_finite()).chain(more).collect();
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
-/// An unlock between `at` and `until`, and whether it counts there: of a month or a week, where the day that the source names lies there.
-fn ahead_line(row: &UpcomingRow, at: Timestamp, until: Timestamp) -> Option<(AheadLine, bool)> {
-    let Record::Unlock(event) = &row.tracked.record else { return None };
-    let interval = row.tracked.record.interval().filter(|interval| interval.start <= until)?;
-    let counted = interval.nominal(event.unlock_date.copied());
-    let line = AheadLine {
-        token: row.token.id.as_str().to_owned(),
-        symbol: row.token.symbol().to_owned(),
-        at: interval.start,
-        when: format::when(&interval),
-        value: event.cliff_value(),
-        amount: event.cliff_amount(),
-        share: event.value_to_market_cap(),
-    };
-    // A date without an extent lies ahead up to itself.
-    let is_over = if counted.start == counted.end { counted.end < at } else { counted.end <= at };
-    Some((line, !is_over && counted.start <= until))
+/// The lines of the groups: the most valuable first.
+fn groups(unlocks: &DigestAhead, lines: &[AheadLine]) -> Vec<GroupLine> {
+    let mut groups: BTreeMap<&str, GroupSum<'_>> = BTreeMap::new();
+    let by_token: HashMap<&str, &Token> = unlocks.counted.rows.iter().map(|row| (row.token.id.as_str(), &row.token)).collect();
+    for line in lines {
+        let Some(token) = by_token.get(line.token.as_str()) else { continue };
+        let value = line.value.filter(|value| value.is_finite()).unwrap_or_default();
+        token.groups.iter().for_each(|group| groups.entry(group).or_default().add(token, 1, value));
+    }
+    for TokenAhead { token, events, value } in &unlocks.by_token {
+        token.groups.iter().for_each(|group| groups.entry(group).or_default().add(token, *events, *value));
+    }
+    let mut groups: Vec<GroupLine> = groups.into_iter().map(|(name, sum)| sum.line(name)).collect();
+    groups.sort_by(|a, b| b.value.total_cmp(&a.value));
+    groups.truncate(MAX_LINES);
+    groups
+}
+
+/// What the tokens of a group have ahead: by slug the ticker and USD.
+#[derive(Default)]
+struct GroupSum<'t> {
+    events: u32,
+    by_token: BTreeMap<&'t str, (&'t str, f64)>,
+}
+
+impl<'t> GroupSum<'t> {
+    fn add(&mut self, token: &'t Token, events: u32, value: f64) {
+        self.events = self.events.saturating_add(events);
+        self.by_token.entry(token.id.as_str()).or_insert((token.symbol(), 0.0)).1 += value;
+    }
+
+    fn line(self, name: &str) -> GroupLine {
+        let mut tokens: Vec<(&str, f64)> = self.by_token.into_values().collect();
+        tokens.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        GroupLine {
+            name: name.to_owned(),
+            value: tokens.iter().map(|(_, value)| value).sum(),
+            events: self.events,
+            left_out: count(tokens.len().saturating_sub(MAX_GROUP_TOKENS)),
+            tokens: tokens.iter().take(MAX_GROUP_TOKENS).map(|(symbol, value)| ((*symbol).to_owned(), *value)).collect(),
+        }
+    }
+}
+
+impl AheadPart {
+    /// Its lines, the most valuable first, and how many unlocks have none.
+    fn lines(&self, window: DigestWindow) -> (Vec<AheadLine>, u32) {
+        let mut lines: Vec<AheadLine> =
+            self.rows.iter().filter_map(|row| AheadLine::of(row, window)).map(|(line, _)| line).collect();
+        lines.sort_by(AheadLine::order);
+        let more = u32::try_from(self.more).unwrap_or(u32::MAX).saturating_add(count(lines.len().saturating_sub(MAX_LINES)));
+        (first(lines), more)
+    }
 }
 
 /// What fires, the gravest first, then the most valuable, then the nearest; what several rules say of one event is one line.
-fn firing_lines(fires: &[&Alert], upcoming: &[UpcomingRow]) -> Vec<FiringLine> {
-    let values: HashMap<(&TokenId, &RecordKey), f64> = upcoming
-        .iter()
-        .filter_map(|row| Some(((&row.token.id, &row.tracked.key), row.tracked.record.unlock()?.cliff_value()?)))
-        .collect();
+fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
     let tone = |alert: &Alert| Tone::of_severity(alert.labels.get("severity").map(String::as_str));
-    let precedence = |alert: &Alert| Precedence {
+    let precedence = |ValuedAlert { alert, value }: &ValuedAlert| Precedence {
         tone: tone(alert),
-        value: alert.token.as_ref().zip(alert.key.as_ref()).and_then(|event| values.get(&event).copied()),
+        value: *value,
         due: alert.due.map(|due| due.start),
     };
-    let mut all: Vec<(Precedence, &Alert)> = fires.iter().map(|alert| (precedence(alert), *alert)).collect();
+    let mut all: Vec<(Precedence, &Alert)> = fires.iter().map(|of| (precedence(of), &of.alert)).collect();
     all.sort_by(|a, b| a.0.order(&b.0).then_with(|| a.1.id.cmp(&b.1.id)));
     let mut lines: Vec<FiringLine> = Vec::new();
     let mut known: HashMap<(&TokenId, Resource, &RecordKey), usize> = HashMap::new();
@@ -264,6 +303,23 @@ fn firing_lines(fires: &[&Alert], upcoming: &[UpcomingRow]) -> Vec<FiringLine> {
 }
 
 impl AheadLine {
+    /// The line of an unlock within these days, and whether it counts there.
+    fn of(row: &UpcomingRow, window: DigestWindow) -> Option<(Self, bool)> {
+        let event = row.tracked.record.unlock()?;
+        let interval = row.tracked.record.interval()?;
+        let is_counted = window.place(&interval, event.unlock_date.copied())?;
+        let line = Self {
+            token: row.token.id.as_str().to_owned(),
+            symbol: row.token.symbol().to_owned(),
+            at: interval.start,
+            when: format::when(&interval),
+            value: event.cliff_value(),
+            amount: event.cliff_amount(),
+            share: event.value_to_market_cap(),
+        };
+        Some((line, is_counted))
+    }
+
     /// The most valuable first, of those the nearest.
     fn order(&self, other: &Self) -> std::cmp::Ordering {
         let value = |of: &Self| of.value.unwrap_or(f64::NEG_INFINITY);
@@ -285,26 +341,6 @@ impl FiringLine {
     /// The rules that say it: `BigCliffAhead, also InsiderUnlockAhead`.
     pub fn rules(&self) -> String {
         if self.also.is_empty() { self.rule.clone() } else { format!("{}, also {}", self.rule, self.also.join(", ")) }
-    }
-}
-
-impl GroupLine {
-    /// That of the unlocks ahead of its tokens.
-    fn of(name: &str, lines: &[&AheadLine]) -> Self {
-        let mut by_token: BTreeMap<&str, (&str, f64)> = BTreeMap::new();
-        for line in lines {
-            let token = by_token.entry(&line.token).or_insert((&line.symbol, 0.0));
-            token.1 += line.value.filter(|value| value.is_finite()).unwrap_or_default();
-        }
-        let mut tokens: Vec<(&str, f64)> = by_token.into_values().collect();
-        tokens.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-        Self {
-            name: name.to_owned(),
-            value: tokens.iter().map(|(_, value)| value).sum(),
-            events: count(lines.len()),
-            left_out: count(tokens.len().saturating_sub(MAX_GROUP_TOKENS)),
-            tokens: tokens.iter().take(MAX_GROUP_TOKENS).map(|(symbol, value)| ((*symbol).to_owned(), *value)).collect(),
-        }
     }
 }
 

@@ -22,9 +22,13 @@ pub use self::opt_out::{LinkKey, OptOut, OptOutSource};
 pub use self::outbox::{
     Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxRow,
 };
-pub use self::pages::{Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary};
+pub use self::pages::{
+    Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary, WEEKS, WeeksAhead,
+};
 pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
-pub use self::query::{AlertFilter, AlertPlace, ChangeFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter};
+pub use self::query::{
+    AlertFilter, AlertPlace, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
+};
 pub use self::snapshot::{
     CalendarRow, ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
 };

@@ -389,9 +389,9 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
         summary: if says_more(&summary, &headline) { summary } else { String::new() },
         headline,
         first_line: title(notice, "", ShareStyle::Long, now, MAX_TITLE_CHARS),
-        description: match notice.kind {
-            NotificationKind::Digest => text::paragraph(annotation("description"), text::MAX_DIGEST_CHARS),
-            _ => text::paragraph(annotation("description"), text::MAX_PARAGRAPH_CHARS),
+        description: match notice.is_digest() {
+            true => text::paragraph(annotation("description"), text::MAX_DIGEST_CHARS),
+            false => text::paragraph(annotation("description"), text::MAX_PARAGRAPH_CHARS),
         },
         facts,
         changes,

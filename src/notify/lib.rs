@@ -63,7 +63,7 @@ pub use retry::{NextStep, Outcome};
 pub use webhook::webhook_schema;
 
 use model::config::{self, ReceiverKind};
-use model::{Attempt, BoxFuture, DueDelivery, NotificationKind, ReceiverName, Timestamp};
+use model::{Attempt, BoxFuture, DueDelivery, Notification, ReceiverName, Timestamp};
 use unsubscribe::DigestConsent;
 
 /// Largest file with certificates that is read, bytes.
@@ -184,9 +184,7 @@ impl Receivers {
     /// Whether a delivery is a digest by mail, which its recipients can stop: then it is [sent](Self::send_digest) with their wishes.
     pub fn is_stoppable(&self, receiver: &ReceiverName, delivery: &DueDelivery) -> bool {
         let is_mail = self.by_name.get(receiver).is_some_and(|receiver| matches!(receiver.sender, Sender::Email(_)));
-        is_mail
-            && !delivery.notifications.is_empty()
-            && delivery.notifications.iter().all(|notice| notice.kind == NotificationKind::Digest)
+        is_mail && !delivery.notifications.is_empty() && delivery.notifications.iter().all(Notification::is_digest)
     }
 
     /// One attempt: sends the delivery and says what came of it. Ends within the timeout of the config and a little.

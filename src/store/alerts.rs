@@ -4,6 +4,7 @@ use super::codec::{Conditions, all, counted, from_json, list, one, word};
 use super::counts::alert_states;
 use super::error::StoreFault;
 use super::outbox::notification;
+use super::query::at;
 use super::rows::{self, ALERT_COLUMNS};
 use super::sql::Transaction;
 use super::{Store, StoreError};
@@ -26,6 +27,12 @@ impl Store {
     /// One alert; none where there is none of this id, or it was forgotten.
     pub async fn alert(&self, id: AlertId) -> Result<Option<Alert>, StoreError> {
         self.read("read an alert", move |from| alert(from, &id)).await
+    }
+
+    /// All times that the same rule told of the same, as far as they are kept: the latest first, at most `limit`.
+    pub async fn episodes_of(&self, of: &Alert, limit: u32) -> Result<Vec<Alert>, StoreError> {
+        let (rule, subject) = (of.rule.clone(), of.subject.clone());
+        self.read("read the episodes of an alert", move |from| episodes_of(from, &rule, &subject, limit)).await
     }
 
     /// What was decided to be told of an alert, the first first. It may outlive its alert: a digest has none.
@@ -64,7 +71,9 @@ fn conditions(filter: &AlertFilter, told: Option<&ToldSets>) -> Conditions {
     conditions
         .and_some("? IN (a.rule, a.name)", filter.rule.as_ref().map(|rule| rule.as_str().to_owned()))
         .and_some("a.token_no = (SELECT no FROM token WHERE id = ?)", filter.token.as_ref().map(|id| id.as_str().to_owned()))
-        .and_some("a.body ->> '$.labels.severity' = ?", filter.severity.clone());
+        .and_some("a.body ->> '$.labels.severity' = ?", filter.severity.clone())
+        .and_some("a.updated_at >= ?", filter.since.map(at))
+        .and_some("a.updated_at < ?", filter.until.map(at));
     match filter.acknowledged {
         // Few are: they are begun with.
         Some(true) => conditions.and_plain("a.id IN (SELECT alert FROM ack)"),
@@ -167,6 +176,14 @@ fn alerts_total(from: &Transaction<'_>, filter: &AlertFilter, told: Option<&Told
 fn alert(from: &Transaction<'_>, id: &AlertId) -> Result<Option<Alert>, StoreFault> {
     let sql = format!("SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no WHERE a.id = ?1");
     one(&mut *from.prepare_cached(&sql)?, [id.as_str()], rows::alert)
+}
+
+fn episodes_of(from: &Transaction<'_>, rule: &RuleId, subject: &str, limit: u32) -> Result<Vec<Alert>, StoreFault> {
+    let sql = format!(
+        "SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no
+         WHERE a.rule = ?1 AND a.subject = ?2 ORDER BY a.episode DESC LIMIT ?3"
+    );
+    all(&mut *from.prepare_cached(&sql)?, rusqlite::params![rule.as_str(), subject, limit], rows::alert)
 }
 
 fn notifications_of(from: &Transaction<'_>, alert: &AlertId) -> Result<Vec<Notification>, StoreFault> {

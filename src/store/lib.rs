@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+mod ahead;
 mod alerts;
 mod backup;
 pub mod catalog;
@@ -48,6 +49,7 @@ mod copy;
 mod counts;
 mod credit;
 mod cycle;
+mod digest;
 mod error;
 pub mod facts;
 pub mod failpoint;

@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 
+use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::codec::{Millis, all, counted, one, time};
+use super::ahead::{AheadRow, Sizes, each_ahead, whole};
+use super::codec::{Millis, all, counted, one};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, alert, token};
 use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::{
-    Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, Token, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow,
+    Ahead, AheadFilter, AheadSum, FiringAlerts, FirstOf, LargestFirst, Pulse, Timestamp, Token, TokenFilter, TokenId, TokenList,
+    TokenSort, TokenSummary, WEEKS, WeeksAhead,
 };
 
 impl Store {
@@ -30,6 +33,11 @@ impl Store {
         self.read("list tokens", move |from| token_list(from, &filter)).await
     }
 
+    /// What unlocks of each of these tokens in the coming weeks.
+    pub async fn weeks_ahead(&self, tokens: Vec<TokenId>, now: Timestamp) -> Result<HashMap<TokenId, WeeksAhead>, StoreError> {
+        self.read("read the weeks ahead", move |from| weeks_ahead(from, &tokens, now)).await
+    }
+
     /// Tokens with an answer that is held, at most `limit`, by slug.
     pub async fn held_tokens(&self, limit: u32) -> Result<Vec<Token>, StoreError> {
         self.read("read whose answers are held", move |from| held_tokens(from, limit)).await
@@ -41,81 +49,28 @@ impl Store {
     }
 }
 
-/// All that may lie ahead within a time, by the index alone: no record is read for it.
-const AHEAD: &str = "FROM record r INDEXED BY record_window LEFT JOIN drift d ON d.token_no = r.token_no
-     WHERE resource = 'unlock' AND starts_at > CAST(?1 AS BIGINT) - ?4 AND starts_at <= ?2 AND ends_at > ?3";
-
-/// What an unlock is worth, and what of the market cap, by what is known now.
-const VALUE: &str = "r.value * coalesce(d.value, 1.0)";
-const SHARE: &str = "r.share * coalesce(d.share, 1.0)";
-
-/// An unlock ahead that may be among the largest.
-struct Large {
-    no: i64,
-    size: f64,
-    starts_at: i64,
-}
-
 fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, StoreFault> {
-    let (mut large, certain, possible) = sized_ahead(from, filter)?;
-    keep_largest(&mut large, filter.limit);
-    let wanted: Vec<i64> = large.iter().map(|of| of.no).collect();
-    let mut statement = from.prepare_cached(
-        "SELECT r.no, t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key FROM record r JOIN token t ON t.no = r.token_no
-         LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'
-         WHERE r.no IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))",
-    )?;
-    let rows = all(&mut statement, [serde_json::Value::from(wanted).to_string()], |row| {
-        Ok((row.get(6)?, row.get(7)?, (row.get::<_, i64>(0)?, token(row, 1)?, time(row.get(5)?))))
-    })?;
-    let sizes: HashMap<i64, &Large> = large.iter().map(|of| (of.no, of)).collect();
-    let mut rows = schedule::events(from, rows)?;
-    rows.sort_by(|((a, token, _), _), ((b, other, _), _)| {
-        let order = |no: &i64| sizes.get(no).map_or((0.0, 0), |of| (of.size, of.starts_at));
-        let ((size, at), (other_size, other_at)) = (order(a), order(b));
-        other_size.total_cmp(&size).then(at.cmp(&other_at)).then_with(|| token.id.cmp(&other.id))
-    });
-    let rows = rows.into_iter().map(|((_, token, read_at), tracked)| UpcomingRow { token, tracked, read_at }).collect();
-    Ok(Ahead { rows, certain, possible })
-}
-
-/// What lies ahead with its sizes, in one pass, and the sums of what comes for certain and of what may.
-fn sized_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<(Vec<Large>, AheadSum, AheadSum), StoreFault> {
     let AheadFilter { from: begin, until, by_share, limit } = *filter;
-    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
     let (first, last) = (begin.timestamp_millis(), until.timestamp_millis());
-    let sql = format!("SELECT r.no, starts_at, ends_at, {VALUE}, {} {AHEAD}", if by_share { SHARE } else { "NULL" });
-    let mut statement = from.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![Millis(begin), Millis(until), Millis(begin), longest])?;
-    let most = (limit as usize).saturating_mul(8).max(1_024);
-    let (mut large, mut certain, mut possible): (Vec<Large>, _, _) = (Vec::new(), AheadSum::default(), AheadSum::default());
-    while let Some(row) = rows.next()? {
-        let (starts_at, ends_at): (i64, i64) = (row.get(1)?, row.get(2)?);
-        let value: Option<f64> = row.get(3)?;
-        if let Some(value) = value.filter(|value| *value > 0.0) {
-            let sum = if starts_at > first && ends_at <= last { &mut certain } else { &mut possible };
+    let (mut certain, mut possible) = (AheadSum::default(), AheadSum::default());
+    // The largest, of equals the nearest, of those the one that was known first.
+    let mut largest: FirstOf<(LargestFirst, i64, i64)> = FirstOf::new(limit as usize);
+    let sizes = if by_share { Sizes::Both } else { Sizes::Value };
+    each_ahead(from, begin, until, sizes, |row: AheadRow| {
+        if let Some(value) = row.value.filter(|value| *value > 0.0) {
+            let sum = if row.starts_at > first && row.ends_at <= last { &mut certain } else { &mut possible };
             (sum.count, sum.value) = (sum.count + 1, sum.value + value);
         }
-        let size = if by_share { row.get(4)? } else { value };
-        if let Some(size) = size.filter(|size| *size > 0.0) {
-            large.push(Large { no: row.get(0)?, size, starts_at });
+        let size = if by_share { row.share } else { row.value };
+        if size.is_some_and(|size| size > 0.0) {
+            largest.push((LargestFirst(size), row.starts_at, row.no));
         }
-        if large.len() >= most {
-            keep_largest(&mut large, limit);
-        }
-    }
-    Ok((large, certain, possible))
-}
-
-/// Keeps the largest, of equals the nearest: not in their order.
-fn keep_largest(large: &mut Vec<Large>, limit: u32) {
-    let limit = limit as usize;
-    if large.len() > limit {
-        large.select_nth_unstable_by(limit, |a, b| {
-            b.size.total_cmp(&a.size).then(a.starts_at.cmp(&b.starts_at)).then(a.no.cmp(&b.no))
-        });
-        large.truncate(limit);
-    }
+    })?;
+    let places: Vec<(LargestFirst, i64, i64)> = largest.into_sorted();
+    let places: HashMap<i64, (LargestFirst, i64)> = places.into_iter().map(|(size, at, no)| (no, (size, at))).collect();
+    let mut rows = whole(from, places.keys().copied())?;
+    rows.sort_by(|(a, row), (b, other)| places.get(a).cmp(&places.get(b)).then_with(|| row.token.id.cmp(&other.token.id)));
+    Ok(Ahead { rows: rows.into_iter().map(|(_, row)| row).collect(), certain, possible })
 }
 
 fn firing_alerts(from: &Transaction<'_>, limit: u32) -> Result<FiringAlerts, StoreFault> {
@@ -189,18 +144,13 @@ impl AheadList {
 fn ahead_by_token(from: &Transaction<'_>, filter: &TokenFilter) -> Result<AheadList, StoreFault> {
     let most: i64 = from.prepare_cached("SELECT coalesce(max(no), 0) FROM token")?.query_row([], |row| row.get(0))?;
     let mut ahead = AheadList(vec![AheadOf::default(); usize::try_from(most).unwrap_or(0) + 1]);
-    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
-    let sql = format!("SELECT r.token_no, starts_at, {VALUE}, {SHARE} {AHEAD} AND r.token_no IS NOT NULL");
-    let mut statement = from.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![Millis(filter.now), Millis(filter.until), Millis(filter.now), longest])?;
-    while let Some(row) = rows.next()? {
-        let no: i64 = row.get(0)?;
-        let Some(of) = usize::try_from(no).ok().and_then(|no| ahead.0.get_mut(no)) else { continue };
-        let starts_at: i64 = row.get(1)?;
-        of.next = Some(of.next.map_or(starts_at, |next| next.min(starts_at)));
-        of.value += row.get::<_, Option<f64>>(2)?.unwrap_or(0.0);
-        of.share = of.share.max(row.get::<_, Option<f64>>(3)?.unwrap_or(0.0));
-    }
+    each_ahead(from, filter.now, filter.until, Sizes::Both, |row| {
+        let of = row.token_no.and_then(|no| ahead.0.get_mut(usize::try_from(no).ok()?));
+        let Some(of) = of else { return };
+        of.next = Some(of.next.map_or(row.starts_at, |next| next.min(row.starts_at)));
+        of.value += row.value.unwrap_or(0.0);
+        of.share = of.share.max(row.share.unwrap_or(0.0));
+    })?;
     Ok(ahead)
 }
 
@@ -257,14 +207,47 @@ fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Opti
     let values = params![no, Millis(filter.now), longest];
     let next = one(&mut statement, values, |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
     let next = next.map(|(scope, key): (i64, _)| schedule::event(from, scope, &key, token.id.as_str())).transpose()?;
+    let (ahead, weeks) = sums_ahead(from, no, filter.now, filter.until)?;
+    Ok(Some(TokenSummary { token, listed, next, ahead, weeks }))
+}
+
+/// What unlocks of a token up to a time, and in each of the coming weeks: of a month or a week the day counts that the source names.
+fn sums_ahead(from: &Transaction<'_>, no: i64, now: Timestamp, until: Timestamp) -> Result<(AheadSum, WeeksAhead), StoreFault> {
+    const WEEK: i64 = TimeDelta::weeks(1).num_milliseconds();
+    let drift = one(&mut *from.prepare_cached("SELECT value FROM drift WHERE token_no = ?1")?, [no], |row| Ok(row.get(0)?))?;
+    let drift: f64 = drift.unwrap_or(1.0);
+    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
     let mut statement = from.prepare_cached(
-        "SELECT count(*), coalesce(sum(value), 0.0) * coalesce((SELECT value FROM drift WHERE token_no = ?1), 1.0)
-         FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?4 AND ends_at > ?2",
+        "SELECT coalesce(nominal_at, starts_at), value, starts_at <= CAST(?4 AS BIGINT) FROM record WHERE token_no = ?1 AND resource = 'unlock'
+         AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?5 AND ends_at > ?2",
     )?;
-    let ahead = statement.query_row(params![no, Millis(filter.now), longest, Millis(filter.until)], |row| {
-        Ok(AheadSum { count: counted(row.get(0)?), value: row.get(1)? })
-    })?;
-    Ok(Some(TokenSummary { token, listed, next, ahead }))
+    let begin = now.timestamp_millis();
+    let last = until.timestamp_millis().max(begin + WEEK * WEEKS as i64);
+    let (mut ahead, mut weeks) = (AheadSum::default(), WeeksAhead::default());
+    let add = |sum: &mut AheadSum, value: f64| (sum.count, sum.value) = (sum.count + 1, sum.value + value);
+    let mut rows = statement.query(params![no, begin, longest, Millis(until), last])?;
+    while let Some(row) = rows.next()? {
+        let at: i64 = row.get(0)?;
+        let value = row.get::<_, Option<f64>>(1)?.unwrap_or(0.0) * drift;
+        if row.get(2)? {
+            add(&mut ahead, value);
+        }
+        // One whose day is over and whose month is not may come at any time from now on.
+        let week = usize::try_from((at - begin).max(0) / WEEK).unwrap_or(WEEKS);
+        weeks.get_mut(week).into_iter().for_each(|sum| add(sum, value));
+    }
+    Ok((ahead, weeks))
+}
+
+fn weeks_ahead(from: &Transaction<'_>, tokens: &[TokenId], now: Timestamp) -> Result<HashMap<TokenId, WeeksAhead>, StoreFault> {
+    let mut number = from.prepare_cached("SELECT no FROM token WHERE id = ?1")?;
+    let mut found = HashMap::new();
+    for token in tokens {
+        if let Some(no) = one(&mut number, [token.as_str()], |row| Ok(row.get(0)?))? {
+            found.insert(token.clone(), sums_ahead(from, no, now, now)?.1);
+        }
+    }
+    Ok(found)
 }
 
 fn held_tokens(from: &Transaction<'_>, limit: u32) -> Result<Vec<Token>, StoreFault> {

@@ -80,8 +80,23 @@ pub(super) fn upcoming_conditions(filter: &UpcomingFilter) -> Conditions {
 }
 
 fn upcoming_total(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<u64, StoreFault> {
+    if filter.tokens.is_none() && filter.until.is_none() {
+        return all_ahead(from, filter.from);
+    }
     let (sql, values) = upcoming_conditions(filter).within("SELECT count(*) FROM record r", " AND r.token_no IS NOT NULL");
     Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
+}
+
+/// All that lies ahead, without an end: what is left of all unlocks, whose number is kept, once those that have passed are counted.
+fn all_ahead(from: &Transaction<'_>, begin: Timestamp) -> Result<u64, StoreFault> {
+    let sql = "SELECT (SELECT coalesce(sum(records), 0) FROM tally WHERE resource = 'unlock')
+        - (SELECT count(*) FROM record WHERE resource = 'unlock' AND starts_at IS NULL)
+        - (SELECT count(*) FROM record WHERE resource = 'unlock' AND starts_at <= ?1)
+        + (SELECT count(*) FROM record WHERE resource = 'unlock' AND starts_at > ?2 AND starts_at <= ?1 AND ends_at > ?1 AND token_no IS NOT NULL)
+        - (SELECT count(*) FROM record WHERE token_no IS NULL AND resource = 'unlock' AND starts_at > ?1)";
+    let earliest = begin - LONGEST_INTERVAL - TimeDelta::milliseconds(1);
+    let values = (begin.timestamp_millis(), earliest.timestamp_millis());
+    Ok(counted(from.prepare_cached(sql)?.query_row(values, |row| row.get(0))?))
 }
 
 fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreFault> {

@@ -22,6 +22,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0011_face.sql"),
         include_str!("../../migrations/0012_status.sql"),
         include_str!("../../migrations/0013_lean.sql"),
+        include_str!("../../migrations/0014_days.sql"),
     ],
 };
 

@@ -51,6 +51,12 @@ impl Store {
         self.read("read acknowledgements", acks).await
     }
 
+    /// The acknowledgement of an alert, also of one that is over; none where nobody acknowledged it, or took that back.
+    pub async fn ack_of(&self, alert: AlertId) -> Result<Option<Ack>, StoreError> {
+        let sql = "SELECT alert, author, comment, at, fact FROM ack WHERE alert = ?1";
+        self.read("read an acknowledgement", move |from| one(&mut *from.prepare_cached(sql)?, [alert.as_str()], ack)).await
+    }
+
     /// The labels of the alerts that are pending or fire.
     pub async fn open_labels(&self) -> Result<Vec<Labels>, StoreError> {
         self.read("read the labels of open alerts", open_labels).await

@@ -3,6 +3,7 @@ mod clock;
 mod commit;
 mod counts;
 mod crashes;
+mod digest;
 mod faults;
 mod lease;
 mod maintenance;

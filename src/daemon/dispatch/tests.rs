@@ -534,3 +534,41 @@ async fn what_is_told_again_knows_the_groups_of_its_token() {
     assert_eq!(summaries, ["ARB of l2", "Cliff arbitrum 1"], "told again in the rule's words, with its groups");
     store.close().await.expect("closes");
 }
+
+/// A schedule of one unlock of `value`, USD.
+fn unlocking(token: &str, date: Timestamp, precision: &str, value: f64) -> model::rows::FeedUpdate {
+    let event = serde_json::json!({"unlockDate": date, "tokenSymbol": token.to_uppercase(), "cliffUnlocks": {"cliffValue": value,
+        "allocationBreakdown": [{"cliffValue": value, "unlockPrecision": precision}]}});
+    let record = model::supply::Record::Unlock(serde_json::from_value(event).expect("an event"));
+    model::rows::FeedUpdate {
+        id: model::supply::FeedId { endpoint: model::supply::Endpoint::UnlockEvents, token: Some(token.into()) },
+        state: model::supply::FeedState::default(),
+        put: vec![model::rows::Put { key: "one".into(), record, is_new_version: true }],
+        removed: Vec::new(),
+        header: None,
+    }
+}
+
+#[tokio::test]
+async fn a_digest_ranks_all_unlocks_of_its_days_however_many_there_are() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let begin = time("2026-03-09T07:00:00Z");
+    let (store, dispatcher) = morning(directory.path(), begin).await;
+    // More than anybody reads, and the largest of all come last: one by its day, one of a month whose day lies within, one of a month
+    // whose day does not.
+    let mut feeds: Vec<_> =
+        (0..1_200).map(|i| unlocking(&format!("t{i:04}"), begin + TimeDelta::minutes(200 + i), "second", 1e3)).collect();
+    feeds.push(unlocking("large", begin + TimeDelta::days(6), "second", 9e6));
+    feeds.push(unlocking("month", begin + TimeDelta::days(5), "month", 5e6));
+    feeds.push(unlocking("later", begin + TimeDelta::days(20), "month", 7e6));
+    store.commit(Commit { at: begin, feeds, ..Commit::default() }).await.expect("committed");
+    dispatcher.dispatch(begin - TimeDelta::days(1)).await.expect("a dispatch");
+    dispatcher.dispatch(begin + TimeDelta::hours(2)).await.expect("a dispatch");
+    let rows = store.outbox(model::rows::OutboxFilter { limit: 9, ..Default::default() }).await.expect("read");
+    let summary = rows.first().and_then(|row| row.alerts.first()).map(|alert| alert.summary.clone());
+    assert_eq!(
+        summary.as_deref(),
+        Some("Digest: 1202 unlocks ($15.20M) in the next 7 days, 1 more possible ($7.00M), 0 changes")
+    );
+    store.close().await.expect("closes");
+}

@@ -7,16 +7,21 @@ use serde::Deserialize;
 use super::HttpDeps;
 use super::access::Visitor;
 use super::page::{PageError, PageResult};
+use super::range::{self, TimeRange};
 use crate::ui::changes;
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
+use crate::ui::range::RangeWords;
 use model::{ChangeFilter, ChangeKind, TokenId, closest};
 
-/// `?token=arb&kind=resized&offset=50`.
+/// `?token=arb&kind=resized&since=7d&offset=50`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ChangesQuery {
     token: String,
     kind: String,
+    since: String,
+    from: String,
+    to: String,
     offset: Option<u32>,
 }
 
@@ -35,10 +40,13 @@ pub(super) async fn list(
         "" => None,
         text => Some(deps.store.find_token(text).await?.first().map_or_else(|| TokenId::from(text), |token| token.id.clone())),
     };
-    let filter = ChangeFilter { token, kind, offset: query.offset.unwrap_or(0), limit: PAGE_ROWS, ..ChangeFilter::default() };
+    let words = RangeWords::of(&query.since, &query.from, &query.to);
+    let TimeRange { since, until } = TimeRange::read(range::RangeWords::from(&words), now)?;
+    let offset = query.offset.unwrap_or(0);
+    let filter = ChangeFilter { token, kind, since, until, offset, limit: PAGE_ROWS, ..ChangeFilter::default() };
     let rows = deps.store.changes(filter.clone()).await?;
     let total = deps.store.count_changes(filter.clone()).await?;
-    Ok(Html(changes::page(&rows, &filter, total, &PageFrame::of(Section::Changes, now).seen_by(&visitor))))
+    Ok(Html(changes::page(&rows, &filter, &words, total, &PageFrame::of(Section::Changes, now).seen_by(&visitor))))
 }
 
 fn unknown_kind(word: &str) -> PageError {

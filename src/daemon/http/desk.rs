@@ -5,6 +5,7 @@
 //! page that follows by a word of its address, which is looked up in [`done_text`]: no text of a stranger's link is ever shown as ours.
 
 mod alerts;
+mod chosen;
 mod deliveries;
 mod digests;
 mod rules;
@@ -31,6 +32,9 @@ type DeskResult = Result<Response, PageError>;
 pub(super) fn routes() -> Router<HttpDeps> {
     Router::new()
         .route("/alerts", get(alerts::list))
+        .route("/alerts/chosen", post(chosen::preview))
+        .route("/alerts/chosen/acknowledge", post(chosen::acknowledge))
+        .route("/alerts/chosen/silence", post(chosen::silence))
         .route("/alerts/{id}", get(alerts::story))
         .route("/alerts/{id}/acknowledge", post(alerts::acknowledge))
         .route("/alerts/{id}/unacknowledge", post(alerts::unacknowledge))
@@ -45,6 +49,7 @@ pub(super) fn routes() -> Router<HttpDeps> {
         .route("/deliveries/retry-dead", post(deliveries::retry_dead))
         .route("/digests", get(digests::list))
         .route("/digests/{receiver}/preview", get(digests::preview))
+        .route("/digests/{receiver}/test", post(digests::test))
 }
 
 /// Those that may take longer than others.
@@ -85,6 +90,14 @@ fn done_text(done: &str) -> Option<Flash> {
         "acknowledged" => ("good", "Acknowledged. Nobody is reminded of it until its date, amount or level changes."),
         "unacknowledged" => ("good", "The acknowledgement is withdrawn. It is reminded of again."),
         "over" => ("warn", "Nothing was done: this alert does not fire any more."),
+        "acknowledged-all" => (
+            "good",
+            "All that were chosen are acknowledged. Nobody is reminded of them until their date, amount or level changes.",
+        ),
+        "acknowledged-some" => ("good", "Acknowledged, but for those that do not fire any more."),
+        "silenced-all" => ("good", "All that were chosen are silenced, and what is alike."),
+        "over-all" => ("warn", "Nothing was done: none of those that were chosen fires any more."),
+        "none-chosen" => ("warn", "Nothing was done: choose alerts in the list first."),
         "author" => ("bad", "Nothing was done: say who you are, in at most 200 characters."),
         "silenced" => ("good", "The silence is made."),
         "expired" => ("good", "The silence is ended. What it held back and still fires is told now."),
@@ -92,6 +105,7 @@ fn done_text(done: &str) -> Option<Flash> {
         "retried" => ("good", "It is due now, and the schedule of attempts begins anew."),
         "retried-all" => ("good", "All dead letters are due now, and their schedules begin anew."),
         "not-retried" => ("warn", "Nothing was done: what was delivered cannot be sent again."),
+        "digest-tested" => ("good", "A test is in the outbox: the digest as it is now. The real one still comes at its time."),
         "dropped" => ("good", "It is taken out of the outbox and never sent."),
         "not-dropped" => ("warn", "Nothing was done: only what is due, retried or dead can be dropped."),
         _ => return None,

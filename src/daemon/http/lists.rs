@@ -7,26 +7,26 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::part::ListPart;
-use super::query::{ListParameters, ListQuery, list_query, span, words};
+use super::query::{ListParameters, ListQuery, list_query, words};
 use super::{HttpDeps, HttpError};
 use crate::ui::chart::past_polls;
 use crate::ui::view::{AlertView, PastPollsView};
 use model::{
     Alert, AlertFilter, AlertId, AlertPlace, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
-    OutboxFilter, ReceiverName, Resource, RuleId, TokenId,
+    OutboxFilter, ReceiverName, Resource, RuleId, Timestamp, TokenId,
 };
 use store::StoreError;
 
 pub(super) async fn changes(State(deps): State<HttpDeps>, uri: Uri, parameters: ListParameters) -> Result<Response, HttpError> {
     let query = list_query(parameters)?;
-    query.only(&["token", "kind", "resource", "since"])?;
-    let now = deps.clock.now();
+    query.only(&["token", "kind", "resource", "since", "from", "to"])?;
+    let range = query.range(deps.clock.now())?;
     let filter = ChangeFilter {
         token: query.token.as_deref().map(TokenId::from),
         kind: words("kind", query.kind.as_deref(), ChangeKind::parse)?.into_iter().next(),
         resource: words("resource", query.resource.as_deref(), Resource::parse)?.into_iter().next(),
-        since: span("since", query.since.as_deref())?.and_then(|span| now.checked_sub_signed(span)),
-        until: None,
+        since: range.since,
+        until: range.until,
         limit: query.limit() + 1,
         after: query.after(|text| text.parse().ok())?,
         offset: 0,
@@ -37,11 +37,13 @@ pub(super) async fn changes(State(deps): State<HttpDeps>, uri: Uri, parameters: 
 }
 
 /// The filters of alerts, as `/api/alerts` and the page of alerts take them.
-pub(super) const ALERT_FILTERS: &[&str] = &["state", "rule", "token", "severity", "acknowledged", "receiver"];
+pub(super) const ALERT_FILTERS: &[&str] =
+    &["state", "rule", "token", "severity", "acknowledged", "receiver", "since", "from", "to"];
 
 /// What a list of alerts is asked for; one row more than its limit.
-pub(super) fn alert_filter(query: &ListQuery) -> Result<AlertFilter, HttpError> {
+pub(super) fn alert_filter(query: &ListQuery, now: Timestamp) -> Result<AlertFilter, HttpError> {
     query.only(ALERT_FILTERS)?;
+    let range = query.range(now)?;
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     Ok(AlertFilter {
         states: words("state", query.state.as_deref(), AlertState::parse)?,
@@ -50,6 +52,8 @@ pub(super) fn alert_filter(query: &ListQuery) -> Result<AlertFilter, HttpError> 
         severity: given(&query.severity),
         acknowledged: query.acknowledged,
         receiver: given(&query.receiver).map(ReceiverName::from),
+        since: range.since,
+        until: range.until,
         after: query.after(AlertPlace::parse)?,
         limit: query.limit() + 1,
         ids: Vec::new(),
@@ -58,7 +62,7 @@ pub(super) fn alert_filter(query: &ListQuery) -> Result<AlertFilter, HttpError> 
 
 /// A part of the list of alerts, with where each stands with its receivers.
 pub(super) async fn alert_part(deps: &HttpDeps, query: &ListQuery) -> Result<ListPart<AlertView>, HttpError> {
-    let listed = deps.store.alerts_listed(alert_filter(query)?).await?;
+    let listed = deps.store.alerts_listed(alert_filter(query, deps.clock.now())?).await?;
     let part = ListPart::of(listed, query.limit(), |alert| AlertPlace::of(alert).to_string());
     let views = alert_views(deps, &part.rows).await?;
     Ok(ListPart { rows: views, total: part.total, next: part.next })
@@ -85,11 +89,14 @@ pub(super) async fn alert(State(deps): State<HttpDeps>, Path(id): Path<String>) 
 }
 
 /// What a list of deliveries is asked for; one row more than its limit.
-pub(super) fn outbox_filter(query: &ListQuery) -> Result<OutboxFilter, HttpError> {
-    query.only(&["receiver", "state"])?;
+pub(super) fn outbox_filter(query: &ListQuery, now: Timestamp) -> Result<OutboxFilter, HttpError> {
+    query.only(&["receiver", "state", "since", "from", "to"])?;
+    let range = query.range(now)?;
     Ok(OutboxFilter {
         receiver: query.receiver.as_deref().filter(|name| !name.is_empty()).map(ReceiverName::from),
         states: words("state", query.state.as_deref(), DeliveryState::parse)?,
+        since: range.since,
+        until: range.until,
         after: query.after(|text| text.parse().ok().map(DeliveryId))?,
         limit: query.limit() + 1,
     })
@@ -97,7 +104,7 @@ pub(super) fn outbox_filter(query: &ListQuery) -> Result<OutboxFilter, HttpError
 
 pub(super) async fn outbox(State(deps): State<HttpDeps>, uri: Uri, parameters: ListParameters) -> Result<Response, HttpError> {
     let query = list_query(parameters)?;
-    let listed: Listed<_> = deps.store.outbox_listed(outbox_filter(&query)?).await?;
+    let listed: Listed<_> = deps.store.outbox_listed(outbox_filter(&query, deps.clock.now())?).await?;
     Ok(ListPart::of(listed, query.limit(), |row| row.id.to_string()).answer(&query, &uri))
 }
 

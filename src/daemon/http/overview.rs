@@ -1,5 +1,6 @@
 //! The overview: asks the store, renders.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Extension, Query, State};
@@ -12,10 +13,13 @@ use super::access::Visitor;
 use super::page::PageResult;
 use super::{HttpDeps, lists::alert_views, pages::status_view};
 use crate::ui::chart::{past_polls, timeline::Measure};
-use crate::ui::overview::{AHEAD_DAYS, AHEAD_ROWS, ALERT_ROWS, CHANGE_ROWS, HELD_ROWS, OverviewParts, page};
+use crate::ui::overview::{AHEAD_DAYS, AHEAD_ROWS, ALERT_ROWS, CHANGE_ROWS, HELD_ROWS, OverviewParts, WEEKS_OF, page};
 use crate::ui::page::{PageFrame, Section};
 use crate::ui::view::{AlertView, StatusView};
-use model::{Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, Timestamp, Token};
+use model::{
+    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, Timestamp, Token, TokenId,
+    WeeksAhead,
+};
 use store::StoreError;
 
 /// `?by=share`. What is no such word counts as the default: a link that is old or cut still leads somewhere.
@@ -32,6 +36,7 @@ struct OverviewReads {
     pulse: Pulse,
     measure: Measure,
     ahead: Ahead,
+    weeks: HashMap<TokenId, WeeksAhead>,
     firing: FiringAlerts,
     alerts: Vec<AlertView>,
     changes: Vec<ChangeRow>,
@@ -73,8 +78,14 @@ impl OverviewReads {
             Ok((firing, alerts))
         };
         // Each on a connection of its own: whoever waits for the page waits for the longest of them alone.
-        let (ahead, (firing, alerts), changes, credit, status, polls) = tokio::try_join!(
-            deps.store.largest_ahead(AheadFilter { from: at, until: until(at), by_share, limit: AHEAD_ROWS }),
+        let ahead = async {
+            let ahead = deps.store.largest_ahead(AheadFilter { from: at, until: until(at), by_share, limit: AHEAD_ROWS }).await?;
+            let tokens = ahead.rows.iter().take(WEEKS_OF).map(|row| row.token.id.clone()).collect();
+            let weeks = deps.store.weeks_ahead(tokens, at).await?;
+            Ok((ahead, weeks))
+        };
+        let ((ahead, weeks), (firing, alerts), changes, credit, status, polls) = tokio::try_join!(
+            ahead,
             firing,
             deps.store.changes(ChangeFilter { limit: CHANGE_ROWS, ..ChangeFilter::default() }),
             deps.store.credit(),
@@ -82,7 +93,7 @@ impl OverviewReads {
             deps.store.past_polls(past_polls::MARKS),
         )?;
         let held = if status.removals_held > 0 { deps.store.held_tokens(HELD_ROWS).await? } else { Vec::new() };
-        Ok(Self { at, pulse, measure, ahead, firing, alerts, changes, credit, status, held, polls })
+        Ok(Self { at, pulse, measure, ahead, weeks, firing, alerts, changes, credit, status, held, polls })
     }
 }
 
@@ -103,6 +114,7 @@ pub(super) async fn overview(
         ahead: &reads.ahead,
         until: until(reads.at),
         measure,
+        weeks: &reads.weeks,
         firing: &reads.firing,
         alerts: reads.alerts.clone(),
         changes: &reads.changes,

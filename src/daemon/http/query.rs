@@ -4,7 +4,8 @@ use axum::{extract::Query, extract::rejection::QueryRejection};
 use serde::Deserialize;
 
 use super::HttpError;
-use model::config::Span;
+use super::range::{RangeWords, TimeRange};
+use model::{Timestamp, config::Span};
 
 /// Rows of a list where no `limit` is given.
 const DEFAULT_ROWS: u32 = 100;
@@ -22,6 +23,8 @@ pub(super) struct ListQuery {
     pub(super) kind: Option<String>,
     pub(super) resource: Option<String>,
     pub(super) since: Option<String>,
+    pub(super) from: Option<String>,
+    pub(super) to: Option<String>,
     pub(super) state: Option<String>,
     pub(super) rule: Option<String>,
     pub(super) receiver: Option<String>,
@@ -51,6 +54,8 @@ impl ListQuery {
             ("kind", self.kind.is_some()),
             ("resource", self.resource.is_some()),
             ("since", self.since.is_some()),
+            ("from", self.from.is_some()),
+            ("to", self.to.is_some()),
             ("state", self.state.is_some()),
             ("rule", self.rule.is_some()),
             ("receiver", self.receiver.is_some()),
@@ -66,6 +71,12 @@ impl ListQuery {
             }
             None => Ok(()),
         }
+    }
+
+    /// The time that is asked for.
+    pub(super) fn range(&self, now: Timestamp) -> Result<TimeRange, HttpError> {
+        let words = RangeWords { since: self.since.as_deref(), from: self.from.as_deref(), to: self.to.as_deref() };
+        TimeRange::read(words, now)
     }
 
     /// The place at which the list goes on, read by `parse`.

@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use super::{HttpDeps, HttpError};
 use crate::explain::{ExplainReader, target_of};
 use crate::live::LiveConfig;
+use crate::ui::history::{self, FormerEpisode, HistoryStep};
 use crate::ui::view::AlertView;
 use engine::explain::{Explanation, status};
 use model::{
-    Ack, Alert, AlertId, ChangeFilter, ChangeRow, Notification, NotificationStatus, OutboxDetail, Resource, SOURCE_TROUBLE,
-    TokenId,
+    Ack, Alert, AlertId, AlertState, ChangeFilter, ChangeRow, Notification, NotificationStatus, OutboxDetail, Resource,
+    SOURCE_TROUBLE, TokenId,
 };
 use rules::{On, Rule};
 
@@ -21,6 +22,8 @@ use rules::{On, Rule};
 const MAX_DELIVERIES: usize = 50;
 /// Changes that one alert may be about.
 const MAX_CHANGES: u32 = 50;
+/// Times that the same fired which are read.
+const MAX_EPISODES: u32 = 20;
 
 /// All that is known of one alert.
 pub(super) struct Story {
@@ -28,6 +31,10 @@ pub(super) struct Story {
     pub alert: Option<Alert>,
     pub view: Option<AlertView>,
     pub ack: Option<Ack>,
+    /// What it went through, the first first.
+    pub history: Vec<HistoryStep>,
+    /// The times that the same fired before.
+    pub former: Vec<FormerEpisode>,
     /// What was decided to be told, the first first.
     pub notifications: Vec<Notification>,
     /// What became of each, for each receiver.
@@ -75,7 +82,9 @@ impl Story {
         }
         let mut story = Self {
             view: None,
-            ack: store.acks().await?.into_iter().find(|ack| ack.alert == id),
+            ack: store.ack_of(id.clone()).await?,
+            history: Vec::new(),
+            former: Vec::new(),
             notifications,
             told,
             deliveries,
@@ -86,6 +95,10 @@ impl Story {
             alert,
         };
         if let Some(alert) = story.alert.clone() {
+            story.history = history::history(&alert, story.ack.as_ref(), now);
+            story.former = history::former(&alert, &store.episodes_of(&alert, MAX_EPISODES).await?);
+            // What is over is acknowledged no more.
+            story.ack = story.ack.filter(|_| matches!(alert.state, AlertState::Pending | AlertState::Firing));
             story.view = super::lists::alert_views(deps, std::slice::from_ref(&alert)).await?.pop();
             story.change = change_of(deps, &alert).await?;
             story.explain(&reader, &live, &alert).await;
@@ -120,6 +133,8 @@ impl Story {
             value = json!({});
         }
         value["acknowledgement"] = json!(self.ack);
+        value["history"] = json!(self.history);
+        value["former"] = json!(self.former);
         value["record"] = json!(self.record());
         value["change"] = json!(self.change);
         value["messages"] = json!(self.told);
@@ -144,7 +159,7 @@ async fn change_of(deps: &HttpDeps, alert: &Alert) -> Result<Option<ChangeRow>, 
     let (Some(token), Some(at)) = (&alert.token, alert.starts_at) else { return Ok(None) };
     let live = deps.live.load_full();
     let told_change = |rule: &Rule| matches!(rule.on, On::Change(..));
-    if !rule_of(&live, alert).map_or(alert.state == model::AlertState::Event, told_change) {
+    if !rule_of(&live, alert).map_or(alert.state == AlertState::Event, told_change) {
         return Ok(None);
     }
     let filter = ChangeFilter {

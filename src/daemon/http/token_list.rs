@@ -40,12 +40,14 @@ struct TokenView {
     /// Unlocks of the coming 90 days, and what those are worth whose value is known, USD.
     ahead_count: u64,
     ahead_value: f64,
+    /// What unlocks in each of the coming 12 weeks, USD, as far as that is known.
+    weeks: Vec<f64>,
 }
 
 impl TokenView {
     fn of(deps: &HttpDeps, summary: TokenSummary) -> Self {
         let live = deps.live.load();
-        let TokenSummary { token, listed, next, ahead } = summary;
+        let TokenSummary { token, listed, next, ahead, weeks } = summary;
         let next = next.as_ref().and_then(|next| next.record.unlock());
         let (watched, token) = (live.watch.covers(&token.id), live.watch.placed(token));
         Self {
@@ -60,6 +62,7 @@ impl TokenView {
             next_unlock_value: next.and_then(model::wire::UnlockEvent::cliff_value),
             ahead_count: ahead.count,
             ahead_value: ahead.value,
+            weeks: weeks.iter().map(|week| week.value).collect(),
         }
     }
 }

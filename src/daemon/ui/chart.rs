@@ -1,7 +1,7 @@
 //! Charts, drawn as SVG: from values and a `now` to text. Pure.
 //!
 //! The cast: [`svg`] writes elements and escapes what they say; [`recipient`] is who receives, by the source's standard names, and the
-//! colours of that; [`scale`] finds round numbers for an axis. [`timeline`] draws what is ahead of all tokens, [`schedule`](mod@schedule) one token over the
+//! colours of that; [`scale`] finds round numbers for an axis. [`timeline`] draws what is ahead of all tokens, [`weeks`] what is ahead of one in a line, [`schedule`](mod@schedule) one token over the
 //! years. The colours themselves are
 //! in the sheet, so that a chart turns dark with its page.
 //!
@@ -14,6 +14,7 @@ pub mod scale;
 pub mod schedule;
 pub mod svg;
 pub mod timeline;
+pub mod weeks;
 
 use minijinja::Value;
 use serde::Serialize;

@@ -6,20 +6,24 @@ mod credit;
 mod notices;
 mod source;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
+use minijinja::Value;
 use serde::Serialize;
 
-use super::chart::Chart;
 use super::chart::recipient::{Recipient, shares};
 use super::chart::timeline::{self, Measure, TimelineEvent};
+use super::chart::{self, Chart};
 use super::page::{Choice, PageFrame, Section, href, render};
 use super::template::{grouped, token_href};
 use super::view::{AlertView, StatusView, UnlockView};
 pub use changes::{ChangeLine, told};
 pub(super) use changes::{text, tone};
 pub use credit::CreditGauge;
-use model::{Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, Timestamp, Token, UpcomingRow, format};
+use model::{
+    Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, Timestamp, Token, TokenId, UpcomingRow, WeeksAhead,
+    format,
+};
 use notices::Notice;
 use source::SourceCard;
 
@@ -28,6 +32,8 @@ pub const AHEAD_DAYS: i64 = 90;
 /// Unlocks that are asked for the timeline, and those of them that stand beside it.
 pub const AHEAD_ROWS: u32 = 160;
 const LISTED: usize = 12;
+/// Of so many of the largest the weeks of their tokens are shown: equal ones of a token stand together in the list.
+pub const WEEKS_OF: usize = 40;
 /// Rows behind the chart.
 const MAX_TABLE: usize = 60;
 /// Alerts that are read, and the lines that they make at most.
@@ -49,6 +55,8 @@ pub struct OverviewParts<'a> {
     pub ahead: &'a Ahead,
     pub until: Timestamp,
     pub measure: Measure,
+    /// What unlocks of the tokens of the largest in the coming weeks.
+    pub weeks: &'a HashMap<TokenId, WeeksAhead>,
     pub firing: &'a FiringAlerts,
     /// The views of the alerts of `firing`.
     pub alerts: Vec<AlertView>,
@@ -118,6 +126,8 @@ pub(super) struct AheadRow {
     /// When, no finer than the day.
     day: String,
     unlock: UnlockView,
+    /// What unlocks of its token in the coming weeks.
+    weeks: Option<Value>,
 }
 
 #[derive(Debug, Serialize)]
@@ -159,6 +169,7 @@ impl AheadRow {
             class: shares.first().map_or(Recipient::Other, |(recipient, _)| *recipient).class(),
             recipients: recipients(&shares),
             alike: 0,
+            weeks: None,
             day: unlock.when.split(", ").next().unwrap_or_default().to_owned(),
             unlock,
         })
@@ -243,7 +254,7 @@ impl TimelineCard {
             choices: vec![choice(Measure::Value, "USD"), choice(Measure::Share, "% of market cap")],
             by: measure.as_str(),
             legend: drawn.into_iter().map(|of| LegendItem { class: of.class(), name: of.name() }).collect(),
-            largest: folded(&rows),
+            largest: with_weeks(folded(&rows), parts.weeks, now),
             table,
             certain: sum_words(ahead.certain),
             possible: if ahead.possible.count == 0 { String::new() } else { sum_words(ahead.possible) },
@@ -252,6 +263,16 @@ impl TimelineCard {
             days: AHEAD_DAYS,
         }
     }
+}
+
+/// Each with the weeks of its token, the first of a token alone.
+fn with_weeks(mut rows: Vec<AheadRow>, weeks: &HashMap<TokenId, WeeksAhead>, now: Timestamp) -> Vec<AheadRow> {
+    let mut told = BTreeSet::new();
+    for row in &mut rows {
+        let of = weeks.get(&TokenId::from(row.unlock.token_id.as_str())).filter(|_| told.insert(row.unlock.token_id.clone()));
+        row.weeks = of.map(|weeks| Value::from_safe_string(chart::weeks::draw(weeks, now)));
+    }
+    rows
 }
 
 fn sum_words(sum: AheadSum) -> String {

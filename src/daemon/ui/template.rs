@@ -24,9 +24,10 @@ const TEMPLATES: [(&str, &str); 7] = [
 ];
 
 /// Those of the pages on which one acts.
-const DESK_TEMPLATES: [(&str, &str); 10] = [
+const DESK_TEMPLATES: [(&str, &str); 11] = [
     ("alert.html", include_str!("html/alert.html")),
     ("alerts.html", include_str!("html/alerts.html")),
+    ("chosen.html", include_str!("html/chosen.html")),
     ("code.html", include_str!("html/code.html")),
     ("deliveries.html", include_str!("html/deliveries.html")),
     ("delivery.html", include_str!("html/delivery.html")),

@@ -1,8 +1,12 @@
 //! The list of all tokens, searched and sorted. Pure.
 
+use minijinja::Value;
 use serde::Serialize;
 
-use super::chart::recipient::{Recipient, shares};
+use super::chart::{
+    recipient::{Recipient, shares},
+    weeks,
+};
 use super::page::{PageFrame, Pager, href, render};
 use super::view::UnlockView;
 use model::{Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow};
@@ -41,6 +45,8 @@ struct ListedToken {
     class: &'static str,
     ahead_count: u64,
     ahead_value: f64,
+    /// What unlocks in each of the coming weeks.
+    weeks: Value,
 }
 
 impl ListedToken {
@@ -62,6 +68,7 @@ impl ListedToken {
             class: shares(parts).first().map_or(Recipient::Other, |(recipient, _)| *recipient).class(),
             ahead_count: row.ahead.count,
             ahead_value: row.ahead.value,
+            weeks: Value::from_safe_string(weeks::draw(&row.weeks, now)),
         }
     }
 }

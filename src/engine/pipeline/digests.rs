@@ -2,8 +2,8 @@
 
 use crate::digest_schedule::{DigestPlan, Schedule};
 use model::{
-    Alert, ChangeFilter, ChangeRow, Digest, DigestMaterial, NotificationFilter, NotificationStatus, ReceiverName, Silence,
-    Timestamp, UpcomingFilter, UpcomingRow,
+    Alert, AlertState, ChangeFilter, ChangeRow, Digest, DigestAhead, DigestAheadFilter, DigestMaterial, DigestWindow,
+    NotificationFilter, NotificationStatus, ReceiverName, Silence, Timestamp, ValuedAlert,
 };
 
 /// Rows of each kind that a digest is made of; more than it lists, so that it can count.
@@ -41,14 +41,11 @@ pub fn digest_turn(schedule: &Schedule, last: Option<Timestamp>, now: Timestamp)
     }
 }
 
-/// Alerts that are read of those that fire: the gravest are listed.
-pub const FIRING_ROWS: u32 = 10_000;
-
 /// What is read for the digest of a receiver.
 #[derive(Clone, Debug)]
 pub struct DigestReads {
     /// Unlocks ahead.
-    pub upcoming: UpcomingFilter,
+    pub unlocks: DigestAheadFilter,
     /// Changes since the last digest.
     pub changes: ChangeFilter,
     /// What was not told to the receiver since.
@@ -60,9 +57,8 @@ pub struct DigestReads {
 impl DigestReads {
     /// Those of a plan, for a slot that comes after `since`.
     pub fn of(plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Self {
-        let until = slot.checked_add_signed(plan.schedule.ahead);
         Self {
-            upcoming: UpcomingFilter { tokens: None, from: now, until, limit: DIGEST_ROWS },
+            unlocks: DigestAheadFilter { from: now, window: DigestWindow::of(slot, plan.schedule.ahead) },
             changes: ChangeFilter { since: Some(since), limit: DIGEST_ROWS, ..ChangeFilter::default() },
             statuses: NotificationFilter {
                 receiver: Some(plan.receiver.clone()),
@@ -78,15 +74,15 @@ impl DigestReads {
 
 #[derive(Clone, Copy, Debug)]
 pub struct DigestRows<'a> {
-    /// Unlocks ahead, the next first, their tokens with their groups.
-    pub upcoming: &'a [UpcomingRow],
+    /// Unlocks of its days.
+    pub unlocks: &'a DigestAhead,
     /// Changes, the latest first.
     pub changes: &'a [ChangeRow],
     pub statuses: &'a [NotificationStatus],
     pub silences: &'a [Silence],
     pub firing: u64,
-    /// What fires, in any order.
-    pub fires: &'a [Alert],
+    /// Of what fires all alerts of the events that come first, in any order.
+    pub fires: &'a [ValuedAlert],
     /// Open alerts about the source, receivers and this program.
     pub incidents: &'a [Alert],
     /// Receivers with deliveries that were given up, and how many.
@@ -94,9 +90,10 @@ pub struct DigestRows<'a> {
 }
 
 pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &DigestRows<'_>) -> Digest {
-    let DigestRows { upcoming, changes, statuses, silences, firing, fires, incidents, dead } = *rows;
+    let DigestRows { unlocks, changes, statuses, silences, firing, fires, incidents, dead } = *rows;
     // Incidents stand under what is the matter.
-    let fires: Vec<&Alert> = fires.iter().filter(|alert| incidents.iter().all(|incident| incident.id != alert.id)).collect();
+    let is_incident = |of: &&ValuedAlert| incidents.iter().any(|incident| incident.id == of.alert.id);
+    let fires: Vec<&ValuedAlert> = fires.iter().filter(|of| !is_incident(of)).collect();
     let summary = |alert: &Alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone());
     let mut trouble: Vec<String> = incidents.iter().map(summary).collect();
     trouble.extend(dead.iter().filter(|(_, dead)| *dead > 0).map(|(receiver, dead)| {
@@ -106,5 +103,20 @@ pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &Diges
     }));
     let firing = u32::try_from(firing).unwrap_or(u32::MAX);
     let (ahead, trouble) = (plan.schedule.ahead, trouble.as_slice());
-    Digest::of(&DigestMaterial { since, at: slot, ahead, upcoming, changes, statuses, silences, firing, fires: &fires, trouble })
+    let incidents = incidents.iter().filter(|incident| incident.state == AlertState::Firing).count();
+    let incidents = u32::try_from(incidents).unwrap_or(u32::MAX);
+    let fires = fires.as_slice();
+    Digest::of(&DigestMaterial {
+        since,
+        at: slot,
+        ahead,
+        unlocks,
+        changes,
+        statuses,
+        silences,
+        firing,
+        fires,
+        incidents,
+        trouble,
+    })
 }

@@ -67,13 +67,17 @@ fn a_digest_reads_as_plain_text_and_hostile_names_stay_on_their_lines() {
     insta::assert_snapshot!(format!("{}\n\n{}", digest.summary(), digest.text()));
     let notice = digest.notice(&"desk".into(), digest.at);
     assert_eq!(notice.id, digest.notice(&"desk".into(), digest.until).id, "the same slot is the same message");
+    let (test, later) = (digest.test_notice(&"desk".into(), digest.at), digest.test_notice(&"desk".into(), digest.until));
+    assert!(test.id != notice.id && test.alert != notice.alert && test.id != later.id, "a test takes no slot");
+    assert!(test.is_digest() && notice.is_digest() && test.kind == NotificationKind::Test);
+    assert!(test.body.annotations["description"].starts_with("This is a test"));
     assert_eq!(serde_json::from_value::<Digest>(notice.body.record.expect("a record")).expect("reads"), digest);
 }
 
 fn upcoming(token: &str, date: &str, precision: &str, value: f64) -> UpcomingRow {
     let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffValue": value,
         "allocationBreakdown": [{"cliffValue": value, "unlockPrecision": precision}]}});
-    let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+    let record = crate::Record::Unlock(serde_json::from_value(event).expect("an event"));
     let mut token = crate::Token::unknown(token.into());
     token.groups = std::sync::Arc::from(["book".to_owned()]);
     UpcomingRow { token, tracked: crate::Tracked { key: date.into(), record }, read_at: None }
@@ -82,23 +86,25 @@ fn upcoming(token: &str, date: &str, precision: &str, value: f64) -> UpcomingRow
 #[test]
 fn a_month_is_in_a_sum_by_its_nominal_date_alone() {
     let at = time("2026-03-09T07:00:00Z");
-    let rows = [
+    let rows = vec![
         upcoming("past", "2026-03-01", "month", 1_000.0),
         upcoming("later", "2026-03-31", "month", 2_000.0),
         upcoming("small", "2026-03-12T13:00:00Z", "second", 10.0),
         upcoming("now", "2026-03-12", "month", 40.0),
         upcoming("today", "2026-03-09", "day", 5.0),
     ];
+    let unlocks = DigestAhead::of(rows, DigestWindow::of(at, TimeDelta::days(7)));
     let nothing = DigestMaterial {
         since: at - DAY,
         at,
         ahead: TimeDelta::days(7),
-        upcoming: &rows,
+        unlocks: &unlocks,
         changes: &[],
         statuses: &[],
         silences: &[],
         firing: 0,
         fires: &[],
+        incidents: 0,
         trouble: &[],
     };
     let digest = Digest::of(&nothing);
@@ -111,7 +117,6 @@ fn a_month_is_in_a_sum_by_its_nominal_date_alone() {
 
 #[test]
 fn what_fires_is_told_once_for_each_event_and_the_most_valuable_first() {
-    let rows = [upcoming("big", "2026-03-12", "day", 900.0), upcoming("small", "2026-03-10", "day", 10.0)];
     let alert = |id: &str, rule: &str, severity: &str, token: Option<(&str, &str)>| Alert {
         id: id.into(),
         rule: rule.into(),
@@ -146,9 +151,41 @@ fn what_fires_is_told_once_for_each_event_and_the_most_valuable_first() {
         alert("al_4", "Cliff", "warning", small),
         alert("al_5", "Cliff", "warning", big),
     ];
-    let told: Vec<String> = firing_lines(&fires.iter().collect::<Vec<_>>(), &rows)
-        .iter()
-        .map(|line| format!("{} {}", line.alert, line.rules()))
-        .collect();
+    let value = |alert: &Alert| match alert.key.as_ref()?.as_str() {
+        "2026-03-12" => Some(900.0),
+        _ => Some(10.0),
+    };
+    let fires: Vec<ValuedAlert> = fires.into_iter().map(|alert| ValuedAlert { value: value(&alert), alert }).collect();
+    let told: Vec<String> =
+        firing_lines(&fires.iter().collect::<Vec<_>>()).iter().map(|line| format!("{} {}", line.alert, line.rules())).collect();
     assert_eq!(told, ["al_5 Cliff, also Claim", "al_4 Cliff, also Insiders", "al_2 Pressure"]);
+}
+
+#[test]
+fn what_is_not_listed_is_in_the_sums_and_in_those_of_its_groups() {
+    let at = time("2026-03-09T07:00:00Z");
+    let rows: Vec<UpcomingRow> =
+        (0..60).map(|i| upcoming(&format!("t{}", i % 30), "2026-03-12", "day", f64::from(i + 1))).collect();
+    let unlocks = DigestAhead::of(rows, DigestWindow::of(at, TimeDelta::days(7)));
+    assert_eq!((unlocks.counted.rows.len(), unlocks.counted.more, unlocks.counted.more_value), (50, 10, Some(55.0)));
+    assert_eq!(unlocks.by_token.len(), 10, "a number for each token, not a row for each unlock");
+    let material = DigestMaterial {
+        since: at - DAY,
+        at,
+        ahead: TimeDelta::days(7),
+        unlocks: &unlocks,
+        changes: &[],
+        statuses: &[],
+        silences: &[],
+        firing: 9,
+        fires: &[],
+        incidents: 2,
+        trouble: &[],
+    };
+    let digest = Digest::of(&material);
+    assert_eq!(digest.summary(), "Digest: 60 unlocks ($1.83K) in the next 7 days, 0 changes");
+    assert_eq!((digest.ahead.len(), digest.ahead_left_out, digest.fires_left_out), (50, 10, 7));
+    let group = digest.groups.first().expect("a group");
+    assert_eq!((group.events, group.value, group.left_out), (60, 1_830.0, 22));
+    assert_eq!(group.tokens.first(), Some(&("t29".to_owned(), 90.0)));
 }

@@ -32,6 +32,12 @@ pub struct AheadSum {
     pub value: f64,
 }
 
+/// Weeks ahead that are summed one by one.
+pub const WEEKS: usize = 12;
+
+/// What unlocks in each of the coming weeks, the first of which begins now.
+pub type WeeksAhead = [AheadSum; WEEKS];
+
 /// Alerts that fire, the gravest first and of those the latest, with how many there are of each gravity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FiringAlerts {
@@ -90,6 +96,8 @@ pub struct TokenSummary {
     pub next: Option<Tracked>,
     /// What unlocks up to the time that was asked for.
     pub ahead: AheadSum,
+    /// What unlocks in each of the coming weeks.
+    pub weeks: WeeksAhead,
 }
 
 /// How far everything has come: two that differ say that a page may have something new.

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use super::outbox::DeliveryState;
-use crate::{Alert, AlertId, AlertState, ChangeKind, DeliveryId, ReceiverName, Resource, RuleId, Timestamp, TokenId};
+use crate::{
+    Alert, AlertId, AlertState, ChangeKind, DeliveryId, DigestWindow, ReceiverName, Resource, RuleId, Timestamp, TokenId,
+};
 
 /// Which statuses are read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,6 +52,15 @@ pub struct ChangeFilter {
     pub limit: u32,
 }
 
+/// Which unlocks a digest tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DigestAheadFilter {
+    /// What has passed then is left out.
+    pub from: Timestamp,
+    /// The days of the digest.
+    pub window: DigestWindow,
+}
+
 /// Which alerts `alerts` shows, those that moved last first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AlertFilter {
@@ -66,6 +77,10 @@ pub struct AlertFilter {
     pub acknowledged: Option<bool>,
     /// Of which something was to be told to this receiver.
     pub receiver: Option<ReceiverName>,
+    /// Moved at this time or later.
+    pub since: Option<Timestamp>,
+    /// Moved before this time.
+    pub until: Option<Timestamp>,
     /// Those that come after this place.
     pub after: Option<AlertPlace>,
     /// At most so many.
@@ -112,6 +127,10 @@ pub struct OutboxFilter {
     pub receiver: Option<ReceiverName>,
     /// In one of these states; empty: in any.
     pub states: Vec<DeliveryState>,
+    /// Queued at this time or later.
+    pub since: Option<Timestamp>,
+    /// Queued before this time.
+    pub until: Option<Timestamp>,
     /// Those that are older than this one.
     pub after: Option<DeliveryId>,
     /// At most so many.

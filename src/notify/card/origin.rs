@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use super::headline::reason_words;
 use crate::{retry::describe, text};
-use model::{Notification, NotificationKind, Timestamp, format};
+use model::{Notification, Timestamp, format};
 
 /// How long after the decision a message counts as late.
 const LATE: TimeDelta = TimeDelta::minutes(30);
@@ -16,7 +16,7 @@ pub(super) fn origin(notice: &Notification, now: Timestamp) -> Vec<(&'static str
     let late = now - notice.at;
     let sent = || ("Sent", format!("{}, {} late", format::instant(now), describe(late)));
     // A digest is no alert: only its time says something.
-    if notice.kind == NotificationKind::Digest {
+    if notice.is_digest() {
         let rows = [Some(("Decided", format::instant(notice.at))), (late >= LATE).then(sent)];
         return rows.into_iter().flatten().collect();
     }

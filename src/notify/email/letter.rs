@@ -7,7 +7,7 @@ use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
 
 use crate::{card::Brief, mail};
-use model::{Notification, NotificationKind};
+use model::Notification;
 
 /// Most threads that one mail belongs to: longer headers are cut by some servers.
 const MAX_THREADS: usize = 10;
@@ -57,7 +57,7 @@ pub(super) fn write(addresses: &LetterAddresses<'_>, brief: &Brief<'_>) -> Resul
         ("X-Auto-Response-Suppress", "All".to_owned()),
         ("List-Id", format!("<{}.{domain}>", header_atom(receiver))),
     ];
-    if delivery.notifications.iter().any(|notice| notice.kind == NotificationKind::Digest) {
+    if delivery.notifications.iter().any(Notification::is_digest) {
         let subject: String = url::form_urlencoded::byte_serialize(format!("unsubscribe {receiver}").as_bytes()).collect();
         let by_mail = format!("<mailto:{}?subject={}>", from.email, subject.replace('+', "%20"));
         match unsubscribe {

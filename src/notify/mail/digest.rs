@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::text;
-use model::{Digest, Notification, NotificationKind, POSSIBLE, Tone, digest::AheadLine, format};
+use model::{Digest, Notification, POSSIBLE, Tone, digest::AheadLine, format};
 
 /// Most rows of each table.
 const MAX_ROWS: usize = 100;
@@ -36,7 +36,7 @@ struct DigestRow {
 
 /// The tables of a digest. None where the notice is none, or its facts cannot be read: then its text is shown.
 pub(super) fn tables(notice: &Notification) -> Option<DigestTables> {
-    if notice.kind != NotificationKind::Digest {
+    if !notice.is_digest() {
         return None;
     }
     let digest: Digest = serde_json::from_value(notice.body.record.clone()?).ok()?;

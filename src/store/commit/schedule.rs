@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use rusqlite::params;
 
 use super::CommitWriter;
-use crate::codec::{Millis, all, json, millis};
+use crate::codec::{Millis, all, json};
 use crate::error::StoreFault;
 use crate::schedule::{self, Entry, Replaced};
 use crate::sql::OptionalExtension;
@@ -55,10 +55,30 @@ impl<'u> PutEvent<'u> {
 struct EventRow {
     no: i64,
     token: Option<i64>,
-    starts_at: Option<i64>,
-    ends_at: Option<i64>,
+    place: EventPlace,
     version_at: Timestamp,
     size: Size,
+}
+
+/// Where an event stands in time, milliseconds since the epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct EventPlace {
+    starts_at: Option<i64>,
+    ends_at: Option<i64>,
+    /// Of a month or a week the begin of the day by which sums count it.
+    nominal_at: Option<i64>,
+}
+
+impl EventPlace {
+    fn of(event: &UnlockEvent, interval: Option<Interval>) -> Self {
+        let Some(interval) = interval else { return Self::default() };
+        let counted = interval.nominal(event.unlock_date.copied());
+        Self {
+            starts_at: Some(interval.start.timestamp_millis()),
+            ends_at: Some(interval.end.timestamp_millis()),
+            nominal_at: (counted != interval).then(|| counted.start.timestamp_millis()),
+        }
+    }
 }
 
 /// What an event is worth (USD), and what of the market cap (percent).
@@ -175,8 +195,8 @@ impl CommitWriter<'_> {
     fn event_rows(&self, update: &ScheduleUpdate<'_>) -> Result<HashMap<String, EventRow>, StoreFault> {
         // A schedule is that of its token; their rows are found by it.
         let mut statement = self.to.prepare_cached(
-            "SELECT key, no, token_no, starts_at, ends_at, version_at, value, share FROM record WHERE token_no = ?1 AND resource = 'unlock'
-             AND scope_no = ?2",
+            "SELECT key, no, token_no, starts_at, ends_at, version_at, value, share, nominal_at FROM record
+             WHERE token_no = ?1 AND resource = 'unlock' AND scope_no = ?2",
         )?;
         let rows = all(&mut statement, params![update.token, update.scope], |row| {
             let version_at: Millis = row.get(5)?;
@@ -185,8 +205,7 @@ impl CommitWriter<'_> {
                 EventRow {
                     no: row.get(1)?,
                     token: row.get(2)?,
-                    starts_at: row.get(3)?,
-                    ends_at: row.get(4)?,
+                    place: EventPlace { starts_at: row.get(3)?, ends_at: row.get(4)?, nominal_at: row.get(8)? },
                     version_at: version_at.0,
                     size: Size { value: row.get(6)?, share: row.get(7)? },
                 },
@@ -250,24 +269,25 @@ impl CommitWriter<'_> {
         row: Option<&EventRow>,
         last: Option<&Tracked>,
     ) -> Result<(), StoreFault> {
-        let (starts, ends) = (interval.map(|interval| interval.start), interval.map(|interval| interval.end));
+        let place = EventPlace::of(event, *interval);
         let Some(row) = row else {
             let size = Size::within(event, *interval, self.at).over(self.drift(update.token)?);
             self.to
                 .prepare_cached(
                     "INSERT INTO record (scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at, version_poll,
-                     value, share) VALUES (?1, ?2, 'unlock', ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9)",
+                     value, share, nominal_at) VALUES (?1, ?2, 'unlock', ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10)",
                 )?
                 .execute(params![
                     update.scope,
                     update.token,
                     put.key.as_str(),
-                    millis(starts),
-                    millis(ends),
+                    place.starts_at,
+                    place.ends_at,
                     Millis(self.at),
                     update.poll,
                     size.value,
-                    size.share
+                    size.share,
+                    place.nominal_at
                 ])?;
             *self.tally.entry(Resource::Unlock).or_default() += 1;
             return Ok(());
@@ -279,11 +299,10 @@ impl CommitWriter<'_> {
                 update.poll
             ])?;
         }
-        let place = (update.token, starts.map(|at| at.timestamp_millis()), ends.map(|at| at.timestamp_millis()));
-        if (row.token, row.starts_at, row.ends_at) != place {
+        if (row.token, row.place) != (update.token, place) {
             self.to
-                .prepare_cached("UPDATE record SET token_no = ?2, starts_at = ?3, ends_at = ?4 WHERE no = ?1")?
-                .execute(params![row.no, place.0, place.1, place.2])?;
+                .prepare_cached("UPDATE record SET token_no = ?2, starts_at = ?3, ends_at = ?4, nominal_at = ?5 WHERE no = ?1")?
+                .execute(params![row.no, update.token, place.starts_at, place.ends_at, place.nominal_at])?;
         }
         Ok(())
     }
@@ -303,7 +322,7 @@ impl CommitWriter<'_> {
         let sizes: Vec<(&EventRow, Size)> = rows.iter().map(|(key, row)| (row, is((key, row)))).collect();
         // What passed meanwhile says nothing: nobody asks.
         let begin = (self.at - SIZED_FOR).timestamp_millis();
-        let ahead = sizes.iter().filter(|(row, _)| row.ends_at.is_none_or(|end| end > begin));
+        let ahead = sizes.iter().filter(|(row, _)| row.place.ends_at.is_none_or(|end| end > begin));
         let pairs = ahead.map(|(row, is)| (row.size, *is)).filter(|(_, is)| *is != Size::default());
         let value = factor(pairs.clone().map(|(was, is)| (was.value, is.value)), 0.01);
         let share = factor(pairs.clone().map(|(was, is)| (was.share, is.share)), 1e-6);

@@ -5,6 +5,7 @@ use rusqlite::params;
 use super::notifications;
 use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
 use crate::error::StoreFault;
+use crate::query::at;
 use crate::sql::{Row, Transaction};
 use crate::{Store, StoreError};
 use model::{
@@ -60,11 +61,17 @@ fn conditions(filter: &OutboxFilter) -> Conditions {
     if !filter.states.is_empty() {
         conditions.and("state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
     }
+    conditions.and_some("created_at >= ?", filter.since.map(at)).and_some("created_at < ?", filter.until.map(at));
     conditions
 }
 
+/// Of a time, the index of times has all that is asked for; whatever else is asked would be looked up row by row.
+fn by_time(filter: &OutboxFilter) -> &'static str {
+    if filter.since.or(filter.until).is_some() { "INDEXED BY delivery_age" } else { "" }
+}
+
 fn outbox_total(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<u64, StoreFault> {
-    let (sql, values) = conditions(filter).within("SELECT count(*) FROM delivery", "");
+    let (sql, values) = conditions(filter).within(&format!("SELECT count(*) FROM delivery {}", by_time(filter)), "");
     Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
 }
 
@@ -72,7 +79,15 @@ fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow
     let mut conditions = conditions(filter);
     conditions.and_some("no < ?", filter.after.map(|after| after.0));
     let tail = format!(" ORDER BY no DESC LIMIT {}", filter.limit);
-    let (sql, values) = conditions.within(&format!("SELECT {ROW_COLUMNS}"), &tail);
+    // Of a time, the index alone says which they are; the rows themselves are read once that is known.
+    let (head, tail) = match filter.since.or(filter.until) {
+        None => (format!("SELECT {ROW_COLUMNS}"), tail),
+        Some(_) => (
+            format!("SELECT {ROW_COLUMNS} WHERE no IN (SELECT no FROM delivery {}", by_time(filter)),
+            format!("{tail}) ORDER BY no DESC"),
+        ),
+    };
+    let (sql, values) = conditions.within(&head, &tail);
     let rows = all(&mut from.prepare(&sql)?, values, outbox_row)?;
     rows.into_iter()
         .map(|mut row| {

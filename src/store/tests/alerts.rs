@@ -49,6 +49,19 @@ async fn alerts_are_filtered_counted_and_gone_through_part_by_part() {
         (AlertFilter { states: vec![AlertState::Resolved], ..all.clone() }, &[5]),
         (AlertFilter { ids: expect(&[1, 4]), ..all.clone() }, &[4, 1]),
         (AlertFilter { rule: Some(alerts[0].rule.clone()), token: Some("aptos".into()), ..all.clone() }, &[]),
+        (AlertFilter { since: Some(alerts[2].updated_at), ..all.clone() }, &[5, 4, 3]),
+        (AlertFilter { until: Some(alerts[2].updated_at), ..all.clone() }, &[2, 1]),
+        (
+            AlertFilter {
+                since: Some(alerts[1].updated_at),
+                until: Some(alerts[4].updated_at),
+                acknowledged: Some(false),
+                severity: Some("critical".into()),
+                ..all.clone()
+            },
+            &[3],
+        ),
+        (AlertFilter { since: Some(alerts[1].updated_at), receiver: Some("ops".into()), ..all.clone() }, &[2]),
     ] {
         let listed = store.alerts_listed(filter.clone()).await.expect("read");
         assert_eq!((ids(&listed), listed.total), (expect(numbers), numbers.len() as u64), "{filter:?}");

@@ -11,7 +11,7 @@ use model::*;
 const OTHERS: [(&str, &[&str]); 17] = [
     ("token", &["no", "last_updated", "has_burn", "has_buyback", "listed"]),
     ("feed", &["no", "token_no", "mark", "stale", "cost"]),
-    ("record", &["no", "scope_no", "token_no", "starts_at", "ends_at", "version_poll"]),
+    ("record", &["no", "scope_no", "token_no", "nominal_at", "starts_at", "ends_at", "version_poll"]),
     ("record_version", &["no", "scope_no", "token_no", "poll"]),
     ("change", &["no", "token_no"]),
     ("poll", &["no", "token_no", "took_ms", "status", "requests", "credits", "bytes", "version", "records", "oddities_total"]),

@@ -280,3 +280,36 @@ async fn the_end_of_the_last_alert_of_a_storm_says_that_the_storm_is_over() {
     }
     assert_eq!(tell(&end(1), "resolved", AlertStatus::Resolved).await.over, [storm.webhook_id]);
 }
+
+#[tokio::test]
+async fn deliveries_of_a_time_are_found_counted_and_gone_through_whatever_else_is_asked() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let mut ids = Vec::new();
+    for (subject, after) in [("a", 0), ("b", 60), ("c", 120), ("d", 180)] {
+        let alert = firing(subject, Some("arbitrum"));
+        let at = now() + minutes(after);
+        let notifications = vec![notification(&alert, "firing", &["ops"])];
+        store.commit(Commit { at, alerts: vec![alert], notifications, ..Commit::default() }).await.expect("committed");
+        let newest = store.outbox(OutboxFilter { limit: 1, ..OutboxFilter::default() }).await.expect("read").remove(0);
+        assert_eq!(newest.created_at, at);
+        ids.push(newest.id);
+    }
+    store.record_attempts(vec![tried(ids[2], now(), DeliveryState::Dead, None)]).await.expect("recorded");
+    let all = OutboxFilter { limit: 9, ..OutboxFilter::default() };
+    let (one, three) = (Some(now() + minutes(60)), Some(now() + minutes(180)));
+    for (filter, expected) in [
+        (OutboxFilter { since: one, ..all.clone() }, &[3, 2, 1][..]),
+        (OutboxFilter { until: one, ..all.clone() }, &[0]),
+        (OutboxFilter { since: one, until: three, ..all.clone() }, &[2, 1]),
+        (OutboxFilter { since: one, states: vec![DeliveryState::Dead], ..all.clone() }, &[2]),
+        (OutboxFilter { since: one, receiver: Some("nobody".into()), ..all.clone() }, &[]),
+    ] {
+        let listed = store.outbox_listed(filter.clone()).await.expect("read");
+        let found: Vec<DeliveryId> = listed.rows.iter().map(|row| row.id).collect();
+        let expected: Vec<DeliveryId> = expected.iter().map(|at| ids[*at]).collect();
+        assert_eq!((found, listed.total), (expected.clone(), expected.len() as u64), "{filter:?}");
+    }
+    let part = OutboxFilter { since: one, after: Some(ids[3]), limit: 1, ..all };
+    assert_eq!(store.outbox(part).await.expect("read").iter().map(|row| row.id).collect::<Vec<_>>(), [ids[2]]);
+}

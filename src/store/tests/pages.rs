@@ -158,3 +158,29 @@ async fn those_whose_answers_are_held_are_named() {
     let names: Vec<String> = store.held_tokens(9).await.expect("read").iter().map(|token| token.symbol().to_owned()).collect();
     assert_eq!(names, ["T7"]);
 }
+
+#[tokio::test]
+async fn the_weeks_ahead_are_summed_by_the_day_that_counts() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let date = |days: i64| (now() + TimeDelta::days(days)).to_rfc3339();
+    let put = vec![
+        put("a", sized(&date(1), 1e6, "second")),
+        put("b", sized(&date(3), 2e6, "second")),
+        put("c", sized("2026-03-30", 4e6, "month")),
+        put("d", sized(&date(83), 8e6, "second")),
+        put("e", sized(&date(85), 16e6, "second")),
+        put("f", sized("2026-03-02", 32e6, "month")),
+    ];
+    store.commit(at(Commit { feeds: vec![schedule("aptos", put)], ..Commit::default() })).await.expect("committed");
+    let weeks = store.weeks_ahead(vec!["aptos".into(), "nobody".into()], now()).await.expect("read");
+    let told: Vec<(usize, u64, f64)> = weeks[&TokenId::from("aptos")]
+        .iter()
+        .enumerate()
+        .filter(|(_, week)| week.count > 0)
+        .map(|(place, week)| (place, week.count, (week.value / 1e6).round()))
+        .collect();
+    let third = usize::try_from((time("2026-03-30T00:00:00Z") - now()).num_days() / 7).expect("a week");
+    assert_eq!(told, [(0, 3, 35.0), (third, 1, 4.0), (11, 1, 8.0)], "what may come at any time comes first");
+    assert_eq!(weeks.len(), 1);
+}

@@ -119,7 +119,7 @@ impl Simulation<'_> {
     fn digest(&self, plan: &DigestPlan, since: Timestamp, slot: Timestamp) -> Digest {
         let reads = DigestReads::of(plan, since, slot, self.now);
         let rows = DigestRows {
-            upcoming: &self.memory.upcoming(&reads.upcoming),
+            unlocks: &self.memory.digest_ahead(&reads.unlocks),
             changes: &self.memory.changes(&reads.changes),
             statuses: &self.memory.statuses(&reads.statuses),
             silences: &self.memory.silences(reads.silences_at, self.now),

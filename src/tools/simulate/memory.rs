@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use model::{
-    Ack, Alert, AlertId, AlertState, AlertStatus, BURST_WINDOW, BatchKind, ChangeFilter, ChangeRow, Commit, Dispatch, Endpoint,
-    FeedUpdate, FiringAlert, GroupUpdate, HOUR, NewDelivery, Notification, NotificationFilter, NotificationId, NotificationKind,
-    NotificationState, NotificationStatus, PendingLookup, PendingNotification, PendingState, ReceiverName, ReceiverUsage,
-    RepeatAlert, RepeatGroup, Repeats, Resource, RuleId, SOURCE_TROUBLE, Silence, SilenceFact, Suppression, Timestamp, Token,
-    TokenId, TokenSnapshot, Tracked, UpcomingFilter, UpcomingRow, Watch, cut_summary,
+    Ack, Alert, AlertId, AlertState, AlertStatus, BURST_WINDOW, BatchKind, ChangeFilter, ChangeRow, Commit, DigestAhead,
+    DigestAheadFilter, Dispatch, Endpoint, FeedUpdate, FiringAlert, GroupUpdate, HOUR, Interval, NewDelivery, Notification,
+    NotificationFilter, NotificationId, NotificationKind, NotificationState, NotificationStatus, PendingLookup,
+    PendingNotification, PendingState, ReceiverName, ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, Resource, RuleId,
+    SOURCE_TROUBLE, Silence, SilenceFact, Suppression, Timestamp, Token, TokenId, TokenSnapshot, Tracked, UpcomingRow,
+    ValuedAlert, Watch, cut_summary,
 };
 
 use super::{Sent, UndeliveredNotice};
@@ -428,22 +429,20 @@ impl MemoryStore {
 
     // -- digests, and what is looked at afterwards --
 
-    /// Unlocks ahead, the next first.
-    pub fn upcoming(&self, filter: &UpcomingFilter) -> Vec<UpcomingRow> {
+    /// Unlocks of the days of a digest.
+    pub fn digest_ahead(&self, filter: &DigestAheadFilter) -> DigestAhead {
         let mut rows: Vec<(Timestamp, UpcomingRow)> = Vec::new();
         for known in self.tokens.values() {
             let read_at = known.feed(Endpoint::UnlockEvents).and_then(|feed| feed.read_at);
             for tracked in known.records_of(Resource::Unlock) {
-                let is_in = |start: Timestamp| filter.until.is_none_or(|until| start <= until);
-                let Some(interval) = tracked.record.interval().filter(|of| filter.from < of.end && is_in(of.start)) else {
-                    continue;
-                };
+                let is_in = |of: &Interval| filter.from < of.end && of.start <= filter.window.until;
+                let Some(interval) = tracked.record.interval().filter(is_in) else { continue };
                 rows.push((interval.start, UpcomingRow { token: known.token.clone(), tracked: tracked.clone(), read_at }));
             }
         }
         let key = |row: &UpcomingRow| (row.token.id.clone(), row.tracked.key.clone());
         rows.sort_by(|(at_a, a), (at_b, b)| at_a.cmp(at_b).then_with(|| key(a).cmp(&key(b))));
-        rows.into_iter().map(|(_, row)| row).take(limit(filter.limit)).collect()
+        DigestAhead::of(rows.into_iter().map(|(_, row)| row).collect(), filter.window)
     }
 
     /// Changes, the latest first.
@@ -489,10 +488,16 @@ impl MemoryStore {
         self.firing.len() as u64
     }
 
-    /// What fires.
-    pub fn firing_alerts(&self) -> Vec<Alert> {
-        let of_tokens = self.tokens.values().flat_map(|known| &known.alerts);
-        of_tokens.chain(&self.of_no_token).filter(|alert| alert.state == AlertState::Firing).cloned().collect()
+    /// What fires, with what its unlock is worth.
+    pub fn firing_alerts(&self) -> Vec<ValuedAlert> {
+        let of_tokens = self.tokens.values().flat_map(|known| known.alerts.iter().map(move |alert| (alert, Some(known))));
+        let all = of_tokens.chain(self.of_no_token.iter().map(|alert| (alert, None)));
+        let value = |alert: &Alert, known: Option<&TokenSnapshot>| {
+            let key = alert.key.as_ref().filter(|_| alert.resource == Some(Resource::Unlock))?;
+            known?.records_of(Resource::Unlock).find(|of| of.key == *key)?.record.unlock()?.cliff_value()
+        };
+        let firing = all.filter(|(alert, _)| alert.state == AlertState::Firing);
+        firing.map(|(alert, known)| ValuedAlert { alert: alert.clone(), value: value(alert, known) }).collect()
     }
 
     /// Open alerts about the source and this program.

@@ -1,7 +1,7 @@
 // Each page, light and dark, on a phone and wide.
 const pages = {
   overview: "/", "overview-share": "/?by=share", tokens: "/tokens", "tokens-next": "/tokens?q=a&sort=next", "tokens-none": "/tokens?q=nothing-has-this-name", "tokens-end": "/tokens?offset=250&sort=name",
-  arbitrum: "/tokens/arbitrum", aptos: "/tokens/aptos", jupiter: "/tokens/jupiter", bnb: "/tokens/bnb", corrected: "/tokens/made-001", changes: "/changes", "changes-kind": "/changes?kind=rescheduled",
+  arbitrum: "/tokens/arbitrum", aptos: "/tokens/aptos", jupiter: "/tokens/jupiter", bnb: "/tokens/bnb", corrected: "/tokens/made-001", changes: "/changes", "changes-kind": "/changes?kind=rescheduled", "changes-days": "/changes?from=2026-01-01&to=2026-01-02",
 };
 
 export default async function (t) {
@@ -25,6 +25,10 @@ export default async function (t) {
   const strips = await page.locator("#source .strip svg[role=img]").evaluateAll((all) => all.map((one) => [one.getAttribute("aria-label"), one.querySelectorAll("title").length]));
   t.check(strips.length >= 2 && strips.every(([label, marks]) => label.startsWith("The last ") && marks > 0), `the strips of past polls: ${JSON.stringify(strips)}`);
   t.check((await page.locator("#source details tbody tr").count()) >= strips.length, "past polls do not stand in a table");
+
+  await t.open(page, "/tokens");
+  const weeks = await page.locator("#tokens .weeks-ahead svg[role=img]").evaluateAll((all) => all.map((one) => one.getAttribute("aria-label")));
+  t.check(weeks.length >= 20 && weeks.every((label) => label.startsWith("By week, from: ") || label.startsWith("Nothing unlocks")), `the weeks ahead: ${JSON.stringify(weeks.slice(0, 3))}`);
 
   // A link that is not right any more helps on.
   const missing = await t.page({ expects: ["404", "400"] });

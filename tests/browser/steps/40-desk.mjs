@@ -69,6 +69,49 @@ async function silence(t, page) {
   await refused.close();
 }
 
+// Several alerts at once: chosen in the list, previewed, acknowledged and silenced.
+async function several(t, page) {
+  await t.open(page, "/alerts?state=firing&acknowledged=no&since=30d");
+  const boxes = page.locator("#alerts input[type=checkbox]");
+  t.check((await boxes.count()) >= 2, "no alerts can be chosen");
+  await boxes.nth(0).check();
+  await boxes.nth(1).check();
+  await t.look(page, "alerts-choosing.wide.light");
+  await page.getByRole("button", { name: "Acknowledge…" }).click();
+  t.check((await page.locator("#chosen tbody tr").count()) === 2, "not the two that were chosen are shown");
+  await t.look(page, "chosen-acknowledge.wide.light");
+  await page.getByLabel("Your name").fill("ann");
+  await page.getByRole("button", { name: "Acknowledge 2 alerts" }).click();
+  t.check((await text(page)).includes("All that were chosen are acknowledged."), "the chosen alerts are not acknowledged");
+  t.check(page.url().includes("since=30d"), `one is not back in the same list: ${page.url()}`);
+  await t.open(page, "/alerts?acknowledged=yes");
+  t.check((await page.locator("#alerts tbody tr").count()) === 2, "the list of what is acknowledged lacks them");
+  await page.getByRole("link", { name: "Choose all on this page" }).click();
+  t.check((await page.locator("#alerts input[type=checkbox]:checked").count()) === 2, "not all of the page are chosen");
+  await page.getByRole("button", { name: "Silence…" }).click();
+  t.check(/it hides [1-9]\d* of \d+ alerts/.test(await text(page)), "no preview of what the silences hide");
+  await t.look(page, "chosen-silence.wide.light");
+  await page.getByLabel("Your name").fill("ann");
+  await page.getByLabel(/Why/).fill("known");
+  await page.getByRole("button", { name: /^Silence [12] alert/ }).click();
+  t.check((await text(page)).includes("All that were chosen are silenced"), "the chosen alerts are not silenced");
+  await t.open(page, "/silences");
+  while ((await page.getByRole("button", { name: /^End/ }).count()) > 0) await page.getByRole("button", { name: /^End/ }).first().click();
+  for (const alert of await page.request.get(`${t.base}/api/acks`).then((answer) => answer.json())) {
+    await t.open(page, `/alerts/${alert.alert}`);
+    await page.getByRole("button", { name: "Withdraw the acknowledgement" }).click();
+  }
+}
+
+// The digest as it is now, marked as a test: the page of deliveries has it.
+async function testedDigest(t, page) {
+  await t.open(page, "/digests");
+  const send = page.getByRole("button", { name: /^Send it now as a test/ });
+  if ((await send.count()) === 0) return;
+  await send.first().click();
+  t.check((await text(page)).includes("A test is in the outbox"), "the digest is not sent as a test");
+}
+
 async function deadLetter(t, page) {
   await t.open(page, "/deliveries?state=dead");
   await t.look(page, "deliveries.wide.light");
@@ -111,7 +154,7 @@ async function everyLook(t) {
   for (const size of ["wide", "phone"]) for (const scheme of ["light", "dark"]) {
     const page = await t.page({ size, scheme });
     await logIn(t, page, "/alerts");
-    const paths = { alerts: "/alerts", "alerts-firing": "/alerts?state=firing&severity=warning", alert: await first(page), rules: "/rules", "playground-new": "/rules/playground", deliveries: "/deliveries", silences: "/silences?matcher=severity%3D%22warning%22", digests: "/digests" };
+    const paths = { alerts: "/alerts", "alerts-firing": "/alerts?state=firing&severity=warning", "alerts-week": "/alerts?since=7d", alert: await first(page), rules: "/rules", "playground-new": "/rules/playground", deliveries: "/deliveries", silences: "/silences?matcher=severity%3D%22warning%22", digests: "/digests" };
     for (const [name, path] of Object.entries(paths)) {
       await t.open(page, path);
       await t.look(page, `${name}.${size}.${scheme}`);
@@ -132,6 +175,8 @@ export default async function (t) {
   await logIn(t, page, "/alerts?state=firing");
   await acknowledge(t, page);
   await silence(t, page);
+  await several(t, page);
+  await testedDigest(t, page);
   await deadLetter(t, page);
   await playground(t, page);
   await everyLook(t);

@@ -27,6 +27,11 @@ impl FormFields {
         self.whole(name).trim()
     }
 
+    /// All values of a field.
+    pub fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
+        self.0.iter().filter(move |(field, _)| field == name).map(|(_, value)| value.as_str())
+    }
+
     /// The first value of a field as it is; empty where there is none.
     pub fn whole(&self, name: &str) -> &str {
         self.0.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value)

@@ -10,7 +10,9 @@ use crate::http::page::PageError;
 use crate::http::query::ListQuery;
 use crate::http::story::{Story, StoryStatus};
 use crate::http::{HttpDeps, lists, silences};
+use crate::ui::history::{FormerEpisode, HistoryStep};
 use crate::ui::page::{Choice, Section, href};
+use crate::ui::range::{RangeView, RangeWords};
 use crate::ui::template::segment;
 use crate::ui::view::AlertView;
 use engine::explain::Explanation;
@@ -31,13 +33,20 @@ pub(super) struct AlertsQuery {
     token: String,
     acknowledged: String,
     receiver: String,
+    since: String,
+    from: String,
+    to: String,
     after: String,
+    #[serde(skip_serializing)]
+    done: String,
+    /// Whether all that can be chosen on the page is.
+    chosen: String,
 }
 
 impl AlertsQuery {
     /// The address of the same list with another state, from its begin.
     fn with_state(&self, state: &str) -> String {
-        let of = Self { state: state.to_owned(), after: String::new(), ..self.clone() };
+        let of = Self { state: state.to_owned(), after: String::new(), chosen: String::new(), ..self.clone() };
         of.href("/alerts")
     }
 
@@ -51,17 +60,33 @@ impl AlertsQuery {
                 ("token", &self.token),
                 ("acknowledged", &self.acknowledged),
                 ("receiver", &self.receiver),
+                ("since", &self.since),
+                ("from", &self.from),
+                ("to", &self.to),
                 ("after", &self.after),
+                ("chosen", &self.chosen),
             ],
         )
     }
 
     fn has_filters(&self) -> bool {
-        [&self.severity, &self.rule, &self.token, &self.acknowledged, &self.receiver].iter().any(|text| !text.is_empty())
+        let given = [&self.severity, &self.rule, &self.token, &self.acknowledged, &self.receiver];
+        given.iter().any(|text| !text.is_empty()) || self.range().is_bounded()
+    }
+
+    fn range(&self) -> RangeWords {
+        RangeWords::of(&self.since, &self.from, &self.to)
+    }
+
+    /// The same list of another time, from its begin.
+    fn with_range(&self, range: &RangeWords) -> Self {
+        let RangeWords { since, from, to } = range.clone();
+        Self { since, from, to, after: String::new(), chosen: String::new(), ..self.clone() }
     }
 
     fn list_query(&self) -> ListQuery {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let range = self.range();
         ListQuery {
             state: given(&self.state),
             severity: given(&self.severity),
@@ -73,6 +98,9 @@ impl AlertsQuery {
                 _ => None,
             },
             receiver: given(&self.receiver),
+            since: given(&range.since),
+            from: given(&range.from),
+            to: given(&range.to),
             after: given(&self.after),
             limit: Some(ROWS),
             ..ListQuery::default()
@@ -84,6 +112,7 @@ impl AlertsQuery {
 struct AlertsPage {
     now: Timestamp,
     query: AlertsQuery,
+    range: RangeView,
     has_filters: bool,
     states: Vec<Choice>,
     severities: [&'static str; 3],
@@ -95,6 +124,10 @@ struct AlertsPage {
     first: Option<String>,
     next: Option<String>,
     api: String,
+    /// Where one comes back to from what is done with those that were chosen.
+    here: String,
+    /// The same page with all of them chosen; none where none can be.
+    choose_all: Option<String>,
 }
 
 pub(super) async fn list(
@@ -121,9 +154,12 @@ pub(super) async fn list(
     if !rules.iter().any(|name| name == model::SOURCE_TROUBLE) {
         rules.push(model::SOURCE_TROUBLE.to_owned());
     }
+    let has_open = part.rows.iter().any(|row| matches!(row.state, AlertState::Pending | AlertState::Firing));
+    let done = query.done.clone();
     let page = AlertsPage {
         now,
         has_filters: query.has_filters(),
+        range: query.range().view(|range| query.with_range(range).href("/alerts")),
         states: std::iter::once(all).chain(states).collect(),
         severities: SEVERITIES,
         rules,
@@ -132,11 +168,14 @@ pub(super) async fn list(
         rows: part.rows,
         total: part.total,
         first: (!query.after.is_empty()).then(|| query.with_state(&query.state)),
-        next: part.next.map(|after| AlertsQuery { after, ..query.clone() }.href("/alerts")),
-        api: AlertsQuery { after: String::new(), acknowledged: String::new(), ..query.clone() }.href("/api/alerts"),
+        next: part.next.map(|after| AlertsQuery { after, chosen: String::new(), ..query.clone() }.href("/alerts")),
+        here: AlertsQuery { chosen: String::new(), ..query.clone() }.href("/alerts"),
+        choose_all: has_open.then(|| AlertsQuery { chosen: "all".to_owned(), ..query.clone() }.href("/alerts")),
+        api: AlertsQuery { after: String::new(), acknowledged: String::new(), chosen: String::new(), ..query.clone() }
+            .href("/api/alerts"),
         query,
     };
-    Ok(shown("alerts.html", &frame(Section::Alerts, &visitor, now, ""), &page))
+    Ok(shown("alerts.html", &frame(Section::Alerts, &visitor, now, &done), &page))
 }
 
 /// What was just done.
@@ -165,6 +204,8 @@ struct StoryPage<'a> {
     is_open: bool,
     has_rule: bool,
     ack: Option<&'a Ack>,
+    history: &'a [HistoryStep],
+    former: &'a [FormerEpisode],
     /// What, before, after.
     sides: Option<Vec<(String, String, String)>>,
     change: Option<&'a str>,
@@ -213,6 +254,8 @@ pub(super) async fn story(
         is_open,
         has_rule: story.has_rule,
         ack: story.ack.as_ref(),
+        history: &story.history,
+        former: &story.former,
         sides: story.change.as_ref().map(|row| notify::change_rows(&row.change)),
         change: story.change.as_ref().map(|row| row.change.summary.as_str()),
         explanation: story.explanation.as_ref(),
@@ -243,7 +286,7 @@ fn unknown(deps: &HttpDeps) -> PageError {
 }
 
 /// The matchers of a silence that takes this alert and what is alike: its rule, for its token.
-fn matchers_of(alert: &Alert) -> Vec<Matcher> {
+pub(super) fn matchers_of(alert: &Alert) -> Vec<Matcher> {
     let of = |name: &str| alert.labels.get(name).and_then(|value| Matcher::of(name, value, false, true).ok());
     ["alertname", "token", "group", "receiver"].into_iter().filter_map(of).collect()
 }

@@ -12,6 +12,7 @@ use crate::http::part::ListPart;
 use crate::http::query::ListQuery;
 use crate::http::{HttpDeps, lists};
 use crate::ui::page::{Choice, Section, href};
+use crate::ui::range::{RangeView, RangeWords};
 use crate::ui::view::OutboxView;
 use model::{DeliveryId, DeliveryState, OutboxFilter, OutboxRow, ReceiverName, Timestamp, digest};
 
@@ -26,13 +27,25 @@ const MAX_AT_ONCE: u32 = 100_000;
 pub(super) struct DeliveriesQuery {
     state: String,
     receiver: String,
+    since: String,
+    from: String,
+    to: String,
     after: String,
     done: String,
 }
 
 impl DeliveriesQuery {
     fn href(&self, path: &str, state: &str, after: &str) -> String {
-        href(path, &[("state", state), ("receiver", &self.receiver), ("after", after)])
+        self.href_of(path, state, &self.range(), after)
+    }
+
+    fn href_of(&self, path: &str, state: &str, range: &RangeWords, after: &str) -> String {
+        let [since, from, to] = range.parameters();
+        href(path, &[("state", state), ("receiver", &self.receiver), since, from, to, ("after", after)])
+    }
+
+    fn range(&self) -> RangeWords {
+        RangeWords::of(&self.since, &self.from, &self.to)
     }
 }
 
@@ -40,6 +53,7 @@ impl DeliveriesQuery {
 struct DeliveriesPage {
     now: Timestamp,
     query: DeliveriesQuery,
+    range: RangeView,
     states: Vec<Choice>,
     receivers: Vec<String>,
     outbox: Vec<OutboxView>,
@@ -57,14 +71,18 @@ pub(super) async fn list(
 ) -> DeskResult {
     let now = deps.clock.now();
     let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let range = query.range();
     let asked = ListQuery {
         state: given(&query.state),
         receiver: given(&query.receiver),
+        since: given(&range.since),
+        from: given(&range.from),
+        to: given(&range.to),
         after: given(&query.after),
         limit: Some(ROWS),
         ..ListQuery::default()
     };
-    let listed = deps.store.outbox_listed(lists::outbox_filter(&asked)?).await?;
+    let listed = deps.store.outbox_listed(lists::outbox_filter(&asked, now)?).await?;
     let part = ListPart::of(listed, ROWS, |row| row.id.to_string());
     let counts = deps.store.receiver_counts().await?;
     let is_meant = |name: &ReceiverName| query.receiver.is_empty() || name.as_str() == query.receiver;
@@ -81,6 +99,7 @@ pub(super) async fn list(
     let page = DeliveriesPage {
         now,
         states: std::iter::once(all).chain(DeliveryState::ALL.into_iter().map(choice)).collect(),
+        range: range.view(|range| query.href_of("/deliveries", &query.state, range, "")),
         outbox: OutboxView::all(&receivers, &counts, &overview, now),
         receivers,
         dead: count(DeliveryState::Dead),

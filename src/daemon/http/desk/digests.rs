@@ -1,19 +1,21 @@
 //! Digests: who gets them, when, and the next one as it would be sent now.
 
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde::Serialize;
 
+use super::alerts::DoneQuery;
 use super::{Asked, DeskResult, shown, still_frame};
-use crate::dispatch::read_digest;
+use crate::dispatch::{digest_test, read_digest};
+use crate::http::access::login::see;
 use crate::http::page::PageError;
 use crate::http::{CONTENT_POLICY, HttpDeps};
 use crate::ui::page::Section;
 use crate::ui::template::segment;
 use crate::ui::view::DigestView;
 use engine::digest_schedule::{DigestPlan, LOOK_BACK};
-use model::{Batch, BatchKind, DeliveryId, DueDelivery, ReceiverName, Timestamp, digest};
+use model::{Batch, BatchKind, Commit, DeliveryId, DueDelivery, ReceiverName, Timestamp, digest};
 use notify::{Brief, Mail, compose};
 use store::StoreError;
 
@@ -31,9 +33,15 @@ struct NextDigest {
     text: String,
     /// Where the mail stands as HTML.
     frame: Option<String>,
+    /// Where a test of it is sent from.
+    test: String,
 }
 
-pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Asked) -> DeskResult {
+pub(super) async fn list(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): Asked,
+    Query(DoneQuery { done }): Query<DoneQuery>,
+) -> DeskResult {
     let now = deps.clock.now();
     let live = deps.live.load_full();
     let overview = deps.store.notification_overview(now, now - digest::DAY).await?;
@@ -42,9 +50,10 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Asked
         let mail = next(&deps, plan, view.last_at, now).await?;
         let frame = format!("/digests/{}/preview", segment(plan.receiver.as_str()));
         let (subject, text, has_html) = mail.map(|mail| (mail.subject, mail.text, mail.html.is_some())).unwrap_or_default();
-        digests.push(NextDigest { view, subject, text, frame: has_html.then_some(frame) });
+        let test = format!("/digests/{}/test", segment(plan.receiver.as_str()));
+        digests.push(NextDigest { test, view, subject, text, frame: has_html.then_some(frame) });
     }
-    let mut response = shown("digests.html", &still_frame(Section::Digests, &visitor, now, ""), &DigestsPage { now, digests });
+    let mut response = shown("digests.html", &still_frame(Section::Digests, &visitor, now, &done), &DigestsPage { now, digests });
     // The only page with a frame in it: the mail, from here.
     if let Ok(policy) = HeaderValue::try_from(format!("{CONTENT_POLICY}; frame-src 'self'")) {
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
@@ -57,15 +66,30 @@ pub(super) async fn preview(State(deps): State<HttpDeps>, Path(receiver): Path<S
     let now = deps.clock.now();
     let live = deps.live.load_full();
     let Some(plan) = live.policy.digests.iter().find(|plan| plan.receiver.as_str() == receiver) else {
-        return Err(PageError::NotFound {
-            title: "No such digest".to_owned(),
-            text: "No receiver of this name gets a digest.".to_owned(),
-            search: None,
-        });
+        return Err(no_digest());
     };
     let last = deps.store.job_slots().await?.into_iter().find(|(name, _)| *name == digest::job_name(&plan.receiver));
     let mail = next(&deps, plan, last.map(|(_, slot)| slot), now).await?;
     Ok(framed(mail.and_then(|mail| mail.html).unwrap_or_default()))
+}
+
+/// `POST /digests/{receiver}/test`: sends the digest to its receiver as it would be now, marked as a test.
+pub(super) async fn test(State(deps): State<HttpDeps>, Path(receiver): Path<String>) -> DeskResult {
+    let (now, live) = (deps.clock.now(), deps.live.load_full());
+    let Some(plan) = live.policy.digests.iter().find(|plan| plan.receiver.as_str() == receiver) else { return Err(no_digest()) };
+    let notice = digest_test(&deps.store, &live.watch, plan, now).await?;
+    deps.store.commit(Commit { at: now, notifications: vec![notice], ..Commit::default() }).await?;
+    (deps.wake)();
+    tracing::info!(receiver, "a test of a digest was sent by hand");
+    Ok(see("/digests?done=digest-tested"))
+}
+
+fn no_digest() -> PageError {
+    PageError::NotFound {
+        title: "No such digest".to_owned(),
+        text: "No receiver of this name gets a digest.".to_owned(),
+        search: None,
+    }
 }
 
 fn framed(html: String) -> Response {
@@ -78,7 +102,7 @@ fn framed(html: String) -> Response {
 /// The mail that the next digest would be if its time came now.
 async fn next(deps: &HttpDeps, plan: &DigestPlan, last: Option<Timestamp>, now: Timestamp) -> Result<Option<Mail>, StoreError> {
     let since = last.unwrap_or(now - LOOK_BACK);
-    let digest = read_digest(&deps.store, &deps.live.load(), plan, since, now, now).await?;
+    let digest = read_digest(&deps.store, &deps.live.load_full().watch, plan, since, now, now).await?;
     let notification = digest.notice(&plan.receiver, now);
     let delivery = DueDelivery {
         id: DeliveryId(0),

@@ -17,7 +17,7 @@ use model::{
 /// Silences that are over and still shown.
 const MAX_OVER: usize = 20;
 /// How long a silence may be chosen to last: what the address says, and in words.
-const DURATIONS: [(&str, &str); 7] = [
+pub(super) const DURATIONS: [(&str, &str); 7] = [
     ("1h", "1 hour"),
     ("4h", "4 hours"),
     ("1d", "1 day"),

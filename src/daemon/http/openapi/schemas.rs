@@ -74,6 +74,7 @@ pub(super) const SCHEMAS: &[(&str, &[(&str, &str)])] = &[
             ("nextUnlockValue", "number?"),
             ("aheadCount", "integer"),
             ("aheadValue", "number"),
+            ("weeks", "[number]"),
         ],
     ),
     (
@@ -130,6 +131,8 @@ pub(super) const SCHEMAS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("Alert", ALERT),
+    ("HistoryStep", &[("state", "string"), ("at", "time"), ("text", "string"), ("lasted", "string?")]),
+    ("FormerEpisode", &[("id", "string"), ("from", "time"), ("until", "time?"), ("reason", "string?")]),
     (
         "AlertStory",
         &[
@@ -153,6 +156,8 @@ pub(super) const SCHEMAS: &[(&str, &[(&str, &str)])] = &[
             ("endsAt*", "time?"),
             ("updatedAt*", "time"),
             ("acknowledgement", "Acknowledgement?"),
+            ("history", "[HistoryStep]"),
+            ("former", "[FormerEpisode]"),
             ("record", "any"),
             ("change", "ChangeRow?"),
             ("messages", "[Message]"),

@@ -20,6 +20,7 @@
   const inUse = (region) => {
     const at = document.activeElement;
     if (at && region.contains(at) && /^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName)) return true;
+    if (region.querySelector("input[type=checkbox]:checked")) return true;
     const chosen = document.getSelection();
     return Boolean(chosen && !chosen.isCollapsed && region.contains(chosen.anchorNode));
   };

@@ -86,6 +86,7 @@ fn shown(name: &str) -> String {
         certain: AheadSum { count: 12, value: 200e6 },
         possible: AheadSum { count: 2, value: 5e6 },
     };
+    let weeks = HashMap::from([(TokenId::from("JUP"), [AheadSum { count: 1, value: 33e6 }; model::WEEKS])]);
     let firing = FiringAlerts {
         alerts: vec![alert("al_1", "critical", name), alert("al_2", "warning", "small")],
         critical: 1,
@@ -114,6 +115,7 @@ fn shown(name: &str) -> String {
         ahead: &ahead,
         until: time("2026-06-07T12:00:00Z"),
         measure: Measure::Value,
+        weeks: &weeks,
         firing: &firing,
         alerts,
         changes: &changes,

@@ -14,6 +14,7 @@ pub(crate) const DAEMON: ServerSchema = ServerSchema {
         include_str!("../../../../migrations/postgres/0001_start.sql"),
         include_str!("../../../../migrations/postgres/0002_face.sql"),
         include_str!("../../../../migrations/postgres/0003_lean.sql"),
+        include_str!("../../../../migrations/postgres/0004_days.sql"),
     ],
 };
 

@@ -1,0 +1,71 @@
+//! The time of a list, as an address names it: how far back (`since=7d`), or from one day to another.
+
+use chrono::{Days, NaiveDate, NaiveTime};
+
+use super::HttpError;
+use super::query::span;
+use crate::ui::range as ui;
+use model::{Timestamp, parse_timestamp};
+
+/// From when to when; none has no end on that side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TimeRange {
+    /// This time or later.
+    pub(super) since: Option<Timestamp>,
+    /// Before this time.
+    pub(super) until: Option<Timestamp>,
+}
+
+/// The parameters of a time as they are written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RangeWords<'q> {
+    /// How far back: `7d`.
+    pub(super) since: Option<&'q str>,
+    /// An instant, or a day from its begin on.
+    pub(super) from: Option<&'q str>,
+    /// An instant, or a day up to its end.
+    pub(super) to: Option<&'q str>,
+}
+
+impl<'q> From<&'q ui::RangeWords> for RangeWords<'q> {
+    fn from(words: &'q ui::RangeWords) -> Self {
+        Self { since: Some(&words.since), from: Some(&words.from), to: Some(&words.to) }
+    }
+}
+
+impl TimeRange {
+    /// Reads it. Fails where a word is no time, where the begin is said twice, or lies behind the end.
+    pub(super) fn read(words: RangeWords<'_>, now: Timestamp) -> Result<Self, HttpError> {
+        let given = |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+        let (back, from, to) = (given(words.since), given(words.from), given(words.to));
+        if back.is_some() && from.is_some() {
+            return Err(HttpError::Bad("`since` and `from` both say where the time begins: give one of them".to_owned()));
+        }
+        let since = match (back, from) {
+            (Some(back), _) => span("since", Some(&back))?.and_then(|span| now.checked_sub_signed(span)),
+            (None, Some(from)) => Some(instant("from", &from, 0)?),
+            (None, None) => None,
+        };
+        let until = to.map(|to| instant("to", &to, 1)).transpose()?;
+        if since.zip(until).is_some_and(|(since, until)| since >= until) {
+            return Err(HttpError::Bad("the time ends before it begins: `from` is to be earlier than `to`".to_owned()));
+        }
+        Ok(Self { since, until })
+    }
+}
+
+/// The instant that is named; of a day alone its begin, so many days later.
+fn instant(name: &str, text: &str, days: u64) -> Result<Timestamp, HttpError> {
+    let no_time = || HttpError::Bad(format!("{name}: {text:?} is no time: write it like 2026-03-09 or 2026-03-09T07:00:00Z"));
+    let at = parse_timestamp(text).ok_or_else(no_time)?;
+    match NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+        Ok(day) => {
+            let day = day.checked_add_days(Days::new(days)).ok_or_else(no_time)?;
+            Ok(day.and_time(NaiveTime::MIN).and_utc())
+        }
+        Err(_) => Ok(at),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! What a digest tells of what is ahead and of what fires: all of it is ranked, and no more than its lines is read whole.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use chrono::{DateTime, TimeDelta};
+
+use super::ahead::{AheadRow, Sizes, each_ahead, whole};
+use super::codec::{all, list, one};
+use super::error::StoreFault;
+use super::rows::{ALERT_COLUMNS, alert};
+use super::sql::Transaction;
+use super::{Store, StoreError, schedule};
+use model::{
+    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, LargestFirst, RecordKey, Resource, Timestamp, Token, TokenAhead,
+    TokenId, Tracked, ValuedAlert, Watch,
+    alert::SOURCE_TROUBLE,
+    digest::MAX_LINES,
+    wire::{Maybe, Text},
+};
+
+impl Store {
+    /// The most valuable unlocks of a digest's days, and what all others come to; `watch` says which groups hold a token.
+    pub async fn digest_ahead(&self, filter: DigestAheadFilter, watch: Watch) -> Result<DigestAhead, StoreError> {
+        self.read("read what a digest tells of", move |from| digest_ahead(from, &filter, &watch)).await
+    }
+
+    /// What fires, of which a digest tells: all alerts of the events that come first ([`model::Precedence`]), at most `limit` events.
+    pub async fn digest_fires(&self, limit: usize) -> Result<Vec<ValuedAlert>, StoreError> {
+        self.read("read what fires for a digest", move |from| digest_fires(from, limit)).await
+    }
+}
+
+/// The shortest interval that has a day by which it is counted: a week.
+const SHORTEST_NOMINAL: i64 = 7 * 24 * 3600 * 1000;
+
+/// Schedules that are read at once where the day of their unlocks was not written down.
+const UNDATED_AT_ONCE: usize = 500;
+
+/// An unlock by its place: the most valuable first, of those the nearest, then by slug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RankedUnlock {
+    size: LargestFirst,
+    starts_at: i64,
+    rank: usize,
+    no: i64,
+    token: usize,
+}
+
+/// What is known of tokens by their numbers.
+#[derive(Default)]
+struct TokenRanks {
+    /// The place of each among the slugs.
+    ranks: Vec<usize>,
+    /// Those that a group holds.
+    grouped: HashMap<usize, TokenId>,
+}
+
+impl TokenRanks {
+    fn read(from: &Transaction<'_>, watch: &Watch) -> Result<Self, StoreFault> {
+        let mut known = Self::default();
+        let has_groups = watch.groups().next().is_some();
+        let mut statement = from.prepare_cached("SELECT no, id FROM token ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        let mut rank = 0;
+        while let Some(row) = rows.next()? {
+            let no = usize::try_from(row.get::<_, i64>(0)?).unwrap_or_default();
+            if known.ranks.len() <= no {
+                known.ranks.resize(no + 1, 0);
+            }
+            if let Some(of) = known.ranks.get_mut(no) {
+                *of = rank;
+            }
+            rank += 1;
+            if has_groups {
+                let id = TokenId::from(row.get::<_, String>(1)?);
+                if !watch.groups_of(&id).is_empty() {
+                    known.grouped.insert(no, id);
+                }
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// The sums of a digest while its unlocks are gone through.
+struct AheadTally<'f> {
+    filter: &'f DigestAheadFilter,
+    known: TokenRanks,
+    counted: FirstOf<RankedUnlock>,
+    possible: FirstOf<RankedUnlock>,
+    ahead: DigestAhead,
+    by_token: BTreeMap<usize, (u32, f64)>,
+    /// Those of which it must be read in their schedule by which day they are counted.
+    undated: Vec<AheadRow>,
+}
+
+impl AheadTally<'_> {
+    fn add(&mut self, row: AheadRow) {
+        let window = self.filter.window;
+        let is_within = row.starts_at >= window.at.timestamp_millis() && row.ends_at <= window.until.timestamp_millis();
+        let is_undated = row.nominal_at.is_none() && row.ends_at - row.starts_at >= SHORTEST_NOMINAL;
+        if is_undated && !is_within {
+            self.undated.push(row);
+            return;
+        }
+        const DAY: i64 = TimeDelta::days(1).num_milliseconds();
+        let (start, end) = row.nominal_at.map_or((row.starts_at, row.ends_at), |day| (day, day + DAY));
+        let at = |millis| DateTime::from_timestamp_millis(millis).unwrap_or(Timestamp::MAX_UTC);
+        self.place(row, window.counts(at(start), at(end)));
+    }
+
+    fn place(&mut self, row: AheadRow, is_counted: bool) {
+        let Some(token) = row.token_no.and_then(|no| usize::try_from(no).ok()) else { return };
+        let rank = self.known.ranks.get(token).copied().unwrap_or(usize::MAX);
+        let ranked = RankedUnlock { size: LargestFirst(row.value), starts_at: row.starts_at, rank, no: row.no, token };
+        let (first, part) = match is_counted {
+            true => (&mut self.counted, &mut self.ahead.counted),
+            false => (&mut self.possible, &mut self.ahead.possible),
+        };
+        let Some(RankedUnlock { size: LargestFirst(value), token, .. }) = first.push(ranked) else { return };
+        part.add_unlisted(value);
+        if is_counted && self.known.grouped.contains_key(&token) {
+            let of = self.by_token.entry(token).or_default();
+            *of = (of.0 + 1, of.1 + value.unwrap_or_default());
+        }
+    }
+
+    /// Reads by which day those are counted of which it was not written down.
+    fn place_undated(&mut self, from: &Transaction<'_>) -> Result<(), StoreFault> {
+        for rows in std::mem::take(&mut self.undated).chunks(UNDATED_AT_ONCE) {
+            let sizes: HashMap<i64, AheadRow> = rows.iter().map(|row| (row.no, *row)).collect();
+            for (no, read) in whole(from, sizes.keys().copied())? {
+                let Some(row) = sizes.get(&no) else { continue };
+                let date = read.tracked.record.unlock().and_then(|event| event.unlock_date.copied());
+                let Some(counted) = read.tracked.record.interval().map(|interval| interval.nominal(date)) else { continue };
+                self.place(*row, self.filter.window.counts(counted.start, counted.end));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watch) -> Result<DigestAhead, StoreFault> {
+    let mut tally = AheadTally {
+        filter,
+        known: TokenRanks::read(from, watch)?,
+        counted: FirstOf::new(MAX_LINES),
+        possible: FirstOf::new(MAX_LINES),
+        ahead: DigestAhead::default(),
+        by_token: BTreeMap::new(),
+        undated: Vec::new(),
+    };
+    each_ahead(from, filter.from, filter.window.until, Sizes::Value, |row| tally.add(row))?;
+    tally.place_undated(from)?;
+    let AheadTally { known, counted, possible, mut ahead, by_token, .. } = tally;
+    for (part, first) in [(&mut ahead.counted, counted), (&mut ahead.possible, possible)] {
+        let rows = whole(from, first.into_sorted().into_iter().map(|of| of.no))?;
+        part.rows = rows.into_iter().map(|(_, row)| model::UpcomingRow { token: watch.placed(row.token), ..row }).collect();
+    }
+    let mut symbol = from.prepare_cached("SELECT symbol FROM token WHERE no = ?1")?;
+    for (no, (events, value)) in by_token {
+        let Some(id) = known.grouped.get(&no) else { continue };
+        let mut token = Token::unknown(id.clone());
+        token.item.symbol = Maybe::or_absent(
+            one(&mut symbol, [no as i64], |row| Ok(row.get::<_, Option<String>>(0)?.map(Text::from)))?.flatten(),
+        );
+        ahead.by_token.push(TokenAhead { token: watch.placed(token), events, value });
+    }
+    Ok(ahead)
+}
+
+/// What several alerts are about alike; one about nothing in particular stands for itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum FiringEvent {
+    Record(i64, String, String),
+    Alert(String),
+}
+
+/// Those of one gravity, each with its event, its value (USD) and its begin. Incidents stand elsewhere.
+const FIRING: &str = "SELECT a.id, a.token_no, a.resource, a.key, r.value * coalesce(d.value, 1.0), r.starts_at FROM alert a
+    LEFT JOIN record r ON r.scope_no = a.token_no AND r.resource = 'unlock' AND a.resource = 'unlock' AND r.key = a.key
+    LEFT JOIN drift d ON d.token_no = r.token_no WHERE a.state = 'firing' AND a.gravity = ?1 AND a.rule <> ?2";
+
+fn digest_fires(from: &Transaction<'_>, limit: usize) -> Result<Vec<ValuedAlert>, StoreFault> {
+    let mut chosen: HashSet<FiringEvent> = HashSet::new();
+    // The gravest decide alone where they are enough.
+    for gravity in [3_i64, 2, 1] {
+        let mut events: HashMap<FiringEvent, (LargestFirst, i64, String)> = HashMap::new();
+        let mut statement = from.prepare_cached(FIRING)?;
+        let mut rows = statement.query((gravity, SOURCE_TROUBLE))?;
+        while let Some(row) = rows.next()? {
+            let id: String = row.get(0)?;
+            let event = firing_event(&id, row.get(1)?, row.get(2)?, row.get(3)?);
+            let place = (LargestFirst(row.get(4)?), row.get::<_, Option<i64>>(5)?.unwrap_or(i64::MAX), id);
+            if chosen.contains(&event) {
+                continue;
+            }
+            let known = events.entry(event).or_insert_with(|| place.clone());
+            *known = place.min(known.clone());
+        }
+        let mut first = FirstOf::new(limit.saturating_sub(chosen.len()));
+        for (event, place) in events {
+            first.push(Placed(place, event));
+        }
+        chosen.extend(first.into_sorted().into_iter().map(|Placed(_, event)| event));
+        if chosen.len() >= limit {
+            break;
+        }
+    }
+    alerts_of(from, &chosen)
+}
+
+/// An event at its place.
+struct Placed((LargestFirst, i64, String), FiringEvent);
+
+impl Ord for Placed {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Placed {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Placed {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Placed {}
+
+fn firing_event(id: &str, token: Option<i64>, resource: Option<String>, key: Option<String>) -> FiringEvent {
+    match (token, resource, key) {
+        (Some(token), Some(resource), Some(key)) => FiringEvent::Record(token, resource, key),
+        _ => FiringEvent::Alert(id.to_owned()),
+    }
+}
+
+/// All alerts that fire about these events, with what each is worth.
+fn alerts_of(from: &Transaction<'_>, events: &HashSet<FiringEvent>) -> Result<Vec<ValuedAlert>, StoreFault> {
+    let tokens: HashSet<i64> = events
+        .iter()
+        .filter_map(|event| match event {
+            FiringEvent::Record(token, ..) => Some(*token),
+            FiringEvent::Alert(_) => None,
+        })
+        .collect();
+    let alone = events.iter().filter_map(|event| match event {
+        FiringEvent::Alert(id) => Some(id.as_str()),
+        FiringEvent::Record(..) => None,
+    });
+    let head = format!(
+        "SELECT {ALERT_COLUMNS}, a.token_no FROM alert a LEFT JOIN token t ON t.no = a.token_no WHERE a.state = 'firing'"
+    );
+    let read = |row: &super::sql::Row<'_>| Ok((alert(row)?, row.get::<_, Option<i64>>(super::rows::ALERT_COLUMN_COUNT)?));
+    let sql = format!(
+        "{head} AND a.state IN ('pending', 'firing') AND a.token_no IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))"
+    );
+    let tokens = serde_json::Value::from(tokens.into_iter().collect::<Vec<_>>()).to_string();
+    let mut found: Vec<(Alert, Option<i64>)> = all(&mut *from.prepare_cached(&sql)?, [tokens], read)?;
+    let word = |resource: Option<Resource>| resource.map(|resource| resource.as_str().to_owned());
+    let key = |key: &Option<RecordKey>| key.as_ref().map(|key| key.as_str().to_owned());
+    found.retain(|(of, token)| {
+        of.rule.as_str() != SOURCE_TROUBLE
+            && events.contains(&firing_event(of.id.as_str(), *token, word(of.resource), key(&of.key)))
+    });
+    let sql = format!("{head} AND a.id IN (SELECT value FROM json_each(?1))");
+    let known: HashSet<AlertId> = found.iter().map(|(alert, _)| alert.id.clone()).collect();
+    let others = all(&mut *from.prepare_cached(&sql)?, [list(alone)], read)?;
+    found.extend(others.into_iter().filter(|(alert, _)| !known.contains(&alert.id)));
+    valued(from, found)
+}
+
+/// Alerts with what their unlocks are worth.
+fn valued(from: &Transaction<'_>, alerts: Vec<(Alert, Option<i64>)>) -> Result<Vec<ValuedAlert>, StoreFault> {
+    let unlock = |of: &Alert| of.key.as_ref().filter(|_| of.resource == Some(Resource::Unlock)).cloned();
+    let asked: HashSet<(i64, RecordKey)> = alerts.iter().filter_map(|(of, token)| Some(((*token)?, unlock(of)?))).collect();
+    // Those that are gone meanwhile are worth nothing that is known.
+    let mut is_there = from.prepare_cached("SELECT no FROM record WHERE scope_no = ?1 AND resource = 'unlock' AND key = ?2")?;
+    let mut rows = Vec::new();
+    for (token, key) in asked {
+        if one(&mut is_there, (token, key.as_str()), |row| Ok(row.get::<_, i64>(0)?))?.is_some() {
+            rows.push((token, key.as_str().to_owned(), (token, key)));
+        }
+    }
+    let read = schedule::events(from, rows)?;
+    let value = |tracked: Tracked| tracked.record.unlock().and_then(|event| event.cliff_value());
+    let values: HashMap<(i64, RecordKey), f64> =
+        read.into_iter().filter_map(|(of, tracked)| Some((of, value(tracked)?))).collect();
+    let value = |of: &Alert, token: Option<i64>| values.get(&(token?, unlock(of)?)).copied();
+    Ok(alerts.into_iter().map(|(of, token)| ValuedAlert { value: value(&of, token), alert: of }).collect())
+}

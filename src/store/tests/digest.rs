@@ -1,0 +1,132 @@
+//! What a digest tells: all of it ranked, whatever order it lies in, and as the pure decision has it.
+
+use chrono::TimeDelta;
+use tempfile::TempDir;
+
+use super::support::*;
+use model::*;
+
+fn sized(date: &str, value: Option<f64>, precision: &str) -> Record {
+    let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1.0, "cliffValue": value,
+        "allocationBreakdown": [{"unlockDate": date, "allocationName": "Team", "cliffAmount": 1.0, "unlockPrecision": precision}]}});
+    Record::Unlock(serde_json::from_value(event).expect("an event"))
+}
+
+fn watch() -> Watch {
+    let groups =
+        [("even".to_owned(), vec!["token-*[02468]".to_owned()]), ("first".to_owned(), vec!["token-000".to_owned()])].into();
+    Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups }).expect("patterns")
+}
+
+/// Of a hundred tokens three unlocks each: of a second, a week and a month, some alike and some of no known value.
+fn feeds() -> Vec<FeedUpdate> {
+    let feed = |i: i64| {
+        let value = (i % 7 != 3).then(|| f64::from(u32::try_from(i % 11).unwrap_or(0)) * 1e6 + 5e5);
+        let date = |days: i64| (now() + TimeDelta::days(days)).to_rfc3339();
+        let put = vec![
+            put("a", sized(&date(1 + i % 9), value, "second")),
+            put("b", sized(&date(i % 12 - 3), value.map(|value| value * 2.0), "week")),
+            put("c", sized(&date(i % 40 - 8), value.map(|value| value / 3.0), "month")),
+        ];
+        schedule(&format!("token-{i:03}"), put)
+    };
+    (0..100).map(feed).collect()
+}
+
+fn expected(filter: &DigestAheadFilter) -> DigestAhead {
+    let watch = watch();
+    let mut rows: Vec<(Timestamp, UpcomingRow)> = Vec::new();
+    for feed in feeds() {
+        for put in feed.put {
+            let Some(interval) = put.record.interval() else { continue };
+            if interval.end > filter.from && interval.start <= filter.window.until {
+                let token = watch.placed(Token::unknown(feed.id.token.clone().expect("a token")));
+                let tracked = Tracked { key: put.key, record: put.record };
+                rows.push((interval.start, UpcomingRow { token, tracked, read_at: None }));
+            }
+        }
+    }
+    rows.sort_by(|(a, row), (b, other)| (a, &row.token.id, &row.tracked.key).cmp(&(b, &other.token.id, &other.tracked.key)));
+    DigestAhead::of(rows.into_iter().map(|(_, row)| row).collect(), filter.window)
+}
+
+fn same(found: &DigestAhead, expected: &DigestAhead) {
+    for (part, other) in [(&found.counted, &expected.counted), (&found.possible, &expected.possible)] {
+        let names = |part: &AheadPart| {
+            let mut names: Vec<String> = part.rows.iter().map(|row| format!("{} {}", row.token.id, row.tracked.key)).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(part), names(other));
+        assert_eq!(part.more, other.more);
+        assert!((part.more_value.unwrap_or(-1.0) - other.more_value.unwrap_or(-1.0)).abs() < 1.0, "{:?}", part.more_value);
+    }
+    let sums = |ahead: &DigestAhead| -> Vec<(String, u32, String, usize)> {
+        let mut sums: Vec<_> = ahead
+            .by_token
+            .iter()
+            .map(|of| (of.token.id.to_string(), of.events, format!("{:.0}", of.value), of.token.groups.len()))
+            .collect();
+        sums.sort();
+        sums
+    };
+    assert_eq!(sums(found), sums(expected));
+}
+
+#[tokio::test]
+async fn the_database_ranks_and_sums_as_the_pure_decision_does() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    store.commit(Commit { at: now(), feeds: feeds(), ..Commit::default() }).await.expect("committed");
+    let filter = |days: i64| DigestAheadFilter { from: now(), window: DigestWindow::of(now(), TimeDelta::days(days)) };
+    for days in [1, 7, 30] {
+        let found = store.digest_ahead(filter(days), watch()).await.expect("read");
+        same(&found, &expected(&filter(days)));
+    }
+    let found = store.digest_ahead(filter(7), watch()).await.expect("read");
+    assert!(found.counted.more > 50 && found.possible.more > 0 && !found.by_token.is_empty(), "{found:?}");
+    // As a database has it that was written before the day was.
+    change(&store, "UPDATE record SET nominal_at = NULL");
+    for days in [1, 7, 30] {
+        same(&store.digest_ahead(filter(days), watch()).await.expect("read"), &expected(&filter(days)));
+    }
+}
+
+#[tokio::test]
+async fn the_day_that_counts_follows_the_date() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let filter = DigestAheadFilter { from: now(), window: DigestWindow::of(now(), TimeDelta::days(7)) };
+    for (date, counted) in [("2026-03-12", 1), ("2026-03-25", 0), ("2026-03-14", 1)] {
+        let feeds = vec![schedule("aptos", vec![put("a", sized(date, Some(5.0), "month"))])];
+        store.commit(at(Commit { feeds, ..Commit::default() })).await.expect("committed");
+        let found = store.digest_ahead(filter, watch()).await.expect("read");
+        assert_eq!((found.counted.rows.len(), found.possible.rows.len()), (counted, 1 - counted), "{date}");
+    }
+}
+
+#[tokio::test]
+async fn what_fires_is_chosen_by_gravity_and_value_with_all_that_is_said_of_it() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let feeds =
+        (0..6).map(|i| schedule(&format!("token-{i}"), vec![put("a", sized("2026-03-20", Some(f64::from(i) * 1e6), "second"))]));
+    let alert = |subject: &str, token: Option<&str>, severity: &str| {
+        let mut alert = firing(subject, token);
+        alert.labels.insert("severity".to_owned(), severity.to_owned());
+        (alert.resource, alert.key) = (token.map(|_| Resource::Unlock), token.map(|_| "a".into()));
+        alert
+    };
+    let mut alerts: Vec<Alert> = (0..6).map(|i| alert(&format!("w{i}"), Some(&format!("token-{i}")), "warning")).collect();
+    alerts.push(alert("also", Some("token-5"), "info"));
+    alerts.push(alert("grave", Some("token-1"), "critical"));
+    alerts.push(alert("alone", None, "critical"));
+    alerts.push(Alert { rule: alert::SOURCE_TROUBLE.into(), ..alert("incident", None, "critical") });
+    store.commit(at(Commit { alerts, feeds: feeds.collect(), ..Commit::default() })).await.expect("committed");
+    let fires = store.digest_fires(3).await.expect("read");
+    let mut told: Vec<(&str, Option<f64>)> = fires.iter().map(|of| (of.alert.subject.as_str(), of.value)).collect();
+    told.sort_by(|a, b| a.0.cmp(b.0));
+    assert_eq!(told, [("alone", None), ("also", Some(5e6)), ("grave", Some(1e6)), ("w1", Some(1e6)), ("w5", Some(5e6))]);
+    assert_eq!(store.digest_fires(0).await.expect("read"), []);
+    assert_eq!(store.digest_fires(99).await.expect("read").len(), 9);
+}
