@@ -16,6 +16,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Whether the environment names PostgreSQL's programs.
+    pub fn is_to_be_had() -> bool {
+        programs().is_some()
+    }
+
     /// A server with these settings of `postgresql.conf`, one a line. None, which is said, where the environment names no folder of
     /// PostgreSQL's programs; `tests/postgres/run` does.
     pub fn start(settings: &str) -> Option<Self> {
@@ -52,7 +57,7 @@ impl Cluster {
     }
 
     fn empty() -> Option<Self> {
-        let programs = std::env::var_os("CLIFFWATCH_TEST_POSTGRES_PROGRAMS").filter(|folder| !folder.is_empty())?;
+        let programs = programs()?;
         let folder = tempfile::tempdir().expect("a folder");
         if is_root() {
             // A server refuses to run as root.
@@ -61,7 +66,7 @@ impl Cluster {
         }
         // Nobody else asks for it before the server does.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
-        Some(Self { programs: programs.into(), folder, port })
+        Some(Self { programs, folder, port })
     }
 
     pub fn folder(&self) -> &Path {
@@ -155,6 +160,10 @@ impl Drop for Cluster {
         // It may have been stopped before, and must not be asked for long.
         self.try_run("pg_ctl", &["-D", &self.data(), "-m", "immediate", "stop"]);
     }
+}
+
+fn programs() -> Option<PathBuf> {
+    std::env::var_os("CLIFFWATCH_TEST_POSTGRES_PROGRAMS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 fn is_root() -> bool {
