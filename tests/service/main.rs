@@ -11,5 +11,7 @@ mod folders;
 mod http;
 mod keys;
 mod mirror;
+#[path = "../it/support/ports.rs"]
+mod ports;
 mod shared;
 mod support;

@@ -3,10 +3,11 @@
 use std::{
     fs,
     io::{Read, Seek},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+
+use super::ports::free_port;
 
 /// A server in a folder that vanishes with it.
 pub struct Cluster {
@@ -64,9 +65,7 @@ impl Cluster {
             let given = Command::new("chown").arg("postgres").arg(folder.path()).status();
             assert!(given.is_ok_and(|status| status.success()), "the user `postgres` of Debian's package");
         }
-        // Nobody else asks for it before the server does.
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
-        Some(Self { programs, folder, port })
+        Some(Self { programs, folder, port: free_port() })
     }
 
     pub fn folder(&self) -> &Path {

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod database;
+pub mod ports;
 
 use std::{
     net::SocketAddr,
