@@ -17,6 +17,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Whether the environment names PostgreSQL's programs.
+    pub fn is_to_be_had() -> bool {
+        programs().is_some()
+    }
+
     /// A server with these settings of `postgresql.conf`, one a line. None, which is said, where the environment names no folder of
     /// PostgreSQL's programs; `tests/postgres/run` does.
     pub fn start(settings: &str) -> Option<Self> {
@@ -53,14 +58,14 @@ impl Cluster {
     }
 
     fn empty() -> Option<Self> {
-        let programs = std::env::var_os("CLIFFWATCH_TEST_POSTGRES_PROGRAMS").filter(|folder| !folder.is_empty())?;
+        let programs = programs()?;
         let folder = tempfile::tempdir().expect("a folder");
         if is_root() {
             // A server refuses to run as root.
             let given = Command::new("chown").arg("postgres").arg(folder.path()).status();
             assert!(given.is_ok_and(|status| status.success()), "the user `postgres` of Debian's package");
         }
-        Some(Self { programs: programs.into(), folder, port: free_port() })
+        Some(Self { programs, folder, port: free_port() })
     }
 
     pub fn folder(&self) -> &Path {
@@ -154,6 +159,10 @@ impl Drop for Cluster {
         // It may have been stopped before, and must not be asked for long.
         self.try_run("pg_ctl", &["-D", &self.data(), "-m", "immediate", "stop"]);
     }
+}
+
+fn programs() -> Option<PathBuf> {
+    std::env::var_os("CLIFFWATCH_TEST_POSTGRES_PROGRAMS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 fn is_root() -> bool {

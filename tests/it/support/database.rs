@@ -128,8 +128,9 @@ impl Database {
 
     /// Ends the term of whoever held the lease and is known to be dead, so that nobody has to wait for it.
     pub fn end_term(&self) {
-        if self.is_on_server() && self.has_tables() {
-            self.run("UPDATE lease SET renewed_at = '-infinity'");
+        if let Self::Server(url) = self {
+            // Where there are no tables yet, nobody holds any; a server that cannot be asked is no hindrance either.
+            ask_server(url, "UPDATE lease SET renewed_at = '-infinity'");
         }
     }
 
