@@ -85,7 +85,7 @@ fn former(path: &Path, tokens: usize) {
     )
     .unwrap();
     to.execute(
-        "INSERT INTO notice (id, alert, kind, at, receivers, body) VALUES ('no_a', 'a', 'alert.firing', 0, '[\"ops\"]', ?1), ('no_b', 'a', 'alert.reminder', 1, '[]', ?2)",
+        "INSERT INTO notice (id, alert, kind, at, receivers, body) VALUES ('no_a', 'a', 'alert.firing', 0, '[\"ops\"]', ?1), ('no_b', 'a', 'alert.firing', 1, '[]', ?2)",
         [message(true).to_string(), message(false).to_string()],
     )
     .unwrap();
