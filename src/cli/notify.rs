@@ -35,7 +35,7 @@ const MOST_LOOKED_AT: u32 = 200;
 pub(super) struct NotifyArgs {
     /// A receiver of the config
     receiver: String,
-    /// Send its digest as it would be now, in place of a test message; the real one still comes at its time
+    /// Send the digest that it would get now, marked as a test
     #[arg(long)]
     digest: bool,
 }

@@ -91,7 +91,7 @@ pub struct Digest {
     /// The gravest of them.
     #[serde(default)]
     pub fires: Vec<FiringLine>,
-    /// Of these, not listed.
+    /// Alerts that fire and that none of these names, incidents left aside.
     #[serde(default)]
     pub fires_left_out: u32,
     /// What is the matter with source, receivers and database, in sentences; empty where all is well.
