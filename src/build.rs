@@ -1,9 +1,9 @@
 //! Tells the binary which commit it is made of, for `--version` and the metrics: `CLIFFWATCH_COMMIT` (twelve digits) and
 //! `CLIFFWATCH_COMMIT_DATE` (a day, UTC).
 //!
-//! They come from git, else from `src/commit.txt`, which `git archive` fills in, else from the variable `CLIFFWATCH_COMMIT` (where a build
-//! sees neither, as in an image); a day that is not known so is that of `SOURCE_DATE_EPOCH`. The time of the build goes into nothing: the
-//! same sources make the same binary. Where all of them are silent, the version stands alone.
+//! They come from git, else from `src/commit.txt`, which `git archive` fills in, else from the variable `CLIFFWATCH_COMMIT` (where a
+//! build sees neither, as in an image); a day that is not known so is that of `SOURCE_DATE_EPOCH`. The time of the build goes into
+//! nothing: the same sources make the same binary. Where all of them are silent, the version stands alone.
 
 use std::env;
 use std::fs;
@@ -47,7 +47,8 @@ fn of_git(root: &Path) -> BuildCommit {
         let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    // The reflog grows with every commit, also where branches are packed. A path that does not exist would have every build run this again.
+    // The reflog grows with every commit, also where branches are packed. A path that does not exist would have every build run this
+    // again.
     for name in ["HEAD", "logs/HEAD", "packed-refs"] {
         watch(git(&["rev-parse", "--git-path", name]).map(|path| root.join(path.trim())));
     }

@@ -2,9 +2,10 @@
 //!
 //! `cargo bench --bench credits [-- WORDS]` prints a row for each kind of world, of those whose names hold every word. Each world is one
 //! state that ages over all three years, under the default schedule and rules that hear of unlocks alone. `WORLDS=12` plays so many of a
-//! kind; `SEED=1000` begins with another one, since what a policy is tuned on must not be what it is judged by. Beside it: every token in turn at an
-//! even pace, every token daily until the credits are gone, the best fixed allocation with the rates known, and a clairvoyant. All of
-//! these spend every credit on schedules and need no list. Ratios are of the same corrections, with their standard error over the worlds.
+//! kind; `SEED=1000` begins with another one, since what a policy is tuned on must not be what it is judged by. Beside it: every
+//! token in turn at an even pace, every token daily until the credits are gone, the best fixed allocation with the rates known, and a
+//! clairvoyant. All of these spend every credit on schedules and need no list. Ratios are of the same corrections, with their
+//! standard error over the worlds.
 
 use std::{path::Path, sync::Mutex, thread};
 

@@ -73,8 +73,8 @@ impl World {
         Self { begin: begin(), tokens }
     }
 
-    /// The dated corrections of a folder, turned round in time: all together, since half of them came within a few hours, and at what time of
-    /// a month and a day is luck; beyond its tokens, the same ones each by itself.
+    /// The dated corrections of a folder, turned round in time: all together, since half of them came within a few hours, and at what
+    /// time of a month and a day is luck; beyond its tokens, the same ones each by itself.
     pub fn dated(folder: &Path, tokens: usize, tells: Tells, seed: u64) -> anyhow::Result<Self> {
         let mut files: Vec<_> = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl"));

@@ -1,7 +1,8 @@
 //! The same work on each engine that keeps the data: cycles, deliveries, and copies of the large database from one to the other.
 //!
-//! `CLIFFWATCH_TEST_POSTGRES=postgres://user@host:port/database` names a server; `tests/postgres/run cargo bench --locked --bench speed -- scale space engines` starts one. Without it there are the
-//! rows of SQLite alone. The server's own processor time is not ours: there the clock counts.
+//! `CLIFFWATCH_TEST_POSTGRES=postgres://user@host:port/database` names a server; `tests/postgres/run cargo bench --locked --bench
+//! speed -- scale space engines` starts one. Without it there are the rows of SQLite alone. The server's own processor time is not
+//! ours: there the clock counts.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,5 +1,5 @@
-//! What a million tranches take on the disk where each event was another twice before: the database that `scale` made, copied, its schedules
-//! corrected twice, and its tables weighed.
+//! What a million tranches take on the disk where each event was another twice before: the database that `scale` made, copied, its
+//! schedules corrected twice, and its tables weighed.
 
 use std::{
     fs,

@@ -1,7 +1,7 @@
 //! `new rule`: asks what one wants to hear of, writes the rule with its test, and shows what it would have sent.
 //!
-//! The path: the questions (or flags) become a [`RuleRequest`], `made` makes the texts of it, the real checker reads them beside all other
-//! rules, the rule's test is run, and only then anything is written. Then the last year is played with the rule alone.
+//! The path: the questions (or flags) become a [`RuleRequest`], `made` makes the texts of it, the real checker reads them beside all
+//! other rules, the rule's test is run, and only then anything is written. Then the last year is played with the rule alone.
 
 mod ask;
 mod made;

@@ -1,5 +1,5 @@
-//! `schema [config|rules|tests]`: the JSON Schema of a file, for editors that complete and validate TOML; `schema webhook [TYPE]`: that of
-//! what a webhook receives, for those who read it.
+//! `schema [config|rules|tests]`: the JSON Schema of a file, for editors that complete and validate TOML; `schema webhook [TYPE]`:
+//! that of what a webhook receives, for those who read it.
 
 use clap::{Args, ValueEnum};
 

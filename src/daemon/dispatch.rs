@@ -118,8 +118,8 @@ impl Dispatcher {
     }
 }
 
-/// A test of a digest: what it would be if its time came now, to be put into the outbox. Its slot stays as it is, so that the real one comes at
-/// its time and tells of all that changed since the last.
+/// A test of a digest: what it would be if its time came now, to be put into the outbox. Its slot stays as it is, so that the real
+/// one comes at its time and tells of all that changed since the last.
 pub async fn digest_test(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Notification, StoreError> {
     let name = digest::job_name(&plan.receiver);
     let last = store.job_slots().await?.into_iter().find(|(of, _)| *of == name).map(|(_, slot)| slot);

@@ -1,10 +1,10 @@
 //! The daemon's own HTTP: pages, health, metrics, `/api/…`, reload.
 //!
 //! A request passes the `gate` first: on loopback its `Host` must name us, off loopback it must carry the token, and what changes
-//! something needs the token, or a login with it, always. Then a handler asks the store and renders: `overview` and its neighbours as pages (`page` says what
-//! those share), `pages` and `lists` as JSON and text, `feeds` are what other programs subscribe to; those of `silences` and `desk` alone
-//! write, and `unsubscribe`, whose links carry their own proof and pass no gate, as the secret links of `feeds` do. `assets` are what pages load, `news` tells open pages that
-//! something is new.
+//! something needs the token, or a login with it, always. Then a handler asks the store and renders: `overview` and its neighbours as
+//! pages (`page` says what those share), `pages` and `lists` as JSON and text, `feeds` are what other programs subscribe to; those of
+//! `silences` and `desk` alone write, and `unsubscribe`, whose links carry their own proof and pass no gate, as the secret links of
+//! `feeds` do. `assets` are what pages load, `news` tells open pages that something is new.
 
 mod access;
 mod assets;

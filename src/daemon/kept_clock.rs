@@ -1,4 +1,5 @@
-//! The time that was borne out, kept for the next start: as soon as the source has spoken, again where the time was set, and once an hour.
+//! The time that was borne out, kept for the next start: as soon as the source has spoken, again where the time was set, and once an
+//! hour.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

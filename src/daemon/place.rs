@@ -38,7 +38,8 @@ pub fn keys_of(config: &Config) -> Result<Option<Place>, PlaceProblem> {
 }
 
 /// The place that a text names on a command line: `postgres://…` an address, `@FILE` a file with an address, all else a file.
-/// `tls_ca_file` has the certificates to trust in the place of the system's. Fails where an address cannot be read or is none. Reads files.
+/// `tls_ca_file` has the certificates to trust in the place of the system's. Fails where an address cannot be read or is none. Reads
+/// files.
 pub fn place_named(text: &str, tls_ca_file: Option<&Path>) -> Result<Place, PlaceProblem> {
     if let Some(path) = text.strip_prefix('@').map(PathBuf::from) {
         let secret = Secret { key: "database".into(), inline: None, file: Some(path.clone()), credentials: Vec::new() };

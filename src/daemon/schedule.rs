@@ -2,8 +2,8 @@
 //!
 //! The ticker is `tokio-cron-scheduler`, used for single shots only: it would freeze a zone's offset when a job is made, and may fire
 //! up to a second early. So each slot is computed afresh by [`Slots`], the job waits for the rest of the second, and the next slot is
-//! armed when the run is over; a run that outlasts its interval skips the slots that it covers. And it goes by the wall clock, which may be
-//! set: a guard takes what it passes over.
+//! armed when the run is over; a run that outlasts its interval skips the slots that it covers. And it goes by the wall clock, which
+//! may be set: a guard takes what it passes over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -231,8 +231,8 @@ impl Ticker {
         })
     }
 
-    /// Takes the slots that the ticker passed over, since the wall clock by which it goes was set back; and where our own time was, has each
-    /// job wait for the slot that now comes next.
+    /// Takes the slots that the ticker passed over, since the wall clock by which it goes was set back; and where our own time was,
+    /// has each job wait for the slot that now comes next.
     async fn guard(self: Arc<Self>) {
         loop {
             tokio::select! {

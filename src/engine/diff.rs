@@ -5,9 +5,10 @@
 //! ([`Diff::missing`]).
 //!
 //! The path for unlocks, the heart of it: `tranche` takes events apart, `rename` finds renamed allocations, `align` pairs the old and
-//! new tranches of each series by the cheapest explanation of the whole series, `link` does so for a whole token, `conserve` finds what keeps its total, `unlock` rolls them
-//! up to events that keep their keys, `changes` says what happened, each correction once, and `unlock` withholds what needs proof.
-//! Burns, buybacks, emissions, allocations and rounds have simpler identities; they are in `records`.
+//! new tranches of each series by the cheapest explanation of the whole series, `link` does so for a whole token, `conserve` finds
+//! what keeps its total, `unlock` rolls them up to events that keep their keys, `changes` says what happened, each correction once,
+//! and `unlock` withholds what needs proof. Burns, buybacks, emissions, allocations and rounds have simpler identities; they are in
+//! `records`.
 //!
 //! The promises:
 //! - Price drift, another order of rows, duplicates and missing fields are no changes.

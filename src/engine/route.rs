@@ -4,8 +4,8 @@
 //! matchers all hold, and on to the next sibling where that child says `continue`; the deepest routes that it reaches name its
 //! receivers. A child without receivers takes its parent's, and so it does with `group_by` and the waits. A label that an alert does
 //! not have counts as empty. Three things differ, on purpose. A receiver is told once, by the first route that leads to it.
-//! Without any `group_by` each alert is told by itself and at once. And what still fires is told again only where `repeat_interval` says so,
-//! since lead times remind by themselves.
+//! Without any `group_by` each alert is told by itself and at once. And what still fires is told again only where `repeat_interval`
+//! says so, since lead times remind by themselves.
 //!
 //! [`RouteTree::of`] finds every problem at once; a tree that was built cannot be wrong. Pure: no clock, no I/O.
 

@@ -18,7 +18,8 @@ use crate::{
 /// Labels of an alert, by name.
 pub type Labels = BTreeMap<String, String>;
 
-/// The rule of all alerts about the source, receivers and this program itself, and their name unless a rule `on = "source"` gives them its own.
+/// The rule of all alerts about the source, receivers and this program itself, and their name unless a rule `on = "source"` gives
+/// them its own.
 pub const SOURCE_TROUBLE: &str = "SourceTrouble";
 
 /// The name under which digests are told.

@@ -1,9 +1,9 @@
 //! Digests: at a wall-clock time of a zone, what is ahead, what changed since the last one, what fires, what is
 //! silenced, and how the source is. The most valuable comes first, and what happened to many tokens alike is one line.
 //!
-//! `engine::digest_schedule` says when the next is due; [`Digest`] is what it holds, and [`Digest::notice`] makes the message of it. Pure:
-//! what is known and the time come in. That each slot has one digest, also across restarts, is the store's doing: the slot is written
-//! with the message in one transaction.
+//! `engine::digest_schedule` says when the next is due; [`Digest`] is what it holds, and [`Digest::notice`] makes the message of it.
+//! Pure: what is known and the time come in. That each slot has one digest, also across restarts, is the store's doing: the slot is
+//! written with the message in one transaction.
 
 mod ahead;
 mod changes;
@@ -57,8 +57,8 @@ pub struct Digest {
     /// What all unlocks ahead are worth, as far as that is known, USD.
     #[serde(default)]
     pub ahead_value: Option<f64>,
-    /// Unlocks that may come until then because their month or week is not over, though the date that the source names lies outside: in no
-    /// sum of those ahead.
+    /// Unlocks that may come until then because their month or week is not over, though the date that the source names lies outside:
+    /// in no sum of those ahead.
     #[serde(default)]
     pub possible: Vec<AheadLine>,
     #[serde(default)]

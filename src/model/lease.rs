@@ -79,10 +79,10 @@ pub enum LeaseAct {
     StepDown,
 }
 
-/// What to do, from the lease with what was seen of its holder, the number that this process holds and the time since it last renewed it, by
-/// its own steady clock; `state` is none where the database could not be asked. An active instance that cannot ask goes on until its term
-/// is over and no longer: from then on another may be active. Whoever stands by goes by what it saw; where it has not looked for long enough,
-/// as after a start, by the clock of the database.
+/// What to do, from the lease with what was seen of its holder, the number that this process holds and the time since it last renewed
+/// it, by its own steady clock; `state` is none where the database could not be asked. An active instance that cannot ask goes on
+/// until its term is over and no longer: from then on another may be active. Whoever stands by goes by what it saw; where it has not
+/// looked for long enough, as after a start, by the clock of the database.
 pub fn decide(state: Option<(&LeaseState, LifeSign)>, ours: Option<i64>, since_renewal: Duration) -> LeaseAct {
     match (ours, state) {
         (Some(_), _) if since_renewal >= TERM => LeaseAct::StepDown,

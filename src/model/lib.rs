@@ -5,8 +5,8 @@
 //! subject; it has notifications, and [`rows`] says how all of it goes into the database and comes out: commits, deliveries, queries.
 //! [`silence`] and [`matcher`] say what is suppressed, [`digest`] what a digest tells, [`watch`] which tokens are watched. [`config`] is
 //! the plain settings. [`time`] and [`amount`] hold what is measured, [`mod@format`] shows it to people, [`text`] makes what comes from
-//! outside fit to be shown, [`diagnostic`] points at mistakes in files, [`file_kind`] says which are read at all, [`clock`] is the one place that reads the time, and [`program`]
-//! says what runs.
+//! outside fit to be shown, [`diagnostic`] points at mistakes in files, [`file_kind`] says which are read at all, [`clock`] is the
+//! one place that reads the time, and [`program`] says what runs.
 //!
 //! **The path.** An answer is read into wire types; they become records; a diff makes changes of them; rules make alerts of those, and
 //! every room passes them on in these types. So a type stands here when at least two rooms say it, and it is called by its name from
@@ -64,7 +64,8 @@ pub mod time;
 pub mod watch;
 pub mod wire;
 
-/// A future behind a pointer. Rooms hand these out at their doors: the body of an `async fn` is otherwise compiled anew by whoever awaits it.
+/// A future behind a pointer. Rooms hand these out at their doors: the body of an `async fn` is otherwise compiled anew by whoever
+/// awaits it.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub use {

@@ -2,8 +2,8 @@
 //! what is known of groups, and what a pass of the dispatcher makes of all that.
 //!
 //! The cast: [`PendingState`] is what a pass goes by, [`Dispatch`] what it comes to; `group` and `pipeline` decide from the one to the
-//! other, and whoever holds the rows (the database, or the memory of a simulation) applies it as it stands. The rows of notifications that
-//! are told again are [`RepeatGroup`] and [`Repeats`]. No decision is made here.
+//! other, and whoever holds the rows (the database, or the memory of a simulation) applies it as it stands. The rows of notifications
+//! that are told again are [`RepeatGroup`] and [`Repeats`]. No decision is made here.
 
 use std::borrow::Cow;
 

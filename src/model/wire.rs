@@ -4,7 +4,8 @@
 //! read can be written again without loss. Reading is lenient field by field ([`Lenient`]): a field of the wrong type is dropped and
 //! noted as an [`ParseWarning`], and the record goes on without it. Only text that is not JSON at all fails as a whole.
 //!
-//! `object` holds the macro that declares the objects, `pack` how they are kept in few bytes, `shape` what they look like as data, and the other files the objects by subject.
+//! `object` holds the macro that declares the objects, `pack` how they are kept in few bytes, `shape` what they look like as data,
+//! and the other files the objects by subject.
 
 mod burn;
 mod emission;

@@ -1,11 +1,11 @@
 //! Senders: from a delivery and the config of its receiver to mail or an HTTP request, and to what came of it.
 //!
-//! **The cast.** [`Receivers`] are the receivers of the config, each a webhook, mail or a program, checked once. [`mod@format`] has the table of
-//! webhook formats and a file for each; `card` says what is shown of an alert, [`message`], `mail` and `picture` go from there to what
-//! is sent, [`retry`] says what an attempt came to and what follows: all of these are pure. `webhook` and `email` are the wire, `exec` runs a program; `pace`
-//! says how fast a service is asked, `network` which addresses may be reached, `scrub` keeps secrets out of what is recorded, `text`
-//! makes text from outside harmless, [`unsubscribe`] makes the links by which digests are stopped, [`feed_link`] those by
-//! which calendars subscribe.
+//! **The cast.** [`Receivers`] are the receivers of the config, each a webhook, mail or a program, checked once. [`mod@format`] has
+//! the table of webhook formats and a file for each; `card` says what is shown of an alert, [`message`], `mail` and `picture` go from
+//! there to what is sent, [`retry`] says what an attempt came to and what follows: all of these are pure. `webhook` and `email` are
+//! the wire, `exec` runs a program; `pace` says how fast a service is asked, `network` which addresses may be reached, `scrub` keeps
+//! secrets out of what is recorded, `text` makes text from outside harmless, [`unsubscribe`] makes the links by which digests are
+//! stopped, [`feed_link`] those by which calendars subscribe.
 //!
 //! **The path.** Text of a config, then plain settings ([`config::ReceiverSettings`]), then [`Receivers`], which cannot be wrong.
 //! [`Receivers::send`] is one attempt; when to make one is the outbox's business.

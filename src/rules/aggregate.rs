@@ -1,8 +1,8 @@
 //! Aggregates: what unlocks, was emitted, burned and bought back within a window of time, for a token and for a group of them.
 //!
 //! Cast: [`FlowEntries`] are the dated entries of one token, as far as its feeds were ever read. [`Totals`] are the sums over the
-//! windows that rules ask for, at one instant; those of a group are made from those of its tokens. An [`AggregateCache`] keeps the totals of
-//! every token between ticks, with the instant at which time alone will change them, so that a tick computes what moved and
+//! windows that rules ask for, at one instant; those of a group are made from those of its tokens. An [`AggregateCache`] keeps the
+//! totals of every token between ticks, with the instant at which time alone will change them, so that a tick computes what moved and
 //! nothing else.
 //!
 //! Promises: a feed that was never read gives no sum at all, never zero; a sum with an unknown part is unknown; what is the same

@@ -2,8 +2,8 @@
 //!
 //! To add a field, add a line to its table here: name, type or unit, what it means, how to read it. Conditions call that function at
 //! every evaluation, templates at every rendering; the checker, its suggestions, the warnings about units, the trial of templates and
-//! the reference of all fields read the same tables, so none can know a name that another does not. [`reader`] holds the shape of a line, [`recipients`] the readers that look in
-//! several places of a record.
+//! the reference of all fields read the same tables, so none can know a name that another does not. [`reader`] holds the shape of a
+//! line, [`recipients`] the readers that look in several places of a record.
 
 mod reader;
 mod recipients;

@@ -13,8 +13,8 @@ pub fn closed() -> Value {
     json!({ "allOf": [false] })
 }
 
-/// A list of `items`, or one of them by itself. `oneOf` would say the same, and an editor then marks all of it instead of the one item. What
-/// `items` says of its own kind (such as `pattern`) holds for one that stands alone as well.
+/// A list of `items`, or one of them by itself. `oneOf` would say the same, and an editor then marks all of it instead of the one
+/// item. What `items` says of its own kind (such as `pattern`) holds for one that stands alone as well.
 fn one_or_several(items: &Value) -> Value {
     let mut either = items.clone();
     either["type"] = json!(["array", items["type"]]);

@@ -120,7 +120,8 @@ pub fn sunday_of(day: NaiveDate) -> NaiveDate {
     day.checked_sub_days(Days::new(u64::from(day.weekday().num_days_from_sunday()))).unwrap_or(day)
 }
 
-/// Days as weeks from Sunday to the next Sunday: allocations are names alone in the first version, objects later. `days` are in order of time.
+/// Days as weeks from Sunday to the next Sunday: allocations are names alone in the first version, objects later. `days` are in order
+/// of time.
 pub fn weekly(days: &[Emission], version: u8) -> Vec<Emission> {
     let mut weeks: BTreeMap<NaiveDate, Vec<&Emission>> = BTreeMap::new();
     for day in days {

@@ -11,9 +11,9 @@ use crate::{Edit, EditError, ExportSummary, ImportSummary, Service, ServiceError
 use store::{Place, catalog::KeyRow, facts::SupplyFacts as _, snapshot::Snapshot};
 
 impl Service {
-    /// Puts a data folder (or [`bundled`](crate::bundled)) in place of the data that is there: one transaction, all or nothing. The same files a
-    /// second time change nothing. Keys stay. `progress` hears the name of each file.
-    /// Fails with every problem found, with file and record; or where a file or the database cannot be used.
+    /// Puts a data folder (or [`bundled`](crate::bundled)) in place of the data that is there: one transaction, all or nothing. The
+    /// same files a second time change nothing. Keys stay. `progress` hears the name of each file. Fails with every problem found,
+    /// with file and record; or where a file or the database cannot be used.
     pub fn import(
         &self,
         files: impl IntoIterator<Item = io::Result<SourceFile>>,

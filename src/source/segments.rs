@@ -1,4 +1,5 @@
-//! One schedule from two answers: the cliffs of a newer version, and the linear segments of an older one, which the newer leaves out. Pure.
+//! One schedule from two answers: the cliffs of a newer version, and the linear segments of an older one, which the newer leaves out.
+//! Pure.
 //!
 //! Each speaks for its own part alone. Of what both describe, the newer one is believed: names, categories and sources may be spelled
 //! differently between versions, and must not seem to change with the answer that happened to bring them.

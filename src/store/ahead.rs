@@ -1,5 +1,5 @@
-//! Unlocks ahead as an index has them, all in one pass: their times and sizes, without reading schedules. What is asked for whole is read by
-//! its number.
+//! Unlocks ahead as an index has them, all in one pass: their times and sizes, without reading schedules. What is asked for whole is
+//! read by its number.
 
 use rusqlite::params;
 
@@ -66,8 +66,8 @@ pub(super) fn each_ahead(
     Ok(())
 }
 
-/// By how much the sizes of each token moved since they were written, by its number: numbers are given one after the other, so that a list
-/// is shorter than a map.
+/// By how much the sizes of each token moved since they were written, by its number: numbers are given one after the other, so that a
+/// list is shorter than a map.
 struct Drifts(Vec<(f64, f64)>);
 
 impl Drifts {

@@ -59,7 +59,8 @@ impl Store {
 /// Rows up to which a list is put in order; of more than that, going through the latest finds a page of them sooner.
 const MAX_SORTED: u64 = 2_000;
 
-/// What a filter asks for, without the place at which the list begins. `told` are the sets of receivers that hold the one that is asked for.
+/// What a filter asks for, without the place at which the list begins. `told` are the sets of receivers that hold the one that is
+/// asked for.
 fn conditions(filter: &AlertFilter, told: Option<&ToldSets>) -> Conditions {
     let mut conditions = Conditions::default();
     if !filter.states.is_empty() {

@@ -42,7 +42,8 @@ const LOG_PAGES: i64 = 8192;
 /// The database. Share it behind an `Arc`; every call blocks, a write for as long as the disk or the server takes.
 #[derive(Debug)]
 pub struct Catalog {
-    /// None for a database in memory, which has one connection only. Closed before the one that writes, which takes the log of a file away.
+    /// None for a database in memory, which has one connection only. Closed before the one that writes, which takes the log of a file
+    /// away.
     readers: Option<ReaderPool>,
     writer: Mutex<Connection>,
 }

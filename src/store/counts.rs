@@ -43,8 +43,8 @@ impl Store {
         self.read("read how endpoints fare", endpoint_stats).await
     }
 
-    /// When feeds of an endpoint were read since the quota's period began, as far as the poll log goes back, in the order of time; none where no
-    /// period is known, or it has more reads than are gone through.
+    /// When feeds of an endpoint were read since the quota's period began, as far as the poll log goes back, in the order of time;
+    /// none where no period is known, or it has more reads than are gone through.
     pub async fn reads_of_period(&self, endpoint: Endpoint) -> Result<Option<PeriodReads>, StoreError> {
         self.read("read when feeds were read", move |from| reads_of_period(from, endpoint)).await
     }
@@ -174,7 +174,8 @@ fn delivery_counts(from: &Transaction<'_>) -> Result<Vec<(String, DeliveryState,
     }
     let sql = "SELECT receiver, state, count(*) FROM delivery WHERE state IN ('due', 'retrying', 'dead', 'dropped') GROUP BY state, receiver";
     let mut rows = all(&mut *from.prepare_cached(sql)?, [], read)?;
-    // Nearly all were delivered. Their receivers are few, and what the last of them took is left of all, whose number a table tells at once.
+    // Nearly all were delivered. Their receivers are few, and what the last of them took is left of all, whose number a table tells
+    // at once.
     let total = counted(from.prepare_cached("SELECT count(*) FROM delivery")?.query_row([], |row| row.get(0))?);
     let mut left = total.saturating_sub(rows.iter().map(|(.., count)| count).sum());
     let mut next = from

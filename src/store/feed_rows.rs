@@ -11,8 +11,8 @@ use super::{Store, StoreError, schedule};
 use model::{CalendarRow, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow};
 
 impl Store {
-    /// Unlocks ahead, the next first, and those that were taken out of a schedule since `removed_since`, the latest first; of each at most
-    /// `filter.limit`.
+    /// Unlocks ahead, the next first, and those that were taken out of a schedule since `removed_since`, the latest first; of each at
+    /// most `filter.limit`.
     pub async fn calendar(&self, filter: UpcomingFilter, removed_since: Timestamp) -> Result<Vec<CalendarRow>, StoreError> {
         self.read("read the calendar", move |from| {
             let mut rows = ahead(from, &filter)?;

@@ -4,13 +4,15 @@
 //! beside the SQL. `commit` writes a step of a cycle and `cycle` reads what the next one needs, `windows` what sums over time are
 //! made of; `credit` is the ledger of the quota; `pending` holds what waits between a decision and its delivery, `silence` what a person
 //! does not want to hear, `status` what became of each notification, `outbox` what is to be delivered, `opt_out` who wants
-//! no digests; `query`, `alerts`, `pages` and `counts` answer people, `feed_rows` their calendars; `prune` forgets, `backup` copies, `restore` puts a copy back, `copy` moves everything into a database of another engine, and `clock` mends what a wrong clock wrote. [`catalog`] is the database of the data
-//! service, [`snapshot`] the daemon's database as the mirror reads it; both answer as [`facts`].
+//! no digests; `query`, `alerts`, `pages` and `counts` answer people, `feed_rows` their calendars; `prune` forgets, `backup` copies,
+//! `restore` puts a copy back, `copy` moves everything into a database of another engine, and `clock` mends what a wrong clock wrote.
+//! [`catalog`] is the database of the data service, [`snapshot`] the daemon's database as the mirror reads it; both answer as
+//! [`facts`].
 //!
-//! Path: `open` takes the `lock`, has `schema` say what the file is and bring it up to date (`rebuild` where that takes a new file), and gets from `connection` the
-//! connections with every setting that a promise rests on. `writer` owns the one that writes, on a thread of its own; `readers`
-//! lends the others. `codec` stands between columns and values, `schedule` between a packed
-//! schedule and its events. The values themselves are in [`model::rows`].
+//! Path: `open` takes the `lock`, has `schema` say what the file is and bring it up to date (`rebuild` where that takes a new file),
+//! and gets from `connection` the connections with every setting that a promise rests on. `writer` owns the one that writes, on a
+//! thread of its own; `readers` lends the others. `codec` stands between columns and values, `schedule` between a packed schedule and
+//! its events. The values themselves are in [`model::rows`].
 //!
 //! Promise: what `commit` or `record_attempts` answered with `Ok` is on the disk, whole; what they answered with an error is not
 //! there at all, and the store goes on. A write is never half done, whatever fails: the disk, the program, the power.
@@ -163,8 +165,8 @@ impl Store {
         Self::open_place(place, access, now, Box::new(|_, _| {})).await
     }
 
-    /// Opens the database as [`open_in`](Self::open_in) does. Where a large one is to be brought up to date, `progress` is told how many of
-    /// its schedules are done, and how many there are.
+    /// Opens the database as [`open_in`](Self::open_in) does. Where a large one is to be brought up to date, `progress` is told how
+    /// many of its schedules are done, and how many there are.
     pub async fn open_telling(
         place: Place,
         access: Access,

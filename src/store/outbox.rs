@@ -20,8 +20,9 @@ impl Store {
         self.read("read who waits for deliveries", pending_receivers).await
     }
 
-    /// Deliveries to `receiver` whose next attempt is due, what is critical first, then the longest waiting. One waits while an earlier one of the same
-    /// alert does, so that an end never overtakes its beginning. They stay due: whoever sends holds for itself what is under way.
+    /// Deliveries to `receiver` whose next attempt is due, what is critical first, then the longest waiting. One waits while an
+    /// earlier one of the same alert does, so that an end never overtakes its beginning. They stay due: whoever sends holds for
+    /// itself what is under way.
     pub async fn due(&self, receiver: ReceiverName, now: Timestamp, limit: u32) -> Result<Vec<DueDelivery>, StoreError> {
         let doing = "read what is due";
         if self.is_shared() {

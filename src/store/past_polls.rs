@@ -15,8 +15,8 @@ impl Store {
     }
 }
 
-/// The last times of an endpoint, found one after the other by the index, and what was answered at each. Only as many polls of a cycle are
-/// looked at as its count goes: a thousand tokens may be asked at once.
+/// The last times of an endpoint, found one after the other by the index, and what was answered at each. Only as many polls of a
+/// cycle are looked at as its count goes: a thousand tokens may be asked at once.
 const CYCLES: &str = "WITH RECURSIVE cycle (at, n) AS (
         SELECT (SELECT max(at) FROM poll WHERE endpoint = ?1), 1
         UNION ALL

@@ -191,8 +191,8 @@ const PENDING_COLUMNS: &str = "t.no, t.notice, t.alert, t.receiver, t.kind, t.is
 /// Columns of [`PENDING_COLUMNS`].
 const PENDING_COLUMN_COUNT: usize = 12;
 
-/// The rows of `telling t` that `which` names; of more than [`MAX_WAITING`], all rows of the alerts that are the gravest and of those that
-/// are the newest: what waits for long holds up nothing that is urgent or new.
+/// The rows of `telling t` that `which` names; of more than [`MAX_WAITING`], all rows of the alerts that are the gravest and of those
+/// that are the newest: what waits for long holds up nothing that is urgent or new.
 fn few_enough(from: &Transaction<'_>, which: &str) -> Result<String, StoreFault> {
     let sql = format!("SELECT count(*) FROM (SELECT 1 FROM telling t WHERE {which} LIMIT {MAX_WAITING} + 1) few");
     let count: i64 = from.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;

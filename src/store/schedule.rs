@@ -72,8 +72,8 @@ pub(super) fn unpack(body: &[u8]) -> Option<Vec<Tracked>> {
     from.is_done().then_some(records)
 }
 
-/// Of a packed schedule the events under these keys, each with its place among what is asked for; false where it is damaged. What comes after
-/// the last of them is left as it is: what unlocks next stands far from the end.
+/// Of a packed schedule the events under these keys, each with its place among what is asked for; false where it is damaged. What
+/// comes after the last of them is left as it is: what unlocks next stands far from the end.
 fn unpack_some(body: &[u8], wanted: &HashMap<&str, usize>, mut found: impl FnMut(usize, Tracked)) -> bool {
     let mut from = Unpacker::new(body);
     let Some(keys) = keys_of(&mut from) else { return false };

@@ -1,8 +1,9 @@
 //! What rules would have sent: history through the real diff, evaluation, routes, grouping, silences and templates.
 //!
-//! The cast: [`History`] is what a source said and when; [`run`] plays it through [`crate::simulate`] and keeps in a [`BacktestRun`] what was
-//! decided to be told (a [`BacktestNotification`]), the [`BacktestMessage`]s that were made of it, and what was held back ([`UndeliveredNotification`]); [`BacktestSummary`] counts them
-//! per rule, receiver and week; [`compare`] holds two runs against each other; `html` draws a report.
+//! The cast: [`History`] is what a source said and when; [`run`] plays it through [`crate::simulate`] and keeps in a [`BacktestRun`]
+//! what was decided to be told (a [`BacktestNotification`]), the [`BacktestMessage`]s that were made of it, and what was held back
+//! ([`UndeliveredNotification`]); [`BacktestSummary`] counts them per rule, receiver and week; [`compare`] holds two runs against
+//! each other; `html` draws a report.
 
 mod history;
 mod html;

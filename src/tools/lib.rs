@@ -1,7 +1,7 @@
 //! Rules tried out in memory, before anybody is notified: rule tests and backtests.
 //!
-//! The cast: [`simulate`] is the path of the daemon over a clock that is moved by hand; [`ruletest`] plays what a test file says and holds
-//! it against what the file expects; [`backtest`] plays a history and reports what the rules would have sent.
+//! The cast: [`simulate`] is the path of the daemon over a clock that is moved by hand; [`ruletest`] plays what a test file says and
+//! holds it against what the file expects; [`backtest`] plays a history and reports what the rules would have sent.
 //!
 //! The path: what a source said, and when, goes into the simulation answer by answer; the clock moves on, and what was told and sent is
 //! taken out again and compared, counted or drawn.

@@ -1,7 +1,7 @@
 //! Rule tests: files beside the rules that say what is given, when, and what is to be told of it.
 //!
-//! The cast: `file` reads a test file, `source` is what the API would say, [`crate::simulate`] is the real path of the daemon over a clock
-//! that the test moves, `compare` holds what was told against what was expected, [`report`] tells a person or a build server.
+//! The cast: `file` reads a test file, `source` is what the API would say, [`crate::simulate`] is the real path of the daemon over a
+//! clock that the test moves, `compare` holds what was told against what was expected, [`report`] tells a person or a build server.
 //!
 //! A test is complete: between two expectations everything that is told must be expected, so that a rule that says too much fails as
 //! one that says too little. Labels, receivers and final texts are those that a message would have. Where a test asks for messages,

@@ -1,5 +1,5 @@
-//! A machine whose wall clock is set at random, beside one whose clock is never touched: both are told the same things by the same source,
-//! and must tell the same.
+//! A machine whose wall clock is set at random, beside one whose clock is never touched: both are told the same things by the same
+//! source, and must tell the same.
 
 use chrono::TimeDelta;
 use cliffwatch::daemon::app::ClockWatch;

@@ -440,8 +440,8 @@ impl World<'_> {
         self.poll(Endpoint::TokenList, vec![answered(PollRequest::TokenList, payload)]).await;
     }
 
-    /// Lets time pass on both sides up to `until`, exclusive: on a grid of minutes, and whenever the simulation's dispatcher has something
-    /// to do, as that of the daemon looks every other second.
+    /// Lets time pass on both sides up to `until`, exclusive: on a grid of minutes, and whenever the simulation's dispatcher has
+    /// something to do, as that of the daemon looks every other second.
     async fn pass(&mut self, until: Timestamp) {
         loop {
             let hour = self.until - TimeDelta::seconds(self.until.timestamp() % 3_600);

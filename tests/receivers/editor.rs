@@ -1,5 +1,5 @@
-//! Taplo, which editors ask about TOML, reads the files that `init` writes and our examples by their `#:schema` lines: right ones pass, and a
-//! slip is marked where it is and nowhere else.
+//! Taplo, which editors ask about TOML, reads the files that `init` writes and our examples by their `#:schema` lines: right ones
+//! pass, and a slip is marked where it is and nowhere else.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

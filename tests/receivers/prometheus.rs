@@ -1,5 +1,6 @@
-//! What we ship for Prometheus and Grafana, against a real Prometheus: the alerting rules pass their tests and evaluate, and every panel of the
-//! dashboard has something to show of a daemon that was scraped. Grafana itself is not asked: it draws what these queries answer.
+//! What we ship for Prometheus and Grafana, against a real Prometheus: the alerting rules pass their tests and evaluate, and every
+//! panel of the dashboard has something to show of a daemon that was scraped. Grafana itself is not asked: it draws what these
+//! queries answer.
 
 use std::{
     collections::BTreeSet,

@@ -191,8 +191,8 @@ impl Client {
     }
 }
 
-/// Instances killed and the server restarted, in order and as by a loss of power, while all are at work: never more answers than the quota
-/// has, each credit told once, and none taken in vain but for what was under way.
+/// Instances killed and the server restarted, in order and as by a loss of power, while all are at work: never more answers than the
+/// quota has, each credit told once, and none taken in vain but for what was under way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_dies_under_load_the_quota_stays_exact() {
     const LIMIT: u64 = 1_000;

@@ -1,4 +1,5 @@
-//! Sheet, script and icon of the pages. They pass no gate: they are the same for everybody, and the page on which one signs in needs them.
+//! Sheet, script and icon of the pages. They pass no gate: they are the same for everybody, and the page on which one signs in needs
+//! them.
 
 use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};

@@ -1,8 +1,9 @@
 //! The pages on which one acts: alerts and their stories, silences, rules and the playground, deliveries, digests.
 //!
-//! Each page is complete without scripts, and each act is a form that is posted, does its work, and leads back to a page by a redirect, so
-//! that loading it again does nothing twice. The gate has admitted a form before a handler here sees it. What was done is told on the
-//! page that follows by a word of its address, which is looked up in [`done_text`]: no text of a stranger's link is ever shown as ours.
+//! Each page is complete without scripts, and each act is a form that is posted, does its work, and leads back to a page by a
+//! redirect, so that loading it again does nothing twice. The gate has admitted a form before a handler here sees it. What was done
+//! is told on the page that follows by a word of its address, which is looked up in [`done_text`]: no text of a stranger's link is
+//! ever shown as ours.
 
 mod alerts;
 mod chosen;

@@ -2,7 +2,8 @@
 //!
 //! On loopback the `Host` of a request must name us, which keeps other people's web pages out (DNS rebinding); off loopback it must
 //! carry the token or belong to a session that began with it. What changes something needs more, wherever we listen: a program the token,
-//! a form a session. A form that only tries or previews is for all who may look. Each form must come from a page of ours. Wrong tokens are counted for each address, and cost ever longer waits.
+//! a form a session. A form that only tries or previews is for all who may look. Each form must come from a page of ours. Wrong
+//! tokens are counted for each address, and cost ever longer waits.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};

@@ -1,7 +1,7 @@
 //! The story of one alert: what it is about, what was told of it to whom and what became of that, and why, clause by clause.
 //!
-//! What is decided is asked of the engine ([`ExplainReader`]), never decided again here. A message that is about no alert, such as a digest
-//! or a test, has a story too: that of its deliveries.
+//! What is decided is asked of the engine ([`ExplainReader`]), never decided again here. A message that is about no alert, such as a
+//! digest or a test, has a story too: that of its deliveries.
 
 use serde::Serialize;
 use serde_json::{Value, json};

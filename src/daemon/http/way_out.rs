@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 
 use model::text::{harmless_json, plain_lines};
 
-/// Makes the text of an answer harmless by what it is: JSON by escapes that mean the same, pages for people without what hides. What is no
-/// text, and what never ends (events as they happen), goes out as it is.
+/// Makes the text of an answer harmless by what it is: JSON by escapes that mean the same, pages for people without what hides. What
+/// is no text, and what never ends (events as they happen), goes out as it is.
 pub(super) async fn harmless(response: Response) -> Response {
     let Some(gate) = gate_of(response.headers()) else { return response };
     let (mut head, body) = response.into_parts();

@@ -3,8 +3,8 @@
 //! An event keeps its UID while its unlock moves or grows, and its SEQUENCE rises each time, so that a subscriber sees it move; one that
 //! is taken out of the schedule is shown as cancelled for a while. It claims no more than the source knows: one of midnight has no hour,
 //! and one of a month is tentative, on the day that the source names or over the whole month, as is asked. Nothing in it depends on the
-//! time of the request or of the last poll, nor on prices, which move with every poll: sizes are in tokens, and what they are worth is on the
-//! page that each event links to. The text is the same until the schedule is another.
+//! time of the request or of the last poll, nor on prices, which move with every poll: sizes are in tokens, and what they are worth
+//! is on the page that each event links to. The text is the same until the schedule is another.
 
 use chrono::{NaiveDate, TimeDelta};
 use icalendar::{Alarm, Calendar, Component, Event, EventLike, EventStatus, Property, Trigger};

@@ -1,9 +1,9 @@
 //! Charts, drawn as SVG: from values and a `now` to text. Pure.
 //!
 //! The cast: [`svg`] writes elements and escapes what they say; [`recipient`] is who receives, by the source's standard names, and the
-//! colours of that; [`scale`] finds round numbers for an axis. [`timeline`] draws what is ahead of all tokens, [`weeks`] what is ahead of one in a line, [`schedule`](mod@schedule) one token over the
-//! years. The colours themselves are
-//! in the sheet, so that a chart turns dark with its page.
+//! colours of that; [`scale`] finds round numbers for an axis. [`timeline`] draws what is ahead of all tokens, [`weeks`] what is
+//! ahead of one in a line, [`schedule`](mod@schedule) one token over the years. The colours themselves are in the sheet, so that a
+//! chart turns dark with its page.
 //!
 //! **The promise.** A chart has a bounded number of marks whatever the source sends, draws no number that is not finite, and claims no
 //! day where the source names a month.

@@ -1,8 +1,8 @@
 //! A token's schedule beside what was known of it: within what both answers speak of, and no farther.
 //!
 //! An answer speaks of the days that were asked for, as far as the [server's sight](super::sight) reaches, and of the forms of unlock
-//! that its version shows. What lies outside of that now was not taken out; what lay outside of it at the answer before has not come. Both
-//! are kept, or taken in, without a word.
+//! that its version shows. What lies outside of that now was not taken out; what lay outside of it at the answer before has not come.
+//! Both are kept, or taken in, without a word.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

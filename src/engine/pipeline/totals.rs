@@ -64,8 +64,8 @@ pub fn compute_totals(
     cache.compute(token, entries, recheck, now)
 }
 
-/// Tokens whose feeds begin or cease to be trusted without being evaluated: an answer that failed, or one that is the same as before after
-/// a failure.
+/// Tokens whose feeds begin or cease to be trusted without being evaluated: an answer that failed, or one that is the same as before
+/// after a failure.
 pub fn moved_feeds(cache: &AggregateCache, updates: &[FeedUpdate], is_evaluated: impl Fn(&TokenId) -> bool) -> Vec<TokenId> {
     let moved = updates.iter().filter_map(|update| {
         let id = update.id.token.as_ref().filter(|id| !is_evaluated(id))?;

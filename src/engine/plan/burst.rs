@@ -1,10 +1,10 @@
 //! Whether the source is correcting many schedules at once, as seen from what reading them found. Pure.
 //!
-//! Who keeps the schedules mends them in batches: of the 71 corrections in `data/revisions`, 30 came in two hours. Where no list tells, reads
-//! find the first of a batch by chance, and one find says little: it is a batch with [`PRIOR`]. Each read after it of a feed that was not read
-//! since is a trial: a batch would have touched that feed with probability [`SHARE`], chance alone with that of one
-//! correction since it was last read. A few reads that find nothing end the suspicion; a second find makes it nearly sure, and then
-//! every feed that was not read since counts as told.
+//! Who keeps the schedules mends them in batches: of the 71 corrections in `data/revisions`, 30 came in two hours. Where no list
+//! tells, reads find the first of a batch by chance, and one find says little: it is a batch with [`PRIOR`]. Each read after it of a
+//! feed that was not read since is a trial: a batch would have touched that feed with probability [`SHARE`], chance alone with that
+//! of one correction since it was last read. A few reads that find nothing end the suspicion; a second find makes it nearly sure, and
+//! then every feed that was not read since counts as told.
 
 use chrono::TimeDelta;
 

@@ -1,7 +1,7 @@
 //! When a feed that fails by itself is asked again. Pure.
 //!
-//! At the next slot; then, each time that fails too, after as long as it has failed by then: so waits double, up to a day. What fails as a
-//! whole (no connection, no credits, a refused key) is no failure of the feed and moves no wait: see
+//! At the next slot; then, each time that fails too, after as long as it has failed by then: so waits double, up to a day. What fails
+//! as a whole (no connection, no credits, a refused key) is no failure of the feed and moves no wait: see
 //! [`ingest::failed`](crate::ingest::failed).
 
 use chrono::TimeDelta;

@@ -9,7 +9,8 @@ use model::{Endpoint, FeedState, PlanToken, config::EndpointVersion};
 /// about four credits a month, beside the hundred and more of looking at the cliffs four times a day.
 const WITHOUT_MARK: TimeDelta = TimeDelta::days(7);
 
-/// At first sight, once for each mark of change, where something else said that the schedule moved, and to confirm a removal. Everything else would cost credits for what did not move.
+/// At first sight, once for each mark of change, where something else said that the schedule moved, and to confirm a removal.
+/// Everything else would cost credits for what did not move.
 pub(super) fn are_needed(endpoint: Endpoint, token: &PlanToken, basis: &PlanBasis<'_>) -> bool {
     if endpoint != Endpoint::UnlockEvents || basis.source.unlock_events != EndpointVersion::Auto {
         return false;

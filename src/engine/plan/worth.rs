@@ -15,8 +15,9 @@
 //! - λ is learned: n corrections in T days under a Gamma prior whose mean and spread are those of all feeds of
 //!   the endpoint.
 //! - A share of the corrections is told by the token list's mark, another by `upcoming` (a Dirichlet posterior, pooled over the source
-//!   and bent to the feed's own record). A find counts for or against the list once the list was asked after it ([`list_word`]). What would have been told waits no longer than since the list was last asked; so where lists
-//!   tell, tokens are read less, and where they do not, as if there were none.
+//!   and bent to the feed's own record). A find counts for or against the list once the list was asked after it ([`list_word`]). What
+//!   would have been told waits no longer than since the list was last asked; so where lists tell, tokens are read less, and where
+//!   they do not, as if there were none.
 //! - Corrections come in batches: where reads find several that nothing told, what was not read since counts as told (see `burst`).
 //! - What is told now adds π·τ: z jumped by π, the share of such tellings that held (a Beta posterior).
 //! - A list is worth what it would tell of all feeds, for its credits.
@@ -36,9 +37,9 @@ const SHAPES: [f64; 6] = [0.3, 0.6, 1.2, 2.5, 6.0, 40.0];
 const PRIOR_MARK: [f64; 2] = [0.475, 0.025];
 /// The same of whether `upcoming` alone tells it.
 const PRIOR_UPCOMING: [f64; 2] = [0.0125, 0.4875];
-/// How likely it is at first that a list tells no correction ever. Without this, one that never told would be asked for years: a small share
-/// of the corrections, told for all feeds at once, seems worth many credits. The first correction that it tells ends the doubt. More doubt suits
-/// silent lists little better, and delays the first corrections that others tell, which may be a batch.
+/// How likely it is at first that a list tells no correction ever. Without this, one that never told would be asked for years: a
+/// small share of the corrections, told for all feeds at once, seems worth many credits. The first correction that it tells ends the
+/// doubt. More doubt suits silent lists little better, and delays the first corrections that others tell, which may be a batch.
 const PRIOR_SILENT: f64 = 0.25;
 /// Beta prior of whether a telling holds: it did, it did not.
 const PRIOR_HOLDS: [f64; 2] = [1.0, 1.0];
@@ -103,7 +104,8 @@ pub struct Expected {
 }
 
 impl Beliefs {
-    /// Learned from what reading the feeds of an endpoint found until `now`, and what the token list says of it that was asked at `listed_at`.
+    /// Learned from what reading the feeds of an endpoint found until `now`, and what the token list says of it that was asked at
+    /// `listed_at`.
     pub fn of(tokens: &[PlanToken], listed_at: Option<Timestamp>, now: Timestamp) -> Self {
         let feeds = tokens.iter().filter_map(|token| token.feed.as_ref());
         let (mut all, mut observed) = (Findings::default(), 0.0);
@@ -225,8 +227,8 @@ pub fn mark_moved(feed: &FeedState, mark: Option<Timestamp>) -> bool {
     feed.mark.is_some() && mark.is_some() && feed.mark != mark
 }
 
-/// What the token list, asked at `listed_at`, says of the last thing that reading the feed found though its mark had not moved. A list that was
-/// asked before and not since says nothing: the correction may have come in between.
+/// What the token list, asked at `listed_at`, says of the last thing that reading the feed found though its mark had not moved. A
+/// list that was asked before and not since says nothing: the correction may have come in between.
 pub fn list_word(feed: &FeedState, mark: Option<Timestamp>, listed_at: Option<Timestamp>) -> ListWord {
     let asked_after = feed.findings.undecided_at.zip(listed_at).is_some_and(|(found, listed)| listed > found);
     match (feed.mark, mark) {

@@ -104,7 +104,8 @@ impl SteadyTime {
         self.state = ClockState { ahead, is_by_source: false, is_settled: true };
     }
 
-    /// As [`resume`](Self::resume), on a machine that was started anew: nobody knows how long it was off, yet it cannot be earlier than it was.
+    /// As [`resume`](Self::resume), on a machine that was started anew: nobody knows how long it was off, yet it cannot be earlier
+    /// than it was.
     pub fn resume_after_boot(&mut self, kept: &ClockAnchor, reading: ClockReading) {
         let behind = kept.system.saturating_sub(reading.system);
         if kept.is_agreed && behind > TOLERANCE.num_milliseconds() {

@@ -38,7 +38,8 @@ pub struct MirrorSettings {
     /// Database of the keys that may ask; made by `cliffwatch keys add`. Without it no key is asked for.
     #[serde(default)]
     pub keys: Option<PathBuf>,
-    /// A database of keys on a PostgreSQL server in its place, which several instances share: `postgres://user:password@host:5432/database`.
+    /// A database of keys on a PostgreSQL server in its place, which several instances share:
+    /// `postgres://user:password@host:5432/database`.
     #[serde(default)]
     pub keys_url: Option<SecretText>,
     /// File with that address.

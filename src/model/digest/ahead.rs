@@ -30,8 +30,8 @@ impl DigestWindow {
         !is_over && start <= self.until
     }
 
-    /// Whether sums count an unlock that may come within these days: of a month or a week, where the day that the source names lies there.
-    /// None where none of it lies within.
+    /// Whether sums count an unlock that may come within these days: of a month or a week, where the day that the source names lies
+    /// there. None where none of it lies within.
     pub(super) fn place(&self, interval: &Interval, date: Option<Timestamp>) -> Option<bool> {
         let counted = interval.nominal(date);
         (interval.start <= self.until).then(|| self.counts(counted.start, counted.end))

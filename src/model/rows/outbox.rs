@@ -24,8 +24,8 @@ pub struct DueDelivery {
     pub notifications: Vec<Notification>,
     /// What it stands for beside its notifications.
     pub bundle: Batch,
-    /// Webhook ids of earlier deliveries to the same receiver that told many alerts at once, without a group, of which none fires any more
-    /// now that this one tells an end: what a pager opened for them is over.
+    /// Webhook ids of earlier deliveries to the same receiver that told many alerts at once, without a group, of which none fires any
+    /// more now that this one tells an end: what a pager opened for them is over.
     pub over: Vec<String>,
 }
 

@@ -111,7 +111,8 @@ impl Drop for EndWithUs {
     }
 }
 
-/// Runs `command`, which has pipes and leads a group of its own, with `input` until it ends or `deadline` comes. Fails where it does not start.
+/// Runs `command`, which has pipes and leads a group of its own, with `input` until it ends or `deadline` comes. Fails where it does
+/// not start.
 pub(super) async fn run(mut command: Command, input: Vec<u8>, deadline: Instant) -> io::Result<Run> {
     let mut child = start(&mut command).await?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());

@@ -1,7 +1,8 @@
 //! Apprise: the gateway of that name (`/notify/KEY`), which passes a message on to the many services that it knows.
 //!
-//! Limits (*Apprise API: notify*): each service behind it has its own, and the gateway cuts to them; the text is kept short all the same. It is sent as
-//! plain text. 424 says that some service behind it did not take the message, 204 that no service stands under the key.
+//! Limits (*Apprise API: notify*): each service behind it has its own, and the gateway cuts to them; the text is kept short all the
+//! same. It is sent as plain text. 424 says that some service behind it did not take the message, 204 that no service stands under
+//! the key.
 
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Google Chat: incoming webhooks with a card.
 //!
-//! Limits (*Create messages*, *Format messages*, *Usage limits*): a message of 32,000 bytes, a request a second to a space. A paragraph of a
-//! card takes a little HTML, in which `&`, `<` and `>` are escaped; cards mention nobody.
+//! Limits (*Create messages*, *Format messages*, *Usage limits*): a message of 32,000 bytes, a request a second to a space. A
+//! paragraph of a card takes a little HTML, in which `&`, `<` and `>` are escaped; cards mention nobody.
 
 use serde_json::{Value, json};
 

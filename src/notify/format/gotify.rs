@@ -1,7 +1,7 @@
 //! Gotify: a message to an application.
 //!
-//! Limits (*Push messages*, *Message extras*): none are documented; the text is kept to what a phone shows. Priorities run from 0 to 10, and
-//! from 4 on a phone makes itself heard. It shows plain text.
+//! Limits (*Push messages*, *Message extras*): none are documented; the text is kept to what a phone shows. Priorities run from 0 to
+//! 10, and from 4 on a phone makes itself heard. It shows plain text.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! A message as a title and one text, for services whose messages are just that. What differs between them (what is escaped, what is bold, how
-//! a link is written) each says by its [`Marks`].
+//! A message as a title and one text, for services whose messages are just that. What differs between them (what is escaped, what is
+//! bold, how a link is written) each says by its [`Marks`].
 
 use super::fit::{fit, fit_counted};
 use crate::card::{Brief, ShareStyle, Tone};
@@ -100,8 +100,8 @@ pub(super) fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// For services that mark text and have no escapes that hold everywhere: each character that marks, links or mentions gives way to one that
-/// looks like it.
+/// For services that mark text and have no escapes that hold everywhere: each character that marks, links or mentions gives way to
+/// one that looks like it.
 pub(super) fn lookalikes(text: &str) -> String {
     let alike = |c: char| match c {
         '*' => '∗',

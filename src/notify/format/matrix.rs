@@ -1,8 +1,8 @@
 //! Matrix: a message in a room, by the client-server API.
 //!
-//! Limits (*Client-Server API: sending events to a room*, *m.room.message msgtypes*, *User and room mentions*): an event of 65,536 bytes; the body as
-//! plain text and as HTML, in which `&`, `<` and `>` are escaped. An empty `m.mentions` says that nobody is mentioned, whatever the text holds.
-//! The transaction is the message's own id, so that a homeserver drops a repeat.
+//! Limits (*Client-Server API: sending events to a room*, *m.room.message msgtypes*, *User and room mentions*): an event of 65,536
+//! bytes; the body as plain text and as HTML, in which `&`, `<` and `>` are escaped. An empty `m.mentions` says that nobody is
+//! mentioned, whatever the text holds. The transaction is the message's own id, so that a homeserver drops a repeat.
 
 use serde_json::{Value, json};
 

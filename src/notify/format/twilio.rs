@@ -1,7 +1,7 @@
 //! Twilio: a text message to a phone.
 //!
-//! Limits (*Programmable Messaging: Message resource*): a body of 1,600 characters, which is charged by parts of 70 to 160. So one is sent what
-//! fits into about two parts: the title, how many more there are, and the page.
+//! Limits (*Programmable Messaging: Message resource*): a body of 1,600 characters, which is charged by parts of 70 to 160. So one is
+//! sent what fits into about two parts: the title, how many more there are, and the page.
 
 use super::marked::chars;
 use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Where each rule begins and ends, with what belongs to it, and what stands before the first. In a text that is no TOML a line that looks
-/// like a header may stand in a text of several lines; then a part too many is told to be wrong, and nothing more.
+/// Where each rule begins and ends, with what belongs to it, and what stands before the first. In a text that is no TOML a line that
+/// looks like a header may stand in a text of several lines; then a part too many is told to be wrong, and nothing more.
 pub(super) fn of(text: &str) -> Vec<Range<usize>> {
     let mut starts = vec![0];
     let mut at = 0;

@@ -358,8 +358,8 @@ impl CommitWriter<'_> {
     }
 }
 
-/// What was there before, as far as it is needed: where every event is put and none of them is another version, as prices do it, nothing is.
-/// None where it is damaged.
+/// What was there before, as far as it is needed: where every event is put and none of them is another version, as prices do it,
+/// nothing is. None where it is damaged.
 fn what_is_read_of(body: &[u8], update: &ScheduleUpdate<'_>) -> Option<Vec<Tracked>> {
     let has_facts = !update.removed.is_empty() || update.put.iter().any(|put| put.put.is_new_version);
     let put: HashSet<&str> = if has_facts { HashSet::new() } else { update.put.iter().map(PutEvent::key).collect() };

@@ -89,8 +89,8 @@ impl<'a> Simulation<'a> {
         self.told.extend(self.memory.commit(step.commit, records, self.watch));
     }
 
-    /// Ends a cycle, and makes messages of what waits. All answers of one instant are one cycle, unless this is called between them: for jobs
-    /// of the daemon that run at the same time.
+    /// Ends a cycle, and makes messages of what waits. All answers of one instant are one cycle, unless this is called between them:
+    /// for jobs of the daemon that run at the same time.
     pub fn end_cycle(&mut self) {
         self.close();
         self.dispatch();

@@ -11,8 +11,8 @@ use rules::{On, Rule};
 const MOST: usize = 3;
 
 impl Simulation<'_> {
-    /// Why the rule of this name told of a token, or did not; of all tokens that are known, bounded, where none is named. Empty where no rule
-    /// is called so, or nothing that it could look at is known.
+    /// Why the rule of this name told of a token, or did not; of all tokens that are known, bounded, where none is named. Empty where
+    /// no rule is called so, or nothing that it could look at is known.
     pub fn explain(&self, rule: &str, token: Option<&str>) -> Vec<Explanation> {
         let Some(rule) = self.rules.rules.iter().find(|known| known.name == rule) else { return Vec::new() };
         let is_meant = |snapshot: &&TokenSnapshot| {

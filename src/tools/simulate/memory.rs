@@ -1,7 +1,7 @@
 //! The memory of a simulation: what the database of the daemon would know, kept and read in the same way, with no decision of its own.
 //!
-//! It takes in the very values that the database writes ([`Commit`], [`Dispatch`], [`Repeats`]), and answers what a pass of the dispatcher
-//! and a digest read. A delivery counts as accepted when it is made: what a receiver answers is no part of a simulation.
+//! It takes in the very values that the database writes ([`Commit`], [`Dispatch`], [`Repeats`]), and answers what a pass of the
+//! dispatcher and a digest read. A delivery counts as accepted when it is made: what a receiver answers is no part of a simulation.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};

@@ -50,8 +50,8 @@ impl Simulation<'_> {
         [self.turns.next(), totals].into_iter().flatten().min()
     }
 
-    /// Looks at tokens whose time has come, as one evaluation of the daemon does. Where no more than the windows of one moved, its records
-    /// are left alone.
+    /// Looks at tokens whose time has come, as one evaluation of the daemon does. Where no more than the windows of one moved, its
+    /// records are left alone.
     fn tick(&mut self) {
         let mut due: BTreeMap<TokenId, bool> = BTreeMap::new();
         if self.rules.has_aggregates() {

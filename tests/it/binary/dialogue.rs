@@ -4,7 +4,8 @@ use std::io::Write as _;
 
 use super::*;
 
-/// Answers line by line; what stands on the terminal at the end, and the exit code. Without a last answer the terminal is closed (Ctrl-D).
+/// Answers line by line; what stands on the terminal at the end, and the exit code. Without a last answer the terminal is closed
+/// (Ctrl-D).
 fn talk(desk: &Desk, columns: u32, answers: &[&str]) -> (String, i32) {
     let program = env!("CARGO_BIN_EXE_cliffwatch");
     let line = format!("stty -echo cols {columns}; exec {program} --color never --now 2026-07-01 new rule");

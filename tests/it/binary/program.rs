@@ -11,8 +11,8 @@ fn desk_with(script: &str) -> Desk {
     desk
 }
 
-/// Made by another process: what this one holds open for writing, children that other tests start at that moment hold open too, and a file
-/// that somebody may write to is not run.
+/// Made by another process: what this one holds open for writing, children that other tests start at that moment hold open too, and a
+/// file that somebody may write to is not run.
 fn program(desk: &Desk, name: &str, text: &str) {
     let source = desk.path("source");
     fs::write(&source, text).expect("written");

@@ -44,7 +44,8 @@ impl Disk {
         }
     }
 
-    /// Leaves no room in the files of `database` either: its log had grown before the disk was full, and is written anew from its beginning.
+    /// Leaves no room in the files of `database` either: its log had grown before the disk was full, and is written anew from its
+    /// beginning.
     fn fill_around(&self, database: &Path) {
         self.empty();
         let database = rusqlite::Connection::open(database).expect("opens");

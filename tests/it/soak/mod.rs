@@ -1,10 +1,11 @@
 //! A soak: the real binary among faults of the source, the receivers, the disk and the clock, killed, stopped and reloaded at random,
 //! for as long as one likes; at the end one checker compares what the receivers have in their own books with what really happened.
 //!
-//! Where `tests/postgres/run` says where PostgreSQL's programs are, the database is on a server of its own, which stops in order or as by a
-//! loss of power where else the disk would be full.
+//! Where `tests/postgres/run` says where PostgreSQL's programs are, the database is on a server of its own, which stops in order or
+//! as by a loss of power where else the disk would be full.
 //!
-//! `CLIFFWATCH_SOAK=1800 cargo test --test it soak -- --nocapture` goes on for half an hour; `CLIFFWATCH_SOAK_SEED` repeats a run's choices, though not its timing.
+//! `CLIFFWATCH_SOAK=1800 cargo test --test it soak -- --nocapture` goes on for half an hour; `CLIFFWATCH_SOAK_SEED` repeats a run's
+//! choices, though not its timing.
 
 pub mod books;
 mod machine;

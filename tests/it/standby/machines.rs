@@ -137,8 +137,8 @@ impl Drop for Instance {
     }
 }
 
-/// Starts the program beside the instance's folder from a name of its own, which is gone then, as after an upgrade: an instance that begins
-/// anew does without it.
+/// Starts the program beside the instance's folder from a name of its own, which is gone then, as after an upgrade: an instance that
+/// begins anew does without it.
 fn spawn(folder: &Path) -> Child {
     let log = OpenOptions::new().create(true).append(true).open(folder.join("log")).expect("a log");
     let program = folder.join("cliffwatch");

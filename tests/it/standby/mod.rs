@@ -1,8 +1,8 @@
 //! Two instances on one PostgreSQL database, a primary with a streaming replica: one is active, the other takes over, whatever becomes of
 //! the first or of the servers.
 //!
-//! `tests/postgres/run` says where PostgreSQL's programs are; without them it is said that this is left out. `CLIFFWATCH_TAKEOVERS=200` asks
-//! for more rounds.
+//! `tests/postgres/run` says where PostgreSQL's programs are; without them it is said that this is left out.
+//! `CLIFFWATCH_TAKEOVERS=200` asks for more rounds.
 
 pub mod machines;
 
@@ -173,7 +173,8 @@ impl Stage {
         None
     }
 
-    /// The primary says nothing any more and is gone; its replica is promoted. Answers how long it took until what happened then was told.
+    /// The primary says nothing any more and is gone; its replica is promoted. Answers how long it took until what happened then was
+    /// told.
     async fn fail_over(&mut self, random: &mut fastrand::Rng) -> Duration {
         let begun = Instant::now();
         self.instances.iter().for_each(|instance| instance.wires[self.primary].cut());

@@ -80,7 +80,8 @@ pub(in crate::http) fn admit(
     }
 }
 
-/// Whether the browser says that a form was on a page which is not ours. What says nothing, such as a program, needs the key all the same.
+/// Whether the browser says that a form was on a page which is not ours. What says nothing, such as a program, needs the key all the
+/// same.
 pub(in crate::http) fn is_from_elsewhere(headers: &HeaderMap, external: Option<&Url>) -> bool {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     if text("sec-fetch-site").is_some_and(|site| site != "same-origin") {

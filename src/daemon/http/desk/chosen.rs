@@ -1,5 +1,5 @@
-//! Several alerts at once: those that were chosen in the list, what acknowledging or silencing them would do, and doing it. Each is done as
-//! it is done alone, and told in the log by itself.
+//! Several alerts at once: those that were chosen in the list, what acknowledging or silencing them would do, and doing it. Each is
+//! done as it is done alone, and told in the log by itself.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! Pages of ten thousand tokens and a hundred thousand alerts: times and bytes, printed and not judged. Takes minutes, so it is asked for:
-//! `cargo test --release -p cliffwatch-daemon --lib pages_of_ten_thousand -- --ignored --nocapture`. `CLIFFWATCH_SCALE_WORLD=FOLDER` keeps
-//! the world there for the next time.
+//! Pages of ten thousand tokens and a hundred thousand alerts: times and bytes, printed and not judged. Takes minutes, so it is asked
+//! for: `cargo test --release -p cliffwatch-daemon --lib pages_of_ten_thousand -- --ignored --nocapture`.
+//! `CLIFFWATCH_SCALE_WORLD=FOLDER` keeps the world there for the next time.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Past polls of an endpoint as a strip: a mark for each of the last cycles, the latest at the right. What failed is told by its height and
-//! its place as much as by its colour.
+//! Past polls of an endpoint as a strip: a mark for each of the last cycles, the latest at the right. What failed is told by its
+//! height and its place as much as by its colour.
 
 use model::{PastPoll, PastPollState, Timestamp, format};
 

@@ -1,5 +1,5 @@
-//! What unlocks of a token in each of the coming weeks, as a row of small bars: the tallest is the largest of its own. Their numbers stand in
-//! what the drawing says to those who do not see it, and to who points at it.
+//! What unlocks of a token in each of the coming weeks, as a row of small bars: the tallest is the largest of its own. Their numbers
+//! stand in what the drawing says to those who do not see it, and to who points at it.
 
 use chrono::TimeDelta;
 

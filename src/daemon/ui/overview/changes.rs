@@ -25,7 +25,8 @@ pub struct ChangeLine {
     pub href: String,
 }
 
-/// The lines of these changes, the latest first: at most `limit`. What happened to several tokens within the hour in the same words is one line.
+/// The lines of these changes, the latest first: at most `limit`. What happened to several tokens within the hour in the same words
+/// is one line.
 pub fn told(changes: &[ChangeRow], limit: usize) -> Vec<ChangeLine> {
     let mut lines: Vec<ChangeLine> = Vec::new();
     for row in changes {

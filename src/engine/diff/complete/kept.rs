@@ -76,8 +76,8 @@ impl KeptAmounts {
     }
 }
 
-/// Allocations that an answer tells nowhere (`told` are those that it tells), and whose parts mostly stood in events that it leaves out as
-/// a whole (`free`): what is null of them is as gone as the rest.
+/// Allocations that an answer tells nowhere (`told` are those that it tells), and whose parts mostly stood in events that it leaves
+/// out as a whole (`free`): what is null of them is as gone as the rest.
 pub(super) fn given_up(known: &[&UnlockEvent], after: &[UnlockEvent], free: &[bool], told: &HashSet<String>) -> HashSet<String> {
     let dates = || after.iter().filter_map(|event| event.unlock_date.copied());
     let (first, last) = (dates().min(), dates().max());

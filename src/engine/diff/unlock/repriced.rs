@@ -11,8 +11,8 @@ use model::{
 };
 
 /// What to write of an answer that has each event of which it speaks once and as it was known in every fact, with other prices at most.
-/// None where that is not so, or not plain: then [`diff_unlocks`](super::diff_unlocks) says what it is. `window` and `shows_linear` are as
-/// there; nothing may be missing already.
+/// None where that is not so, or not plain: then [`diff_unlocks`](super::diff_unlocks) says what it is. `window` and `shows_linear`
+/// are as there; nothing may be missing already.
 #[must_use]
 pub fn repriced(before: &[Tracked], after: &[UnlockEvent], window: &DateWindow, shows_linear: Option<bool>) -> Option<Diff> {
     if after.is_empty() {

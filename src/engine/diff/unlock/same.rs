@@ -65,8 +65,8 @@ pub(super) fn moved_by(event: &UnlockEvent, by: i64) -> UnlockEvent {
     moved
 }
 
-/// Whether the answer speaks of linear segments at all, where nobody knows which version answered. Later versions of the endpoint do not: an answer that has none, and whose
-/// cliffs are mostly those that were known, comes from such a version.
+/// Whether the answer speaks of linear segments at all, where nobody knows which version answered. Later versions of the endpoint do
+/// not: an answer that has none, and whose cliffs are mostly those that were known, comes from such a version.
 pub(super) fn linear_is_covered(old_rows: &[&UnlockEvent], new_rows: &[&UnlockEvent], tolerance: f64) -> bool {
     if !old_rows.iter().any(|event| has_linear(event)) || new_rows.iter().any(|event| event.linear_unlocks.get().is_some()) {
         return true;

@@ -1,5 +1,5 @@
-//! A source that drops, nulls, garbles and restores parts of burns, buybacks, emissions, allocations and rounds for a thousand polls, with
-//! true corrections among that: in the end the true ones were told, each once, and what is kept is the truth.
+//! A source that drops, nulls, garbles and restores parts of burns, buybacks, emissions, allocations and rounds for a thousand polls,
+//! with true corrections among that: in the end the true ones were told, each once, and what is kept is the truth.
 //!
 //! Rows are JSON, and the list of what was corrected is made here: nothing of the comparison is used to say what is true.
 

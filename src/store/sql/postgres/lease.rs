@@ -3,7 +3,8 @@
 //! It is a row with a number, which grows by one with each holder. A transaction that only the active instance may make reads the
 //! number under a lock that a renewal passes (it changes no key) and a take-over waits for (the number is the key). So whoever takes
 //! over begins after the last commit of the one before, and a stale holder finds another number and can commit nothing more.
-//! Times are those of the server's clock alone. It may be set, so what they say counts for little: `model::lease` goes by whether they change.
+//! Times are those of the server's clock alone. It may be set, so what they say counts for little: `model::lease` goes by whether
+//! they change.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

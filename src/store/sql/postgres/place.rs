@@ -47,8 +47,9 @@ impl fmt::Debug for PostgresPlace {
 
 impl PostgresPlace {
     /// Reads `postgres://user:password@host:5432/database`, with the parameters of libpq that the driver knows, `sslrootcert` and every
-    /// `sslmode`. `ca_file`, or `sslrootcert` before it, has the certificates to trust in the place of the system's. Connections to another
-    /// machine are encrypted and the server's certificate checked, unless `sslmode=disable` says otherwise. Fails where it is no such URL.
+    /// `sslmode`. `ca_file`, or `sslrootcert` before it, has the certificates to trust in the place of the system's. Connections to
+    /// another machine are encrypted and the server's certificate checked, unless `sslmode=disable` says otherwise. Fails where it is
+    /// no such URL.
     pub fn from_url(url: &str, ca_file: Option<&Path>) -> Result<Self, PlaceError> {
         let url = url.trim();
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
@@ -91,8 +92,8 @@ impl PostgresPlace {
         self.entered.store(server, Ordering::Relaxed);
     }
 
-    /// Whether another one let us in since. Then nobody waits for an answer of this one any more: where a primary is gone without a word and
-    /// its replica took its place, nothing would ever come.
+    /// Whether another one let us in since. Then nobody waits for an answer of this one any more: where a primary is gone without a
+    /// word and its replica took its place, nothing would ever come.
     pub(super) fn was_left(&self, server: usize) -> bool {
         self.entered.load(Ordering::Relaxed) != server
     }
