@@ -71,7 +71,7 @@ impl TestMessage {
 async fn own(place: Place, invocation: &Invocation) -> Result<Store, StoreError> {
     let path = place.name().to_owned();
     let store = Store::open_in(place, Access::Own, invocation.clock.now()).await?;
-    if store.tend_lease("cliffwatch notify").await? == Standing::Active {
+    if store.keep_lease("cliffwatch notify").await? == Standing::Active {
         return Ok(store);
     }
     store.close().await?;

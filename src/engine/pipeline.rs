@@ -5,8 +5,7 @@
 //! 1. `ingest`: an answer beside what was known becomes feeds, records and changes to write, and [`TokenNews`] to evaluate.
 //! 2. `totals`: what the windows of tokens and groups hold, for rules that look at them as a whole.
 //! 3. [`step`]: the rules look at the news; alerts begin, move on and end. [`close`] ends a cycle: incidents of the source, groups,
-//! limits.
-//!    [`conclude`] gives episodes their numbers and makes one [`Step`] of all of it, to be written in one transaction.
+//!    limits. [`conclude`] gives episodes their numbers and makes one [`Step`] of all of it, to be written in one transaction.
 //! 4. `repeats` and `digests`: what is told again, and what is told at a time of the day.
 //! 5. `dispatch`: what becomes of everything that waits: suppressed, told in groups, folded, summed up.
 //!

@@ -1,4 +1,4 @@
-//! The lease as the daemon tends it: on a connection of its own, so that no long commit stands in its way.
+//! The lease as the daemon keeps it: on a connection of its own, so that no long commit stands in its way.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,39 +30,39 @@ pub(super) struct LeaseKeeper {
     fence: Arc<Fence>,
     /// When the lease was last taken or renewed: before the request that did it. Apart from what a request may hold for long.
     renewed: Arc<Mutex<Option<Instant>>>,
-    tended: Arc<Mutex<Tended>>,
+    kept: Arc<Mutex<KeptLease>>,
     /// From when the steady clock of this process counts.
     origin: Instant,
 }
 
 #[derive(Default)]
-struct Tended {
+struct KeptLease {
     session: Option<PgSession>,
     watch: LeaseWatch,
-    /// It was given back for good. Whoever tends it once more, such as a task that slept meanwhile, must not take it again: nobody would
+    /// It was given back for good. Whoever keeps it once more, such as a task that slept meanwhile, must not take it again: nobody would
     /// renew it, and everybody else would wait for its term.
     is_over: bool,
 }
 
 impl LeaseKeeper {
     pub(super) fn new(place: Arc<PostgresPlace>, fence: Arc<Fence>) -> Self {
-        Self { place, fence, renewed: Arc::default(), tended: Arc::default(), origin: Instant::now() }
+        Self { place, fence, renewed: Arc::default(), kept: Arc::default(), origin: Instant::now() }
     }
 
     /// Looks at the lease and does what is to be done about it. Blocks.
-    pub(super) fn tend(&self, holder: &str) -> SqlResult<Standing> {
-        let mut tended = self.tended.lock().unwrap_or_else(PoisonError::into_inner);
-        if tended.is_over {
+    pub(super) fn keep(&self, holder: &str) -> SqlResult<Standing> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.is_over {
             return Ok(Standing::StandingBy { holder: String::new() });
         }
         let asked = Instant::now();
-        let looked = tended.look(&self.place, &self.fence);
+        let looked = kept.look(&self.place, &self.fence);
         let seen = looked.as_ref().ok().map(|state| {
-            let sign = tended.watch.saw(state, asked - self.origin, self.origin.elapsed());
+            let sign = kept.watch.saw(state, asked - self.origin, self.origin.elapsed());
             (state, sign)
         });
         let act = decide(seen, self.fence.number(), self.since_renewal());
-        match (act, &tended.session, &looked) {
+        match (act, &kept.session, &looked) {
             (LeaseAct::StepDown, ..) => self.fence.step_down(),
             (LeaseAct::TakeOver, Some(session), Ok(seen)) if session.take_lease(holder, seen)? => self.renewed_at(asked),
             (LeaseAct::Renew, Some(session), Ok(_)) if session.renew_lease()? => self.renewed_at(asked),
@@ -95,9 +95,9 @@ impl LeaseKeeper {
 
     /// As [`Self::release`]. Blocks.
     pub(super) fn release_now(&self) {
-        let mut tended = self.tended.lock().unwrap_or_else(PoisonError::into_inner);
-        tended.is_over = true;
-        if let Some(session) = &tended.session
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.is_over = true;
+        if let Some(session) = &kept.session
             && let Err(error) = session.release_lease()
         {
             tracing::warn!(%error, "the lease could not be given back: another instance takes over once its term is over");
@@ -105,7 +105,7 @@ impl LeaseKeeper {
     }
 }
 
-impl Tended {
+impl KeptLease {
     /// The lease as it stands, by a connection that is kept.
     fn look(&mut self, place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<LeaseState> {
         let session = match self.session.take() {
@@ -121,12 +121,12 @@ impl Tended {
 impl Store {
     /// Takes or renews the lease as `holder`, where it is to be had; an instance on a file is always the active one.
     /// Fails where the server cannot be asked; an active instance stays so until the term is over.
-    pub async fn tend_lease(&self, holder: &str) -> Result<Standing, StoreError> {
-        let doing = "tend the lease";
+    pub async fn keep_lease(&self, holder: &str) -> Result<Standing, StoreError> {
+        let doing = "keep the lease";
         let Some(keeper) = &self.0.lease else { return Ok(Standing::Active) };
         let (keeper, holder) = (keeper.clone(), holder.to_owned());
-        let tend = move || keeper.tend(&holder).map_err(|error| StoreFault::from(error).during(doing, keeper.place.name()));
-        tokio::task::spawn_blocking(tend).await.map_err(|_| StoreError::Closed { doing })?
+        let keep = move || keeper.keep(&holder).map_err(|error| StoreFault::from(error).during(doing, keeper.place.name()));
+        tokio::task::spawn_blocking(keep).await.map_err(|_| StoreError::Closed { doing })?
     }
 
     /// Whether this instance may write what the active one alone writes, as far as it knows.

@@ -160,7 +160,7 @@ impl Store {
     }
 
     /// As [`Self::open`], wherever the database is. On a server several may own it; what the active one alone may write is refused
-    /// until [`Self::tend_lease`] has taken the lease.
+    /// until [`Self::keep_lease`] has taken the lease.
     pub async fn open_in(place: Place, access: Access, now: Timestamp) -> Result<Store, StoreError> {
         Self::open_place(place, access, now, Box::new(|_, _| {})).await
     }

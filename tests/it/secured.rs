@@ -230,7 +230,7 @@ async fn a_server_that_says_nothing_is_given_up_and_another_one_of_the_address_i
     let two = format!("postgres://postgres@127.0.0.1:{port},127.0.0.1:{}/postgres", cluster.port);
     let place = place_named(&two, None).expect("a place");
     let store = Store::open_in(place, Access::Own, time(BEGIN)).await.expect("the other one answers");
-    store.tend_lease("a:1").await.expect("tended");
+    store.keep_lease("a:1").await.expect("kept");
     store.close().await.expect("closes");
 }
 

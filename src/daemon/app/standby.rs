@@ -42,7 +42,7 @@ pub(super) async fn take_at_once(store: &Store) -> Result<(), AppError> {
         return Ok(());
     }
     let doing = "take the lease";
-    match store.tend_lease(&instance_name()).await.map_err(|source| AppError::Store { doing, source })? {
+    match store.keep_lease(&instance_name()).await.map_err(|source| AppError::Store { doing, source })? {
         Standing::Active => {}
         Standing::StandingBy { holder } => return Err(AppError::AnotherIsActive { holder }),
     }
@@ -50,7 +50,7 @@ pub(super) async fn take_at_once(store: &Store) -> Result<(), AppError> {
     tokio::spawn(async move {
         while store.is_active() {
             tokio::time::sleep(lease::RENEWAL).await;
-            let _ = store.tend_lease(&instance_name()).await;
+            let _ = store.keep_lease(&instance_name()).await;
         }
     });
     Ok(())
@@ -90,7 +90,7 @@ impl App {
         let mut told: Option<String> = None;
         let is_active = loop {
             alive.mark();
-            match self.store().tend_lease(&name).await {
+            match self.store().keep_lease(&name).await {
                 Ok(Standing::Active) => break true,
                 Ok(Standing::StandingBy { holder }) => {
                     self.readiness.set_ready();
@@ -146,7 +146,7 @@ impl App {
         let mut is_failing = false;
         loop {
             tokio::time::sleep(if is_failing { lease::LOOK } else { lease::RENEWAL }).await;
-            match self.store().tend_lease(&name).await {
+            match self.store().keep_lease(&name).await {
                 Ok(Standing::Active) => {
                     if std::mem::take(&mut is_failing) {
                         tracing::info!("the lease is renewed again");

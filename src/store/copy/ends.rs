@@ -28,7 +28,7 @@ use model::lease::RENEWAL;
 #[expect(dead_code, reason = "held, not read")]
 enum EndLock {
     File(File),
-    Lease(TendedLease),
+    Lease(HeldLease),
 }
 
 /// Where everything comes from.
@@ -53,7 +53,7 @@ impl Source {
             Place::Server(place) => {
                 let (session, fence) = open_session(place)?;
                 session.prepare_schema(DAEMON, false, env!("CARGO_PKG_VERSION"))?;
-                let lease = TendedLease::take(place, fence, holder)?;
+                let lease = HeldLease::take(place, fence, holder)?;
                 let connection = Connection::Postgres(Box::new(session));
                 Ok(Self { connection, path: place.name().to_owned(), _hold: EndLock::Lease(lease) })
             }
@@ -88,7 +88,7 @@ impl Target {
                     Err(StoreError::Missing { .. }) => session.prepare_schema(DAEMON, true, program)?,
                     found => found?,
                 }
-                let lease = TendedLease::take(place, fence, holder)?;
+                let lease = HeldLease::take(place, fence, holder)?;
                 let connection = Connection::Postgres(Box::new(session));
                 Ok(Self { connection, path: place.name().to_owned(), unfinished: None, _hold: EndLock::Lease(lease) })
             }
@@ -175,37 +175,37 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 }
 
 /// A lease that is ours, and renewed by a thread of its own until this is dropped.
-struct TendedLease {
+struct HeldLease {
     keeper: LeaseKeeper,
     /// Dropped, it ends the thread.
     ending: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl TendedLease {
+impl HeldLease {
     fn take(place: &Arc<PostgresPlace>, fence: Arc<Fence>, holder: &str) -> Result<Self, StoreError> {
         let path = place.name();
         let doing = "take the lease";
         let keeper = lease::LeaseKeeper::new(place.clone(), fence);
-        match keeper.tend(holder).map_err(|error| StoreFault::from(error).during(doing, path))? {
+        match keeper.keep(holder).map_err(|error| StoreFault::from(error).during(doing, path))? {
             Standing::Active => {}
             Standing::StandingBy { holder } => return Err(StoreError::Held { path: path.to_owned(), holder }),
         }
         let (ending, ended) = mpsc::channel::<()>();
-        let (tended, name) = (keeper.clone(), holder.to_owned());
-        let tend = move || {
+        let (kept, name) = (keeper.clone(), holder.to_owned());
+        let keep = move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(RENEWAL) {
                 // Where it fails for too long, the transaction finds the lease gone and fails too.
-                let _ = tended.tend(&name);
+                let _ = kept.keep(&name);
             }
         };
         let thread =
-            std::thread::Builder::new().name("store-lease".into()).spawn(tend).map_err(|source| file_failed(path, source))?;
+            std::thread::Builder::new().name("store-lease".into()).spawn(keep).map_err(|source| file_failed(path, source))?;
         Ok(Self { keeper, ending: Some(ending), thread: Some(thread) })
     }
 }
 
-impl Drop for TendedLease {
+impl Drop for HeldLease {
     fn drop(&mut self) {
         drop(self.ending.take());
         if let Some(thread) = self.thread.take() {

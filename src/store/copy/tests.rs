@@ -32,7 +32,7 @@ fn copy(from: &Place, to: &Place) -> Result<Vec<CopiedTable>, StoreError> {
 
 async fn open(place: &Place) -> Store {
     let store = Store::open_in(place.clone(), Access::Own, now()).await.expect("opens");
-    assert_eq!(store.tend_lease("test:2").await.expect("tended"), crate::Standing::Active);
+    assert_eq!(store.keep_lease("test:2").await.expect("kept"), crate::Standing::Active);
     store
 }
 

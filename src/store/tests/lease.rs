@@ -19,7 +19,7 @@ async fn two(directory: &TempDir) -> Option<(Store, Store)> {
 }
 
 async fn is_active(store: &Store, name: &str) -> bool {
-    store.tend_lease(name).await.expect("tended") == Standing::Active
+    store.keep_lease(name).await.expect("kept") == Standing::Active
 }
 
 /// Moves the clock of the server, as the lease sees it: what was written then lies as far away.
@@ -64,7 +64,7 @@ async fn nobody_takes_over_from_one_that_renews_though_the_clock_of_the_server_j
 }
 
 #[tokio::test]
-async fn whoever_gave_the_lease_back_takes_it_no_more_though_it_is_asked_to_tend_it_once_again() {
+async fn whoever_gave_the_lease_back_takes_it_no_more_though_it_is_asked_to_keep_it_once_again() {
     let directory = TempDir::new().expect("a directory");
     let Some((first, second)) = two(&directory).await else { return };
     assert!(is_active(&first, "a:1").await);

@@ -264,6 +264,6 @@ pub(crate) async fn owned_at(directory: &Path) -> Store {
     };
     let store = Store::open_in(Place::Server(place), Access::Own, now()).await.expect("the store opens");
     change(&store, "UPDATE lease SET renewed_at = '-infinity'");
-    assert_eq!(store.tend_lease("a test").await.expect("tended"), Standing::Active);
+    assert_eq!(store.keep_lease("a test").await.expect("kept"), Standing::Active);
     store
 }
