@@ -1,6 +1,6 @@
 //! A whole cycle over loopback, beside fetching the same bytes with the same client library and throwing them away.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
 use cliffwatch::{
@@ -16,12 +16,13 @@ use cliffwatch::{
 use tokio::task::JoinSet;
 
 use crate::{
+    engines::Database,
     measure::{cpu, line, ms, ratio},
     upstream::Upstream,
 };
 
 /// Tokens that are asked for.
-const TOKENS: usize = 1_000;
+pub const TOKENS: usize = 1_000;
 /// Rounds of each kind; the best counts.
 const ROUNDS: usize = 3;
 /// Requests under way at once, as configured below.
@@ -34,14 +35,15 @@ pub fn run() -> anyhow::Result<()> {
 }
 
 /// A config that asks `source` as fast as it answers, with the starter rules.
-pub fn config(source: &str, database: &Path, receiver: &str) -> anyhow::Result<Config> {
+pub fn config(source: &str, database: &Database, receiver: &str) -> anyhow::Result<Config> {
     let loaded =
         load_text(None, &config_text(source, database, receiver), &Environment { variables: Vec::new(), credentials: None });
     loaded.config.with_context(|| format!("{:?}", loaded.diagnostics))
 }
 
 /// The same as text.
-pub fn config_text(source: &str, database: &Path, receiver: &str) -> String {
+pub fn config_text(source: &str, database: &Database, receiver: &str) -> String {
+    let database = database.setting();
     format!(
         r#"
 [source]
@@ -61,7 +63,7 @@ allocations = "off"
 evaluate = "* * * * * *"
 
 [store]
-path = {database:?}
+{database}
 
 [rules]
 paths = [{rules:?}]
@@ -87,7 +89,8 @@ receivers = ["ops"]
 async fn cycles() -> anyhow::Result<()> {
     let upstream = Upstream::start(TOKENS)?;
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let config = config(&upstream.address, &folder.path().join("cycle.db"), "http://127.0.0.1:9/hook")?;
+    let database = Database::File(folder.path().join("cycle.db"));
+    let config = config(&upstream.address, &database, "http://127.0.0.1:9/hook")?;
     let clock = Clock::system();
     let app = App::open(config, folder.path(), clock, Drive::Crank).await?;
     app.tick(Job::Poll(Endpoint::TokenList)).await?;
@@ -137,7 +140,7 @@ async fn cycles() -> anyhow::Result<()> {
 }
 
 /// One cycle with its processor time and its duration.
-async fn timed(app: &App) -> anyhow::Result<(CycleReport, Duration, Duration)> {
+pub async fn timed(app: &App) -> anyhow::Result<(CycleReport, Duration, Duration)> {
     let (start, began) = (cpu(), std::time::Instant::now());
     let report = app.tick(Job::Poll(Endpoint::UnlockEvents)).await?;
     ensure!(report.asked as usize >= TOKENS && report.failed.is_empty(), "{report}: {:?}", report.failed.first());

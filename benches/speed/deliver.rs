@@ -27,12 +27,13 @@ use tokio::{net::TcpListener, sync::Notify};
 
 use crate::{
     cycle::config,
+    engines::Database,
     made::Schedules,
     measure::{line, ms, percentile, rate, ratio, short},
 };
 
 /// Deliveries in one go.
-const COUNT: usize = 2_000;
+pub const COUNT: usize = 2_000;
 /// Alerts of the steady stream, for their latency, and how many of them come in a second.
 const STREAMED: usize = 600;
 const STREAM_RATE: usize = 100;
@@ -45,20 +46,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A receiver that keeps when each body came.
 #[derive(Clone, Default)]
-struct Sink(Arc<(Mutex<Vec<IngestResult>>, Notify)>);
+pub struct Sink(Arc<(Mutex<Vec<IngestResult>>, Notify)>);
 
 /// When a message came, and its body.
 type IngestResult = (Instant, Bytes);
 
 impl Sink {
-    async fn take(State(sink): State<Sink>, body: Bytes) -> StatusCode {
+    pub async fn take(State(sink): State<Sink>, body: Bytes) -> StatusCode {
         sink.0.0.lock().unwrap_or_else(PoisonError::into_inner).push((Instant::now(), body));
         sink.0.1.notify_one();
         StatusCode::NO_CONTENT
     }
 
     /// Waits for `count` bodies and takes them.
-    async fn wait(&self, count: usize) -> anyhow::Result<Vec<(Instant, Bytes)>> {
+    pub async fn wait(&self, count: usize) -> anyhow::Result<Vec<(Instant, Bytes)>> {
         let all = async {
             loop {
                 let woken = self.0.1.notified();
@@ -89,7 +90,7 @@ async fn delivered() -> anyhow::Result<()> {
     tokio::spawn(serve::serve(listener, router, std::future::pending()));
 
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let config = config("http://127.0.0.1:9", &folder.path().join("deliver.db"), &address)?;
+    let config = config("http://127.0.0.1:9", &Database::File(folder.path().join("deliver.db")), &address)?;
     let clock = Clock::system();
     let app = App::open(config, folder.path(), clock.clone(), Drive::Itself).await?;
     let mut alerts = alerts(&app, ROUNDS * COUNT + STREAMED)?;
@@ -166,7 +167,7 @@ async fn stream(app: &App, clock: &Clock, sink: &Sink, alerts: Vec<(Alert, Notif
 }
 
 /// Waits until nothing is undelivered.
-async fn idle(app: &App) -> anyhow::Result<()> {
+pub async fn idle(app: &App) -> anyhow::Result<()> {
     let done = async {
         while !app.store().pending_receivers().await?.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -176,7 +177,7 @@ async fn idle(app: &App) -> anyhow::Result<()> {
     tokio::time::timeout(PATIENCE, done).await.context("the deliveries were not recorded")?
 }
 
-async fn commit(app: &App, clock: &Clock, alerts: Vec<(Alert, Notification)>) -> anyhow::Result<()> {
+pub async fn commit(app: &App, clock: &Clock, alerts: Vec<(Alert, Notification)>) -> anyhow::Result<()> {
     let (alerts, notifications) = alerts.into_iter().unzip();
     app.store().commit(Commit { at: clock.now(), alerts, notifications, ..Commit::default() }).await?;
     app.deps().outbox.wake();
@@ -184,7 +185,7 @@ async fn commit(app: &App, clock: &Clock, alerts: Vec<(Alert, Notification)>) ->
 }
 
 /// Alerts as the starter rules raise them over made-up tokens.
-fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notification)>> {
+pub fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notification)>> {
     let now: Timestamp = "2025-06-01T00:00:00Z".parse()?;
     let schedules = Schedules::read()?;
     let active = app.deps().active();

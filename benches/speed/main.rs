@@ -1,5 +1,5 @@
 //! How fast and how large: `cargo bench --bench speed [-- SECTION…]`, where a section is `parse`, `diff`, `evaluate`, `commit`,
-//! `deliver`, `cycle`, `backtest` or `scale`.
+//! `deliver`, `cycle`, `backtest`, `scale`, `space` or `engines`.
 //!
 //! Each section prints rates, and beside them what the same work costs where only the bare minimum is done: the ratio between the
 //! two says more than a time, which belongs to one machine. Best of several rounds, since whatever else a machine does only ever
@@ -10,11 +10,13 @@ mod commit;
 mod cycle;
 mod deliver;
 mod diff;
+mod engines;
 mod evaluate;
 mod made;
 mod measure;
 mod parse;
 mod scale;
+mod space;
 mod upstream;
 
 use measure::Section;
@@ -25,7 +27,7 @@ fn main() -> anyhow::Result<()> {
         return upstream::serve(&wanted.split_off(1));
     }
     wanted.retain(|arg| !arg.starts_with("--"));
-    let sections: [Section; 8] = [
+    let sections: [Section; 10] = [
         ("parse", parse::run),
         ("diff", diff::run),
         ("evaluate", evaluate::run),
@@ -34,6 +36,8 @@ fn main() -> anyhow::Result<()> {
         ("cycle", cycle::run),
         ("backtest", backtest::run),
         ("scale", scale::run),
+        ("space", space::run),
+        ("engines", engines::run),
     ];
     if let Some(unknown) = wanted.iter().find(|name| sections.iter().all(|(known, _)| known != name)) {
         let known: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();

@@ -31,6 +31,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     cycle::{config, config_text},
+    engines::Database,
     made::{Schedules, TRANCHES_EACH, tranches},
     measure::{cpu, line, ms},
     upstream::Upstream,
@@ -65,7 +66,7 @@ async fn scaled() -> anyhow::Result<()> {
     let database = folder.join("scale.db");
     make(&folder, &database, &upstream, &receiver).await?;
 
-    let text = config_text(&upstream.address, &database, &receiver);
+    let text = config_text(&upstream.address, &Database::File(database.clone()), &receiver);
     let quiet = folder.join("quiet.toml");
     fs::write(&quiet, text.replace("\"0 10 */6 * * *\"", "\"off\""))?;
     let polling = folder.join("polling.toml");
@@ -92,7 +93,7 @@ async fn scaled() -> anyhow::Result<()> {
     daemon.stop()?;
     line("resident after asking for all tokens", &polled.shown(), &format!("peak {}", polled.peak()));
 
-    let config = config(&upstream.address, &database, &receiver)?;
+    let config = config(&upstream.address, &Database::File(database), &receiver)?;
     let app = App::open(config, &folder, Clock::system(), Drive::Crank).await?;
     let (begun, began) = (cpu(), Instant::now());
     let report = app.tick(Job::Evaluate).await?;
@@ -148,7 +149,13 @@ async fn make(folder: &Path, database: &Path, upstream: &Upstream, receiver: &st
     fs::create_dir_all(folder)?;
     let schedules = Schedules::read()?;
     let rows: usize = (0..TOKENS).map(|number| tranches(&schedules.events(number, 1.0))).sum();
-    let app = App::open(config(&upstream.address, database, receiver)?, folder, Clock::system(), Drive::Crank).await?;
+    let app = App::open(
+        config(&upstream.address, &Database::File(database.to_owned()), receiver)?,
+        folder,
+        Clock::system(),
+        Drive::Crank,
+    )
+    .await?;
     let began = Instant::now();
     app.tick(Job::Poll(Endpoint::TokenList)).await?;
     let report = app.tick(Job::Poll(Endpoint::UnlockEvents)).await?;

@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 
 use super::print::{Cell, Listing};
 use super::terminal::ProgressBar;
-use super::{Exit, Invocation, UsageError, shown};
-use daemon::place::{PlaceProblem, instance_name, place_named};
+use super::{Exit, Invocation, UsageError, parse_place, shown};
+use daemon::place::instance_name;
 use model::format;
 use store::{Place, Store};
 
@@ -37,10 +37,7 @@ pub(super) struct CopyArgs {
 
 pub(super) fn run(command: &StoreCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     let StoreCommand::Copy(args) = command;
-    let place = |text: &str| match place_named(text, args.tls_ca_file.as_deref()) {
-        Err(PlaceProblem::UnfitText(problem)) => Err(anyhow::Error::from(UsageError(problem.to_string()))),
-        place => Ok(place?),
-    };
+    let place = |text: &str| parse_place(text, args.tls_ca_file.as_deref());
     let (from, to) = (place(&args.from)?, place(&args.to)?);
     if let (Place::File(from), Place::File(to)) = (&from, &to)
         && from == to

@@ -1,9 +1,19 @@
 //! Values of options, as people write them.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::Path};
 
 use super::exit::UsageError;
+use daemon::place::{PlaceProblem, place_named};
 use model::{Timestamp, config::Span, wire};
+use store::Place;
+
+/// A database: a file, `postgres://user@host:port/database`, or `@FILE` with such an address in it.
+pub(super) fn parse_place(text: &str, tls_ca_file: Option<&Path>) -> anyhow::Result<Place> {
+    match place_named(text, tls_ca_file) {
+        Err(PlaceProblem::UnfitText(problem)) => Err(UsageError(problem.to_string()).into()),
+        place => Ok(place?),
+    }
+}
 
 /// `2026-03-09T12:00:00Z`, `2026-03-09`.
 pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {

@@ -11,11 +11,8 @@ use daemon::cycle::endpoint_feeds;
 use daemon::place::is_there;
 use daemon::schedule::{self, Job};
 use engine::budget;
-use engine::plan::month::forecast::Forecast;
 use engine::plan::month::looks::TokenLooks;
-use engine::plan::month::{self, DAYS, Month, MonthLine, Outlook, Wish};
-use engine::plan::{self, PlanBasis};
-use engine::slot::Slots;
+use engine::plan::month::{self, DAYS, Month, MonthLine, Outlook};
 use model::config::{self, Config};
 use model::{CreditState, Endpoint, FeedId, PlanToken, Timestamp, TokenId, format};
 use rules::RuleSet;
@@ -79,14 +76,6 @@ async fn lay_out(
         None => false,
     };
     let assumed = by_hand.or_else(|| (watch.needs_list() && !has_list).then(|| assumed_tokens(&config.watch)));
-    let basis = PlanBasis {
-        allowance: month::unlimited(now),
-        spent_today: 0,
-        next_slot: now,
-        source: &config.source,
-        near: config.budget.near.delta(),
-        now,
-    };
     let (mut feeds, mut polled) = (Vec::new(), Vec::new());
     for (job, slots) in slots {
         let Job::Poll(endpoint) = job else { continue };
@@ -97,16 +86,12 @@ async fn lay_out(
         feeds.push(known);
         polled.push((endpoint, slots));
     }
-    let tokens = feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()).map(|feeds| feeds.tokens.len()).max();
-    let tokens = u64::try_from(tokens.unwrap_or(0)).unwrap_or(u64::MAX);
-    let wish = |(endpoint, slots): &(Endpoint, Slots)| Wish::of(*endpoint, slots, &plan::plan(*endpoint, &feeds, &basis), now);
-    let wishes: Vec<Wish> = polled.iter().map(wish).collect();
     let credit = match store {
         Some(store) => budget::rolled(store.credit().await?, &config.budget, now),
         None => CreditState::default(),
     };
-    let forecast = Forecast::of(feeds, &polled, &credit, (&config.source, &config.budget), now);
-    Ok((month::month(&wishes, tokens, assumed.is_some(), forecast, &credit, &config.budget, now), credit))
+    let month = month::lay_out(feeds, &polled, assumed.is_some(), &credit, (&config.source, &config.budget), now);
+    Ok((month, credit))
 }
 
 /// As many tokens as are assumed: those known first, then such of which nothing is known.

@@ -52,10 +52,9 @@ enum DaemonEnd {
 fn begin_anew() -> anyhow::Error {
     use std::os::unix::process::CommandExt;
     tracing::info!("beginning anew");
-    let program = match std::env::current_exe() {
-        Ok(program) => program,
-        Err(error) => return anyhow::Error::new(error).context("the program cannot find itself to begin anew"),
-    };
+    // By its file, so that it keeps its name among processes. An upgrade may have replaced that; what runs is still there.
+    let named = std::env::current_exe().ok().filter(|program| program.exists());
+    let program = named.unwrap_or_else(|| "/proc/self/exe".into());
     let error = std::process::Command::new(program).args(std::env::args_os().skip(1)).exec();
     anyhow::Error::new(error).context("the program cannot begin anew")
 }

@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 
 use super::print::{self, Cell, Listing};
 use super::terminal::ProgressBar;
-use super::{Exit, Invocation, OutputFormat, UsageError, parse_address, run, shown};
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_address, parse_place, run, shown};
 use daemon::app;
-use daemon::place::{PlaceProblem, keys_of, place_named, place_of};
+use daemon::place::{keys_of, place_of};
 use model::config::{LogFormat, LogSettings};
 use model::format;
 use service::{DataFolder, Listening, MirrorScope, Options, Service, ServiceError, Tls};
@@ -28,15 +28,7 @@ pub(super) struct DatabaseArgs {
 
 impl DatabaseArgs {
     fn place(&self) -> anyhow::Result<Place> {
-        named_place(&self.db)
-    }
-}
-
-/// The place that an option names.
-fn named_place(text: &str) -> anyhow::Result<Place> {
-    match place_named(text, None) {
-        Err(PlaceProblem::UnfitText(problem)) => Err(UsageError(problem.to_string()).into()),
-        place => Ok(place?),
+        parse_place(&self.db, None)
     }
 }
 
@@ -135,15 +127,15 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
         // As the daemon's own mirror is, where nothing else is said.
         let (config, _) = invocation.load()?;
         let own = place_of(&config.store)?;
-        let place = serve.db.as_deref().map_or_else(|| Ok(own.clone()), named_place)?;
+        let place = serve.db.as_deref().map_or_else(|| Ok(own.clone()), |db| parse_place(db, None))?;
         if place.name() == own.name() {
             scope = scope.reaching_back(config.source.history);
         }
-        let keys = serve.keys.as_deref().map(named_place).transpose()?;
+        let keys = serve.keys.as_deref().map(|keys| parse_place(keys, None)).transpose()?;
         let keys = keys.map_or_else(|| keys_of(&config), |keys| Ok(Some(keys)))?;
         (place, keys, serve.requests_per_minute.or(config.mirror.requests_per_minute))
     } else {
-        (named_place(serve.db.as_deref().unwrap_or(DATABASE))?, None, serve.requests_per_minute)
+        (parse_place(serve.db.as_deref().unwrap_or(DATABASE), None)?, None, serve.requests_per_minute)
     };
     let db = place.name().to_owned();
     let is_open_to_others = [Some(address), legacy].into_iter().flatten().any(|address| !address.ip().is_loopback());
@@ -220,7 +212,7 @@ impl StepBar {
 
 pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     // Looked at first, so that a wrong path leaves no empty database behind.
-    let from = named_place(&import.path)?;
+    let from = parse_place(&import.path, None)?;
     let folder = match &from {
         Place::File(path) if !path.is_file() => Some(DataFolder::open(path)?),
         Place::File(_) | Place::Server(_) => None,
@@ -261,7 +253,7 @@ pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Re
 }
 
 pub(super) fn export(export: &ExportArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let data = open_existing(&named_place(&export.db)?, invocation)?;
+    let data = open_existing(&parse_place(&export.db, None)?, invocation)?;
     let total = data.token_count()?;
     let mut progress = StepBar::new();
     let exported = data.export(&export.folder, &mut |file| {

@@ -44,7 +44,7 @@ const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 /// Where a config is looked for when none is named.
 pub const PLACES: [&str; 2] = ["cliffwatch.toml", "/etc/cliffwatch/cliffwatch.toml"];
 
-/// What the process was given beside the file. IngestResult apart from the process itself so that tests need not change it.
+/// What the process was given beside the file. Kept apart from the process itself so that tests need not change it.
 #[derive(Clone, Default)]
 pub struct Environment {
     /// Variables, by name. Those that begin with `CLIFFWATCH_` count.

@@ -372,7 +372,7 @@ impl Cycle<'_> {
 
     /// Evaluates what the passing of time changes, from the snapshot alone: also while the source is down.
     async fn evaluate_what_time_changed(&mut self) -> Result<(), CycleError> {
-        // IngestResult back where it fails: other rules must see everything once.
+        // Put back where it fails: other rules must see everything once.
         let is_anew = self.deps.reevaluate.swap(false, Ordering::SeqCst);
         let evaluated = self.evaluate_due(is_anew).await;
         if is_anew && evaluated.is_err() {

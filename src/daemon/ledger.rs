@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedMutexGuard};
 use tokio::time::timeout;
 
 use crate::live::Live;
@@ -20,15 +20,6 @@ use store::{Store, StoreError};
 /// How long to wait at a time for the request that shows whether a new period has begun.
 const PROBE_WAIT: Duration = Duration::from_secs(1);
 
-impl CreditPool {
-    /// Forgets what is at hand where it was booked long ago: its reservation may be gone, and the next booking gives it back.
-    fn drop_stale(&mut self, now: Timestamp) {
-        if !budget::is_fresh(self.booked_at, now) {
-            self.at_hand = 0;
-        }
-    }
-}
-
 /// The ledger of one process.
 pub struct Ledger {
     store: Store,
@@ -36,9 +27,9 @@ pub struct Ledger {
     clock: Clock,
     /// The number under which this process reserves.
     owner: u64,
-    pool: Mutex<CreditPool>,
+    pool: Arc<Mutex<CreditPool>>,
     /// One booking at a time.
-    booking: tokio::sync::Mutex<()>,
+    booking: Arc<tokio::sync::Mutex<()>>,
     settled: Notify,
     /// Plans are made one after the other, so that each sees what those before it are going to spend.
     pub planning: tokio::sync::Mutex<()>,
@@ -59,20 +50,36 @@ struct CreditPool {
     claimed: u64,
 }
 
+impl CreditPool {
+    /// Forgets what is at hand where it was booked long ago: its reservation may be gone, and the next booking gives it back.
+    fn drop_stale(&mut self, now: Timestamp) {
+        if !budget::is_fresh(self.booked_at, now) {
+            self.at_hand = 0;
+        }
+    }
+}
+
+/// Whose turn it is to book.
+type BookingTurn = OwnedMutexGuard<()>;
+
 impl Ledger {
     pub fn new(store: Store, live: Arc<Live>, clock: Clock) -> Self {
-        let (pool, booking, planning) = (Mutex::default(), tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        let (pool, booking, planning) = (Arc::default(), Arc::default(), tokio::sync::Mutex::default());
         Self { store, live, clock, owner: fastrand::u64(..), pool, booking, settled: Notify::new(), planning }
     }
 
     fn pool(&self) -> MutexGuard<'_, CreditPool> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.pool)
+    }
+
+    async fn turn(&self) -> BookingTurn {
+        self.booking.clone().lock_owned().await
     }
 
     /// The quota as it is now, with all that this process has settled.
     async fn credit(&self) -> Result<CreditState, StoreError> {
-        let _one = self.booking.lock().await;
-        self.book(0).await?;
+        let (_turn, booked) = self.book(self.turn().await, 0).await;
+        booked?;
         self.store.credit().await
     }
 
@@ -95,7 +102,7 @@ impl Ledger {
 
     /// Books what is settled and gives back what is not needed.
     pub async fn settle_up(&self) -> Result<(), StoreError> {
-        let _one = self.booking.lock().await;
+        let turn = self.turn().await;
         let at_hand = {
             let mut pool = self.pool();
             if pool.settled.is_empty() && pool.at_hand == 0 {
@@ -103,15 +110,15 @@ impl Ledger {
             }
             std::mem::take(&mut pool.at_hand)
         };
-        let booked = self.book(0).await;
+        let (_turn, booked) = self.book(turn, 0).await;
         if booked.is_err() {
             self.pool().at_hand += at_hand;
         }
         booked.map(drop)
     }
 
-    /// One transaction. What was not written is booked with the next one.
-    async fn book(&self, want: u64) -> Result<Grant, StoreError> {
+    /// One transaction, that goes to its end though nobody waits for it any more. What was not written is booked with the next one.
+    async fn book(&self, turn: BookingTurn, want: u64) -> (BookingTurn, Result<Grant, StoreError>) {
         let now = self.clock.now();
         let booking = {
             let mut pool = self.pool();
@@ -119,20 +126,25 @@ impl Ledger {
             let (settled, holds) = (std::mem::take(&mut pool.settled), pool.at_hand + pool.under_way);
             Booking { owner: self.owner, settled, holds, want }
         };
-        let (settled, budget) = (booking.settled.clone(), self.live.load().config.budget.clone());
-        match self.store.decide_credit(move |credit| budget::book(credit, &booking, &budget, now)).await {
-            Ok(booked) => {
-                let mut pool = self.pool();
+        let (pool, store, budget) = (self.pool.clone(), self.store.clone(), self.live.load().config.budget.clone());
+        let written = tokio::spawn(async move {
+            let settled = booking.settled.clone();
+            let booked = store.decide_credit(move |credit| budget::book(credit, &booking, &budget, now)).await;
+            let mut pool = locked(&pool);
+            let granted = booked.inspect_err(|_| drop(pool.settled.splice(0..0, settled))).map(|booked| {
                 (pool.mark, pool.booked_at) = (booked.uncounted_ever, now);
                 if let Grant::Granted(credits) = booked.grant {
                     pool.at_hand += credits;
                 }
-                Ok(booked.grant)
-            }
-            Err(error) => {
-                self.pool().settled.splice(0..0, settled);
-                Err(error)
-            }
+                booked.grant
+            });
+            (turn, granted)
+        });
+        match written.await {
+            Ok(written) => written,
+            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+            // Only the end of the process ends it, and with it whoever waits here.
+            Err(_) => std::future::pending().await,
         }
     }
 
@@ -155,9 +167,10 @@ impl Ledger {
         loop {
             let settled = self.settled.notified();
             {
-                let _one = self.booking.lock().await;
+                let turn = self.turn().await;
                 let Err(missing) = self.take(credits) else { return Ok(()) };
-                match self.book(missing).await {
+                let (_turn, booked) = self.book(turn, missing).await;
+                match booked {
                     Ok(Grant::Granted(_)) if self.take(credits).is_ok() => return Ok(()),
                     Ok(Grant::Granted(_) | Grant::Waits) if self.pool().under_way > 0 => {}
                     Ok(Grant::Granted(_) | Grant::Waits) => {
@@ -180,6 +193,10 @@ impl Ledger {
             let _ = timeout(PROBE_WAIT, settled).await;
         }
     }
+}
+
+fn locked(pool: &Mutex<CreditPool>) -> MutexGuard<'_, CreditPool> {
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn refused(kind: FailureKind, message: &str) -> PollFailure {
@@ -236,3 +253,6 @@ impl Drop for CreditClaim {
         self.done(u64::MAX);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! What Prometheus scrapes: every number that the daemon counts, under the names that the README lists.
 //!
-//! [`Metrics`] is shared by all rooms; each calls the method named for what happened. MetricLabels come from the config (receivers, rules) and
+//! [`Metrics`] is shared by all rooms; each calls the method named for what happened. Labels come from the config (receivers, rules) and
 //! from our own words (endpoints, outcomes, kinds), never from the source, so that their number is bounded.
 
 mod domain;

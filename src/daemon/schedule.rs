@@ -106,7 +106,7 @@ struct JobStates {
     slots: BTreeMap<Job, Slots>,
     /// The slot that each job waits for: a shot for any other is void.
     armed: BTreeMap<Job, Timestamp>,
-    /// JobStates that run, or are about to make up for a slot: they arm themselves once they have.
+    /// Jobs that run, or are about to make up for a slot: they arm themselves once they have.
     busy: BTreeSet<Job>,
 }
 

@@ -579,7 +579,7 @@ fn wire_fields() -> impl Iterator<Item = &'static str> {
 }
 
 fn names(payload: &Payload) -> Option<(String, String)> {
-    let pair = |name: &wire::Maybe<String>, symbol: &wire::Maybe<String>| {
+    let pair = |name: &wire::Maybe<wire::Text>, symbol: &wire::Maybe<wire::Text>| {
         Some((name.as_str().filter(|name| !name.is_empty())?.to_owned(), symbol.as_str().filter(|s| !s.is_empty())?.to_owned()))
     };
     match payload {

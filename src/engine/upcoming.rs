@@ -89,7 +89,7 @@ fn same_parts<'a>(
     event: &'a wire::UnlockEvent,
 ) -> impl Iterator<Item = (&'a wire::CliffAllocation, &'a wire::CliffAllocation)> {
     let parts = |of: &'a wire::UnlockEvent| of.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
-    let only = move |of: &'a wire::UnlockEvent, name: &wire::Maybe<String>| {
+    let only = move |of: &'a wire::UnlockEvent, name: &wire::Maybe<wire::Text>| {
         let mut same = parts(of).iter().filter(move |other| other.allocation_name == *name);
         same.next().filter(|_| same.next().is_none())
     };

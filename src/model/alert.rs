@@ -221,6 +221,36 @@ pub struct AlertBody {
     pub left_out_by: Option<u32>,
 }
 
+impl AlertBody {
+    /// One that fires since `at`, of which nothing more is known.
+    #[must_use]
+    pub fn firing(id: AlertId, rule: &str, reason: &str, at: Timestamp) -> Self {
+        Self {
+            id,
+            rule: rule.to_owned(),
+            status: AlertStatus::Firing,
+            reason: reason.to_owned(),
+            labels: Labels::default(),
+            former_labels: Vec::new(),
+            annotations: BTreeMap::new(),
+            starts_at: at,
+            ends_at: None,
+            token: None,
+            resource: None,
+            record: None,
+            change: None,
+            days_until: None,
+            when: None,
+            lead: None,
+            event: None,
+            series: Vec::new(),
+            members: Vec::new(),
+            source: SourceBody::default(),
+            left_out_by: None,
+        }
+    }
+}
+
 /// Most tokens of [`AlertBody::members`].
 pub const MAX_MEMBERS: usize = 50;
 

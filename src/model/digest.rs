@@ -18,9 +18,9 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Alert, AlertBody, AlertStatus, ChangeRow, DIGEST, Labels, Notification, NotificationKind, NotificationState,
-    NotificationStatus, Precedence, ReceiverName, RecordKey, Resource, RuleId, Silence, SilenceState, SourceBody, Timestamp,
-    Token, TokenId, Tone, UpcomingRow, alert_id, format, notification_id,
+    Alert, AlertBody, ChangeRow, DIGEST, Labels, Notification, NotificationKind, NotificationState, NotificationStatus,
+    Precedence, ReceiverName, RecordKey, Resource, RuleId, Silence, SilenceState, Timestamp, Token, TokenId, Tone, UpcomingRow,
+    alert_id, format, notification_id,
 };
 
 /// A day, over which what was held back is counted for a look.
@@ -179,27 +179,10 @@ impl Digest {
             at: now,
             receivers: vec![receiver.clone()],
             body: AlertBody {
-                id: alert,
-                rule: DIGEST.to_owned(),
-                status: AlertStatus::Firing,
-                reason: "digest".to_owned(),
                 labels: Labels::from([("alertname".to_owned(), DIGEST.to_owned()), ("severity".to_owned(), "info".to_owned())]),
                 annotations: BTreeMap::from([("summary".to_owned(), self.summary()), ("description".to_owned(), self.text())]),
-                starts_at: self.at,
-                ends_at: None,
-                token: None,
-                resource: None,
                 record: serde_json::to_value(self).ok(),
-                change: None,
-                days_until: None,
-                when: None,
-                lead: None,
-                event: None,
-                former_labels: Vec::new(),
-                series: Vec::new(),
-                members: Vec::new(),
-                source: SourceBody::default(),
-                left_out_by: None,
+                ..AlertBody::firing(alert, DIGEST, "digest", self.at)
             },
         }
     }

@@ -63,7 +63,14 @@ impl Precision {
             ("tbd", Precision::ToBeDetermined),
         ];
         let Some(word) = word else { return Precision::Second };
-        // Asked of every part of every record that is judged, so nothing is allocated here.
+        // Asked of every part of every record that is judged: as the source mostly writes it, it is found by one look, and nothing is
+        // allocated.
+        match word {
+            "second" => return Precision::Second,
+            "day" => return Precision::Day,
+            "month" => return Precision::Month,
+            _ => {}
+        }
         let plain = || word.bytes().filter(u8::is_ascii_alphanumeric).map(|byte| byte.to_ascii_lowercase());
         WORDS.iter().find(|(known, _)| plain().eq(known.bytes())).map_or(Precision::Day, |(_, precision)| *precision)
     }

@@ -18,6 +18,7 @@ mod read;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod text;
 mod token;
 mod unlock;
 mod warnings;
@@ -33,6 +34,7 @@ pub use self::{
     pack::{Pack, Packer, Unpacker},
     read::{ReadJson, ReadRows},
     shape::{Described, FieldFilter, FieldShape, JsonShape, ObjectShape},
+    text::Text,
     token::{Allocation, AllocationsData, PriceRow, TokenItem},
     unlock::{CliffAllocation, CliffUnlocks, CommittedClaim, LinearAllocation, LinearUnlocks, UnlockEvent, UpcomingItem},
     warnings::{ParseWarning, PathStep, ReadReport, at, count_item, gather, gather_oddities, lost_dates, note, note_dropped},
@@ -51,6 +53,7 @@ mod prelude {
         object::{Extra, FieldSeed, ObjectKey, UnknownValue, quoted, wire},
         pack::{self, Pack, Packer, Unpacker},
         shape::{Described, FieldFilter, FieldShape, JsonShape, ObjectShape},
+        text::Text,
         warnings::note,
     };
     pub(super) use crate::supply::Timestamp;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::card::web_address;
 use model::{
     AlertBody, AlertStatus, Batch, DeliveryId, DueDelivery, Labels, Notification, NotificationKind, ReceiverName, RuleId,
-    SourceBody, Timestamp, alert_id, format, notification_id, strength,
+    Timestamp, alert_id, format, notification_id, strength,
 };
 
 /// Most alerts in one message; the rest is counted in `truncatedAlerts`.
@@ -164,27 +164,9 @@ pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notification {
         at: now,
         receivers: vec![receiver.clone()],
         body: AlertBody {
-            id: alert,
-            rule: "Test".into(),
-            status: AlertStatus::Firing,
-            reason: "test".into(),
             labels: Labels::from([("alertname".into(), "Test".into()), ("severity".into(), "info".into())]),
             annotations: BTreeMap::from([("summary".into(), summary), ("description".into(), description.into())]),
-            starts_at: now,
-            ends_at: None,
-            token: None,
-            resource: None,
-            record: None,
-            change: None,
-            days_until: None,
-            when: None,
-            lead: None,
-            event: None,
-            former_labels: Vec::new(),
-            series: Vec::new(),
-            members: Vec::new(),
-            source: SourceBody::default(),
-            left_out_by: None,
+            ..AlertBody::firing(alert, "Test", "test", now)
         },
     }
 }

@@ -49,10 +49,6 @@ pub fn unlock() -> Notification {
         at,
         receivers: vec!["ops".into()],
         body: AlertBody {
-            id: alert,
-            rule: "BigCliffAhead".into(),
-            status: AlertStatus::Firing,
-            reason: "lead 7d".into(),
             labels: Labels::from([
                 ("alertname".into(), "BigCliffAhead".into()),
                 ("severity".into(), "warning".into()),
@@ -64,8 +60,6 @@ pub fn unlock() -> Notification {
                 ("description".into(), "The monthly tranche of team and investors.\nCheck hedges before Friday.".into()),
                 ("runbook_url".into(), "https://wiki.example.com/unlocks?page=1&view=2".into()),
             ]),
-            starts_at: at,
-            ends_at: None,
             token: Some(TokenBody { id: "arbitrum".into(), name: "Arbitrum".into(), symbol: "ARB".into() }),
             resource: Some(Resource::Unlock),
             record: Some(json!({
@@ -83,21 +77,18 @@ pub fn unlock() -> Notification {
                 },
                 "linearUnlocks": null
             })),
-            change: None,
             days_until: Some(7.0),
             when: Some("on 16 Mar 2026, 13:00 UTC".into()),
             lead: Some("7d".into()),
             event: Some("unlock/arbitrum/2026-03-16T13:00:00Z".into()),
-            former_labels: Vec::new(),
             series: schedule(),
-            members: Vec::new(),
             source: SourceBody {
                 polled_at: Some(time("2026-03-09T12:10:04Z")),
                 listed_method: Some("INTERNAL".into()),
                 data_source: Some("Arbitrum Foundation docs".into()),
                 latest_update_date: Some(time("2026-02-27T08:00:00Z")),
             },
-            left_out_by: None,
+            ..AlertBody::firing(alert, "BigCliffAhead", "lead 7d", at)
         },
     }
 }

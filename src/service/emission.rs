@@ -8,7 +8,7 @@ use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime};
 
 use crate::answer::totals::add;
 use model::Timestamp;
-use model::wire::{Emission, EmissionAllocation, Maybe, NamedOr, UnlockEvent};
+use model::wire::{Emission, EmissionAllocation, Maybe, NamedOr, Text, UnlockEvent};
 
 /// Days that are made at most; longer schedules end there.
 const MAX_DAYS: usize = 36_525;
@@ -19,8 +19,8 @@ type RecipientShares = BTreeMap<usize, f64>;
 
 /// The emission of each day from the first to the last of the schedule, days without any included.
 pub fn daily(events: &[UnlockEvent]) -> Vec<Emission> {
-    let mut recipients: Vec<(Maybe<String>, Maybe<String>)> = Vec::new();
-    let mut index = |name: &Maybe<String>, standard: &Maybe<String>| {
+    let mut recipients: Vec<(Maybe<Text>, Maybe<Text>)> = Vec::new();
+    let mut index = |name: &Maybe<Text>, standard: &Maybe<Text>| {
         recipients.iter().position(|known| known.0 == *name && known.1 == *standard).unwrap_or_else(|| {
             recipients.push((name.clone(), standard.clone()));
             recipients.len() - 1
@@ -55,7 +55,7 @@ pub fn daily(events: &[UnlockEvent]) -> Vec<Emission> {
     let (Some((&first, _)), Some((&last, _))) = (days.first_key_value(), days.last_key_value()) else {
         return Vec::new();
     };
-    let of_all = |pick: fn(&UnlockEvent) -> &Maybe<String>| events.first().map_or(Maybe::Null, |event| pick(event).clone());
+    let of_all = |pick: fn(&UnlockEvent) -> &Maybe<Text>| events.first().map_or(Maybe::Null, |event| pick(event).clone());
     let (name, symbol, method) =
         (of_all(|event| &event.token_name), of_all(|event| &event.token_symbol), of_all(|event| &event.listed_method));
     let mut cumulative = 0.0;

@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::ServiceError;
 use crate::data_folder::{GAPS, INVESTORS, PRICES, SourceFile, TOKENS};
 pub use daemon::import_daemon;
-use model::wire::{Maybe, TokenItem};
+use model::wire::{Maybe, Text, TokenItem};
 use model::{Endpoint, Timestamp};
 pub use problem::ImportProblem;
 use problem::ProblemList;
@@ -126,7 +126,7 @@ struct ImportedToken {
     item: TokenItem,
     content: Xxh3,
     updated: Option<Timestamp>,
-    latest_round: Option<(Timestamp, Maybe<String>)>,
+    latest_round: Option<(Timestamp, Maybe<Text>)>,
     /// The folder says that its data does not cover the token's schedule, and has no event of it: that is not "no unlocks".
     is_uncovered: bool,
 }

@@ -22,6 +22,8 @@ pub(super) struct AnswerPage {
     pub metadata: Metadata,
     /// Nobody has gone through `data` yet: only its hash, or reading it, can tell that it is JSON at all.
     pub is_skimmed: bool,
+    /// Rows of `data`, where they have been counted.
+    pub rows: Option<usize>,
 }
 
 impl AnswerPage {
@@ -41,9 +43,16 @@ impl AnswerPage {
         data.get(1..data.len().saturating_sub(1)).is_none_or(|inside| inside.trim().is_empty())
     }
 
-    /// The text as it came.
-    pub fn into_body(self) -> Vec<u8> {
-        self.text.into_bytes()
+    /// The same, once `data` was gone through and is a list, or an object; else the text as it came.
+    pub fn gone_through(self) -> Result<Self, Vec<u8>> {
+        let rows = match self.data().starts_with('[') {
+            true => serde_json::from_str::<Vec<&RawValue>>(self.data()).map(|rows| Some(rows.len())),
+            false => serde_json::from_str::<&RawValue>(self.data()).map(|_| None),
+        };
+        match rows {
+            Ok(rows) => Ok(Self { is_skimmed: false, rows, ..self }),
+            Err(_) => Err(self.text.into_bytes()),
+        }
     }
 }
 
@@ -152,7 +161,7 @@ pub(super) fn read(body: Vec<u8>, content_type: Option<&str>, is_list: bool) -> 
     }
     let start = place(data, &text);
     let range = start..start + data.get().len();
-    Ok(AnswerPage { data: range, metadata, text, is_skimmed: false })
+    Ok(AnswerPage { data: range, metadata, text, is_skimmed: false, rows: None })
 }
 
 fn envelope_of(text: &str) -> Result<Option<AnswerEnvelope<'_>>, serde_json::Error> {
@@ -174,7 +183,7 @@ fn place(value: &RawValue, text: &str) -> usize {
 pub(super) fn skim(body: Vec<u8>, is_list: bool) -> Result<AnswerPage, Vec<u8>> {
     let text = String::from_utf8(body).map_err(std::string::FromUtf8Error::into_bytes)?;
     match skimmed(&text, is_list) {
-        Some((data, metadata)) => Ok(AnswerPage { text, data, metadata, is_skimmed: true }),
+        Some((data, metadata)) => Ok(AnswerPage { text, data, metadata, is_skimmed: true, rows: None }),
         None => Err(text.into_bytes()),
     }
 }

@@ -301,7 +301,10 @@ pub(super) fn read(
     let body = match envelope::skim(body, is_list) {
         Ok(page) if page.metadata.total_pages.copied().is_some_and(|pages| pages > 1) => return Ok(page),
         Ok(page) if page_walk::hash(std::slice::from_ref(&page)) == known => return Ok(page),
-        Ok(page) => page.into_body(),
+        Ok(page) => match page.gone_through() {
+            Ok(page) => return Ok(page),
+            Err(body) => body,
+        },
         Err(body) => body,
     };
     envelope::read(body, content_type, is_list)

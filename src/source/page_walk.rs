@@ -214,7 +214,10 @@ impl PageWalk {
             return Ok(());
         }
         let mut repeated = Vec::new();
-        if is_counted || page.is_skimmed {
+        if let Some(rows) = page.rows.filter(|rows| page_count == 1 && total.is_none_or(|total| total == *rows as i64)) {
+            self.rows += rows;
+            self.rows_on_last = rows;
+        } else if is_counted || page.is_skimmed {
             let rows: Vec<&RawValue> = match serde_json::from_str(page.data()) {
                 Ok(rows) => rows,
                 Err(error) => return Err(WalkStep::Shifted(format!("`data` of page {} cannot be read: {error}", index + 1))),

@@ -188,7 +188,7 @@ fn episodes_of(from: &Transaction<'_>, rule: &RuleId, subject: &str, limit: u32)
 
 fn notifications_of(from: &Transaction<'_>, alert: &AlertId) -> Result<Vec<Notification>, StoreFault> {
     let sql = format!(
-        "SELECT id, alert, kind, at, receivers, body FROM notice WHERE alert = ?1 ORDER BY at, id LIMIT {MAX_NOTIFICATIONS}"
+        "SELECT id, alert, kind, at, receivers, body, series FROM notice WHERE alert = ?1 ORDER BY at, id LIMIT {MAX_NOTIFICATIONS}"
     );
     all(&mut *from.prepare_cached(&sql)?, [alert.as_str()], notification)
 }

@@ -15,12 +15,12 @@ use std::sync::Arc;
 use rusqlite::types::Value;
 use serde::Serialize;
 
-use self::digest::{TableDigest, row_bytes, values_of};
+use self::digest::{TableDigest, values_of};
 use self::ends::{Source, Target};
 use super::error::{StoreError, StoreFault};
 use super::sql::bulk::quoted;
 use super::sql::postgres::PgSession;
-use super::sql::{SqlError, Transaction};
+use super::sql::{SqlError, Transaction, row_bytes};
 use super::{DatabaseServer, Place, PostgresPlace, Store, failpoint};
 use model::Timestamp;
 

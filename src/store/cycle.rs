@@ -293,7 +293,7 @@ pub(super) fn investors(from: &Transaction<'_>) -> Result<Vec<InvestorItem>, Sto
 
 fn awaited_investors(from: &Transaction<'_>, since: Timestamp) -> Result<Vec<String>, StoreFault> {
     let sql = "SELECT DISTINCT r.body ->> 'investorId' FROM feed f CROSS JOIN json_each(f.header, '$.cliffwatchWaiting') w
-               JOIN record r ON r.scope_no = f.token_no AND r.resource = 'funding' AND r.key = w.key
+               JOIN record r ON r.scope_no = f.token_no AND r.resource = 'funding' AND r.key = w.key AND r.body IS NOT NULL
                WHERE f.endpoint = 'investors' AND unixepoch(w.value) >= ?1 AND r.body ->> 'investorId' IS NOT NULL ORDER BY 1";
     all(&mut *from.prepare_cached(sql)?, [since.timestamp()], |row| Ok(row.get(0)?))
 }

@@ -12,7 +12,10 @@ use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::{
     Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, LargestFirst, RecordKey, Resource, Timestamp, Token, TokenAhead,
-    TokenId, Tracked, ValuedAlert, Watch, alert::SOURCE_TROUBLE, digest::MAX_LINES, wire::Maybe,
+    TokenId, Tracked, ValuedAlert, Watch,
+    alert::SOURCE_TROUBLE,
+    digest::MAX_LINES,
+    wire::{Maybe, Text},
 };
 
 impl Store {
@@ -158,7 +161,9 @@ fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watc
     for (no, (events, value)) in by_token {
         let Some(id) = known.grouped.get(&no) else { continue };
         let mut token = Token::unknown(id.clone());
-        token.item.symbol = Maybe::or_absent(one(&mut symbol, [no as i64], |row| Ok(row.get(0)?))?.flatten());
+        token.item.symbol = Maybe::or_absent(
+            one(&mut symbol, [no as i64], |row| Ok(row.get::<_, Option<String>>(0)?.map(Text::from)))?.flatten(),
+        );
         ahead.by_token.push(TokenAhead { token: watch.placed(token), events, value });
     }
     Ok(ahead)

@@ -116,6 +116,9 @@ pub enum StoreError {
     Busy { doing: &'static str, path: PathBuf, source: Failed },
     #[error("cannot {doing}: the server of {} cannot be reached; it is tried again", path.display())]
     ServerLost { doing: &'static str, path: PathBuf, source: Failed },
+    /// No encrypted connection comes about; the source says what helps.
+    #[error("cannot {doing}: no encrypted connection to {} comes about", path.display())]
+    Untrusted { doing: &'static str, path: PathBuf, source: Failed },
     #[error("the server of {} is PostgreSQL {found}; {needed} or newer is needed", path.display())]
     ServerTooOld {
         path: PathBuf,
@@ -314,10 +317,11 @@ fn of_server(fault: PgFault, doing: &'static str, path: PathBuf) -> StoreError {
         return StoreError::NotActive { doing, path };
     }
     let state = fault.state().cloned();
-    let is_lost = fault.is_lost();
+    let (is_lost, is_untrusted) = (fault.is_lost(), matches!(fault, PgFault::Tls(_)));
     let source: Failed = Box::new(fault);
     match state {
         _ if is_lost => StoreError::ServerLost { doing, path, source },
+        _ if is_untrusted => StoreError::Untrusted { doing, path, source },
         Some(SqlState::DISK_FULL) => StoreError::Full { doing, path, source },
         Some(SqlState::INSUFFICIENT_PRIVILEGE) => StoreError::NoRight { doing, path, source },
         Some(SqlState::READ_ONLY_SQL_TRANSACTION) => StoreError::Replica { doing, path, source },

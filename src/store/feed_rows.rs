@@ -84,7 +84,7 @@ fn removed(from: &Transaction<'_>, filter: &UpcomingFilter, since: Timestamp) ->
          row_number() OVER (PARTITION BY v.scope_no, v.key ORDER BY v.replaced_at DESC, v.no DESC) AS place FROM record_version v
          JOIN token t ON t.no = v.token_no",
         &format!(
-            " AND NOT EXISTS (SELECT 1 FROM record r WHERE r.scope_no = v.scope_no AND r.resource = v.resource AND r.key = v.key)
+            " AND NOT EXISTS (SELECT 1 FROM record r WHERE r.token_no = v.scope_no AND r.resource = 'unlock' AND r.key = v.key)
              ) latest WHERE place = 1 ORDER BY replaced_at DESC, id, key LIMIT {}",
             filter.limit
         ),

@@ -39,6 +39,9 @@ pub(super) struct LeaseKeeper {
 struct Tended {
     session: Option<PgSession>,
     watch: LeaseWatch,
+    /// It was given back for good. Whoever tends it once more, such as a task that slept meanwhile, must not take it again: nobody would
+    /// renew it, and everybody else would wait for its term.
+    is_over: bool,
 }
 
 impl LeaseKeeper {
@@ -49,6 +52,9 @@ impl LeaseKeeper {
     /// Looks at the lease and does what is to be done about it. Blocks.
     pub(super) fn tend(&self, holder: &str) -> SqlResult<Standing> {
         let mut tended = self.tended.lock().unwrap_or_else(PoisonError::into_inner);
+        if tended.is_over {
+            return Ok(Standing::StandingBy { holder: String::new() });
+        }
         let asked = Instant::now();
         let looked = tended.look(&self.place, &self.fence);
         let seen = looked.as_ref().ok().map(|state| {
@@ -81,7 +87,7 @@ impl LeaseKeeper {
         self.fence.number().is_some() && self.since_renewal() < TERM
     }
 
-    /// Gives the lease back; where that fails, its term ends by itself.
+    /// Gives the lease back for good; where that fails, its term ends by itself.
     pub(super) async fn release(&self) {
         let keeper = self.clone();
         let _ = tokio::task::spawn_blocking(move || keeper.release_now()).await;
@@ -89,7 +95,8 @@ impl LeaseKeeper {
 
     /// As [`Self::release`]. Blocks.
     pub(super) fn release_now(&self) {
-        let tended = self.tended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tended = self.tended.lock().unwrap_or_else(PoisonError::into_inner);
+        tended.is_over = true;
         if let Some(session) = &tended.session
             && let Err(error) = session.release_lease()
         {

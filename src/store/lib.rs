@@ -71,6 +71,7 @@ mod restore;
 mod rows;
 mod schedule;
 mod schema;
+mod series;
 mod silence;
 pub mod snapshot;
 mod sql;

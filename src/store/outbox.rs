@@ -8,7 +8,7 @@ use super::codec::{Millis, all, count, from_json, list, millis, one, small, word
 use super::commit::{CommitWriter, NotificationTarget};
 use super::error::StoreFault;
 use super::sql::{Connection, Row, Transaction};
-use super::{Store, StoreError, failpoint};
+use super::{Store, StoreError, failpoint, series};
 use model::{
     AlertBody, AlertId, AlertStatus, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, Notification,
     NotificationId, NotificationKind, NotificationRole, ReceiverName, Timestamp,
@@ -138,21 +138,26 @@ pub(super) fn notifications(
     role: NotificationRole,
 ) -> Result<Vec<Notification>, StoreFault> {
     let mut statement = from.prepare_cached(
-        "SELECT n.id, n.alert, n.kind, n.at, n.receivers, n.body FROM delivery_notice d JOIN notice n ON n.id = d.notice
+        "SELECT n.id, n.alert, n.kind, n.at, n.receivers, n.body, n.series FROM delivery_notice d JOIN notice n ON n.id = d.notice
          WHERE d.delivery_no = ?1 AND d.role = ?2 ORDER BY d.ordinal",
     )?;
     all(&mut statement, params![delivery.0, role.as_str()], notification)
 }
 
+/// A notification from the columns `id, alert, kind, at, receivers, body, series`.
 pub(super) fn notification(row: &Row<'_>) -> Result<Notification, StoreFault> {
     let id: String = row.get(0)?;
     let (kind, receivers, body): (String, String, String) = (row.get(2)?, row.get(4)?, row.get(5)?);
+    let mut body: AlertBody = from_json("the body of the notice", &id, &body)?;
+    if let Some(series) = series::read(row, 6, &id)? {
+        body.series = series;
+    }
     Ok(Notification {
         alert: AlertId::from(row.get::<_, String>(1)?),
         kind: word("the kind of the notice", &id, &kind, NotificationKind::parse)?,
         at: row.get::<_, Millis>(3)?.0,
         receivers: from_json("the receivers of the notice", &id, &receivers)?,
-        body: from_json::<AlertBody>("the body of the notice", &id, &body)?,
+        body,
         id: NotificationId::from(id),
     })
 }
@@ -203,7 +208,7 @@ fn record_attempt(to: &Transaction<'_>, record: &AttemptRecord, goes_to: Notific
     let now_is: Option<String> =
         one(&mut *to.prepare_cached("SELECT state FROM delivery WHERE no = ?1")?, [delivery.0], |row| Ok(row.get(0)?))?;
     let Some(now_is) = now_is else {
-        // PruneResult meanwhile, which happens to none that is pending: nothing is left to be kept straight.
+        // Pruned meanwhile, which happens to none that is pending: nothing is left to be kept straight.
         return Ok(());
     };
     let now_is = word("the state of the delivery", &delivery.to_string(), &now_is, DeliveryState::parse)?;

@@ -456,7 +456,7 @@ fn repeats(from: &Transaction<'_>, now: Timestamp) -> Result<Vec<RepeatGroup>, S
             let mut alerts = Vec::with_capacity(found.len());
             for (alert, is_acknowledged) in found {
                 let mut statement = from.prepare_cached(
-                    "SELECT id, alert, kind, at, receivers, body FROM notice WHERE alert = ?1 ORDER BY at DESC, id LIMIT 1",
+                    "SELECT id, alert, kind, at, receivers, body, series FROM notice WHERE alert = ?1 ORDER BY at DESC, id LIMIT 1",
                 )?;
                 if let Some(last) = one(&mut statement, [alert.id.as_str()], notification)? {
                     alerts.push(RepeatAlert { alert, last, is_acknowledged });

@@ -207,7 +207,7 @@ fn versions(from: &Transaction<'_>, token: &TokenId) -> Result<Vec<VersionRow>, 
         Ok((replaced_at, VersionRow { resource, key: RecordKey::from(key), at: row.get::<_, Millis>(3)?.0, record: body }))
     })?);
 
-    let mut statement = from.prepare_cached("SELECT key, version_at FROM record WHERE scope_no = ?1 AND resource = 'unlock'")?;
+    let mut statement = from.prepare_cached("SELECT key, version_at FROM record WHERE token_no = ?1 AND resource = 'unlock'")?;
     let since = all(&mut statement, [no], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Millis>(1)?.0)))?;
     let since: HashMap<String, Timestamp> = since.into_iter().collect();
     for tracked in schedule::of_token(from, no, of)? {

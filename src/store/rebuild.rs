@@ -11,22 +11,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
+use serde::Deserialize;
 
 use super::backup::{check, private_file, sync_directory};
-use super::codec::{Millis, all, from_json};
+use super::codec::{Millis, all, from_json, json};
 use super::commit::Size;
 use super::connection::{DAEMON_WRITER, beside, open_read_only};
 use super::error::{StoreError, StoreFault};
 use super::schedule::{self, Entry, Replaced};
 use super::sql::Transaction;
-use super::{failpoint, schema};
-use model::{Timestamp, wire::UnlockEvent};
+use super::{failpoint, schema, series};
+use model::{SeriesPoint, Timestamp, wire::UnlockEvent};
 
 /// The first version in which schedules are packed.
 pub(super) const PACKED_SINCE: i64 = 10;
 
 /// Tables of which not all rows are the same in the new file.
-const OTHERWISE: [&str; 5] = ["record", "record_version", "schedule", "schedule_version", "drift"];
+const OTHERWISE: [&str; 6] = ["record", "record_version", "schedule", "schedule_version", "drift", "notice"];
 
 /// Is told how many schedules are done, and how many there are.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Send + Sync);
@@ -136,6 +137,7 @@ fn fill(path: &Path, new: &Path, now: Timestamp, progress: Progress<'_>) -> Resu
     copy_records(&transaction)?;
     pack_schedules(&from, &to, now, progress)?;
     pack_versions(&from, &to)?;
+    pack_messages(&from, &to)?;
     failpoint::pass("rebuild.inside");
     transaction.commit()?;
     connection.execute_batch("DETACH old")?;
@@ -260,6 +262,32 @@ fn pack_versions_of(to: &Transaction<'_>, token: Option<i64>, rows: Vec<(OldVers
         let replaced: Vec<Replaced<'_>> = replaced.collect();
         to.prepare_cached("INSERT INTO main.schedule_version (scope_no, replaced_at, versions, body) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![token, replaced_at, replaced.len() as i64, schedule::pack_replaced(&replaced)])?;
+    }
+    Ok(())
+}
+
+/// Copies messages, with the schedules around their unlocks packed beside them.
+fn pack_messages(old: &Transaction<'_>, to: &Transaction<'_>) -> Result<(), StoreFault> {
+    let mut messages = old.prepare("SELECT id, alert, kind, at, receivers, body FROM notice ORDER BY rowid")?;
+    let mut messages = messages.query([])?;
+    while let Some(row) = messages.next()? {
+        let text = |at: usize| row.get::<_, String>(at);
+        let (id, body) = (text(0)?, text(5)?);
+        let mut fields: serde_json::Map<String, serde_json::Value> = from_json("the body of the notice", &id, &body)?;
+        // What is no schedule stays where it is.
+        let points = fields.get("series").and_then(|points| Vec::<SeriesPoint>::deserialize(points).ok());
+        let packed = points.and_then(|points| series::pack(&points));
+        let body = match packed {
+            Some(_) => {
+                fields.shift_remove("series");
+                json("the body of a notice", &fields)?
+            }
+            None => body,
+        };
+        to.prepare_cached(
+            "INSERT INTO main.notice (id, alert, kind, at, receivers, body, series) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![id, text(1)?, text(2)?, row.get::<_, i64>(3)?, text(4)?, body, packed])?;
     }
     Ok(())
 }

@@ -82,8 +82,8 @@ pub(super) fn token(row: &Row<'_>, first: usize) -> Result<Token, StoreFault> {
         Some(item) => token.item = from_json("the list item", &id, &item)?,
         None => {
             let (name, symbol): (Option<String>, Option<String>) = (row.get(first + 2)?, row.get(first + 3)?);
-            token.item.name = Maybe::or_absent(name);
-            token.item.symbol = Maybe::or_absent(symbol);
+            token.item.name = Maybe::or_absent(name.map(Into::into));
+            token.item.symbol = Maybe::or_absent(symbol.map(Into::into));
         }
     }
     Ok(token)

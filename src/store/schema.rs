@@ -21,7 +21,8 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0010_schedules.sql"),
         include_str!("../../migrations/0011_face.sql"),
         include_str!("../../migrations/0012_status.sql"),
-        include_str!("../../migrations/0013_days.sql"),
+        include_str!("../../migrations/0013_lean.sql"),
+        include_str!("../../migrations/0014_days.sql"),
     ],
 };
 

@@ -4,9 +4,9 @@
 //! writes or reads; [`Transaction`] what an operation gets; [`Statement`], [`ResultRows`] and [`Row`] lead from SQL to values. Values are
 //! rusqlite's own (`ToSql`, `FromSql`, `Value`), whichever engine keeps them.
 //!
-//! `bulk` moves whole tables. `postgres` speaks to a server: `postgres::translate` makes a statement out of the one that SQLite reads, `postgres::value` carries
-//! values there and back. What SQL both engines understand alike is written alike everywhere; where PostgreSQL has no such function,
-//! its schema brings one of the same name. Nothing here decides anything.
+//! `bulk` moves whole tables. `postgres` speaks to a server: `postgres::translate` makes a statement out of the one that SQLite reads,
+//! `postgres::value` carries values there and back. What SQL both engines understand alike is written alike everywhere; where PostgreSQL
+//! has no such function, its schema brings one of the same name. Nothing here decides anything.
 
 pub(super) mod bulk;
 pub(super) mod postgres;
@@ -76,8 +76,8 @@ impl Connection {
         }
     }
 
-    /// As [`Self::write`], for a transaction which keeps others only from those rows that it changes, or reads [`Transaction::for_update`], where the
-    /// engine knows rows.
+    /// As [`Self::write`], for a transaction which keeps others only from those rows that it changes, or reads
+    /// [`Transaction::for_update`], where the engine knows rows.
     pub(super) fn write_rows<T>(&mut self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
         match self {
             Connection::Sqlite(_) => self.write(false, run),
@@ -258,6 +258,16 @@ impl Row<'_> {
             Row::Postgres(row) => row.value(at),
         }
     }
+}
+
+/// What a row takes of memory, about, bytes.
+pub(super) fn row_bytes(row: &[Value]) -> usize {
+    let bytes = |value: &Value| match value {
+        Value::Text(text) => text.len(),
+        Value::Blob(blob) => blob.len(),
+        Value::Null | Value::Integer(_) | Value::Real(_) => 0,
+    };
+    row.iter().map(|value| size_of::<Value>() + bytes(value)).sum()
 }
 
 /// What names a column: rusqlite's `get` has a parameter for it, which calls leave open.

@@ -38,7 +38,7 @@ use source::{SourceAnswer, TestSource};
 
 /// Largest test file, bytes.
 const MAX_FILE: u64 = 4 << 20;
-/// TestCase files of one run.
+/// Test files of one run.
 const MAX_FILES: usize = 1_000;
 
 /// As the daemon evaluates: each minute.
@@ -86,7 +86,7 @@ impl TestOutcome {
     }
 }
 
-/// TestCase files beside the rules of a config: `tests/*.toml` in each folder that `[rules] paths` names.
+/// Test files beside the rules of a config: `tests/*.toml` in each folder that `[rules] paths` names.
 pub fn files_beside(config: &Config, base_dir: &Path) -> Vec<PathBuf> {
     let mut patterns: Vec<String> = config
         .rules

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use cliffwatch::{
     engine::plan::{
-        self, EndpointFeeds, PlanBasis,
-        month::{self, DAYS, Month, Wish, forecast::Forecast},
+        EndpointFeeds,
+        month::{self, DAYS},
     },
     engine::slot::Slots,
-    model::{CreditState, Endpoint, FeedState, PlanToken, Timestamp, TokenId, config, config::EndpointVersion},
+    model::{CreditState, Endpoint, FeedState, PlanToken, TokenId, config, config::EndpointVersion},
 };
 
 #[allow(dead_code, reason = "the bench plays more of it")]
@@ -85,23 +85,6 @@ fn polled(config: &config::Config) -> Vec<(Endpoint, Slots)> {
     patterns.into_iter().filter_map(slots).collect()
 }
 
-/// The month as `plan` lays it out of what is known.
-fn laid_out(feeds: Vec<EndpointFeeds>, config: &config::Config, now: Timestamp) -> Month {
-    let (polled, credit) = (polled(config), CreditState::default());
-    let basis = PlanBasis {
-        allowance: month::unlimited(now),
-        spent_today: 0,
-        next_slot: now,
-        source: &config.source,
-        near: config.budget.near.delta(),
-        now,
-    };
-    let wish = |(endpoint, slots): &(Endpoint, Slots)| Wish::of(*endpoint, slots, &plan::plan(*endpoint, &feeds, &basis), now);
-    let wishes: Vec<Wish> = polled.iter().map(wish).collect();
-    let forecast = Forecast::of(feeds, &polled, &credit, (&config.source, &config.budget), now);
-    month::month(&wishes, 30, false, forecast, &credit, &config.budget, now)
-}
-
 /// Credits of each endpoint until a day.
 fn spent_until(day: f64, world: &World, config: &config::Config) -> play::Played {
     let mut slots = play::slots(&config.schedule, world.begin).expect("slots");
@@ -126,7 +109,8 @@ fn the_month_that_is_laid_out_is_the_month_that_is_spent() {
         let (world, config) = (dated(30, tells), config(1_000));
         let (before, after) = (spent_until(day, &world, &config), spent_until(day + f64::from(DAYS), &world, &config));
         let feeds = if day > 0.0 { before.feeds } else { new(&config) };
-        let month = laid_out(feeds, &config, world.at(day));
+        let (polled, settings) = (polled(&config), (&config.source, &config.budget));
+        let month = month::lay_out(feeds, &polled, false, &CreditState::default(), settings, world.at(day));
         let of =
             |spent: &[(Endpoint, u64)], endpoint| spent.iter().find(|(of, _)| *of == endpoint).map_or(0, |(_, credits)| *credits);
         let spent = |endpoint| of(&after.spent, endpoint) - of(&before.spent, endpoint);

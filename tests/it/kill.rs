@@ -1,5 +1,5 @@
 //! `kill -9` at named points and at random: afterwards every alert arrived, repeats carry the id of the first, and no snapshot is
-//! ahead of its deliveries.
+//! ahead of its deliveries. On the server that the environment names (`tests/postgres/run`), else in a file.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use cliffwatch::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Hook, cliff, item};
+use crate::support::{Database, Hook, cliff, item};
 
 const TOKENS: usize = 12;
 /// Deliveries to one receiver that may be accepted and not yet recorded: twice those that the default config has under way at once.
@@ -32,6 +32,7 @@ struct Stage {
     service: Service,
     hook: Hook,
     folder: tempfile::TempDir,
+    database: Database,
     starts: usize,
     _ending: tokio_util::sync::DropGuard,
 }
@@ -63,6 +64,8 @@ impl Stage {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("rules")).expect("a folder");
         std::fs::write(folder.path().join("rules/r.toml"), RULES).expect("written");
+        let database = Database::new(folder.path().join("kill.db"));
+        let store = database.setting();
         let config = format!(
             r#"
 [source]
@@ -78,7 +81,7 @@ buyback = "off"
 allocations = "off"
 evaluate = "* * * * * *"
 [store]
-path = "kill.db"
+{store}
 [http]
 listen = "off"
 [log]
@@ -95,7 +98,7 @@ receivers = ["ops"]
 "#
         );
         std::fs::write(folder.path().join("cliffwatch.toml"), config).expect("written");
-        Self { service, hook, folder, starts: 0, _ending: ending.drop_guard() }
+        Self { service, hook, folder, database, starts: 0, _ending: ending.drop_guard() }
     }
 
     /// Starts the daemon, its standard error in a file of its own.
@@ -120,26 +123,18 @@ receivers = ["ops"]
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
-    fn database(&self) -> rusqlite::Connection {
-        let path = self.folder.path().join("kill.db");
-        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let database = rusqlite::Connection::open_with_flags(path, flags).expect("opens");
-        database.busy_timeout(Duration::from_secs(5)).expect("set");
-        database
-    }
-
-    fn count(&self, sql: &str) -> i64 {
-        self.database().query_row(sql, [], |row| row.get(0)).expect(sql)
-    }
-
     /// Whether the first sight of a token is written down.
     fn knows(&self, token: &str) -> bool {
-        let known = "SELECT count(*) FROM record JOIN token ON token.no = record.token_no WHERE token.id = ?1";
-        let database = self.database();
         // Killed before its first commit, the database is empty.
-        let has_tables =
-            database.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)).expect("read") > 0;
-        has_tables && database.query_row(known, [token], |row| row.get::<_, i64>(0)).expect("read") > 0
+        self.database.has_tables() && !self.dates(token).is_empty()
+    }
+
+    /// When the events of a token are, as far as is known.
+    fn dates(&self, token: &str) -> Vec<i64> {
+        let sql = format!(
+            "SELECT starts_at FROM record JOIN token ON token.no = record.token_no WHERE token.id = '{token}' ORDER BY starts_at"
+        );
+        self.database.column(&sql).iter().filter_map(serde_json::Value::as_i64).collect()
     }
 
     fn move_last_event(&self, token: &str, by: TimeDelta) {
@@ -170,7 +165,7 @@ receivers = ["ops"]
         let deadline = Instant::now() + PATIENCE;
         while !(self.log().contains("is watching")
             && is_done(self)
-            && self.count("SELECT count(*) FROM delivery WHERE state IN ('due', 'retrying')") == 0)
+            && self.database.count("SELECT count(*) FROM delivery WHERE state IN ('due', 'retrying')") == 0)
         {
             assert!(Instant::now() < deadline, "told {:#?}\n{}", self.told(), self.log());
             assert_eq!(child.try_wait().expect("waits"), None, "must run on\n{}", self.log());
@@ -183,33 +178,23 @@ receivers = ["ops"]
 
     /// No snapshot may be ahead of its deliveries, and everything that was to be told was told.
     fn assert_sound(&self) {
-        assert_eq!(
-            self.database().query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).expect("checked"),
-            "ok"
-        );
+        assert!(self.database.is_whole());
         let undelivered =
             "SELECT count(*) FROM notice WHERE receivers <> '[]' AND id NOT IN (SELECT notice FROM delivery_notice)";
-        assert_eq!(self.count(undelivered), 0, "a notice without a delivery");
-        let events = self.count("SELECT count(*) FROM alert WHERE state = 'event'");
-        assert_eq!(self.count("SELECT count(*) FROM change"), events, "each change has its alert");
-        assert_eq!(self.count("SELECT count(*) FROM delivery WHERE state <> 'delivered'"), 0);
+        assert_eq!(self.database.count(undelivered), 0, "a notice without a delivery");
+        let events = self.database.count("SELECT count(*) FROM alert WHERE state = 'event'");
+        assert_eq!(self.database.count("SELECT count(*) FROM change"), events, "each change has its alert");
+        assert_eq!(self.database.count("SELECT count(*) FROM delivery WHERE state <> 'delivered'"), 0);
         let accepted: BTreeSet<String> = self.hook.accepted().into_iter().map(|(id, _)| id).collect();
-        let database = self.database();
-        let mut statement = database.prepare("SELECT webhook_id FROM delivery").expect("prepared");
-        let recorded: BTreeSet<String> =
-            statement.query_map([], |row| row.get(0)).expect("asked").collect::<Result<_, _>>().expect("read");
+        let recorded = self.database.column("SELECT webhook_id FROM delivery");
+        let recorded: BTreeSet<String> = recorded.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect();
         assert_eq!(recorded, accepted, "what was recorded as delivered is what the receiver took");
         for n in 0..TOKENS {
             let mut dates = self.service.edit(|edit| edit.events(&token(n))).expect("read");
             dates.sort_by_key(|event| event.unlock_date.copied());
             let expected: Vec<i64> =
                 dates.iter().filter_map(|event| Some(event.unlock_date.copied()?.timestamp_millis())).collect();
-            let known =
-                "SELECT starts_at FROM record JOIN token ON token.no = record.token_no WHERE token.id = ?1 ORDER BY starts_at";
-            let mut statement = database.prepare(known).expect("prepared");
-            let known: Vec<i64> =
-                statement.query_map([token(n)], |row| row.get(0)).expect("asked").collect::<Result<_, _>>().expect("read");
-            assert_eq!(known, expected, "{} is what the source last said", token(n));
+            assert_eq!(self.dates(&token(n)), expected, "{} is what the source last said", token(n));
         }
     }
 
@@ -314,18 +299,17 @@ async fn killed_at_random_every_alert_arrives() {
     let mut stage = Stage::set().await;
     let mut moved = BTreeSet::new();
     for round in 0..ROUNDS {
+        stage.database.end_term();
         let mut child = stage.start(None);
         tokio::time::sleep(Duration::from_millis(random.u64(20..1_500))).await;
         child.kill().expect("kill -9");
         let status = wait(&mut child).await;
         assert_eq!(status.signal(), Some(9), "must die of the kill, ended by {status}\n{}", stage.log());
-        if stage.folder.path().join("kill.db").exists() {
-            let id = token(round);
-            if stage.knows(&id) {
-                moved.insert(id.clone());
-            }
-            stage.move_last_event(&id, TimeDelta::days(9));
+        let id = token(round);
+        if stage.knows(&id) {
+            moved.insert(id.clone());
         }
+        stage.move_last_event(&id, TimeDelta::days(9));
     }
     let expected = TOKENS + moved.len();
     stage.finish(|stage| stage.told().len() >= expected).await;

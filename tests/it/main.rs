@@ -25,6 +25,7 @@ mod readme;
 mod renamed;
 mod replay;
 mod seams;
+mod secured;
 mod soak;
 mod standby;
 mod subscribed;

@@ -258,9 +258,8 @@ async fn a_field_that_cannot_be_read_is_noted_with_its_record_and_the_rest_is_us
     let told = app.turn().await;
     assert_eq!(told.len(), 1, "the burn whose amount cannot be read matches no rule, the other does: {told:#?}");
     assert!(told[0].contains("Burned alpha") && told[0].contains("9"), "{told:#?}");
-    let polls = rusqlite::Connection::open(&app.config.store.path).expect("opens");
-    let noted = "SELECT oddities FROM poll WHERE endpoint = 'burn' AND oddities_total > 0";
-    let noted: String = polls.query_row(noted, [], |row| row.get(0)).expect("what was odd is in the poll log");
+    let noted = app.database().column("SELECT oddities FROM poll WHERE endpoint = 'burn' AND oddities_total > 0");
+    let noted = noted.first().and_then(Value::as_str).expect("what was odd is in the poll log");
     assert!(
         noted.contains("burns[0].amount") && noted.contains("a lot"),
         "which field of which record, and what stood there: {noted}"
@@ -276,13 +275,11 @@ async fn a_rule_added_by_a_reload_is_evaluated_though_the_first_evaluation_fails
     let rules = format!("{RULES}\n[[rule]]\nalert = \"Any\"\non = \"unlock\"\nwithin = [\"60d\"]\ntokens = [\"alpha\"]\n");
     std::fs::write(app.folder.path().join("rules/test.toml"), rules).expect("written");
     app.app().reload().await.expect("good rules");
-    let database = rusqlite::Connection::open(&app.config.store.path).expect("opens");
-    let sabotage = "CREATE TRIGGER sabotage BEFORE INSERT ON notice BEGIN SELECT RAISE(ABORT, 'sabotage'); END";
-    database.execute_batch(sabotage).expect("set");
+    app.database().sabotage("notice");
     app.at("2026-03-01T00:01:00Z");
     let error = app.app().tick(Job::Evaluate).await.expect_err("the database refuses");
     assert!(error.to_string().contains("write"), "{error}");
-    database.execute_batch("DROP TRIGGER sabotage").expect("cleared");
+    app.database().mend("notice");
     app.at("2026-03-01T00:02:00Z");
     app.evaluate().await;
     app.deliver().await;
@@ -352,21 +349,18 @@ async fn a_commit_that_fails_is_asked_for_again_and_told_once() {
     let app = TestApp::start().await;
     app.turn().await;
     app.edit(|edit| edit.move_event("alpha", time("2026-05-20T12:00:00Z"), time("2026-05-25T12:00:00Z")));
-    let database = rusqlite::Connection::open(&app.config.store.path).expect("opens");
-    let sabotage = "CREATE TRIGGER sabotage BEFORE INSERT ON telling BEGIN SELECT RAISE(ABORT, 'sabotage'); END";
-    database.execute_batch(sabotage).expect("set");
+    app.database().sabotage("telling");
     app.at("2026-03-01T06:00:00Z");
     app.poll(Endpoint::TokenList).await;
     app.app().tick(Job::Poll(Endpoint::UnlockEvents)).await.expect_err("the database refuses");
-    database.execute_batch("DROP TRIGGER sabotage").expect("cleared");
+    app.database().mend("telling");
     // Nor is anything lost between the commit and the outbox.
-    let sabotage = "CREATE TRIGGER sabotage BEFORE INSERT ON delivery_notice BEGIN SELECT RAISE(ABORT, 'sabotage'); END";
-    database.execute_batch(sabotage).expect("set");
+    app.database().sabotage("delivery_notice");
     app.at("2026-03-01T12:00:00Z");
     app.tick().await;
     assert_ne!(app.deliver().await.errors, [""; 0]);
     assert_eq!(lines(&app.hook.take()), [""; 0]);
-    database.execute_batch("DROP TRIGGER sabotage").expect("cleared");
+    app.database().mend("delivery_notice");
     let told = app.turn().await;
     assert_eq!(told.len(), 1, "{told:#?}");
     assert!(told[0].starts_with("alert.event ScheduleChanged alpha"), "{told:#?}");
@@ -398,9 +392,7 @@ async fn a_dead_letter_is_visible_and_announced_to_the_fallback_once() {
     let told = lines(&app.desk.take());
     assert_eq!(told.len(), 1, "{told:#?}");
     assert!(told[0].starts_with("source SourceTrouble") && told[0].contains("ops"), "{told:#?}");
-    let status = rusqlite::Connection::open(&app.config.store.path).expect("opens");
-    let dead: i64 = status.query_row("SELECT count(*) FROM delivery WHERE state = 'dead'", [], |row| row.get(0)).expect("read");
-    assert_eq!(dead, 1);
+    assert_eq!(app.database().count("SELECT count(*) FROM delivery WHERE state = 'dead'"), 1);
     app.hook.answer_always(None);
     app.at("2026-03-02T00:00:00Z");
     app.deliver().await;

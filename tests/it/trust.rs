@@ -490,12 +490,10 @@ async fn what_the_token_list_moved_stays_due() {
     let app = TestApp::with(Setup { rules: rules.into(), ..Setup::default() }).await;
     assert_eq!(app.turn().await, [""; 0]);
     app.edit(|edit| edit.put_item("alpha", |item| item.market_cap = 1e7.into()));
-    let database = rusqlite::Connection::open(&app.config.store.path).expect("opens");
-    let sabotage = "CREATE TRIGGER sabotage BEFORE INSERT ON notice BEGIN SELECT RAISE(ABORT, 'sabotage'); END";
-    database.execute_batch(sabotage).expect("set");
+    app.database().sabotage("notice");
     app.at("2026-03-01T06:00:00Z");
     app.app().tick(Job::Poll(Endpoint::TokenList)).await.expect_err("the database refuses");
-    database.execute_batch("DROP TRIGGER sabotage").expect("cleared");
+    app.database().mend("notice");
     app.at("2026-03-01T12:00:00Z");
     app.poll(Endpoint::TokenList).await;
     app.evaluate().await;
@@ -553,11 +551,8 @@ async fn one_is_one_and_what_is_more_is_said() {
     let app = TestApp::with(with(LEVELLED, "", storm(20, false))).await;
     read(&app).await;
     deliver(&app).await;
-    let path = app.config.store.path.clone();
-    desk.write(
-        "cliffwatch.toml",
-        &format!("[source]\nbase_url = \"http://127.0.0.1:9\"\n[store]\npath = {:?}\n", path.to_str().expect("UTF-8")),
-    );
+    let store = app.database().setting();
+    desk.write("cliffwatch.toml", &format!("[source]\nbase_url = \"http://127.0.0.1:9\"\n[store]\n{store}\n"));
     for line in ["upcoming --limit 1", "alerts --limit 1", "outbox why --limit 1"] {
         let ran = desk.run(&format!("--now 2026-03-01T00:00:00Z {line}"));
         assert!(ran.err.contains("there are more than 1 ") && ran.err.contains("--limit shows more"), "{line}: {}", ran.err);

@@ -12,7 +12,10 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::outside::{self, Outside, due, free_port, receivers, resolved, send, unlock, until};
+use crate::{
+    outside::{self, Outside, due, receivers, resolved, send, unlock, until},
+    ports::free_port,
+};
 
 type Bodies = Arc<Mutex<Vec<Value>>>;
 

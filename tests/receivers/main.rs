@@ -11,6 +11,8 @@ mod feeds;
 mod mail;
 mod metrics;
 mod outside;
+#[path = "../it/support/ports.rs"]
+mod ports;
 mod prometheus;
 mod schema;
 mod signatures;

@@ -6,7 +6,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::outside::{self, Outside, free_port, until};
+use crate::{
+    outside::{self, Outside, until},
+    ports::free_port,
+};
 
 /// What promtool finds in a page of metrics; an empty text is praise.
 fn complaints(page: &str) -> String {

@@ -220,11 +220,6 @@ pub fn due(webhook_id: &str, notifications: Vec<Notification>) -> DueDelivery {
     DueDelivery { webhook_id: webhook_id.to_owned(), notifications, ..delivery }
 }
 
-/// A port that was free a moment ago.
-pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port()
-}
-
 /// A line of JSON.
 pub fn parsed(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"))

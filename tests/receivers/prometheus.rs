@@ -13,7 +13,10 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::outside::{self, Outside, free_port, until};
+use crate::{
+    outside::{self, Outside, until},
+    ports::free_port,
+};
 
 fn packaging(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging").join(path)

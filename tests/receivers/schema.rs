@@ -3,7 +3,9 @@
 use std::process::Command;
 
 use cliffwatch::model::alert::{Notification, NotificationKind};
-use cliffwatch::model::{Change, ChangeKind, Digest, DigestMaterial, Fact, MemberBody, Resource, TokenBody, TokenId};
+use cliffwatch::model::{
+    Change, ChangeKind, Digest, DigestAhead, DigestMaterial, Fact, MemberBody, Resource, TokenBody, TokenId,
+};
 use cliffwatch::notify::{message, webhook_schema};
 use serde_json::{Value, json};
 
@@ -49,12 +51,13 @@ fn bodies() -> Vec<(NotificationKind, Value)> {
         since: now(),
         at: now(),
         ahead: chrono::TimeDelta::days(7),
-        upcoming: &[],
+        unlocks: &DigestAhead::default(),
         changes: &[],
         statuses: &[],
         silences: &[],
         firing: 0,
         fires: &[],
+        incidents: 0,
         trouble: &[],
     };
     let receiver = "ops".into();

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::support::{Server, database, opened, options};
 
-fn filled(path: &str, options: Options) -> Service {
+pub fn filled(path: &str, options: Options) -> Service {
     let service = opened(path, options);
     let small = serve::bundled().filter(|file| {
         let path = &file.as_ref().unwrap().path;
@@ -55,10 +55,10 @@ async fn two_thousand_at_once_spend_exactly_the_thousand_that_are_left() {
 }
 
 /// The real binary; killed when dropped.
-struct Daemon(Child, String);
+pub struct Daemon(pub Child, pub String);
 
 impl Daemon {
-    fn start(db: &str) -> Self {
+    pub fn start(db: &str) -> Self {
         Self::listening(db, "127.0.0.1:0")
     }
 

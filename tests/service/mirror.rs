@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::{
     daemon::daemon,
+    ports::free_port,
     support::{Server, bundled, options, time},
 };
 
@@ -237,8 +238,7 @@ async fn a_schedule_that_a_folder_does_not_cover_is_not_told_as_one_without_unlo
 async fn the_daemon_serves_its_mirror_where_the_config_says_so() {
     let source = Server::of(bundled()).await;
     let folder = tempfile::tempdir().unwrap();
-    // A port that is free now; whoever took it meanwhile would fail the test, not pass it.
-    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
     let app = daemon(folder.path(), &source, &format!("[mirror]\nlisten = \"{address}\"\n")).await;
     app.tick(Job::Poll(Endpoint::TokenList)).await.unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();

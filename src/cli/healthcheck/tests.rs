@@ -37,8 +37,10 @@ fn only_200_is_well() {
 
 #[test]
 fn nobody_there_and_somebody_else_are_errors() {
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    assert!(checked(gone).unwrap_err().to_string().contains("no answer of http://127.0.0.1:"));
+    // Held, so that nobody else comes to listen there.
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    assert!(checked(held.local_addr().unwrap().to_string()).unwrap_err().to_string().contains("no answer of http://127.0.0.1:"));
     for answer in ["", "SSH-2.0-x\r\n", "HTTP/1.1 \r\n\r\n", "HTTP/1.1 many\r\n\r\n"] {
         assert!(checked(answering(answer)).unwrap_err().to_string().contains("no answer of HTTP"), "{answer:?}");
     }

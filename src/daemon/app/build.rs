@@ -13,14 +13,15 @@ use crate::cycle;
 use crate::dispatch::Dispatcher;
 use crate::kept_clock::KeptClock;
 use crate::ledger::Ledger;
-use crate::live::LiveConfig;
+use crate::live::{Live, LiveConfig};
 use crate::metrics::Metrics;
 use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
 use crate::place::place_of;
 use crate::readiness::{Readiness, RuleLoad};
 use crate::reload::{self, GoodFiles};
 use crate::systemd;
-use model::{BoxFuture, Clock, SourceText, Timestamp, config::Config, text::error_chain};
+use model::config::{Config, DeliverySettings};
+use model::{BoxFuture, Clock, SourceText, Timestamp, text::error_chain};
 use rules::RuleSet;
 use source::{Client, Tuning};
 use store::{Access, Store};
@@ -65,55 +66,23 @@ impl App {
         quota: Option<Store>,
     ) -> BoxFuture<'_, Result<Self, AppError>> {
         Box::pin(async move {
-            let now = clock.now();
-            let place = place_of(&config.store)?;
-            let store = match drive {
-                Drive::Itself => standby::open_patiently(place, &clock, tell_packing).await,
-                Drive::Crank => Store::open_telling(place, Access::Own, now, tell_packing).await,
-            };
-            let store = store.map_err(|source| AppError::Store { doing: "open the database", source })?;
-            if drive == Drive::Crank {
-                standby::take_at_once(&store).await?;
-            }
+            let store = open_store(&config, &clock, drive).await?;
             let now = resume_clock(&store, &clock).await?;
             let source = config.source.clone();
             let delivery = config.delivery.clone();
             let switch = DeadMansSwitch::of(&config.http)?;
 
             let StartRules { config, rules, problem, files, load } = StartRules::read(config, base_dir, &store, now).await?;
-            let (readiness, metrics) = (Readiness::starting(now), Arc::new(Metrics::default()));
-            readiness.rules_read(load);
-            readiness.texts_at_work(files.good.texts.clone());
+            let metrics = Arc::new(Metrics::default());
             metrics.set_started(now);
             metrics.set_reload(problem.is_none());
             metrics.set_active(store.is_active());
-            match problem {
-                None => readiness.rules_loaded(now, rules.rules.len()),
-                Some(problem) => {
-                    tracing::error!("the rule files have errors: the rules of the last good files go on working\n{problem}");
-                    readiness.reload_failed(now, problem);
-                }
-            }
+            let readiness = readiness(now, load, &files, rules.rules.len(), problem);
             let live = LiveConfig::build(config, rules).await.map_err(|problems| AppError::Config(problems.join("; ")))?;
-            let receivers = live.receivers.clone();
             let live = Arc::new(ArcSwap::from_pointee(live));
             let ledger = Arc::new(Ledger::new(quota.unwrap_or_else(|| store.clone()), live.clone(), clock.clone()));
             let api = Client::with_tuning(&source, clock.clone(), tuning, ledger.clone())?;
-            let outbox_deps = OutboxDeps {
-                store: Arc::new(store.clone()),
-                dispatcher: Some(Arc::new(Dispatcher::new(store.clone(), live.clone()))),
-                sender: Arc::new(ReceiverSender { receivers, store: store.clone() }),
-                announce: Arc::new(super::self_alerts::OutboxAnnouncer { live: live.clone() }),
-                metrics: Some(metrics.clone()),
-                clock: clock.clone(),
-                delivery,
-            };
-            let outbox = Arc::new(match drive {
-                // Of several instances only the active one delivers: see `standby`.
-                Drive::Itself if store.is_shared() => Outbox::waiting(outbox_deps),
-                Drive::Itself => Outbox::start(outbox_deps),
-                Drive::Crank => Outbox::idle(outbox_deps),
-            });
+            let outbox = Arc::new(outbox(&store, &live, &metrics, (&clock, delivery), drive));
             let deps = Arc::new(cycle::Deps {
                 live,
                 source,
@@ -147,6 +116,61 @@ impl App {
             }
             Ok(app)
         })
+    }
+}
+
+/// Opens the database. A daemon waits for a server that is not there yet; whoever turns the crank takes the lease at once, or fails.
+async fn open_store(config: &Config, clock: &Clock, drive: Drive) -> Result<Store, AppError> {
+    let place = place_of(&config.store)?;
+    let store = match drive {
+        Drive::Itself => standby::open_patiently(place, clock, tell_packing).await,
+        Drive::Crank => Store::open_telling(place, Access::Own, clock.now(), tell_packing).await,
+    };
+    let store = store.map_err(|source| AppError::Store { doing: "open the database", source })?;
+    if drive == Drive::Crank {
+        standby::take_at_once(&store).await?;
+    }
+    Ok(store)
+}
+
+/// How ready an app is that has just read its rules: those of the last good files go on where there is a `problem` with them.
+fn readiness(now: Timestamp, load: RuleLoad, files: &FilesAtWork, rules: usize, problem: Option<String>) -> Readiness {
+    let readiness = Readiness::starting(now);
+    readiness.rules_read(load);
+    readiness.texts_at_work(files.good.texts.clone());
+    match problem {
+        None => readiness.rules_loaded(now, rules),
+        Some(problem) => {
+            tracing::error!("the rule files have errors: the rules of the last good files go on working\n{problem}");
+            readiness.reload_failed(now, problem);
+        }
+    }
+    readiness
+}
+
+/// Who delivers.
+fn outbox(
+    store: &Store,
+    live: &Arc<Live>,
+    metrics: &Arc<Metrics>,
+    (clock, delivery): (&Clock, DeliverySettings),
+    drive: Drive,
+) -> Outbox {
+    let receivers = live.load().receivers.clone();
+    let deps = OutboxDeps {
+        store: Arc::new(store.clone()),
+        dispatcher: Some(Arc::new(Dispatcher::new(store.clone(), live.clone()))),
+        sender: Arc::new(ReceiverSender { receivers, store: store.clone() }),
+        announce: Arc::new(super::self_alerts::OutboxAnnouncer { live: live.clone() }),
+        metrics: Some(metrics.clone()),
+        clock: clock.clone(),
+        delivery,
+    };
+    match drive {
+        // Of several instances only the active one delivers: see `standby`.
+        Drive::Itself if store.is_shared() => Outbox::waiting(deps),
+        Drive::Itself => Outbox::start(deps),
+        Drive::Crank => Outbox::idle(deps),
     }
 }
 

@@ -27,7 +27,8 @@ const GATHERING: Duration = Duration::from_millis(20);
 /// How long requests under way may still be answered once the daemon is to stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// Asks `in_flight` things at a time, in their order, and hands the answers over as they come, until `stopping`.
+/// Asks `in_flight` things at a time, in their order, and hands the answers over as they come, until `stopping` or until nobody takes
+/// them any more.
 pub(super) fn ask(
     api: &Client,
     asks: Vec<PlannedPoll>,
@@ -92,9 +93,16 @@ impl AskWorker {
             let Some(ask) = next.filter(|_| !self.stopping.is_cancelled()) else { break };
             // A walk may have grown since it was last paid for.
             let most = u32::try_from(ask.cost.saturating_mul(2).saturating_add(8)).ok();
-            let fetched = match ask.with_segments {
-                true => self.api.fetch_with_segments(&ask.request, most).await,
-                false => self.api.fetch(&ask.request, ask.known, most).await,
+            let fetch = async {
+                match ask.with_segments {
+                    true => self.api.fetch_with_segments(&ask.request, most).await,
+                    false => self.api.fetch(&ask.request, ask.known, most).await,
+                }
+            };
+            let fetched = tokio::select! {
+                fetched = fetch => fetched,
+                // Its cycle failed: the pages that are left would be paid for, and read by nobody.
+                () = self.answered.closed() => break,
             };
             self.claim.done(ask.cost);
             if self.answered.send((ask, fetched)).await.is_err() {

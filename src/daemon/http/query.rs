@@ -12,7 +12,7 @@ const DEFAULT_ROWS: u32 = 100;
 /// Most rows of a list.
 pub(super) const MAX_ROWS: u32 = 10_000;
 
-/// ListParameters of the lists. All are optional; those that a list does not know are refused, since a misspelt filter lets everything in.
+/// Parameters of the lists. All are optional; those that a list does not know are refused, since a misspelt filter lets everything in.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case", default)]
 pub(super) struct ListQuery {

@@ -54,8 +54,12 @@ pub enum Grant {
 
 /// Books what a process did, and what it wants to do.
 #[must_use]
-pub fn book(credit: CreditState, booking: &Booking, budget: &config::BudgetSettings, now: Timestamp) -> (CreditState, Booked) {
-    let mut credit = credit;
+pub fn book(
+    mut credit: CreditState,
+    booking: &Booking,
+    budget: &config::BudgetSettings,
+    now: Timestamp,
+) -> (CreditState, Booked) {
     // Whoever books is alive: what it holds is reserved, though it slept for so long that it was thought to be gone.
     hold(&mut credit, booking.owner, booking.holds.saturating_add(booking.settled.len() as u64), now);
     credit = rolled(credit, budget, now);

@@ -38,8 +38,7 @@ pub(super) fn rolled_within(mut credit: CreditState, cap: Option<u64>, now: Time
     bury(&mut credit, now);
     while credit.unconfirmed && credit.period_start.is_some_and(|start| now < start) && resume(&mut credit) {}
     // Our clock was set right.
-    let month_after = |start: Timestamp| start.checked_add_months(Months::new(1));
-    if credit.reset_at.or_else(|| month_after(credit.period_start?)).is_some_and(|end| now < end) {
+    if end(&credit).is_some_and(|end| now < end) {
         credit.not_over_before = None;
     }
     doubt_clock(&mut credit, cap, now);
@@ -78,8 +77,7 @@ fn doubt_clock(credit: &mut CreditState, cap: Option<u64>, now: Timestamp) {
         let longest = keeps_no_probe.then(|| now.checked_add_signed(LONGEST_DOUBT)).flatten();
         credit.not_over_before = credit.not_over_before.min(longest);
     }
-    let end = credit.reset_at.or_else(|| credit.period_start?.checked_add_months(Months::new(1)));
-    if let Some(end) = end.filter(|_| keeps_no_probe)
+    if let Some(end) = end(credit).filter(|_| keeps_no_probe)
         && seen < end
         && now >= end
         && now - seen > LARGEST_STEP
@@ -154,12 +152,21 @@ fn begin_as_told(credit: &mut CreditState, told_at: Timestamp, end: Option<Times
     }
 }
 
+/// When the period that counts ends, as far as is known: a month after it began where the API has not said.
+fn end(credit: &CreditState) -> Option<Timestamp> {
+    credit.reset_at.or_else(|| month_after(credit.period_start?))
+}
+
+fn month_after(start: Timestamp) -> Option<Timestamp> {
+    start.checked_add_months(Months::new(1))
+}
+
 /// The month counted from `reset_at`, which is not after `now`, that holds `now`: months are what such quotas count in.
 fn months_around(now: Timestamp, reset_at: Timestamp) -> (Timestamp, Timestamp) {
     let (mut start, mut end) = (reset_at, reset_at);
     while end <= now {
         start = end;
-        end = end.checked_add_months(Months::new(1)).unwrap_or(now + TimeDelta::days(31));
+        end = month_after(end).unwrap_or(now + TimeDelta::days(31));
     }
     (start, end)
 }
@@ -195,7 +202,6 @@ pub(super) fn relived(credit: &CreditState, now: Timestamp) -> u64 {
         return 0;
     }
     if is_unread(credit) {
-        let month_after = |start: Timestamp| start.checked_add_months(Months::new(1));
         let touches = |before: &&PastPeriod| before.start.and_then(month_after) >= credit.period_start;
         return credit.earlier.last().filter(touches).map_or(0, |before| before.doubtful);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::SecondsFormat;
 
-use model::{Alert, AlertBody, AlertId, AlertState, AlertStatus, Labels, RuleId, SourceBody, Timestamp, Token, TokenBody};
+use model::{Alert, AlertBody, AlertId, AlertState, AlertStatus, Labels, RuleId, Timestamp, Token, TokenBody};
 
 /// An alert of which nothing but its identity is known yet.
 pub fn blank(rule: RuleId, name: &str, subject: String, state: AlertState, now: Timestamp) -> Alert {
@@ -39,27 +39,12 @@ pub fn blank(rule: RuleId, name: &str, subject: String, state: AlertState, now: 
 /// What is told of an alert that is about no record.
 pub fn plain_body(alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody {
     AlertBody {
-        id: alert.id.clone(),
-        rule: alert.name.clone(),
         status,
-        reason: reason.to_owned(),
         labels: alert.labels.clone(),
         former_labels: alert.former_labels.clone(),
         annotations: alert.annotations.clone(),
-        starts_at: alert.starts_at.unwrap_or(now),
         ends_at: alert.ends_at,
-        token: None,
-        resource: None,
-        record: None,
-        change: None,
-        days_until: None,
-        when: None,
-        lead: None,
-        event: None,
-        series: Vec::new(),
-        members: Vec::new(),
-        source: SourceBody::default(),
-        left_out_by: None,
+        ..AlertBody::firing(alert.id.clone(), &alert.name, reason, alert.starts_at.unwrap_or(now))
     }
 }
 

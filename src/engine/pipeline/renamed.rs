@@ -16,7 +16,7 @@ use super::{Ingest, TokenNews, Work, polled_at};
 use model::{
     Alert, AlertState, Change, ChangeKind, Endpoint, Fact, FeedId, FeedState, FeedUpdate, Put, Record, RecordKey, Resource,
     RuleId, SOURCE_TROUBLE, Token, TokenId, TokenSnapshot, Tracked, alert_id,
-    wire::{self, Maybe},
+    wire::{self, Maybe, Text},
 };
 
 /// All that a token has records of.
@@ -45,8 +45,8 @@ pub fn renamed_tokens(gone: &[wire::TokenItem], new: &[wire::TokenItem]) -> Vec<
     gone.iter().filter_map(pair).collect()
 }
 
-fn is_text(a: &Maybe<String>, b: &Maybe<String>) -> bool {
-    let plain = |text: &Maybe<String>| text.as_str().map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty());
+fn is_text(a: &Maybe<Text>, b: &Maybe<Text>) -> bool {
+    let plain = |text: &Maybe<Text>| text.as_str().map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty());
     plain(a).is_some_and(|a| plain(b) == Some(a))
 }
 

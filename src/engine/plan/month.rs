@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use self::forecast::Forecast;
 use self::looks::TokenLooks;
-use super::PollPlan;
+use super::{EndpointFeeds, PlanBasis, PollPlan};
 use crate::budget::{self, Allowance, PollReason};
+use crate::plan;
 use crate::slot::Slots;
 use chrono::TimeDelta;
 use model::{CreditState, Endpoint, Timestamp, config};
@@ -24,23 +25,22 @@ const MOST_COUNTED: u32 = 20_000;
 
 /// An endpoint, and what one tick of it would ask if nothing limited it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
-    /// Which.
-    pub endpoint: Endpoint,
-    pub ticks: u64,
+struct Wish {
+    endpoint: Endpoint,
+    ticks: u64,
     /// Requests of one tick.
-    pub asks: u64,
+    asks: u64,
     /// Credits of one tick.
-    pub cost: u64,
+    cost: u64,
     /// Credits of what was never read and comes first, whatever the pace; linear segments that are due among them.
-    pub first_reads: u64,
+    first_reads: u64,
     /// Whether the credits are those of earlier answers; else one is assumed for each request.
-    pub is_measured: bool,
+    is_measured: bool,
 }
 
 impl Wish {
     /// Reads it off a plan that was made under [`unlimited`].
-    pub fn of(endpoint: Endpoint, slots: &Slots, plan: &PollPlan, now: Timestamp) -> Self {
+    fn of(endpoint: Endpoint, slots: &Slots, plan: &PollPlan, now: Timestamp) -> Self {
         // Linear segments are read once, and not again at every tick.
         let segments = count(plan.asks.iter().filter(|ask| ask.with_segments).count());
         let first = plan.asks.iter().filter(|ask| ask.why == PollReason::First);
@@ -61,7 +61,7 @@ impl Wish {
 }
 
 /// An allowance without a limit: under it, the planner says all that it would like to ask.
-pub fn unlimited(now: Timestamp) -> Allowance {
+fn unlimited(now: Timestamp) -> Allowance {
     Allowance { left: None, reserve: 0, today: None, told: None, reset_at: now }
 }
 
@@ -139,11 +139,27 @@ pub enum Outlook {
     FirstReadsTooDear,
 }
 
-/// Lays out the month. `tokens` are watched; that number may be a guess.
-pub fn month(
-    wishes: &[Wish],
-    tokens: u64,
+/// Asks the planner what it would ask of `feeds` at the slots of `polled`, and lays out the month that begins now. How many tokens there
+/// are may be a guess.
+pub fn lay_out(
+    feeds: Vec<EndpointFeeds>,
+    polled: &[(Endpoint, Slots)],
     tokens_are_assumed: bool,
+    credit: &CreditState,
+    (source, budget): (&config::SourceSettings, &config::BudgetSettings),
+    now: Timestamp,
+) -> Month {
+    let basis = PlanBasis { allowance: unlimited(now), spent_today: 0, next_slot: now, source, near: budget.near.delta(), now };
+    let wish = |(endpoint, slots): &(Endpoint, Slots)| Wish::of(*endpoint, slots, &plan::plan(*endpoint, &feeds, &basis), now);
+    let wishes: Vec<Wish> = polled.iter().map(wish).collect();
+    let tokens = feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()).map(|feeds| feeds.tokens.len()).max();
+    let forecast = Forecast::of(feeds, polled, credit, (source, budget), now);
+    month(&wishes, (count(tokens.unwrap_or(0)), tokens_are_assumed), forecast, credit, budget, now)
+}
+
+fn month(
+    wishes: &[Wish],
+    (tokens, tokens_are_assumed): (u64, bool),
     forecast: Forecast,
     credit: &CreditState,
     budget: &config::BudgetSettings,

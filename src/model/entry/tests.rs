@@ -1,5 +1,5 @@
 use super::*;
-use crate::{AlertBody, Change, ChangeKind, Labels, Resource, SourceBody, Timestamp, TokenId, wire};
+use crate::{AlertBody, Change, ChangeKind, Labels, Resource, Timestamp, TokenId, wire};
 
 fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a time")
@@ -15,27 +15,9 @@ fn notice(rule: &str, severity: &str, event: Option<&str>) -> Notification {
         at,
         receivers: Vec::new(),
         body: AlertBody {
-            id,
-            rule: rule.to_owned(),
-            status: AlertStatus::Firing,
-            reason: "firing".to_owned(),
             labels: Labels::from([("severity".to_owned(), severity.to_owned())]),
-            former_labels: Vec::new(),
-            annotations: Default::default(),
-            starts_at: at,
-            ends_at: None,
-            token: None,
-            resource: None,
-            record: None,
-            change: None,
-            days_until: None,
-            when: None,
-            lead: None,
             event: event.map(str::to_owned),
-            series: Vec::new(),
-            members: Vec::new(),
-            source: SourceBody::default(),
-            left_out_by: None,
+            ..AlertBody::firing(id, rule, "firing", at)
         },
     }
 }

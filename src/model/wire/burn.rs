@@ -13,8 +13,8 @@ wire! {
 wire! {
     /// One burn. It has no id.
     Burn {
-        burn_event_label: String = "burnEventLabel",
-        burn_type: String = "burnType",
+        burn_event_label: Text = "burnEventLabel",
+        burn_type: Text = "burnType",
         burn_date: Timestamp = "burnDate",
         /// Tokens.
         amount: f64 = "amount",
@@ -29,9 +29,9 @@ wire! {
 wire! {
     /// Burns of a token; totals cover the window that was asked for.
     BurnData {
-        token_id: String = "tokenId",
-        token_name: String = "tokenName",
-        token_symbol: String = "tokenSymbol",
+        token_id: Text = "tokenId",
+        token_name: Text = "tokenName",
+        token_symbol: Text = "tokenSymbol",
         /// Tokens.
         total_burn_amount: f64 = "totalBurnAmount",
         /// USD.
@@ -43,8 +43,8 @@ wire! {
 wire! {
     /// One buyback. It has no id.
     Buyback {
-        buyback_event_label: String = "buybackEventLabel",
-        buyback_type: String = "buybackType",
+        buyback_event_label: Text = "buybackEventLabel",
+        buyback_type: Text = "buybackType",
         buyback_date: Timestamp = "buybackDate",
         /// Tokens bought.
         token_amount: f64 = "tokenAmount",
@@ -53,20 +53,20 @@ wire! {
         /// In `spentUnit`.
         spent_amount: f64 = "spentAmount",
         /// May be an empty text.
-        spent_unit: String = "spentUnit",
-        target_address: String = "targetAddress",
-        buyer_address: String = "buyerAddress",
-        resolution: String = "resolution",
-        basis: String = "basis",
+        spent_unit: Text = "spentUnit",
+        target_address: Text = "targetAddress",
+        buyer_address: Text = "buyerAddress",
+        resolution: Text = "resolution",
+        basis: Text = "basis",
     }
 }
 
 wire! {
     /// Buybacks of a token; totals cover the window that was asked for.
     BuybackData {
-        token_id: String = "tokenId",
-        token_name: String = "tokenName",
-        token_symbol: String = "tokenSymbol",
+        token_id: Text = "tokenId",
+        token_name: Text = "tokenName",
+        token_symbol: Text = "tokenSymbol",
         /// Tokens.
         total_buyback_amount: f64 = "totalBuybackAmount",
         /// USD; from the fifth version on.

@@ -5,8 +5,8 @@ use super::{prelude::*, unlock::CommittedClaim};
 wire! {
     /// One recipient's part of a day's or week's emission.
     EmissionAllocation {
-        allocation_name: String = "allocationName",
-        standard_allocation_name: String = "standardAllocationName",
+        allocation_name: Text = "allocationName",
+        standard_allocation_name: Text = "standardAllocationName",
         /// Tokens.
         unlock_amount: f64 = "unlockAmount",
         /// USD.
@@ -22,9 +22,9 @@ wire! {
         start_date: Timestamp = "startDate",
         /// Start of the next one.
         end_date: Timestamp = "endDate",
-        token_name: String = "tokenName",
-        token_symbol: String = "tokenSymbol",
-        listed_method: String = "listedMethod",
+        token_name: Text = "tokenName",
+        token_symbol: Text = "tokenSymbol",
+        listed_method: Text = "listedMethod",
         /// Tokens.
         unlock_amount: f64 = "unlockAmount",
         /// USD.

@@ -38,6 +38,6 @@ wire! {
         metadata: Metadata = "metadata",
         status: bool = "status",
         status_code: i64 = "statusCode",
-        error_message: String = "errorMessage",
+        error_message: Text = "errorMessage",
     }
 }

@@ -5,10 +5,10 @@ use super::prelude::*;
 wire! {
     /// An investor of the list.
     InvestorItem {
-        investor_id: String = "investorId",
-        investor_name: String = "investorName",
+        investor_id: Text = "investorId",
+        investor_name: Text = "investorName",
         /// One or more addresses joined by commas.
-        website: String = "website",
+        website: Text = "website",
         latest_funding_date: Timestamp = "latestFundingDate",
     }
 }
@@ -16,8 +16,8 @@ wire! {
 wire! {
     /// A funding round as an investor's detail tells it.
     FundingRound {
-        token_id: String = "tokenId",
-        round_name: String = "roundName",
+        token_id: Text = "tokenId",
+        round_name: Text = "roundName",
         is_lead_investor: bool = "isLeadInvestor",
         funding_date: Timestamp = "fundingDate",
         /// USD; the name is spelled exactly so.
@@ -27,18 +27,18 @@ wire! {
         /// USD.
         price_per_token: f64 = "pricePerToken",
         /// Not on the wire of this list: which investor's detail told it, kept with the record.
-        investor_id: String = "investorId",
+        investor_id: Text = "investorId",
         /// Not on the wire of this list: the name of that investor.
-        investor_name: String = "investorName",
+        investor_name: Text = "investorName",
     }
 }
 
 wire! {
     /// An investor with its rounds.
     InvestorDetail {
-        investor_id: String = "investorId",
-        investor_name: String = "investorName",
-        website: String = "website",
+        investor_id: Text = "investorId",
+        investor_name: Text = "investorName",
+        website: Text = "website",
         latest_funding_date: Timestamp = "latestFundingDate",
         funding_rounds: Vec<FundingRound> = "fundingRounds",
     }
@@ -47,8 +47,8 @@ wire! {
 wire! {
     /// An investor named in a token's round.
     RoundInvestor {
-        investor_id: String = "investorId",
-        investor_name: String = "investorName",
+        investor_id: Text = "investorId",
+        investor_name: Text = "investorName",
         is_lead_investor: bool = "isLeadInvestor",
     }
 }
@@ -56,9 +56,9 @@ wire! {
 wire! {
     /// A funding round as the token's page tells it.
     TokenFundingRound {
-        funding_round: String = "fundingRound",
+        funding_round: Text = "fundingRound",
         funding_date: Timestamp = "fundingDate",
-        raise_type: String = "raiseType",
+        raise_type: Text = "raiseType",
         /// USD.
         amount_raised: f64 = "amountRaised",
         /// USD.
@@ -74,10 +74,10 @@ wire! {
 wire! {
     /// Fundraising of a token.
     TokenFunding {
-        token_id: String = "tokenId",
-        token_name: String = "tokenName",
-        token_symbol: String = "tokenSymbol",
-        listed_method: String = "listedMethod",
+        token_id: Text = "tokenId",
+        token_name: Text = "tokenName",
+        token_symbol: Text = "tokenSymbol",
+        listed_method: Text = "listedMethod",
         /// USD.
         total_amount_raised: f64 = "totalAmountRaised",
         /// Tokens.

@@ -2,6 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
+use super::text::Text;
+
 /// A field that may be absent, null, or there. Absent and null mean the same to rules; the service tells them apart by version.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Maybe<T> {
@@ -62,10 +64,39 @@ impl<T: Copy> Maybe<T> {
     }
 }
 
-impl Maybe<String> {
+impl<T: AsText> Maybe<T> {
     /// The text, where there is one.
     pub fn as_str(&self) -> Option<&str> {
-        self.get().map(String::as_str)
+        self.get().map(AsText::as_text)
+    }
+}
+
+/// What is a text.
+pub trait AsText {
+    fn as_text(&self) -> &str;
+}
+
+impl AsText for String {
+    fn as_text(&self) -> &str {
+        self
+    }
+}
+
+impl AsText for Text {
+    fn as_text(&self) -> &str {
+        self
+    }
+}
+
+impl From<&str> for Maybe<Text> {
+    fn from(text: &str) -> Self {
+        Maybe::Value(text.into())
+    }
+}
+
+impl From<String> for Maybe<Text> {
+    fn from(text: String) -> Self {
+        Maybe::Value(text.into())
     }
 }
 

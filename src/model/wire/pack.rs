@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Timelike};
 
-use super::{lenient::NamedOr, maybe::Maybe, object::Extra};
+use super::{lenient::NamedOr, maybe::Maybe, object::Extra, text::Text};
 use crate::supply::Timestamp;
 
 /// What can be packed.
@@ -97,19 +97,27 @@ impl<T: Copy + PartialEq> Recent<T> {
 
     /// The code of a value that stands here; none where it does not, and then it does from now on.
     fn code(&mut self, hash: u64, value: T) -> Option<u8> {
+        let (at, is_known) = self.slot(hash, value);
+        is_known.then(|| u8::try_from(at).ok().map(|at| at + FIRST_SLOT)).flatten()
+    }
+
+    /// The slot in which a value stands from now on, and whether it stood there.
+    fn slot(&mut self, hash: u64, value: T) -> (usize, bool) {
         let home = home(hash);
         for at in (0..CHOICES).map(|step| (home + step) % SLOTS) {
-            match self.0.get_mut(at)? {
-                Some(known) if *known == value => return u8::try_from(at).ok().map(|at| at + FIRST_SLOT),
-                Some(_) => {}
-                free => {
+            match self.0.get_mut(at) {
+                Some(Some(known)) if *known == value => return (at, true),
+                Some(free @ None) => {
                     *free = Some(value);
-                    return None;
+                    return (at, false);
                 }
+                _ => {}
             }
         }
-        *self.0.get_mut(home)? = Some(value);
-        None
+        if let Some(first) = self.0.get_mut(home) {
+            *first = Some(value);
+        }
+        (home, false)
     }
 
     fn value(&self, code: u8) -> Option<T> {
@@ -287,6 +295,8 @@ fn from_cents(cents: u64) -> f64 {
 pub struct Unpacker<'b> {
     rest: &'b [u8],
     texts: Recent<&'b str>,
+    /// The texts of these slots, as records have them: equal ones of one schedule are one in memory.
+    shared: Vec<Option<Text>>,
     numbers: Recent<u64>,
     times: Recent<i64>,
     last_time: i64,
@@ -313,7 +323,15 @@ impl<'b> Unpacker<'b> {
     /// Of these bytes.
     #[must_use]
     pub fn new(bytes: &'b [u8]) -> Self {
-        Self { rest: bytes, texts: Recent::new(), numbers: Recent::new(), times: Recent::new(), last_time: 0, shapes: Vec::new() }
+        Self {
+            rest: bytes,
+            texts: Recent::new(),
+            shared: vec![None; SLOTS],
+            numbers: Recent::new(),
+            times: Recent::new(),
+            last_time: 0,
+            shapes: Vec::new(),
+        }
     }
 
     /// Whether all was read.
@@ -366,6 +384,20 @@ impl<'b> Unpacker<'b> {
                 Some(text)
             }
             code => self.texts.value(code),
+        }
+    }
+
+    fn shared_text(&mut self) -> Option<Text> {
+        let (at, text) = match self.byte()? {
+            TEXT => {
+                let text = self.literal()?;
+                (self.texts.slot(text_hash(text), text).0, text)
+            }
+            code => (usize::from(code.checked_sub(FIRST_SLOT)?), self.texts.value(code)?),
+        };
+        match self.shared.get_mut(at)? {
+            Some(known) if known.as_str() == text => Some(known.clone()),
+            slot => Some(slot.insert(Text::from(text)).clone()),
         }
     }
 
@@ -473,6 +505,15 @@ impl Pack for String {
     }
     fn unpack(from: &mut Unpacker<'_>) -> Option<Self> {
         from.text().map(str::to_owned)
+    }
+}
+
+impl Pack for Text {
+    fn pack<'a>(&'a self, to: &mut Packer<'a>) {
+        to.text(self);
+    }
+    fn unpack(from: &mut Unpacker<'_>) -> Option<Self> {
+        from.shared_text()
     }
 }
 

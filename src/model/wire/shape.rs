@@ -1,6 +1,6 @@
 //! The wire types as data: what the description of the data service is made from, so that it cannot say other than what is written.
 
-use super::NamedOr;
+use super::{NamedOr, Text};
 use crate::supply::Timestamp;
 
 /// What a value is on the wire.
@@ -74,6 +74,10 @@ impl Described for bool {
 }
 
 impl Described for String {
+    const SHAPE: JsonShape = JsonShape::Text;
+}
+
+impl Described for Text {
     const SHAPE: JsonShape = JsonShape::Text;
 }
 

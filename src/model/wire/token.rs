@@ -6,12 +6,12 @@ wire! {
     /// A token of `/token/list`. Its key is `id` here and `tokenId` everywhere else.
     TokenItem {
         /// Slug.
-        id: String = "id",
-        name: String = "name",
+        id: Text = "id",
+        name: Text = "name",
         /// Ticker; not unique.
-        symbol: String = "symbol",
+        symbol: Text = "symbol",
         /// `INTERNAL`, `AI`, `EXTERNAL`, or what comes.
-        listed_method: String = "listedMethod",
+        listed_method: Text = "listedMethod",
         /// Tokens.
         circulating_supply: f64 = "circulatingSupply",
         /// USD.
@@ -25,11 +25,11 @@ wire! {
         untracked_amount: f64 = "untrackedAmount",
         has_standard_allocation: bool = "hasStandardAllocation",
         has_fundraising: bool = "hasFundraising",
-        latest_fundraising_round: String = "latestFundraisingRound",
+        latest_fundraising_round: Text = "latestFundraisingRound",
         has_burn: bool = "hasBurn",
         has_buyback: bool = "hasBuyback",
         has_committed_claim: bool = "hasCommittedClaim",
-        website_url: String = "websiteUrl",
+        website_url: Text = "websiteUrl",
         /// The only mark that something about the token changed.
         last_updated_date: Timestamp = "lastUpdatedDate",
     }
@@ -38,10 +38,10 @@ wire! {
 wire! {
     /// One row of the allocation table.
     Allocation {
-        allocation_name: String = "allocationName",
+        allocation_name: Text = "allocationName",
         /// `Scheduled`, `TBD`, or what comes.
-        allocation_type: String = "allocationType",
-        standard_allocation_name: String = "standardAllocationName",
+        allocation_type: Text = "allocationType",
+        standard_allocation_name: Text = "standardAllocationName",
         /// Tokens.
         allocation_unlocked_amount: f64 = "allocationUnlockedAmount",
         /// Tokens.
@@ -56,9 +56,9 @@ wire! {
 wire! {
     /// Allocation table of a token. The payload names no token id.
     AllocationsData {
-        name: String = "name",
-        symbol: String = "symbol",
-        listed_method: String = "listedMethod",
+        name: Text = "name",
+        symbol: Text = "symbol",
+        listed_method: Text = "listedMethod",
         /// Tokens.
         max_supply: f64 = "maxSupply",
         last_updated_date: Timestamp = "lastUpdatedDate",

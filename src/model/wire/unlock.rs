@@ -18,8 +18,8 @@ wire! {
     /// One recipient's part of a cliff.
     CliffAllocation {
         unlock_date: Timestamp = "unlockDate",
-        allocation_name: String = "allocationName",
-        standard_allocation_name: String = "standardAllocationName",
+        allocation_name: Text = "allocationName",
+        standard_allocation_name: Text = "standardAllocationName",
         /// Tokens.
         cliff_amount: f64 = "cliffAmount",
         /// USD.
@@ -28,7 +28,7 @@ wire! {
         reference_price: f64 = "referencePrice",
         reference_price_updated_time: Timestamp = "referencePriceUpdatedTime",
         /// `second`, `month`, …: how exact the date is.
-        unlock_precision: String = "unlockPrecision",
+        unlock_precision: Text = "unlockPrecision",
         committed_claim: CommittedClaim = "committedClaim",
     }
 }
@@ -56,8 +56,8 @@ wire! {
 wire! {
     /// One recipient's linear segment.
     LinearAllocation {
-        allocation_name: String = "allocationName",
-        standard_allocation_name: String = "standardAllocationName",
+        allocation_name: Text = "allocationName",
+        standard_allocation_name: Text = "standardAllocationName",
         /// Tokens over the whole segment.
         linear_amount: f64 = "linearAmount",
         /// USD.
@@ -73,7 +73,7 @@ wire! {
         duration_of_rate: f64 = "durationOfRate",
         begin_date: Timestamp = "beginDate",
         end_date: Timestamp = "endDate",
-        unlock_precision: String = "unlockPrecision",
+        unlock_precision: Text = "unlockPrecision",
     }
 }
 
@@ -99,11 +99,11 @@ wire! {
     /// An unlock event: what unlocks, or begins to, at one instant. A row names no token: whoever asked keeps it.
     UnlockEvent {
         unlock_date: Timestamp = "unlockDate",
-        token_name: String = "tokenName",
-        token_symbol: String = "tokenSymbol",
-        listed_method: String = "listedMethod",
+        token_name: Text = "tokenName",
+        token_symbol: Text = "tokenSymbol",
+        listed_method: Text = "listedMethod",
         /// Origin of the schedule.
-        data_source: String = "dataSource",
+        data_source: Text = "dataSource",
         /// USD per token, in `upcoming`.
         reference_price: f64 = "referencePrice",
         reference_price_updated_time: Timestamp = "referencePriceUpdatedTime",
@@ -116,15 +116,15 @@ wire! {
 wire! {
     /// A row of `upcoming`: one token with its next event only.
     UpcomingItem {
-        token_id: String = "tokenId",
-        token_name: String = "tokenName",
-        token_symbol: String = "tokenSymbol",
+        token_id: Text = "tokenId",
+        token_name: Text = "tokenName",
+        token_symbol: Text = "tokenSymbol",
         /// USD.
         market_cap: f64 = "marketCap",
         /// Percent.
         released_percentage: f64 = "releasedPercentage",
-        listed_method: String = "listedMethod",
-        data_source: String = "dataSource",
+        listed_method: Text = "listedMethod",
+        data_source: Text = "dataSource",
         upcoming_event: UnlockEvent = "upcomingEvent",
     }
 }

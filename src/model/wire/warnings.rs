@@ -1,8 +1,10 @@
 //! What is noted while an answer is read: fields that did not fit, and what was left out because of that.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use serde::{Deserialize, Serialize};
+
+use super::text::sharing;
 
 /// Something in an answer that could not be used as it came: where it stood and what was wrong. The text holds no more than 120
 /// characters of what the source sent.
@@ -23,8 +25,8 @@ const MAX_ITEMS: usize = 500_000;
 
 #[derive(Default)]
 struct WarningLog {
-    path: Vec<PathStep>,
-    oddities: Vec<ParseWarning>,
+    /// The steps to each, the last one first, and what was wrong there.
+    oddities: Vec<(Vec<PathStep>, String)>,
     total: usize,
     dropped: usize,
     lost_dates: usize,
@@ -32,6 +34,7 @@ struct WarningLog {
 }
 
 /// One step of the path to what is being read.
+#[derive(Clone, Copy)]
 pub enum PathStep {
     /// Into a field.
     Field(&'static str),
@@ -54,6 +57,8 @@ pub struct ReadReport {
 thread_local! {
     // serde hands no context down a derived tree; parsing one answer stays on one thread, so the log wait here.
     static LOG: RefCell<Option<WarningLog>> = const { RefCell::new(None) };
+    // Of that log: how many warnings there were. Most of what is read has none, and its path is nobody's business.
+    static NOTED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Runs `read` and gathers the warnings meanwhile: the first hundred, and how many there were in all.
@@ -64,10 +69,27 @@ pub fn gather_oddities<T>(read: impl FnOnce() -> T) -> (T, Vec<ParseWarning>, us
 
 /// Runs `read` and gathers the warnings meanwhile, and what was left out. While gathering, the number of items read is bounded.
 pub fn gather<T>(read: impl FnOnce() -> T) -> (T, ReadReport) {
-    let outer = LOG.with_borrow_mut(|log| log.replace(WarningLog::default()));
-    let result = read();
-    let log = LOG.with_borrow_mut(|log| std::mem::replace(log, outer)).unwrap_or_default();
-    (result, ReadReport { oddities: log.oddities, total: log.total, dropped: log.dropped })
+    let outer = (LOG.with_borrow_mut(|log| log.replace(WarningLog::default())), NOTED.replace(0));
+    let result = sharing(read);
+    NOTED.set(outer.1);
+    let log = LOG.with_borrow_mut(|log| std::mem::replace(log, outer.0)).unwrap_or_default();
+    let oddities = log.oddities.into_iter().map(|(steps, problem)| ParseWarning { path: path(&steps), problem }).collect();
+    (result, ReadReport { oddities, total: log.total, dropped: log.dropped })
+}
+
+/// A path of these steps, the last of which comes first.
+fn path(steps: &[PathStep]) -> String {
+    steps.iter().rev().fold(String::new(), |mut text, step| {
+        match step {
+            PathStep::Field(name) if text.is_empty() => text.push_str(name),
+            PathStep::Field(name) => {
+                text.push('.');
+                text.push_str(name);
+            }
+            PathStep::Index(index) => text.push_str(&format!("[{index}]")),
+        }
+        text
+    })
 }
 
 /// Notes a warning at the place that is being read.
@@ -75,19 +97,9 @@ pub fn note(problem: impl FnOnce() -> String) {
     LOG.with_borrow_mut(|log| {
         let Some(log) = log else { return };
         log.total += 1;
+        NOTED.set(log.total);
         if log.oddities.len() < MAX_ODDITIES {
-            let path = log.path.iter().fold(String::new(), |mut text, step| {
-                match step {
-                    PathStep::Field(name) if text.is_empty() => text.push_str(name),
-                    PathStep::Field(name) => {
-                        text.push('.');
-                        text.push_str(name);
-                    }
-                    PathStep::Index(index) => text.push_str(&format!("[{index}]")),
-                }
-                text
-            });
-            log.oddities.push(ParseWarning { path, problem: problem() });
+            log.oddities.push((Vec::new(), problem()));
         }
     });
 }
@@ -130,18 +142,16 @@ pub fn count_item<E: serde::de::Error>() -> Result<(), E> {
     if fits { Ok(()) } else { Err(E::custom(format_args!("more than {MAX_ITEMS} items in one answer"))) }
 }
 
-/// Runs `read` one step further down the path.
+/// Runs `read` one step further down the path. Steps are put to what was noted on the way back, and nowhere else.
 pub fn at<T>(step: PathStep, read: impl FnOnce() -> T) -> T {
-    LOG.with_borrow_mut(|log| {
-        if let Some(log) = log {
-            log.path.push(step);
-        }
-    });
+    let before = NOTED.get();
     let result = read();
-    LOG.with_borrow_mut(|log| {
-        if let Some(log) = log {
-            log.path.pop();
-        }
-    });
+    if NOTED.get() != before {
+        LOG.with_borrow_mut(|log| {
+            for (steps, _) in log.iter_mut().flat_map(|log| log.oddities.iter_mut().skip(before)) {
+                steps.push(step);
+            }
+        });
+    }
     result
 }

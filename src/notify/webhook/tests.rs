@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use super::*;
 use crate::samples::{HOSTILE, delivery_config, due, hostile, moved, resolved, time, unlock};
@@ -162,10 +162,10 @@ async fn a_redirect_is_refused_and_not_followed() {
 async fn what_is_broken_or_silent_is_tried_later() {
     let (cut, _) = server(Some("HTTP/1.1 20")).await;
     let (garbage, _) = server(Some("go away\r\n\r\n")).await;
-    let closed = {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        format!("http://{}", listener.local_addr().expect("an address"))
-    };
+    // Held, so that nobody else comes to listen there.
+    let held = TcpSocket::new_v4().expect("a socket");
+    held.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let closed = format!("http://{}", held.local_addr().expect("an address"));
     for url in [cut, garbage, closed] {
         let answer = send(&receiver(&format!("{url}/secret-path-123"))).await;
         assert_eq!((answer.outcome, answer.status), (Outcome::LATER, None));

@@ -97,6 +97,6 @@ impl UsableRecord for wire::FundingRound {
     }
 }
 
-fn is_blank(text: &Maybe<String>) -> bool {
+fn is_blank(text: &Maybe<wire::Text>) -> bool {
     text.as_str().is_none_or(|text| text.trim().is_empty())
 }

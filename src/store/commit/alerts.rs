@@ -7,10 +7,10 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{CommitWriter, NotificationTarget};
 use crate::codec::{Millis, json, millis};
 use crate::error::StoreFault;
-use crate::pending;
+use crate::{pending, series};
 use model::{
-    Alert, Change, CommitResult, DeliveryState, Interval, Labels, Notification, ReceiverName, Record, RecordKey, Resolution,
-    Resource, text::fingerprint,
+    Alert, AlertBody, Change, CommitResult, DeliveryState, Interval, Labels, Notification, ReceiverName, Record, RecordKey,
+    Resolution, Resource, text::fingerprint,
 };
 
 impl CommitWriter<'_> {
@@ -98,10 +98,12 @@ impl CommitWriter<'_> {
 
     /// Writes a notification with its deliveries, due at once, or as waiting; one whose id exists is left alone.
     pub(crate) fn notification(&self, notification: &Notification, saved: &mut CommitResult) -> Result<(), StoreFault> {
+        let body = AlertBody { series: Vec::new(), ..notification.body.clone() };
         let written = self
             .to
             .prepare_cached(
-                "INSERT INTO notice (id, alert, kind, at, receivers, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+                "INSERT INTO notice (id, alert, kind, at, receivers, body, series) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT DO NOTHING",
             )?
             .execute(params![
                 notification.id.as_str(),
@@ -109,7 +111,8 @@ impl CommitWriter<'_> {
                 notification.kind.as_str(),
                 Millis(notification.at),
                 json("the receivers of a notice", &notification.receivers)?,
-                json("a notice", &notification.body)?,
+                json("a notice", &body)?,
+                series::pack(&notification.body.series),
             ])?;
         if written == 0 {
             saved.known_notifications += 1;

@@ -85,7 +85,7 @@ impl CommitWriter<'_> {
             .to
             .prepare_cached(
                 "SELECT no, body = ?4, token_no IS NOT DISTINCT FROM ?5 AND starts_at IS NOT DISTINCT FROM ?6
-                 AND ends_at IS NOT DISTINCT FROM ?7 FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3",
+                 AND ends_at IS NOT DISTINCT FROM ?7 FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3 AND body IS NOT NULL",
             )?
             .query_row(params![scope, resource, put.key.as_str(), body, token, starts, ends], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
@@ -148,7 +148,7 @@ impl CommitWriter<'_> {
     fn remove(&mut self, scope: i64, resource: Resource, key: &RecordKey, poll: Option<i64>) -> Result<(), StoreFault> {
         let no: Option<i64> = self
             .to
-            .prepare_cached("SELECT no FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3")?
+            .prepare_cached("SELECT no FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3 AND body IS NOT NULL")?
             .query_row(params![scope, resource.as_str(), key.as_str()], |row| row.get(0))
             .optional()?;
         let Some(no) = no else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! What an answer changes in a schedule: one row for all of it, one for the versions that others took the place of, and of the rows by
 //! which all tokens are asked at once no more than what moved.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
 use rusqlite::params;
@@ -11,7 +11,7 @@ use crate::codec::{Millis, all, json};
 use crate::error::StoreFault;
 use crate::schedule::{self, Entry, Replaced};
 use crate::sql::OptionalExtension;
-use model::{Put, Record, RecordKey, Resource, Timestamp, Tracked, wire::UnlockEvent};
+use model::{Interval, Put, Record, RecordKey, Resource, Timestamp, Tracked, wire::UnlockEvent};
 
 /// Unlocks that passed longer ago than this are asked for by their size no more, not even those of a month.
 const SIZED_FOR: TimeDelta = TimeDelta::days(32);
@@ -23,9 +23,32 @@ const DRIFT_TOLERANCE: f64 = 1e-4;
 pub(super) struct ScheduleUpdate<'u> {
     pub(super) scope: i64,
     pub(super) token: Option<i64>,
-    pub(super) put: Vec<(&'u Put, &'u UnlockEvent)>,
+    pub(super) put: Vec<PutEvent<'u>>,
     pub(super) removed: &'u [RecordKey],
     pub(super) poll: Option<i64>,
+}
+
+/// An event that is put, with the time that it stands for: worked out once for all that ask.
+#[derive(Clone, Copy)]
+pub(super) struct PutEvent<'u> {
+    put: &'u Put,
+    event: &'u UnlockEvent,
+    interval: Option<Interval>,
+}
+
+impl<'u> PutEvent<'u> {
+    fn of(put: &'u Put, event: &'u UnlockEvent) -> Self {
+        Self { put, event, interval: event.interval() }
+    }
+
+    fn key(&self) -> &'u str {
+        self.put.key.as_str()
+    }
+
+    fn entry(&self) -> Entry<'u> {
+        let starts_at = self.interval.map(|interval| interval.start.timestamp_millis());
+        Entry { key: self.key(), event: self.event, starts_at }
+    }
 }
 
 /// The row of an event.
@@ -39,16 +62,16 @@ struct EventRow {
 
 /// Where an event stands in time, milliseconds since the epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct EventPlace {
-    pub(crate) starts_at: Option<i64>,
-    pub(crate) ends_at: Option<i64>,
+struct EventPlace {
+    starts_at: Option<i64>,
+    ends_at: Option<i64>,
     /// Of a month or a week the begin of the day by which sums count it.
-    pub(crate) nominal_at: Option<i64>,
+    nominal_at: Option<i64>,
 }
 
 impl EventPlace {
-    pub(crate) fn of(event: &UnlockEvent) -> Self {
-        let Some(interval) = event.interval() else { return Self::default() };
+    fn of(event: &UnlockEvent, interval: Option<Interval>) -> Self {
+        let Some(interval) = interval else { return Self::default() };
         let counted = interval.nominal(event.unlock_date.copied());
         Self {
             starts_at: Some(interval.start.timestamp_millis()),
@@ -68,8 +91,13 @@ pub(crate) struct Size {
 impl Size {
     /// Of an event that is asked for by its size.
     pub(crate) fn of(event: &UnlockEvent, now: Timestamp) -> Self {
+        Self::within(event, event.interval(), now)
+    }
+
+    /// Of an event whose interval is known.
+    fn within(event: &UnlockEvent, interval: Option<Interval>, now: Timestamp) -> Self {
         let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
-        let is_asked_for = event.interval().is_some_and(|interval| interval.end > now - SIZED_FOR);
+        let is_asked_for = interval.is_some_and(|interval| interval.end > now - SIZED_FOR);
         match is_asked_for {
             true => Self { value: finite(event.cliff_value()), share: finite(event.value_to_market_cap()) },
             false => Self::default(),
@@ -121,7 +149,7 @@ impl CommitWriter<'_> {
             .prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?
             .query_row([scope], |row| row.get(0))
             .optional()?;
-        let mut rows = self.event_rows(scope)?;
+        let mut rows = self.event_rows(update)?;
         let before = match &body {
             Some(body) => what_is_read_of(body, update).ok_or_else(|| schedule::damaged("the schedule", &scope.to_string()))?,
             None => Vec::new(),
@@ -134,16 +162,16 @@ impl CommitWriter<'_> {
                 self.remove_event(update, &row, tracked)?;
             }
         }
+        let put: HashMap<&str, &PutEvent<'_>> = update.put.iter().map(|put| (put.key(), put)).collect();
         self.keep_replaced(update, &rows, &before)?;
-        self.size_rows(update, &rows)?;
-        for (put, event) in &update.put {
-            self.place_row(update, put, event, rows.get(put.key.as_str()), before.get(put.key.as_str()).copied())?;
+        self.size_rows(update.token, &rows, &put)?;
+        for put in &update.put {
+            self.place_row(update, put, rows.get(put.key()), before.get(put.key()).copied())?;
         }
 
-        let put: HashMap<&str, &UnlockEvent> = update.put.iter().map(|(put, event)| (put.key.as_str(), *event)).collect();
         let kept = before.values().filter(|tracked| !put.contains_key(tracked.key.as_str()));
         let kept = kept.filter_map(|tracked| Some(Entry::of(tracked.key.as_str(), tracked.record.unlock()?)));
-        let mut entries: Vec<Entry<'_>> = kept.chain(put.iter().map(|(key, event)| Entry::of(key, event))).collect();
+        let mut entries: Vec<Entry<'_>> = kept.chain(update.put.iter().map(PutEvent::entry)).collect();
         entries.sort_by(|a, b| a.order().cmp(&b.order()));
         self.write_schedule(scope, &entries, body.as_deref())
     }
@@ -164,11 +192,13 @@ impl CommitWriter<'_> {
         Ok(())
     }
 
-    fn event_rows(&self, scope: i64) -> Result<HashMap<String, EventRow>, StoreFault> {
+    fn event_rows(&self, update: &ScheduleUpdate<'_>) -> Result<HashMap<String, EventRow>, StoreFault> {
+        // A schedule is that of its token; their rows are found by it.
         let mut statement = self.to.prepare_cached(
-            "SELECT key, no, token_no, starts_at, ends_at, version_at, value, share, nominal_at FROM record WHERE scope_no = ?1 AND resource = 'unlock'",
+            "SELECT key, no, token_no, starts_at, ends_at, version_at, value, share, nominal_at FROM record
+             WHERE token_no = ?1 AND resource = 'unlock' AND scope_no = ?2",
         )?;
-        let rows = all(&mut statement, [scope], |row| {
+        let rows = all(&mut statement, params![update.token, update.scope], |row| {
             let version_at: Millis = row.get(5)?;
             Ok((
                 row.get(0)?,
@@ -212,7 +242,7 @@ impl CommitWriter<'_> {
         let replaced: Vec<Replaced<'_>> = update
             .put
             .iter()
-            .filter_map(|(put, event)| {
+            .filter_map(|PutEvent { put, event, .. }| {
                 let (row, last) = (rows.get(put.key.as_str())?, before.get(put.key.as_str())?.record.unlock()?);
                 (put.is_new_version && last != *event).then_some(Replaced {
                     key: put.key.as_str(),
@@ -235,14 +265,13 @@ impl CommitWriter<'_> {
     fn place_row(
         &mut self,
         update: &ScheduleUpdate<'_>,
-        put: &Put,
-        event: &UnlockEvent,
+        PutEvent { put, event, interval }: &PutEvent<'_>,
         row: Option<&EventRow>,
         last: Option<&Tracked>,
     ) -> Result<(), StoreFault> {
-        let place = EventPlace::of(event);
+        let place = EventPlace::of(event, *interval);
         let Some(row) = row else {
-            let size = Size::of(event, self.at).over(self.drift(update.token)?);
+            let size = Size::within(event, *interval, self.at).over(self.drift(update.token)?);
             self.to
                 .prepare_cached(
                     "INSERT INTO record (scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at, version_poll,
@@ -263,7 +292,7 @@ impl CommitWriter<'_> {
             *self.tally.entry(Resource::Unlock).or_default() += 1;
             return Ok(());
         };
-        if put.is_new_version && last.is_none_or(|last| last.record.unlock() != Some(event)) {
+        if put.is_new_version && last.is_none_or(|last| last.record.unlock() != Some(*event)) {
             self.to.prepare_cached("UPDATE record SET version_at = ?2, version_poll = ?3 WHERE no = ?1")?.execute(params![
                 row.no,
                 Millis(self.at),
@@ -279,37 +308,39 @@ impl CommitWriter<'_> {
     }
 
     /// Keeps the sizes of rows that are there. Where all moved together, as prices move them, only the drift of the token is written.
-    fn size_rows(&self, update: &ScheduleUpdate<'_>, rows: &HashMap<String, EventRow>) -> Result<(), StoreFault> {
-        let known = self.drift(update.token)?;
-        let mut now: HashMap<i64, Size> = rows.values().map(|row| (row.no, row.size.times(known))).collect();
-        for (put, event) in &update.put {
-            if let Some(row) = rows.get(put.key.as_str()) {
-                now.insert(row.no, Size::of(event, self.at));
-            }
-        }
-        let of = |row: &EventRow| (row.size, now.get(&row.no).copied().unwrap_or_default());
+    fn size_rows(
+        &self,
+        token: Option<i64>,
+        rows: &HashMap<String, EventRow>,
+        put: &HashMap<&str, &PutEvent<'_>>,
+    ) -> Result<(), StoreFault> {
+        let known = self.drift(token)?;
+        let is = |(key, row): (&String, &EventRow)| match put.get(key.as_str()) {
+            Some(put) => Size::within(put.event, put.interval, self.at),
+            None => row.size.times(known),
+        };
+        let sizes: Vec<(&EventRow, Size)> = rows.iter().map(|(key, row)| (row, is((key, row)))).collect();
         // What passed meanwhile says nothing: nobody asks.
         let begin = (self.at - SIZED_FOR).timestamp_millis();
-        let ahead = rows.values().filter(|row| row.place.ends_at.is_none_or(|end| end > begin));
-        let pairs = ahead.map(of).filter(|(_, is)| *is != Size::default());
+        let ahead = sizes.iter().filter(|(row, _)| row.place.ends_at.is_none_or(|end| end > begin));
+        let pairs = ahead.map(|(row, is)| (row.size, *is)).filter(|(_, is)| *is != Size::default());
         let value = factor(pairs.clone().map(|(was, is)| (was.value, is.value)), 0.01);
         let share = factor(pairs.clone().map(|(was, is)| (was.share, is.share)), 1e-6);
-        let drift = match (value, share, update.token) {
+        let drift = match (value, share, token) {
             (Some(value), Some(share), Some(_)) => Drift { value, share },
             _ => Drift::NONE,
         };
-        let moved_together = value.is_some() && share.is_some() && update.token.is_some();
+        let moved_together = value.is_some() && share.is_some() && token.is_some();
         if !moved_together {
-            for row in rows.values() {
-                let (was, is) = of(row);
-                if was != is {
+            for (row, is) in sizes {
+                if row.size != is {
                     self.to
                         .prepare_cached("UPDATE record SET value = ?2, share = ?3 WHERE no = ?1")?
                         .execute(params![row.no, is.value, is.share])?;
                 }
             }
         }
-        if let (Some(token), true) = (update.token, drift != known) {
+        if let (Some(token), true) = (token, drift != known) {
             self.to
                 .prepare_cached(
                     "INSERT INTO drift (token_no, value, share) VALUES (?1, ?2, ?3)
@@ -330,22 +361,23 @@ impl CommitWriter<'_> {
 /// What was there before, as far as it is needed: where every event is put and none of them is another version, as prices do it, nothing is.
 /// None where it is damaged.
 fn what_is_read_of(body: &[u8], update: &ScheduleUpdate<'_>) -> Option<Vec<Tracked>> {
-    let put: HashMap<&str, bool> = update.put.iter().map(|(put, _)| (put.key.as_str(), put.is_new_version)).collect();
-    let is_repriced = update.removed.is_empty() && schedule::keys(body)?.iter().all(|key| put.get(key) == Some(&false));
+    let has_facts = !update.removed.is_empty() || update.put.iter().any(|put| put.put.is_new_version);
+    let put: HashSet<&str> = if has_facts { HashSet::new() } else { update.put.iter().map(PutEvent::key).collect() };
+    let is_repriced = !has_facts && schedule::keys(body)?.iter().all(|key| put.contains(key));
     if is_repriced { Some(Vec::new()) } else { schedule::unpack(body) }
 }
 
 /// The unlock events among what is put, each key once, and the rest.
-pub(super) fn parted(put: &[Put]) -> (Vec<(&Put, &UnlockEvent)>, Vec<&Put>) {
-    let (mut unlocks, mut others): (Vec<(&Put, &UnlockEvent)>, _) = (Vec::with_capacity(put.len()), Vec::new());
+pub(super) fn parted(put: &[Put]) -> (Vec<PutEvent<'_>>, Vec<&Put>) {
+    let (mut unlocks, mut others): (Vec<PutEvent<'_>>, _) = (Vec::with_capacity(put.len()), Vec::new());
     let mut places: HashMap<&str, usize> = HashMap::with_capacity(put.len());
     for put in put {
         match &put.record {
             Record::Unlock(event) => match places.get(put.key.as_str()).and_then(|at| unlocks.get_mut(*at)) {
-                Some(earlier) => *earlier = (put, event),
+                Some(earlier) => *earlier = PutEvent::of(put, event),
                 None => {
                     places.insert(put.key.as_str(), unlocks.len());
-                    unlocks.push((put, event));
+                    unlocks.push(PutEvent::of(put, event));
                 }
             },
             _ => others.push(put),

@@ -70,16 +70,6 @@ fn value_of(value: ValueRef<'_>) -> Result<Value, StoreFault> {
     })
 }
 
-/// What a row takes of memory, about.
-pub(super) fn row_bytes(row: &[Value]) -> usize {
-    let bytes = |value: &Value| match value {
-        Value::Text(text) => text.len(),
-        Value::Blob(blob) => blob.len(),
-        Value::Null | Value::Integer(_) | Value::Real(_) => 0,
-    };
-    row.iter().map(|value| size_of::<Value>() + bytes(value)).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{Access, Opening, Place, Store, open, schema::DAEMON};
-use model::{Record, RecordKey, Resource, TokenFilter, TokenSort, VersionRow, wire};
+use model::{AlertBody, Record, RecordKey, Resource, TokenFilter, TokenSort, VersionRow, wire};
 
 const CRASH_DB: &str = "CLIFFWATCH_TEST_REBUILD_DB";
 
@@ -84,11 +84,28 @@ fn former(path: &Path, tokens: usize) {
         [],
     )
     .unwrap();
+    to.execute(
+        "INSERT INTO notice (id, alert, kind, at, receivers, body) VALUES ('no_a', 'a', 'alert.firing', 0, '[\"ops\"]', ?1), ('no_b', 'a', 'alert.firing', 1, '[]', ?2)",
+        [message(true).to_string(), message(false).to_string()],
+    )
+    .unwrap();
     to.execute("INSERT INTO poll (no, endpoint, at, took_ms, outcome, requests, credits, bytes, records, oddities_total) VALUES (41, 'burn', 0, 1, 'fresh', 1, 1, 1, 1, 0)", [])
         .unwrap();
     to.execute_batch("DELETE FROM tally; INSERT INTO tally SELECT resource, count(*) FROM record GROUP BY resource").unwrap();
     to.commit().unwrap();
     connection.close().unwrap();
+}
+
+/// A message as the version before wrote it, with the schedule around its unlock or without.
+fn message(has_series: bool) -> serde_json::Value {
+    let mut message = serde_json::json!({"id": "a", "rule": "R", "status": "firing", "reason": "", "labels": {}, "annotations": {},
+        "startsAt": now(), "endsAt": null, "token": null, "resource": "unlock", "record": {"cliffUnlocks": {"cliffAmount": 0.1}},
+        "change": null, "daysUntil": null, "lead": null, "source": {}});
+    if has_series {
+        message["series"] =
+            serde_json::json!([{"at": now(), "amount": 28156190.476190403, "precision": "month"}, {"at": now(), "amount": 1.0}]);
+    }
+    message
 }
 
 /// What a token's history must be, as the old file has it.
@@ -156,8 +173,16 @@ async fn a_database_of_the_former_version_reads_the_same_and_the_old_one_is_kept
     };
     let list = store.token_list(filter).await.unwrap();
     assert_eq!((list.total, list.rows[0].ahead.count, list.rows[0].ahead.value), (3, 4, 4.0 * 2001.0));
+    let told: Vec<_> = store.notifications_of("a".into()).await.unwrap().into_iter().map(|told| told.body).collect();
+    let bodies = [true, false].map(|has_series| serde_json::from_value::<AlertBody>(message(has_series)).unwrap());
+    assert_eq!((&told[..], told[0].series.len()), (&bodies[..], 2));
     assert!(store.integrity_check().await.is_ok());
     store.close().await.unwrap();
+    let spelled_out: i64 = Connection::open(&path)
+        .unwrap()
+        .query_row("SELECT count(*) FROM notice WHERE body LIKE '%series%'", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(spelled_out, 0);
     let kept = beside(&path, ".before-10");
     assert_eq!((version(&path), version(&kept)), (DAEMON.version(), PACKED_SINCE - 1));
     let next: i64 = Connection::open(&path)

@@ -27,9 +27,10 @@ use rusqlite::ToSql;
 use rusqlite::types::{Value, ValueRef};
 use tokio_postgres::{Client, SimpleQueryMessage, error::SqlState};
 
-use self::driver::wait;
+use self::driver::wait_while;
 use self::lease::Fence;
 use self::place::PostgresPlace;
+use self::tls::TlsProblem;
 use self::value::{ColumnValue, Parameter};
 use super::{SqlError, SqlResult, Transaction};
 use crate::error::StoreFault;
@@ -45,6 +46,9 @@ const SHORT_ANSWER: Duration = Duration::from_secs(60);
 
 /// The same for a word about the lease: well below its term.
 const LEASE_ANSWER: Duration = Duration::from_secs(2);
+
+/// Who waits for so long where there are several servers asks whether another one is the primary by now.
+const LOOK_AROUND_AFTER: Duration = Duration::from_secs(4);
 
 /// Statements that a session keeps ready.
 const MAX_STATEMENTS: usize = 256;
@@ -78,6 +82,15 @@ pub(crate) enum PgFault {
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the server does not answer")]
     Silent,
+    /// No encrypted connection comes about.
+    #[error(transparent)]
+    Tls(#[from] TlsProblem),
+    /// An unencrypted connection is refused.
+    #[error(
+        "the server does not let us in (its pg_hba.conf says who may come in, and how); where it asks for encryption, say \
+         `?sslmode=require` in the address"
+    )]
+    NotAdmitted(#[source] tokio_postgres::Error),
     /// The lease is another's, or nobody's.
     #[error("this instance is not the active one")]
     NotActive,
@@ -89,7 +102,7 @@ impl PgFault {
     /// What the server calls it.
     pub(crate) fn state(&self) -> Option<&SqlState> {
         match self {
-            PgFault::Refused(error) => error.code(),
+            PgFault::Refused(error) | PgFault::NotAdmitted(error) => error.code(),
             _ => None,
         }
     }
@@ -103,7 +116,8 @@ impl PgFault {
                 // What the server did not say, the way to it did; but for a value of ours that never went out.
                 None => !error.source().is_some_and(|source| source.is::<PgFault>()),
             },
-            PgFault::NotActive | PgFault::Unfit { .. } => false,
+            PgFault::Tls(problem) => problem.passes(),
+            PgFault::NotAdmitted(_) | PgFault::NotActive | PgFault::Unfit { .. } => false,
         }
     }
 }
@@ -129,7 +143,24 @@ pub(crate) struct PgSession {
 /// A connection that works, as far as is known.
 struct LiveSession {
     client: Client,
+    place: Arc<PostgresPlace>,
+    /// Which of the place's servers it leads to.
+    server: usize,
     statements: HashMap<String, tokio_postgres::Statement>,
+}
+
+impl LiveSession {
+    /// Waits for an answer, for as long as the limit allows and the server is the one that others are let in by.
+    fn run<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
+        let (begun, has_looked) = (Instant::now(), Cell::new(self.place.servers().len() < 2));
+        let makes_sense = || {
+            if begun.elapsed() >= LOOK_AROUND_AFTER && !has_looked.replace(true) {
+                driver::look_around(&self.place);
+            }
+            !self.place.was_left(self.server)
+        };
+        wait_while(answer, limit, makes_sense).ok_or(PgFault::Silent)?.map_err(PgFault::Refused)
+    }
 }
 
 impl std::fmt::Debug for PgSession {
@@ -177,15 +208,17 @@ impl PgSession {
         {
             return Err(PgFault::Unreachable("the last attempt has just failed".into()));
         }
-        let connect = || -> Result<Client, PgFault> {
-            let client = driver::connect(&self.place)?;
-            run(client.batch_execute(SETTINGS), self.patience)?;
-            Ok(client)
+        let connect = || -> Result<LiveSession, PgFault> {
+            let (client, server) = driver::connect(&self.place)?;
+            let live = LiveSession { client, place: self.place.clone(), server, statements: HashMap::new() };
+            let settings = live.run(live.client.batch_execute(SETTINGS), self.patience);
+            settings.inspect_err(|_| self.place.avoid(server))?;
+            Ok(live)
         };
         match connect() {
-            Ok(client) => {
+            Ok(live) => {
                 self.pause.set(None);
-                self.live.replace(Some(LiveSession { client, statements: HashMap::new() }));
+                self.live.replace(Some(live));
                 Ok(())
             }
             Err(fault) => {
@@ -199,7 +232,7 @@ impl PgSession {
     /// Runs statements without values, and gives the first column of their first row, if there is one.
     pub(crate) fn simple(&self, sql: &str) -> Result<Option<String>, PgFault> {
         let answer = match self.live.borrow().as_ref() {
-            Some(live) => run(live.client.simple_query(sql), self.patience),
+            Some(live) => live.run(live.client.simple_query(sql), self.patience),
             None => Err(PgFault::Unreachable("the connection is gone".into())),
         };
         let rows = answer.inspect_err(|fault| self.note(fault))?;
@@ -212,7 +245,7 @@ impl PgSession {
     /// Runs statements of a migration, which may take their time.
     fn batch(&self, sql: &str) -> Result<(), PgFault> {
         match self.live.borrow().as_ref() {
-            Some(live) => run(live.client.batch_execute(sql), Duration::from_secs(3600)),
+            Some(live) => live.run(live.client.batch_execute(sql), Duration::from_secs(3600)),
             None => Err(PgFault::Unreachable("the connection is gone".into())),
         }
         .inspect_err(|fault| self.note(fault))
@@ -223,8 +256,9 @@ impl PgSession {
         self.has_failed.set(true);
         if matches!(fault, PgFault::Silent)
             && let Ok(mut live) = self.live.try_borrow_mut()
+            && let Some(silent) = live.take()
         {
-            live.take();
+            self.place.avoid(silent.server);
         }
     }
 
@@ -307,7 +341,7 @@ impl PgSession {
             return Ok(PgStatement { session: self, statement: statement.clone() });
         }
         let text = translate::translate(sql);
-        let statement = run(live.client.prepare(&text), ANSWER).inspect_err(|_| self.has_failed.set(true))?;
+        let statement = live.run(live.client.prepare(&text), ANSWER).inspect_err(|_| self.has_failed.set(true))?;
         if is_kept {
             if live.statements.len() >= MAX_STATEMENTS {
                 live.statements.clear();
@@ -317,9 +351,9 @@ impl PgSession {
         Ok(PgStatement { session: self, statement })
     }
 
-    fn with_client<T>(&self, ask: impl FnOnce(&Client) -> Result<T, PgFault>) -> Result<T, PgFault> {
+    fn with_live<T>(&self, ask: impl FnOnce(&LiveSession) -> Result<T, PgFault>) -> Result<T, PgFault> {
         let answer = match self.live.borrow().as_ref() {
-            Some(live) => ask(&live.client),
+            Some(live) => ask(live),
             None => Err(PgFault::Unreachable("the connection is gone".into())),
         };
         answer.inspect_err(|fault| self.note(fault))
@@ -340,11 +374,6 @@ impl Drop for OpenTransaction<'_> {
     }
 }
 
-/// Waits for an answer, for as long as the limit allows.
-fn run<T>(answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
-    wait(answer, limit).ok_or(PgFault::Silent)?.map_err(PgFault::Refused)
-}
-
 /// A statement that the server holds ready.
 pub(crate) struct PgStatement<'a> {
     session: &'a PgSession,
@@ -355,14 +384,14 @@ impl PgStatement<'_> {
     pub(super) fn execute(&self, values: &[&dyn ToSql]) -> SqlResult<usize> {
         let values = parameters(values)?;
         let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-        let rows = self.session.with_client(|client| run(client.execute(&self.statement, &values), ANSWER))?;
+        let rows = self.session.with_live(|live| live.run(live.client.execute(&self.statement, &values), ANSWER))?;
         Ok(usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
     pub(super) fn query(&self, values: &[&dyn ToSql]) -> SqlResult<Vec<PgRow>> {
         let values = parameters(values)?;
         let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-        let rows = self.session.with_client(|client| run(client.query(&self.statement, &values), ANSWER))?;
+        let rows = self.session.with_live(|live| live.run(live.client.query(&self.statement, &values), ANSWER))?;
         rows.iter().map(PgRow::read).collect()
     }
 }
@@ -378,16 +407,6 @@ impl PgRow {
     fn read(row: &tokio_postgres::Row) -> SqlResult<Self> {
         let read = |at| Ok(row.try_get::<_, ColumnValue>(at).map_err(PgFault::Refused)?.0);
         (0..row.len()).map(read).collect::<SqlResult<_>>().map(PgRow)
-    }
-
-    /// What its values take, bytes.
-    fn bytes(&self) -> usize {
-        let bytes = |value: &Value| match value {
-            Value::Text(text) => text.len(),
-            Value::Blob(blob) => blob.len(),
-            Value::Null | Value::Integer(_) | Value::Real(_) => size_of::<Value>(),
-        };
-        self.0.iter().map(bytes).sum()
     }
 
     pub(super) fn value(&self, at: usize) -> SqlResult<ValueRef<'_>> {

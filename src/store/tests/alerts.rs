@@ -94,6 +94,21 @@ async fn an_alert_is_found_by_its_id_with_what_was_told_of_it() {
 }
 
 #[tokio::test]
+async fn the_schedule_in_a_message_is_kept_packed_and_comes_back() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let alerts = five(&store).await;
+    let told = store.notifications_of(alerts[0].id.clone()).await.expect("read");
+    assert_eq!(told, [notification(&alerts[0], "firing", &["ops"])]);
+    assert_eq!(told[0].body.series.len(), 2);
+    let spelled_out = rows(&store, "SELECT count(*) FROM notice WHERE body LIKE '%series%' OR series IS NULL", |row| {
+        row.get::<_, i64>(0).expect("a number")
+    });
+    assert_eq!(spelled_out, [0]);
+    store.close().await.expect("closed");
+}
+
+#[tokio::test]
 async fn what_a_silence_hides_is_told_by_labels_alone() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;

@@ -62,3 +62,14 @@ async fn nobody_takes_over_from_one_that_renews_though_the_clock_of_the_server_j
     first.close().await.expect("closed");
     assert!(is_active(&second, "b:2").await, "it was given back");
 }
+
+#[tokio::test]
+async fn whoever_gave_the_lease_back_takes_it_no_more_though_it_is_asked_to_tend_it_once_again() {
+    let directory = TempDir::new().expect("a directory");
+    let Some((first, second)) = two(&directory).await else { return };
+    assert!(is_active(&first, "a:1").await);
+    first.close().await.expect("closed");
+    // Such as by a task that slept meanwhile.
+    assert!(!is_active(&first, "a:1").await);
+    assert!(is_active(&second, "b:2").await, "it is there to be taken");
+}

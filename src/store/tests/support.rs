@@ -11,9 +11,9 @@ use crate::sql::postgres::{PgSession, driver::wait};
 use crate::{Access, Opening, Place, PostgresPlace, Standing, Store};
 use model::wire::{self, ParseWarning};
 use model::{
-    Alert, AlertBody, AlertState, AlertStatus, DeliveryId, Endpoint, FeedId, FeedState, Interval, Notification, NotificationKind,
-    Precision, ReceiverName, Record, RecordKey, Resolution, Resource, RuleId, SourceBody, Timestamp, TokenBody, TokenId,
-    alert_id, notification_id, *,
+    Alert, AlertBody, AlertState, DeliveryId, Endpoint, FeedId, FeedState, Interval, Notification, NotificationKind, Precision,
+    ReceiverName, Record, RecordKey, Resolution, Resource, RuleId, SourceBody, Timestamp, TokenBody, TokenId, alert_id,
+    notification_id, *,
 };
 
 pub(crate) fn time(text: &str) -> Timestamp {
@@ -140,27 +140,20 @@ pub(crate) fn notification(alert: &Alert, transition: &str, receivers: &[&str]) 
         at: now(),
         receivers: receivers.iter().map(|name| ReceiverName::from(*name)).collect(),
         body: AlertBody {
-            id: alert.id.clone(),
-            rule: "BigCliffAhead".into(),
-            status: AlertStatus::Firing,
-            reason: transition.into(),
             labels: alert.labels.clone(),
             annotations: alert.annotations.clone(),
-            starts_at: now(),
-            ends_at: None,
             token: Some(TokenBody { id: "arbitrum".into(), name: "Arbitrum".into(), symbol: "ARB".into() }),
             resource: Some(Resource::Unlock),
             record: Some(json!({"unlockDate": "2026-03-16T13:00:00Z", "cliffUnlocks": {"cliffValue": 1.5}})),
-            change: None,
             days_until: Some(7.0),
             when: Some("on 16 Mar 2026".into()),
             lead: Some("7d".into()),
-            event: None,
-            former_labels: Vec::new(),
-            series: Vec::new(),
-            members: Vec::new(),
+            series: vec![
+                SeriesPoint { at: now(), amount: 28_156_190.476_190_403, precision: Precision::Month },
+                SeriesPoint { at: now() + minutes(1), amount: 1.5, precision: Precision::Second },
+            ],
             source: SourceBody { polled_at: Some(now()), ..SourceBody::default() },
-            left_out_by: None,
+            ..AlertBody::firing(alert.id.clone(), "BigCliffAhead", transition, now())
         },
     }
 }

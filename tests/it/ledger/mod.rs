@@ -1,5 +1,5 @@
 //! No credit is ever spent beyond the cap, whatever happens at once; and whatever was spent or refused, reading goes on by itself.
-//! The source counts for itself ([`source`]).
+//! The source counts for itself ([`source`]). On the server that the environment names (`tests/postgres/run`), else in a file.
 
 mod disk;
 mod source;
@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use cliffwatch::{
-    daemon::{app::App, config::Environment, schedule::Job},
+    daemon::{app::App, config::Environment, place::place_of, schedule::Job},
     model::{
         clock::Clock,
         config::Config,
@@ -21,7 +21,7 @@ use cliffwatch::{
 use source::{Reply, Source, World};
 use tokio::runtime::Runtime;
 
-use crate::support::{BEGIN, open, open_with, time};
+use crate::support::{BEGIN, Database, open, open_with, time};
 
 /// One database, its source, and the program as often as it is started.
 struct Stage {
@@ -36,14 +36,17 @@ struct Stage {
 
 impl Stage {
     fn set(world: World, monthly_credits: Option<u64>) -> Self {
-        Self::set_in(tempfile::tempdir().expect("a folder"), world, monthly_credits)
+        let folder = tempfile::tempdir().expect("a folder");
+        let database = Database::new(folder.path().join("l.db"));
+        Self::set_in(folder, &database, world, monthly_credits)
     }
 
-    fn set_in(folder: tempfile::TempDir, world: World, monthly_credits: Option<u64>) -> Self {
+    fn set_in(folder: tempfile::TempDir, database: &Database, world: World, monthly_credits: Option<u64>) -> Self {
         let servers = Runtime::new().expect("a runtime");
         let clock = Clock::manual(world.clock.now());
         let source = servers.block_on(Source::start(world));
-        let mut config = config(&source.address, &folder.path().join("l.db"));
+        let mut config = config(&source.address);
+        database.put_into(&mut config.store);
         config.budget.monthly_credits = monthly_credits;
         let mut stage = Self { servers, source, clock, folder, config, life: None };
         stage.start();
@@ -62,11 +65,13 @@ impl Stage {
         drop(app);
         runtime.shutdown_timeout(Duration::from_secs(10));
         self.source.drain();
-        // A process that is killed lets go of the database at once; the thread that stands for it here ends its transaction first.
-        let opening = Opening { path: self.config.store.path.clone(), access: Access::Own, now: self.clock.now() };
+        // A process that is killed lets go of a file at once; the thread that stands for it here ends its transaction first. On a server
+        // its lease keeps it out, once another one took it.
+        self.database().end_term();
+        let place = place_of(&self.config.store).expect("a place");
         self.servers.block_on(async {
             loop {
-                match Store::open(opening.clone()).await {
+                match Store::open_in(place.clone(), Access::Own, self.clock.now()).await {
                     Err(StoreError::InUse { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
                     opened => break opened.expect("opens").close().await.expect("closes"),
                 }
@@ -87,6 +92,10 @@ impl Stage {
     fn restart_with(&mut self, change: impl FnOnce(&mut Config)) {
         change(&mut self.config);
         self.restart();
+    }
+
+    fn database(&self) -> Database {
+        Database::of(&self.config.store)
     }
 
     fn jobs(&self) -> Vec<Job> {
@@ -113,8 +122,11 @@ impl Stage {
         (feed.baseline_at.is_some(), feed.cost)
     }
 
-    /// A dry run beside the program, on a copy.
+    /// A dry run beside the program, on a copy of its file.
     fn fire_beside(&self, jobs: &[Job]) {
+        if self.database().is_on_server() {
+            return;
+        }
         let runtime = Runtime::new().expect("a runtime");
         let copy = self.folder.path().join("copy.db");
         let _ = std::fs::remove_file(&copy);
@@ -192,7 +204,7 @@ impl Drop for Stage {
 /// Longer than any cycle takes here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn config(source: &str, database: &std::path::Path) -> Config {
+fn config(source: &str) -> Config {
     let text = format!(
         r#"
 [source]
@@ -202,8 +214,6 @@ requests_per_minute = 60000
 timeout = "5s"
 [watch]
 tokens = ["*"]
-[store]
-path = {database:?}
 [rules]
 paths = []
 [http]
@@ -376,16 +386,14 @@ fn a_reservation_that_cannot_be_written_sends_nothing_and_it_goes_on_once_it_can
     let stage = Stage::set(World { tokens: 12, cap: 60, ..world(10) }, Some(60));
     stage.fire(&[Job::Poll(Endpoint::TokenList)], PATIENCE);
     let asked = stage.source.world().requests;
-    let database = rusqlite::Connection::open(&stage.config.store.path).expect("opens");
-    let refuse = "CREATE TRIGGER no_room BEFORE INSERT ON credit BEGIN SELECT RAISE(ABORT, 'no room'); END";
-    database.execute_batch(refuse).expect("made");
+    stage.database().sabotage("credit");
     let (runtime, app) = stage.life.as_ref().expect("alive");
     for _ in 0..2 {
         let error = runtime.block_on(app.tick(Job::Poll(Endpoint::UnlockEvents))).expect_err("it cannot plan");
         assert!(error.to_string().contains("quota"), "{error}");
     }
     assert_eq!(stage.source.world().requests, asked, "nothing is sent that is not written down");
-    database.execute_batch("DROP TRIGGER no_room").expect("dropped");
+    stage.database().mend("credit");
     stage.all_jobs();
     assert_eq!(stage.incidents(), [""; 0]);
     let world = stage.source.world();

@@ -1,6 +1,9 @@
 //! A soak: the real binary among faults of the source, the receivers, the disk and the clock, killed, stopped and reloaded at random,
 //! for as long as one likes; at the end one checker compares what the receivers have in their own books with what really happened.
 //!
+//! Where `tests/postgres/run` says where PostgreSQL's programs are, the database is on a server of its own, which stops in order or as by a
+//! loss of power where else the disk would be full.
+//!
 //! `CLIFFWATCH_SOAK=1800 cargo test --test it soak -- --nocapture` goes on for half an hour; `CLIFFWATCH_SOAK_SEED` repeats a run's choices, though not its timing.
 
 pub mod books;
@@ -20,6 +23,7 @@ use cliffwatch::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::support::{Cluster, Database};
 use books::{Books, Fact, Mood};
 use machine::Machine;
 use world::{SILENCED, World};
@@ -68,6 +72,9 @@ struct Soak {
     faults: Faults,
     books: Vec<Books>,
     machine: Machine,
+    database: Database,
+    /// The server, where the database is on one.
+    cluster: Option<Cluster>,
     /// What is wrong just now ends then.
     source_ends: Option<Instant>,
     mood_ends: [Option<Instant>; RECEIVERS.len()],
@@ -88,6 +95,12 @@ impl Soak {
         let source = listener.local_addr().expect("bound");
         tokio::spawn(serve::serve(listener, world.service.faulty_router(&faults), ending.clone().cancelled_owned()));
         let machine = Machine::new();
+        let cluster = if Cluster::is_to_be_had() { Cluster::start("") } else { None };
+        let database = match &cluster {
+            Some(cluster) => Database::Server(format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port)),
+            None => Database::File(machine.path("disk/soak.db")),
+        };
+        let store = database.setting();
         let (mut books, mut receivers) = (Vec::new(), String::new());
         for name in RECEIVERS {
             let (book, address) = Books::open(ending.clone()).await;
@@ -110,7 +123,7 @@ buyback = "off"
 allocations = "off"
 evaluate = "* * * * * *"
 [store]
-path = "disk/soak.db"
+{store}
 [http]
 listen = "off"
 [log]
@@ -136,6 +149,8 @@ group_interval = "1s"
             faults,
             books,
             machine,
+            database,
+            cluster,
             source_ends: None,
             mood_ends: [None; RECEIVERS.len()],
             disk_ends: None,
@@ -170,6 +185,7 @@ group_interval = "1s"
             }
             80..84 => {
                 self.machine.end("KILL").await;
+                self.database.end_term();
                 let point = failpoint::POINTS[self.random.usize(..failpoint::POINTS.len())];
                 self.count(&format!("died at {point}"));
                 let pass = self.random.u32(1..=6);
@@ -186,6 +202,7 @@ group_interval = "1s"
                 self.machine.signal("CONT");
             }
             89..92 => self.break_rules(),
+            92..95 if self.cluster.is_some() => self.stop_server(),
             92..95 => {
                 self.count("disk full");
                 self.machine.fill_disk();
@@ -241,6 +258,14 @@ group_interval = "1s"
         self.mood_ends[which] = self.in_millis(500, 6_000);
     }
 
+    fn stop_server(&mut self) {
+        let Some(cluster) = self.cluster.as_ref().filter(|_| self.disk_ends.is_none()) else { return };
+        let how = if self.random.bool() { "fast" } else { "immediate" };
+        cluster.stop(how);
+        self.count(&format!("server stopped: {how}"));
+        self.disk_ends = self.in_millis(300, 2_500);
+    }
+
     fn break_rules(&mut self) {
         self.count("rules broken");
         match self.random.u32(..3) {
@@ -264,7 +289,10 @@ group_interval = "1s"
             }
         }
         if is_over(&mut self.disk_ends) {
-            self.machine.empty_disk();
+            match &self.cluster {
+                Some(cluster) => cluster.resume(),
+                None => self.machine.empty_disk(),
+            }
         }
         if is_over(&mut self.clock_ends) {
             self.machine.set_clock("+0");
@@ -274,6 +302,7 @@ group_interval = "1s"
             self.machine.signal("HUP");
         }
         if !self.machine.runs() {
+            self.database.end_term();
             self.machine.start(None);
         }
     }
@@ -283,23 +312,20 @@ group_interval = "1s"
         let long_ago = Instant::now();
         self.source_ends = Some(long_ago);
         self.mood_ends = [Some(long_ago); RECEIVERS.len()];
-        self.disk_ends = Some(long_ago);
+        // A server that runs is not started once more.
+        self.disk_ends = self.disk_ends.map(|_| long_ago).or(self.cluster.is_none().then_some(long_ago));
         self.clock_ends = Some(long_ago);
         self.rules_end = Some(long_ago);
         self.mend(Instant::now());
     }
 
-    fn database(&self) -> rusqlite::Connection {
-        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let database = rusqlite::Connection::open_with_flags(self.machine.path("disk/soak.db"), flags).expect("opens");
-        database.busy_timeout(Duration::from_secs(5)).expect("set");
-        database
+    fn text(&self, sql: &str) -> Vec<String> {
+        self.database.column(sql).iter().map(|value| value.as_str().expect("a text").to_owned()).collect()
     }
 
-    fn text(&self, sql: &str) -> Vec<String> {
-        let database = self.database();
-        let mut statement = database.prepare(sql).expect(sql);
-        statement.query_map([], |row| row.get(0)).expect(sql).collect::<Result<_, _>>().expect(sql)
+    /// Ends of a process, or of its turn as the active one: what was under way then may come again.
+    fn deaths(&self) -> usize {
+        self.machine.deaths + self.machine.log().matches("beginning anew").count()
     }
 
     /// Begins with the silence, before anything was read.
@@ -373,7 +399,7 @@ group_interval = "1s"
                     problems.push(format!("{receiver} heard twice, under {ids:?}: {fact}"));
                 }
             }
-            let most = self.machine.deaths * UNRECORDED + books.in_silence();
+            let most = self.deaths() * UNRECORDED + books.in_silence();
             if books.repeats() > most {
                 problems.push(format!("{receiver} got {} messages again, where {most} may be", books.repeats()));
             }
@@ -397,14 +423,14 @@ group_interval = "1s"
         if !lost.is_empty() {
             problems.push(format!("decided and sent to nobody: {lost:?}"));
         }
-        if self.text("PRAGMA integrity_check") != ["ok"] {
+        if !self.database.is_whole() {
             problems.push("the database is damaged".to_owned());
         }
         problems
     }
 
     fn figures(&self) {
-        println!("{}; {} starts, {} deaths", self.world.happened(), self.machine.starts, self.machine.deaths);
+        println!("{}; {} starts, {} deaths", self.world.happened(), self.machine.starts, self.deaths());
         for (what, times) in &self.done {
             println!("  {what:<32} {times:>6}");
         }

@@ -1,8 +1,8 @@
-//! Two instances of the real binary on one database, each behind a wire of its own that can be cut.
+//! Two instances of the real binary on one database, each behind wires of its own, one to each server, that can be cut.
 
 use std::{
     fs::OpenOptions,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
         Arc,
@@ -15,6 +15,9 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
+
+/// The program, in the folder that those of all instances are in.
+pub const PROGRAM: &str = "cliffwatch";
 
 /// A wire to the server. Cut, it carries nothing and says nothing, as a network does that is cut.
 #[derive(Clone, Debug, Default)]
@@ -70,18 +73,19 @@ impl Wire {
 /// One instance.
 pub struct Instance {
     folder: PathBuf,
-    pub wire: Wire,
+    /// One to each server.
+    pub wires: Vec<Wire>,
     pub child: Child,
 }
 
 impl Instance {
     /// An instance with this config in a folder of its own.
-    pub fn start(folder: PathBuf, wire: Wire, config: &str, rules: &str) -> Self {
+    pub fn start(folder: PathBuf, wires: Vec<Wire>, config: &str, rules: &str) -> Self {
         std::fs::create_dir_all(folder.join("rules")).expect("a folder");
         std::fs::write(folder.join("cliffwatch.toml"), config).expect("written");
         std::fs::write(folder.join("rules/r.toml"), rules).expect("written");
         let child = spawn(&folder);
-        Self { folder, wire, child }
+        Self { folder, wires, child }
     }
 
     pub fn pid(&self) -> u32 {
@@ -90,6 +94,15 @@ impl Instance {
 
     pub fn signal(&self, name: &str) {
         Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status().expect("kill runs");
+    }
+
+    /// Cuts it off from every server.
+    pub fn cut_off(&self) {
+        self.wires.iter().for_each(Wire::cut);
+    }
+
+    pub fn reconnect(&self) {
+        self.wires.iter().for_each(Wire::mend);
     }
 
     /// Starts it again once it has ended.
@@ -124,9 +137,15 @@ impl Drop for Instance {
     }
 }
 
-fn spawn(folder: &PathBuf) -> Child {
+/// Starts the program beside the instance's folder from a name of its own, which is gone then, as after an upgrade: an instance that begins
+/// anew does without it.
+fn spawn(folder: &Path) -> Child {
     let log = OpenOptions::new().create(true).append(true).open(folder.join("log")).expect("a log");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cliffwatch"));
+    let program = folder.join("cliffwatch");
+    std::fs::hard_link(folder.with_file_name(PROGRAM), &program).expect("linked");
+    let mut command = Command::new(&program);
     command.args(["--config", "cliffwatch.toml", "--color", "never", "run"]).current_dir(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("starts")
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("starts");
+    std::fs::remove_file(program).expect("removed");
+    child
 }

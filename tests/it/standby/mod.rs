@@ -1,13 +1,13 @@
-//! Two instances on one PostgreSQL database: one is active, the other takes over, whatever becomes of the first.
+//! Two instances on one PostgreSQL database, a primary with a streaming replica: one is active, the other takes over, whatever becomes of
+//! the first or of the servers.
 //!
-//! `tests/postgres/run` starts a server and names it by `CLIFFWATCH_TEST_POSTGRES` (`postgres://user@host:port/database`); without one,
-//! each test here says what it leaves out. `CLIFFWATCH_TAKEOVERS=200` asks for more rounds.
+//! `tests/postgres/run` says where PostgreSQL's programs are; without them it is said that this is left out. `CLIFFWATCH_TAKEOVERS=200` asks
+//! for more rounds.
 
-mod machines;
+pub mod machines;
 
 use std::{
     collections::BTreeMap,
-    process::Command,
     time::{Duration, Instant},
 };
 
@@ -20,8 +20,8 @@ use crate::soak::{
     books::Books,
     world::{TOKENS, World},
 };
-use crate::support::{self, ask_server};
-use machines::{Instance, Wire};
+use crate::support::Cluster;
+use machines::{Instance, PROGRAM, Wire};
 
 /// How long a take-over may take, by our own promise.
 const TAKE_OVER: Duration = Duration::from_secs(15);
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Deliveries to one receiver that may be accepted and not yet recorded when a process dies.
 const UNRECORDED: usize = 8;
 
-/// What happens to the active one.
+/// What happens to the active one, or to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
     Killed,
@@ -38,21 +38,17 @@ enum Fate {
     Paused,
     CutOff,
     ServerRestarts,
+    /// The primary is gone without a word, and its replica takes its place.
+    FailedOver,
 }
 
 const FATES: [Fate; 5] = [Fate::Killed, Fate::Paused, Fate::CutOff, Fate::Stopped, Fate::ServerRestarts];
 
-fn server() -> Option<String> {
-    let url = support::server();
-    if url.is_none() {
-        println!("left out: two instances on PostgreSQL (tests/postgres/run starts a server for it)");
-    }
-    url
-}
-
 struct Stage {
-    url: String,
-    schema: String,
+    /// The primary and its replica.
+    servers: [Cluster; 2],
+    /// Which of them is the primary.
+    primary: usize,
     world: World,
     books: Books,
     instances: Vec<Instance>,
@@ -61,32 +57,39 @@ struct Stage {
 }
 
 impl Stage {
-    async fn set(url: String) -> Self {
+    /// None where there is no PostgreSQL.
+    async fn set() -> Option<Self> {
+        let primary = Cluster::start("")?;
+        let replica = primary.replica();
         let ending = CancellationToken::new();
         let world = World::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let source = listener.local_addr().expect("bound");
         tokio::spawn(serve::serve(listener, world.service.faulty_router(&Faults::new()), ending.clone().cancelled_owned()));
         let (books, receiver) = Books::open(ending.clone()).await;
-        let schema = format!("it{}_{}", std::process::id(), fastrand::u32(..));
-        ask_server(&url, &format!("CREATE SCHEMA {schema}"));
-        let (user, rest) = url.split_once("://").and_then(|(_, rest)| rest.split_once('@')).expect("user@host in the URL");
-        let (host, database) = rest.split_once('/').expect("a database in the URL");
         let folder = tempfile::tempdir().expect("a folder");
+        std::fs::copy(env!("CARGO_BIN_EXE_cliffwatch"), folder.path().join(PROGRAM)).expect("copied");
         let mut instances = Vec::new();
         for name in ["a", "b"] {
-            let (wire, port) = Wire::to(host).await;
-            let store = format!("postgres://{user}@127.0.0.1:{port}/{database}?options=-csearch_path%3D{schema}");
+            let (first, port) = Wire::to(&format!("127.0.0.1:{}", primary.port)).await;
+            let (second, other) = Wire::to(&format!("127.0.0.1:{}", replica.port)).await;
+            let store =
+                format!("postgres://postgres@127.0.0.1:{port},127.0.0.1:{other}/postgres?target_session_attrs=read-write");
             let config = config(&source.to_string(), &receiver.to_string(), &store);
-            instances.push(Instance::start(folder.path().join(name), wire, &config, RULES));
+            instances.push(Instance::start(folder.path().join(name), vec![first, second], &config, RULES));
         }
-        Self { url, schema, world, books, instances, _folder: folder, _ending: ending.drop_guard() }
+        let servers = [primary, replica];
+        Some(Self { servers, primary: 0, world, books, instances, _folder: folder, _ending: ending.drop_guard() })
+    }
+
+    /// Asks the primary past the program.
+    fn ask(&self, sql: &str) -> String {
+        self.servers[self.primary].ask(sql)
     }
 
     /// The number of the lease and the place of the instance that holds it; none while nobody does.
     fn lease(&self) -> Option<(i64, usize)> {
-        let sql = format!("SELECT number || ' ' || holder FROM {}.lease WHERE renewed_at > '-infinity'", self.schema);
-        let answer = ask_server(&self.url, &sql);
+        let answer = self.ask("SELECT number || ' ' || holder FROM lease WHERE renewed_at > '-infinity'");
         let (number, holder) = answer.split_once(' ')?;
         let pid: u32 = holder.rsplit(':').next()?.parse().ok()?;
         let at = self.instances.iter().position(|instance| instance.pid() == pid)?;
@@ -96,8 +99,8 @@ impl Stage {
     /// Waits until everything was read once: what comes from then on is news.
     async fn first_read(&self) {
         let begun = Instant::now();
-        let sql = format!("SELECT count(*) FROM {}.feed WHERE endpoint = 'burn' AND baseline_at IS NOT NULL", self.schema);
-        while ask_server(&self.url, &sql).parse::<usize>().unwrap_or(0) < TOKENS {
+        let sql = "SELECT count(*) FROM feed WHERE endpoint = 'burn' AND baseline_at IS NOT NULL";
+        while self.ask(sql).parse::<usize>().unwrap_or(0) < TOKENS {
             assert!(begun.elapsed() < PATIENCE, "nothing is read: {}", self.logs());
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
@@ -131,8 +134,9 @@ impl Stage {
             Fate::Killed => hit.signal("KILL"),
             Fate::Stopped => hit.signal("TERM"),
             Fate::Paused => hit.signal("STOP"),
-            Fate::CutOff => hit.wire.cut(),
+            Fate::CutOff => hit.cut_off(),
             Fate::ServerRestarts => return self.server_restarts(number, random).await,
+            Fate::FailedOver => return Some(self.fail_over(random).await),
         }
         let (_, now, took) = self.taken_after(number, random).await;
         assert_ne!(now, active, "{fate:?}: the other takes over: {}", self.logs());
@@ -140,8 +144,8 @@ impl Stage {
         match fate {
             Fate::Killed | Fate::Stopped => hit.again().await,
             Fate::Paused => hit.signal("CONT"),
-            Fate::CutOff => hit.wire.mend(),
-            Fate::ServerRestarts => {}
+            Fate::CutOff => hit.reconnect(),
+            Fate::ServerRestarts | Fate::FailedOver => {}
         }
         // The one that was active finds out, and stands by: it must not take anything back.
         let begun = Instant::now();
@@ -156,8 +160,7 @@ impl Stage {
 
     /// The server restarts; whoever was active goes on, or the other takes over.
     async fn server_restarts(&mut self, number: i64, random: &mut fastrand::Rng) -> Option<Duration> {
-        let restart = std::env::var("CLIFFWATCH_TEST_POSTGRES_RESTART").ok()?;
-        assert!(Command::new("sh").args(["-c", &restart]).status().expect("runs").success(), "{restart}");
+        self.servers[self.primary].restart();
         let begun = Instant::now();
         while self.lease().is_none_or(|(now, _)| now < number) {
             assert!(begun.elapsed() < PATIENCE, "the server is back: {}", self.logs());
@@ -168,6 +171,27 @@ impl Stage {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         None
+    }
+
+    /// The primary says nothing any more and is gone; its replica is promoted. Answers how long it took until what happened then was told.
+    async fn fail_over(&mut self, random: &mut fastrand::Rng) -> Duration {
+        let begun = Instant::now();
+        self.instances.iter().for_each(|instance| instance.wires[self.primary].cut());
+        self.servers[self.primary].stop("immediate");
+        self.primary = 1 - self.primary;
+        self.servers[self.primary].promote();
+        println!("promoted after {:.1?}", begun.elapsed());
+        let before = self.world.facts();
+        self.world.burn(random);
+        let news: Vec<_> = self.world.facts().difference(&before).cloned().collect();
+        loop {
+            let told = self.books.facts();
+            if news.iter().all(|fact| told.contains_key(fact)) {
+                return begun.elapsed();
+            }
+            assert!(begun.elapsed() < PATIENCE, "nobody goes on: {}", self.logs());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// Waits until everything that happened was told; says what was not.
@@ -228,14 +252,15 @@ group_interval = "1s"
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_takes_over_and_nothing_is_lost_or_told_under_two_ids() {
-    let Some(url) = server() else { return };
     let rounds = std::env::var("CLIFFWATCH_TAKEOVERS").ok().and_then(|text| text.parse().ok()).unwrap_or(FATES.len());
     let mut random = fastrand::Rng::with_seed(7);
-    let mut stage = Stage::set(url).await;
+    let Some(mut stage) = Stage::set().await else { return };
     stage.first_read().await;
     let mut times: BTreeMap<Fate, Vec<Duration>> = BTreeMap::new();
-    for round in 0..rounds {
-        let fate = FATES[round % FATES.len()];
+    // Once, in the midst of the others.
+    let mut fates: Vec<Fate> = FATES.into_iter().cycle().take(rounds).collect();
+    fates.insert(rounds / 2, Fate::FailedOver);
+    for (round, fate) in fates.into_iter().enumerate() {
         let took = stage.round(fate, &mut random).await;
         println!("round {round}: {fate:?}: {took:?}");
         times.entry(fate).or_default().extend(took);
@@ -251,8 +276,12 @@ async fn another_takes_over_and_nothing_is_lost_or_told_under_two_ids() {
         if let Some(worst) = took.last() {
             let at = |share: usize| took[(took.len() - 1) * share / 100];
             println!("{fate:?}: {} times, median {:.1?}, 95 % {:.1?}, worst {worst:.1?}", took.len(), at(50), at(95));
-            // Whoever stops gives the lease back: nobody waits for the term.
-            let limit = if fate == Fate::Stopped { lease::TERM } else { TAKE_OVER };
+            let limit = match fate {
+                // Whoever stops gives the lease back: nobody waits for the term.
+                Fate::Stopped => lease::TERM,
+                Fate::FailedOver => PATIENCE,
+                _ => TAKE_OVER,
+            };
             assert!(*worst <= limit, "{fate:?} took {worst:?}");
         }
         all.extend(took);
@@ -263,5 +292,4 @@ async fn another_takes_over_and_nothing_is_lost_or_told_under_two_ids() {
         stage.books.repeats(),
         stage.world.happened()
     );
-    ask_server(&stage.url, &format!("DROP SCHEMA {} CASCADE", stage.schema));
 }

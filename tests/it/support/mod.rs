@@ -1,10 +1,13 @@
 //! `TestApp`: the real app on a temporary database with a manual clock, a data service of our own with knobs as its source, and
 //! receivers that keep what they get. Tests turn the crank: [`TestApp::tick`], [`TestApp::deliver`].
 
+mod cluster;
+mod database;
+pub mod ports;
+
 use std::{
     net::SocketAddr,
     path::Path,
-    process::Command,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -36,6 +39,9 @@ use cliffwatch::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+pub use cluster::Cluster;
+pub use database::{Database, schema_of_its_own};
 
 /// The time at which every test begins.
 pub const BEGIN: &str = "2026-03-01T00:00:00Z";
@@ -244,46 +250,6 @@ pub async fn open_with(config: &config::Config, folder: &Path, clock: &Clock, qu
     App::open_tuned(config.clone(), folder, clock.clone(), Drive::Crank, tuning, quota).await.expect("opens")
 }
 
-/// The server that the tests may use; `tests/postgres/run` starts one.
-pub fn server() -> Option<String> {
-    std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
-}
-
-/// Asks the server past the program.
-pub fn ask_server(url: &str, sql: &str) -> String {
-    let answer = Command::new("psql").args([url, "-X", "-q", "-t", "-A", "-c", sql]).output().expect("psql runs");
-    String::from_utf8_lossy(&answer.stdout).trim().to_owned()
-}
-
-/// The address of an empty schema on the server, where there is one.
-pub fn schema_of_its_own() -> Option<String> {
-    let url = server()?;
-    let schema = format!("it{}_{}", std::process::id(), fastrand::u32(..));
-    ask_server(&url, &format!("CREATE SCHEMA {schema}"));
-    Some(format!("{url}?options=-csearch_path%3D{schema}"))
-}
-
-fn rows_on_server(url: &str, sql: &str) -> Vec<Vec<Value>> {
-    let all = ask_server(url, &format!("SELECT coalesce(json_agg(row_to_json(t)), '[]') FROM ({sql}) t"));
-    let rows: Vec<serde_json::Map<String, Value>> = serde_json::from_str(&all).expect("rows as JSON");
-    rows.into_iter().map(|row| row.into_iter().map(|(_, value)| value).collect()).collect()
-}
-
-fn rows_in_file(path: &Path, sql: &str) -> Vec<Vec<Value>> {
-    use rusqlite::types::ValueRef;
-    let database = rusqlite::Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).expect("the database");
-    let mut statement = database.prepare(sql).expect("prepared");
-    let columns = statement.column_count();
-    let value = |value: ValueRef<'_>| match value {
-        ValueRef::Integer(number) => json!(number),
-        ValueRef::Text(text) => json!(String::from_utf8_lossy(text)),
-        ValueRef::Null => Value::Null,
-        other => panic!("{other:?}"),
-    };
-    let rows = statement.query_map([], |row| (0..columns).map(|at| Ok(value(row.get_ref(at)?))).collect()).expect("asked");
-    rows.collect::<Result<_, _>>().expect("read")
-}
-
 pub struct TestApp {
     /// By which the source goes, and the app where no machine has a clock of its own.
     pub clock: Clock,
@@ -321,6 +287,8 @@ impl TestApp {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("rules")).expect("a folder");
         std::fs::write(folder.path().join("rules/test.toml"), &setup.rules).expect("written");
+        let file = folder.path().join("test.db");
+        let database = if setup.is_on_file { Database::File(file) } else { Database::new(file) };
         let text = format!(
             r#"
 [source]
@@ -331,7 +299,7 @@ timeout = "5s"
 [watch]
 tokens = {tokens}
 [store]
-path = "test.db"
+{store}
 [http]
 listen = "off"
 [[receiver]]
@@ -347,14 +315,14 @@ receivers = ["ops"]
 {more}
 "#,
             tokens = setup.tokens,
+            store = database.setting(),
             more = setup.config,
         );
         let path = folder.path().join("cliffwatch.toml");
         std::fs::write(&path, text).expect("written");
         let loaded = cliffwatch::daemon::config::load(Some(&path), &cliffwatch::daemon::config::Environment::default());
         let problems = cliffwatch::model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
-        let mut config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
-        config.store.url = schema_of_its_own().filter(|_| !setup.is_on_file).map(config::SecretText::from);
+        let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
         let machine = setup.machine.unwrap_or_else(|| clock.clone());
         let app = open(&config, folder.path(), &machine).await;
         Self { clock, machine, service, faults, hook, desk, folder, config, app: Some(app), ending }
@@ -412,10 +380,12 @@ receivers = ["ops"]
 
     /// Rows of the database, past every operation of the store, as lists of JSON values.
     pub fn rows(&self, sql: &str) -> Vec<Vec<Value>> {
-        match &self.config.store.url {
-            Some(url) => rows_on_server(url.expose(), sql),
-            None => rows_in_file(&self.config.store.path, sql),
-        }
+        self.database().rows(sql)
+    }
+
+    /// The database, past every operation of the store.
+    pub fn database(&self) -> Database {
+        Database::of(&self.config.store)
     }
 
     pub fn edit(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<(), EditError>) {

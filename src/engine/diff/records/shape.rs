@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::diff::date_key;
 use model::{
     supply::{Record, Resource, Timestamp},
-    wire::{Allocation, Burn, Buyback, Emission, EmissionAllocation, FundingRound, Maybe, NamedOr},
+    wire::{Allocation, Burn, Buyback, Emission, EmissionAllocation, FundingRound, Maybe, NamedOr, Text},
 };
 
 /// Burns, buybacks and rounds of one answer that are a change each; more are one change.
@@ -49,11 +49,11 @@ pub(super) struct RecordShape<T> {
     pub(super) row: fn(&Record) -> Option<&T>,
 }
 
-fn text(field: &Maybe<String>) -> Cow<'_, str> {
+fn text(field: &Maybe<Text>) -> Cow<'_, str> {
     field.as_str().unwrap_or_default().into()
 }
 
-fn owned(field: &Maybe<String>) -> Option<String> {
+fn owned(field: &Maybe<Text>) -> Option<String> {
     field.as_str().map(str::to_owned)
 }
 

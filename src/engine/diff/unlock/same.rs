@@ -8,7 +8,7 @@ use crate::diff::{close, close_or_none};
 use model::{
     rows::Put,
     supply::{Record, RecordKey, Timestamp},
-    wire::{CliffAllocation, LinearAllocation, Maybe, UnlockEvent},
+    wire::{CliffAllocation, LinearAllocation, Maybe, Text, UnlockEvent},
 };
 
 /// What to write for an event that was known; None where it is the same in every field.
@@ -87,7 +87,7 @@ pub(super) fn linear_is_covered(old_rows: &[&UnlockEvent], new_rows: &[&UnlockEv
 
 /// Whether two events agree in every schedule fact, whatever their values and prices.
 pub(in crate::diff) fn same_schedule(a: &UnlockEvent, b: &UnlockEvent, tolerance: f64) -> bool {
-    let text = |a: &Maybe<String>, b: &Maybe<String>| a.as_str() == b.as_str();
+    let text = |a: &Maybe<Text>, b: &Maybe<Text>| a.as_str() == b.as_str();
     let amount = |a: &Maybe<f64>, b: &Maybe<f64>| close_or_none(a.copied(), b.copied(), tolerance);
     let whole = |a: Option<f64>, b: Option<f64>| close_or_none(a, b, tolerance);
     if a.unlock_date.copied() != b.unlock_date.copied()

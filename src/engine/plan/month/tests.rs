@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::{self, EndpointFeeds, PlanBasis};
 use model::config::DEFAULTS;
 use model::wire::parse_timestamp;
 use model::{FeedState, PlanToken, TokenId};
@@ -35,20 +34,8 @@ fn played(endpoints: &[(Endpoint, u32)], tokens: usize, is_new: bool, credit: &C
             tokens: (0..tokens).filter(|_| endpoint.is_per_token()).map(token).collect(),
         })
         .collect();
-    let (source, budget) = (source(), budget(monthly));
-    let basis = PlanBasis {
-        allowance: unlimited(now()),
-        spent_today: 0,
-        next_slot: now(),
-        source: &source,
-        near: budget.near.delta(),
-        now: now(),
-    };
     let polled: Vec<(Endpoint, Slots)> = endpoints.iter().map(|(endpoint, hours)| (*endpoint, slots(*hours))).collect();
-    let wish = |(endpoint, slots): &(Endpoint, Slots)| Wish::of(*endpoint, slots, &plan::plan(*endpoint, &feeds, &basis), now());
-    let wishes: Vec<Wish> = polled.iter().map(wish).collect();
-    let forecast = Forecast::of(feeds.clone(), &polled, credit, (&source, &budget), now());
-    month(&wishes, u64::try_from(tokens).expect("few"), false, forecast, credit, &budget, now())
+    lay_out(feeds, &polled, false, credit, (&source(), &budget(monthly)), now())
 }
 
 fn plan(endpoints: &[(Endpoint, u32)], tokens: usize, monthly: Option<u64>) -> Month {

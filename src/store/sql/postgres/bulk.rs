@@ -5,9 +5,9 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::value::Parameter;
-use super::{ANSWER, PgRow, PgSession, run};
+use super::{ANSWER, PgRow, PgSession};
 use crate::error::StoreFault;
-use crate::sql::SqlResult;
+use crate::sql::{SqlResult, row_bytes};
 
 /// What one answer of many rows may take, bytes: as many rows are asked for as have taken that so far.
 const FETCH_BYTES: usize = 1 << 20;
@@ -40,7 +40,7 @@ impl PgSession {
             if rows.is_empty() {
                 break;
             }
-            let (rows_read, bytes) = (rows.len(), rows.iter().map(PgRow::bytes).sum::<usize>());
+            let (rows_read, bytes) = (rows.len(), rows.iter().map(|row| row_bytes(&row.0)).sum::<usize>());
             rows.into_iter().try_for_each(&mut each)?;
             count = (FETCH_BYTES / (bytes / rows_read).max(1)).clamp(1, LARGEST_FETCH);
         }
@@ -56,16 +56,16 @@ impl PgSession {
         };
         let rows: Vec<Vec<Parameter>> = rows.into_iter().map(|row| row.into_iter().map(Parameter::from).collect()).collect();
         let sql = format!(r#"COPY "{table}" ({columns}) FROM STDIN BINARY"#);
-        self.with_client(|client| {
+        self.with_live(|live| {
             let writing = async {
-                let mut writer = std::pin::pin!(BinaryCopyInWriter::new(client.copy_in(&sql).await?, &types));
+                let mut writer = std::pin::pin!(BinaryCopyInWriter::new(live.client.copy_in(&sql).await?, &types));
                 for row in &rows {
                     let row: Vec<&(dyn ToSql + Sync)> = row.iter().map(|value| value as _).collect();
                     writer.as_mut().write(&row).await?;
                 }
                 writer.finish().await
             };
-            run(writing, ANSWER)
+            live.run(writing, ANSWER)
         })?;
         Ok(())
     }

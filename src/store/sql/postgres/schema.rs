@@ -13,7 +13,8 @@ pub(crate) const DAEMON: ServerSchema = ServerSchema {
     migrations: &[
         include_str!("../../../../migrations/postgres/0001_start.sql"),
         include_str!("../../../../migrations/postgres/0002_face.sql"),
-        include_str!("../../../../migrations/postgres/0003_days.sql"),
+        include_str!("../../../../migrations/postgres/0003_lean.sql"),
+        include_str!("../../../../migrations/postgres/0004_days.sql"),
     ],
 };
 

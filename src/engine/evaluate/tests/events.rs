@@ -1,0 +1,234 @@
+//! What happens once, what a message carries, and limits.
+
+use super::*;
+
+#[test]
+fn new_burns_are_told_once_unless_they_are_old() {
+    let mut world = World::new(vec![Fake { holds: |scope| at_least(scope, 100.0), ..rule("Burn", On::Record(Resource::Burn)) }]);
+    for (key, date, value) in [("new", "2026-03-20", 500.0), ("old", "2026-03-01", 500.0), ("dust", "2026-03-20", 1.0)] {
+        world.record(key, burn(date, value));
+        world.tokens[0].added.push(Tracked { key: key.into(), record: burn(date, value) });
+    }
+    assert_eq!(world.tick("2026-03-21"), ["event added → ops"]);
+    assert_eq!((world.only().subject.as_str(), world.only().state), ("burn/arbitrum/new", AlertState::Event));
+    assert_eq!(world.tick("2026-03-21"), NOTHING, "the same poll evaluated twice");
+    world.tokens[0].added.clear();
+    assert_eq!(world.tick("2026-03-22"), NOTHING);
+    assert_eq!(world.alerts.len(), 1);
+}
+
+#[test]
+fn each_change_that_a_rule_hears_is_one_event() {
+    let moved = |key: &str| {
+        let mut change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &"arbitrum".into());
+        change.key = Some(key.into());
+        change.old = Some(unlock("2026-03-31", Some(5e6)));
+        change.new = Some(unlock("2026-04-10", Some(5e6)));
+        change
+    };
+    let mut world = World::new(vec![
+        rule("Moved", On::Change(Resource::Unlock, Some(ChangeKind::Rescheduled))),
+        rule("Any", On::Change(Resource::Unlock, None)),
+        rule("Burns", On::Change(Resource::Burn, None)),
+    ]);
+    let rewritten = Change::of(ChangeKind::Rewritten, Resource::Unlock, &"arbitrum".into());
+    world.tokens[0].changes = vec![moved("a"), rewritten, moved("b"), moved("b")];
+    let told = world.tick("2026-03-21T10:00:00Z");
+    assert_eq!(told.iter().filter(|text| *text == "event rescheduled → ops").count(), 6);
+    assert_eq!(told.iter().filter(|text| *text == "event rewritten → ops").count(), 1);
+    assert_eq!(world.tick("2026-03-21T10:00:00Z"), NOTHING, "the same poll evaluated twice");
+    let subjects: BTreeSet<_> = world.alerts.values().map(|alert| alert.subject.as_str()).collect();
+    assert!(subjects.contains("change/arbitrum/unlock/rescheduled/b/2026-03-21T10:00:00Z#2"), "{subjects:?}");
+    assert!(subjects.contains("change/arbitrum/unlock/rewritten/series/2026-03-21T10:00:00Z#1"), "{subjects:?}");
+    let body = &world.told.values().find(|notification| notification.body.reason == "rescheduled").expect("a notification").body;
+    assert_eq!(body.when.as_deref(), Some("on 10 Apr 2026"), "as it is now");
+    assert!(body.change.is_some() && body.record.is_some());
+    assert_eq!(world.tick("2026-03-22").len(), 7, "the same kind of change another day is another event");
+}
+
+#[test]
+fn the_body_carries_all_that_is_known() {
+    let mut world = World::new(vec![ahead("Big", &["7d"])]);
+    world.unlock("a", "2026-03-31", 5e6);
+    world.tick("2026-03-25");
+    let notification = world.told.values().next().expect("a notification");
+    let body = &notification.body;
+    assert_eq!((body.rule.as_str(), body.status.as_str(), body.reason.as_str()), ("Big", "firing", "lead 7d"));
+    assert_eq!(body.token.as_ref().map(|token| token.symbol.as_str()), Some("arbitrum"));
+    assert_eq!(body.record.as_ref().and_then(|record| record.pointer("/cliffUnlocks/cliffValue")), Some(&serde_json::json!(5e6)));
+    assert!(body.days_until.is_some_and(|days| (days - 6.0).abs() < 1e-9));
+    assert_eq!((body.lead.as_deref(), body.source.data_source.as_deref()), (Some("7d"), Some("whitepaper")));
+    assert_eq!((body.source.polled_at, body.starts_at), (Some(time("2026-03-25")), time("2026-03-25")));
+    assert_eq!(notification.at, time("2026-03-25"));
+}
+
+#[test]
+fn a_limit_tells_the_nearest_and_counts_the_rest_in_one_summary() {
+    let mut world = World::new(vec![Fake { limit: Some(2), ..ahead("Big", &["30d", "1d"]) }]);
+    world.unlock("far", "2026-03-20", 9e9);
+    world.unlock("near", "2026-03-05", 1.0);
+    world.unlock("large", "2026-03-10", 2e6);
+    world.unlock("small", "2026-03-10", 1e6);
+    let mut told = world.tick("2026-03-01");
+    told.sort();
+    assert_eq!(told, ["event limit → ops", "firing lead 30d → ops", "firing lead 30d → ops"]);
+    let keys = |world: &World, told: bool| -> Vec<String> {
+        let firing = world.alerts.values().filter(|alert| alert.state == AlertState::Firing && alert.told.is_empty() != told);
+        let mut keys: Vec<_> = firing.filter_map(|alert| alert.key.as_ref()).map(ToString::to_string).collect();
+        keys.sort();
+        keys
+    };
+    assert_eq!(keys(&world, true), ["large", "near"]);
+    assert_eq!(keys(&world, false), ["far", "small"], "recorded as firing, told to nobody");
+    let summary = world.alerts.values().find(|alert| alert.subject == "limit/Big/2026-03-01T00:00:00Z").expect("a summary");
+    assert_eq!(summary.annotations["summary"], "Big: 2 more alerts left out by limit = 2; see `cliffwatch alerts --rule Big`");
+    assert_eq!(summary.labels["severity"], "warning");
+    assert_eq!(world.tick("2026-03-01"), NOTHING);
+    world.tokens[0].records.retain(|tracked| tracked.key.as_str() == "near");
+    assert_eq!(world.tick("2026-03-02"), ["resolved removed → ops"], "what was left out ends in silence");
+    assert_eq!(world.tick("2026-03-04"), ["reminder lead 1d → ops"]);
+}
+
+#[test]
+fn a_limit_counts_over_all_batches_of_a_cycle() {
+    let rules = [Fake { limit: Some(2), ..ahead("Big", &["30d"]) }];
+    let (routes, now) = (routes(), time("2026-03-01"));
+    let mut limits = Limits::default();
+    let mut told = 0;
+    let mut left_out = Vec::new();
+    for batch in ["a", "b", "c"] {
+        let known = token(batch);
+        let records = ["one", "two"].map(|key| Tracked { key: key.into(), record: unlock("2026-03-05", Some(1.0)) });
+        let facts = TokenFacts {
+            token: &known.token,
+            is_watched: true,
+            records: &records,
+            resources: &[Resource::Unlock],
+            changes: &[],
+            added: &[],
+            late: &[],
+            alerts: &[],
+            polled_at: &[],
+        };
+        let evaluation = evaluate_by(&[facts], &rules, &routes, now, &mut limits).assign_episodes(&[]);
+        told += evaluation.notifications.len();
+        left_out.extend(evaluation.left_out);
+    }
+    assert_eq!(told, 2);
+    let is_recorded = |told: &Notification| told.receivers.is_empty() && told.body.left_out_by == Some(2) && told.at == now;
+    assert!(left_out.len() == 4 && left_out.iter().all(is_recorded), "{left_out:?}");
+    assert!(left_out.iter().all(|told| told.body.id == told.alert && !told.alert.as_str().is_empty()), "{left_out:?}");
+    let summary = limits.summaries(now).assign_episodes(&[]);
+    assert_eq!(summary.notifications.len(), 1);
+    assert!(summary.alerts[0].annotations["summary"].starts_with("Big: 4 more alerts left out by limit = 2"));
+}
+
+#[test]
+fn emission_rules_look_at_days_until_since_is_over() {
+    let day = wire::Emission { start_date: time("2026-03-10").into(), end_date: time("2026-03-11").into(), ..Default::default() };
+    let mut world = World::new(vec![rule("Much", On::Record(Resource::Emission))]);
+    world.record("2026-03-10", Record::Emission(Box::new(day)));
+    assert_eq!(
+        world.tick("2026-03-11T02:00:00Z"),
+        ["firing firing → ops"],
+        "told when the day is over, which is when it is known"
+    );
+    assert_eq!(world.tick("2026-03-17"), NOTHING);
+    assert_eq!(world.tick("2026-03-18"), ["resolved passed → ops"]);
+    assert_eq!(world.tick("2026-03-19"), NOTHING);
+}
+
+#[test]
+fn allocation_rules_fire_while_they_hold() {
+    let row = |kind: &str| {
+        Record::Allocation(Box::new(wire::Allocation { allocation_type: kind.to_owned().into(), ..Default::default() }))
+    };
+    let holds: fn(&Scope<'_>) -> Truth = |scope| match scope.record.map(|tracked| &tracked.record) {
+        Some(Record::Allocation(row)) if row.allocation_type.as_str() == Some("TBD") => Truth::True,
+        _ => Truth::False,
+    };
+    let mut world = World::new(vec![Fake { holds, ..rule("Undecided", On::Record(Resource::Allocation)) }]);
+    world.record("Team", row("TBD"));
+    assert_eq!(world.tick("2026-03-11"), ["firing firing → ops"]);
+    assert_eq!(world.only().recheck_at, None);
+    world.record("Team", row("Scheduled"));
+    assert_eq!(world.tick("2026-03-12"), ["resolved cleared → ops"]);
+}
+
+#[test]
+fn template_errors_are_reported_once_for_each_rule_and_lose_no_alert() {
+    let mut world = World::new(vec![Fake { template_error: Some("no such field".into()), ..ahead("Big", &["7d"]) }]);
+    world.unlock("a", "2026-03-31", 5e6);
+    world.unlock("b", "2026-03-31", 5e6);
+    let evaluation = world.evaluate(time("2026-03-25"));
+    assert_eq!(evaluation.notifications.len(), 2);
+    assert_eq!(evaluation.template_errors, [("Big".into(), "no such field".to_owned())]);
+    assert_eq!(evaluation.rule_matches, [("Big".into(), time("2026-03-25"))]);
+}
+
+#[test]
+fn an_open_alert_wakes_when_time_changes_something() {
+    let mut world = World::new(vec![ahead("Big", &["30d", "7d"])]);
+    world.unlock("a", "2026-03-31", 5e6);
+    world.tick("2026-03-10");
+    assert_eq!(world.only().recheck_at, Some(time("2026-03-24")));
+    world.tick("2026-03-24");
+    assert_eq!(world.only().recheck_at, Some(time("2026-03-31")));
+    world.rules[0].is_clock_dependent = true;
+    world.tick("2026-03-25");
+    assert!(world.only().recheck_at.is_some_and(|at| at <= time("2026-03-25")), "due at every tick");
+    let evaluation = world.evaluate(time("2026-03-25T00:01:00Z"));
+    assert_eq!(evaluation.alerts, [], "and not written at every tick");
+}
+
+#[test]
+fn windows_are_what_came_within_a_lead_time() {
+    let (until, now) = (time("2026-03-01"), time("2026-03-02"));
+    let rules = [ahead("Big", &["30d", "7d"]), ahead("Near", &["6d"]), rule("Burn", On::Record(Resource::Burn))];
+    assert_eq!(
+        windows_of(&rules, Some(until), now),
+        [(time("2026-03-07"), time("2026-03-09")), (time("2026-03-31"), time("2026-04-01"))]
+    );
+    assert_eq!(windows_of(&rules, Some(now), now), []);
+    assert_eq!(windows_of(&rules, Some(now), until), [], "a clock set back opens nothing");
+    assert_eq!(windows_of(&rules, None, now), [(time("2026-01-29"), time("2026-04-01"))]);
+    let clock = [Fake { is_clock_dependent: true, ..ahead("Clock", &["3d"]) }];
+    assert_eq!(windows_of(&clock, Some(until), now), [(time("2026-01-29"), time("2026-03-05"))]);
+    let asleep = [Fake { expires: Some(now), ..ahead("Asleep", &["3d"]) }];
+    assert_eq!(windows_of(&asleep, None, now), []);
+    let any = [ahead("Any", &[])];
+    assert_eq!(windows_of(&any, None, now), [(time("2026-01-29"), DateTime::<Utc>::MAX_UTC)]);
+    assert_eq!(windows_of(&any, Some(until), now), []);
+}
+
+#[test]
+fn joined_drafts_keep_each_notice_with_its_alert() {
+    let mut world = World::new(vec![ahead("Big", &["7d"])]);
+    world.unlock("a", "2026-03-31", 5e6);
+    let now = time("2026-03-25");
+    let polled: [(Resource, Timestamp); 0] = [];
+    let facts = |known: &'static str| (Token::unknown(known.into()), world.tokens[0].records.clone());
+    let (one, two) = (facts("arbitrum"), facts("optimism"));
+    let draft = |(token, records): &(Token, Vec<Tracked>)| {
+        let facts = TokenFacts {
+            token,
+            is_watched: true,
+            records,
+            resources: &[Resource::Unlock],
+            changes: &[],
+            added: &[],
+            late: &[],
+            alerts: &[],
+            polled_at: &polled,
+        };
+        evaluate_by(&[facts], &world.rules, &world.routes, now, &mut Limits::default())
+    };
+    let joined = draft(&one).join(draft(&two));
+    assert_eq!(joined.openings().len(), 2);
+    let evaluation = joined.assign_episodes(&[0, 4]);
+    for notification in &evaluation.notifications {
+        let alert = evaluation.alerts.iter().find(|alert| alert.id == notification.alert).expect("its alert");
+        assert_eq!(notification.body.token.as_ref().map(|token| token.id.as_str()), alert.token.as_ref().map(TokenId::as_str));
+    }
+    assert_eq!(evaluation.alerts.iter().map(|alert| alert.episode).collect::<Vec<_>>(), [1, 5]);
+}

@@ -1,0 +1,79 @@
+use super::*;
+
+#[test]
+fn a_place_is_named_without_its_password() {
+    let place = PostgresPlace::from_url("postgres://me:hunter2@db.example:6432/watch", None).expect("a place");
+    assert_eq!(place.name(), Path::new("postgres://db.example:6432/watch"));
+    assert!(!format!("{place:?}").contains("hunter2"));
+    assert_eq!(place.without_password(), "postgres://me@db.example:6432/watch");
+}
+
+#[test]
+fn each_of_several_machines_is_named_with_its_port() {
+    let name = |url: &str| PostgresPlace::from_url(url, None).expect("a place").name().display().to_string();
+    let two = "postgres://me@one.example:5432,two.example:6432/watch?target_session_attrs=read-write";
+    assert_eq!(name(two), "postgres://one.example:5432,two.example:6432/watch");
+    assert_eq!(name("postgres://me@one.example,two.example/watch"), "postgres://one.example:5432,two.example:5432/watch");
+}
+
+#[test]
+fn another_machine_is_spoken_to_in_secret() {
+    let mode = |url: &str| PostgresPlace::from_url(url, None).expect("a place").config.get_ssl_mode();
+    assert_eq!(mode("postgres://me@db.example/watch"), SslMode::Require);
+    assert_eq!(mode("postgres://me@db.example/watch?sslmode=prefer"), SslMode::Require);
+    assert_eq!(mode("postgres://me@db.example/watch?sslmode=disable"), SslMode::Disable);
+    assert_eq!(mode("postgres://me@127.0.0.1/watch"), SslMode::Disable);
+    assert_eq!(mode("postgres://me@%2Frun%2Fpostgresql/watch"), SslMode::Disable);
+    assert_eq!(mode("postgres://me@127.0.0.1/watch?sslmode=require"), SslMode::Require);
+}
+
+#[test]
+fn the_words_of_libpq_for_a_checked_certificate_are_understood() {
+    let of = |url: &str| PostgresPlace::from_url(url, Some(Path::new("/config.pem"))).expect("a place");
+    for (url, mode, file) in [
+        ("postgres://me@db.example/watch?sslmode=verify-full", SslMode::Require, "/config.pem"),
+        ("postgres://me@db.example/watch?sslmode=verify-ca&sslrootcert=%2Fetc%2Fca.pem", SslMode::Require, "/etc/ca.pem"),
+        ("postgres://me@127.0.0.1/watch?sslrootcert=/a%20b.pem&sslmode=verify-full", SslMode::Require, "/a b.pem"),
+        ("postgres://me@127.0.0.1/watch?sslrootcert=system", SslMode::Disable, "/config.pem"),
+    ] {
+        let place = of(url);
+        assert_eq!((place.config.get_ssl_mode(), place.ca_file.as_deref()), (mode, Some(Path::new(file))), "{url}");
+    }
+}
+
+#[test]
+fn each_of_several_servers_is_asked_alone_and_the_one_that_let_us_in_first() {
+    let url =
+        "postgres://me:secret@one.example:5432,two.example:6432/watch?target_session_attrs=read-write&options=-csearch_path%3Dx";
+    let place = PostgresPlace::from_url(url, None).expect("a place");
+    let both: Vec<_> = place.servers().iter().map(|server| (server.get_hosts().to_vec(), server.get_ports().to_vec())).collect();
+    let host = |name: &str| vec![Host::Tcp(name.to_owned())];
+    assert_eq!(both, [(host("one.example"), vec![5432]), (host("two.example"), vec![6432])]);
+    for server in place.servers() {
+        let (alone, all) = (server, &place.config);
+        assert_eq!(
+            (alone.get_user(), alone.get_password(), alone.get_dbname()),
+            (all.get_user(), all.get_password(), all.get_dbname())
+        );
+        assert_eq!((alone.get_options(), alone.get_target_session_attrs()), (all.get_options(), all.get_target_session_attrs()));
+        assert_eq!((alone.get_ssl_mode(), alone.get_connect_timeout()), (all.get_ssl_mode(), all.get_connect_timeout()));
+    }
+    let turns = || place.in_turn().collect::<Vec<_>>();
+    assert_eq!(turns(), [0, 1]);
+    place.enter(1);
+    assert_eq!(turns(), [1, 0]);
+    assert!(place.was_left(0) && !place.was_left(1));
+    place.avoid(0);
+    assert_eq!(turns(), [1, 0], "it is another one that is silent");
+    place.avoid(1);
+    assert_eq!(turns(), [0, 1]);
+    assert!(!place.was_left(1), "nobody was let in elsewhere");
+}
+
+#[test]
+fn nonsense_is_refused_without_being_repeated() {
+    for url in ["", "watch", "mysql://me:hunter2@db/x", "postgres://me:hunter2@db/x?port=many"] {
+        let error = PostgresPlace::from_url(url, None).expect_err("refused");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
