@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Deliveries in one go.
-pub const COUNT: usize = 2_000;
+const COUNT: usize = 2_000;
 /// Alerts of the steady stream, for their latency, and how many of them come in a second.
 const STREAMED: usize = 600;
 const STREAM_RATE: usize = 100;
