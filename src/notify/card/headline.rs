@@ -131,7 +131,9 @@ fn facts_in_a_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
             let first = if size.is_empty() { dates.to_owned() } else { format!("{size} {dates}") };
             return Some(format!("{} · {}", text::line(&first, text::MAX_LINE_CHARS), text::line(whose, text::MAX_LINE_CHARS)));
         }
-        let size = if size.is_empty() { size } else { format!("{size} · ") };
+        // Of allocations the sentence says how much; the record may be but one of them.
+        let has_size = !size.is_empty() && change.resource.or(body.resource) != Some(Resource::Allocation);
+        let size = if has_size { format!("{size} · ") } else { String::new() };
         return Some(format!("{size}{}", format!("{of} {}", text::line(told, text::MAX_LINE_CHARS)).trim()));
     }
     let over = Resolution::parse(&body.reason).filter(|_| is_resolved(body));

@@ -1,4 +1,8 @@
+use model::{Change, TokenBody};
+use serde_json::json;
+
 use super::*;
+use crate::samples::time;
 
 #[test]
 fn a_summary_is_shown_where_it_says_more_than_the_headline() {
@@ -9,4 +13,20 @@ fn a_summary_is_shown_where_it_says_more_than_the_headline() {
     for more in ["Hedge ARB: $33.15M unlocks", "ARB: $33.15M unlocks on 17 Mar 2026", "ARB: $33.16M unlocks"] {
         assert!(says_more(more, headline), "{more}");
     }
+}
+
+/// The record of such a change is the first of those that changed.
+#[test]
+fn a_change_of_allocations_names_no_size_of_one_of_them() {
+    let summary = "2 allocations, Mercurial Stakeholders among them, resized from 1.75B to 1.78B (+1.53%)";
+    let token = TokenBody { id: "jupiter".into(), name: "Jupiter".into(), symbol: "JUP".into() };
+    let change = Change { summary: summary.into(), ..Change::of(ChangeKind::Resized, Resource::Allocation, &"jupiter".into()) };
+    let body = AlertBody {
+        token: Some(token),
+        resource: Some(Resource::Allocation),
+        record: Some(json!({"allocationName": "Mercurial Stakeholders", "allocationAmount": 357_292_000.0})),
+        change: Some(change),
+        ..AlertBody::firing("al_1".into(), "SupplyChanged", "resized", time("2026-11-23"))
+    };
+    assert_eq!(headline(&body, ShareStyle::Short), format!("JUP: {summary}"));
 }
