@@ -20,8 +20,8 @@ use escaped::EscapedStderr;
 use fields::HarmlessFields;
 use model::config::{LogFormat, LogSettings};
 
-/// The scheduler tells of itself at `info`; nobody asked.
-const QUIET: [&str; 1] = ["tokio_cron_scheduler=warn"];
+/// The ticker tells of itself, and at `error` of a shot that it lost on a busy machine: the guard of [`crate::schedule`] takes that slot.
+const QUIET: [&str; 1] = ["tokio_cron_scheduler=off"];
 
 /// Longest filter, bytes: it may come from the environment.
 const MAX_FILTER_BYTES: usize = 4096;

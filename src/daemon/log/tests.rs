@@ -14,7 +14,7 @@ fn a_misspelt_level_is_told() {
 fn the_variable_wins_and_the_scheduler_stays_quiet() {
     let said = |level: &str, verbose, rust_log| filter(level, verbose, rust_log).unwrap().to_string();
     assert_eq!(said("info", 0, Some("error")), "error");
-    assert!(said("info", 0, None).contains("tokio_cron_scheduler=warn"));
+    assert!(said("info", 0, None).contains("tokio_cron_scheduler=off"));
     assert!(said("info", 1, Some(" ")).contains("cliffwatch=debug"));
     assert!(said("warn", 2, None).contains("cliffwatch=trace"));
 }
