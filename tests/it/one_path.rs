@@ -17,7 +17,7 @@ use cliffwatch::{
     },
     model::{
         AlertFilter,
-        alert::{AlertState, Notification},
+        alert::{AlertBody, AlertState, Notification},
         diagnostic::SourceText,
         poll::{FailureKind, FetchedAnswer, Payload, PollAnswer, PollFailure, PollOutcome, PollRequest},
         silence::{SilenceRequest, read_matchers},
@@ -340,18 +340,26 @@ fn canonical(value: &Value) -> String {
 }
 
 /// What the daemon's database says that it made, and what it tells nobody: by what.
-fn recorded(app: &TestApp) -> (Vec<Made>, Vec<(String, String, String)>) {
+async fn recorded(app: &TestApp) -> (Vec<Made>, Vec<(String, String, String)>) {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let number = |value: &Value| value.as_i64().expect("a number");
     let json = |value: &Value| canonical(&serde_json::from_str(value.as_str().expect("a text")).expect("JSON"));
     let nothing = Value::from(serde_json::to_string(&cliffwatch::model::rows::Batch::default()).expect("JSON"));
+    let mut bodies: BTreeMap<String, String> = BTreeMap::new();
+    for row in app.rows("SELECT DISTINCT alert FROM notice") {
+        let [alert] = row.as_slice() else { panic!("{row:?}") };
+        let told = app.app().store().notifications_of(text(alert).as_str().into()).await.expect("read");
+        let body = |body: &AlertBody| canonical(&serde_json::to_value(body).expect("JSON"));
+        bodies.extend(told.iter().map(|told| (told.id.as_str().to_owned(), body(&told.body))));
+    }
     let mut tells: BTreeMap<i64, Vec<(String, String, i64, String)>> = BTreeMap::new();
     for row in app.rows(
-        "SELECT d.delivery_no, d.role, n.id, n.at, n.body FROM delivery_notice d JOIN notice n ON n.id = d.notice
+        "SELECT d.delivery_no, d.role, n.id, n.at FROM delivery_notice d JOIN notice n ON n.id = d.notice
          ORDER BY d.delivery_no, d.ordinal",
     ) {
-        let [delivery, role, id, at, body] = row.as_slice() else { panic!("{row:?}") };
-        tells.entry(number(delivery)).or_default().push((text(role), text(id), number(at), json(body)));
+        let [delivery, role, id, at] = row.as_slice() else { panic!("{row:?}") };
+        let body = bodies.get(&text(id)).expect("one of an alert's messages").clone();
+        tells.entry(number(delivery)).or_default().push((text(role), text(id), number(at), body));
     }
     let made = app.rows("SELECT no, created_at, receiver, bundle FROM delivery ORDER BY no").into_iter().map(|row| {
         let [no, at, receiver, batch] = row.as_slice() else { panic!("{row:?}") };
@@ -586,7 +594,7 @@ async fn play(happenings: BTreeMap<i64, Vec<Happening>>) -> Result<(usize, usize
     world.app.hook.take();
     world.app.desk.take();
 
-    let (mut live, mut untold) = recorded(&world.app);
+    let (mut live, mut untold) = recorded(&world.app).await;
     let untold_again = world.simulation.undelivered().into_iter();
     let mut untold_again: Vec<_> = untold_again
         .map(|row| {

@@ -60,7 +60,7 @@ const PROMISES: [(u8, &str, &[Tests]); 22] = [
     (
         9,
         "a stop takes seconds and loses nothing",
-        &[("tests/it/binary.rs", &["sigterm_during_a_slow_first_cycle_leaves_within_ten_seconds_and_loses_nothing"])],
+        &[("tests/it/binary/signals.rs", &["sigterm_during_a_slow_first_cycle_leaves_within_ten_seconds_and_loses_nothing"])],
     ),
     (
         10,
@@ -150,7 +150,7 @@ const PROMISES: [(u8, &str, &[Tests]); 22] = [
         &[
             ("src/rules/tests/conditions.rs", &["a_rule_on_a_group_that_reads_a_field_of_its_members_is_asked_when_that_moves"]),
             ("src/daemon/outbox/tests.rs", &["the_span_until_a_dead_letter_counts_from_the_retry_by_hand"]),
-            ("src/engine/evaluate/tests.rs", &["a_lead_time_is_told_again_for_a_record_that_moved_out_and_back"]),
+            ("src/engine/evaluate/tests/leads.rs", &["a_lead_time_is_told_again_for_a_record_that_moved_out_and_back"]),
         ],
     ),
     (
@@ -163,7 +163,7 @@ const PROMISES: [(u8, &str, &[Tests]); 22] = [
         "a long read tells how far it is, and a dry run what it will cost and tell",
         &[
             ("src/daemon/cycle/progress/tests.rs", &["a_long_read_is_told_each_minute_and_a_short_one_never"]),
-            ("tests/it/binary.rs", &["a_dry_run_commits_and_sends_nothing"]),
+            ("tests/it/binary/looking.rs", &["a_dry_run_commits_and_sends_nothing"]),
             ("tests/it/binary/dry_run.rs", &["a_dry_run_says_what_it_costs_and_what_it_would_tell"]),
         ],
     ),
