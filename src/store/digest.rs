@@ -177,9 +177,13 @@ enum FiringEvent {
 }
 
 /// Those of one gravity, each with its event, its value (USD) and its begin. Incidents stand elsewhere.
-const FIRING: &str = "SELECT a.id, a.token_no, a.resource, a.key, r.value * coalesce(d.value, 1.0), r.starts_at FROM alert a
-    LEFT JOIN record r ON r.scope_no = a.token_no AND r.resource = 'unlock' AND a.resource = 'unlock' AND r.key = a.key
+pub(super) const FIRING: &str =
+    "SELECT a.id, a.token_no, a.resource, a.key, r.value * coalesce(d.value, 1.0), r.starts_at FROM alert a
+    LEFT JOIN record r ON r.token_no = a.token_no AND r.resource = 'unlock' AND a.resource = 'unlock' AND r.key = a.key
     LEFT JOIN drift d ON d.token_no = r.token_no WHERE a.state = 'firing' AND a.gravity = ?1 AND a.rule <> ?2";
+
+/// An unlock of a token.
+pub(super) const UNLOCK: &str = "SELECT no FROM record WHERE token_no = ?1 AND resource = 'unlock' AND key = ?2";
 
 fn digest_fires(from: &Transaction<'_>, limit: usize) -> Result<Vec<ValuedAlert>, StoreFault> {
     let mut chosen: HashSet<FiringEvent> = HashSet::new();
@@ -280,7 +284,7 @@ fn valued(from: &Transaction<'_>, alerts: Vec<(Alert, Option<i64>)>) -> Result<V
     let unlock = |of: &Alert| of.key.as_ref().filter(|_| of.resource == Some(Resource::Unlock)).cloned();
     let asked: HashSet<(i64, RecordKey)> = alerts.iter().filter_map(|(of, token)| Some(((*token)?, unlock(of)?))).collect();
     // Those that are gone meanwhile are worth nothing that is known.
-    let mut is_there = from.prepare_cached("SELECT no FROM record WHERE scope_no = ?1 AND resource = 'unlock' AND key = ?2")?;
+    let mut is_there = from.prepare_cached(UNLOCK)?;
     let mut rows = Vec::new();
     for (token, key) in asked {
         if one(&mut is_there, (token, key.as_str()), |row| Ok(row.get::<_, i64>(0)?))?.is_some() {
