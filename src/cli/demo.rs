@@ -129,7 +129,7 @@ async fn run_until(folder: &Path, listen: SocketAddr, stop: impl Future<Output =
     let ran = app.run(stop, started).await;
     ending.cancel();
     correction.abort();
-    drop(print);
+    print.send(DemoLine::End).ok();
     // What was sent last is on its way to the terminal.
     let printed = tokio::time::timeout(LAST_WORDS, printing).await;
     ran?;

@@ -17,6 +17,8 @@ pub(super) enum DemoLine {
     Mail { to: String, subject: String, bytes: usize },
     /// What the demo itself has to say.
     Text(String),
+    /// Nothing comes after this.
+    End,
 }
 
 /// What was printed.
@@ -28,17 +30,18 @@ pub(super) struct PrintedCount {
 
 impl PrintedCount {
     pub fn words(self) -> String {
-        format!("{} came by webhook, {} by mail", format::count(self.alerts, "alert"), format::count(self.mails, "alert"))
+        format!("{} came by webhook, {} by mail", format::count(self.alerts, "alert"), format::count(self.mails, "message"))
     }
 }
 
-/// Prints what comes until nobody sends any more.
+/// Prints what comes until the end: whoever sends may live on.
 pub(super) async fn print_lines(mut lines: mpsc::UnboundedReceiver<DemoLine>, began: Instant) -> PrintedCount {
     let width = terminal::width().map(usize::from);
     let mut printed = PrintedCount::default();
     while let Some(line) = lines.recv().await {
         let text = match line {
             DemoLine::Text(text) => text,
+            DemoLine::End => break,
             DemoLine::Mail { to, subject, bytes } => {
                 printed.mails += 1;
                 let aside = format!("{} KiB to {}", bytes.div_ceil(1024), printable(&to));

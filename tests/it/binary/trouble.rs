@@ -117,4 +117,11 @@ fn the_demo_tells_real_unlocks_and_finds_the_correction_and_leaves_nothing_behin
     demo.signal("INT");
     assert_eq!(wait(&mut demo.child).code(), Some(0), "{}", demo.log());
     assert_eq!(fs::read_dir(&temporary).expect("listed").count(), 0, "its folder goes with it");
+    let said = said();
+    let mails = said.lines().filter(|line| line.contains("s  mail  ")).count();
+    let last = said.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("The demo has ended: ") && last.ends_with(&format!(", {mails} messages by mail.")),
+        "{mails} mails: {last}"
+    );
 }
