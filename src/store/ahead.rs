@@ -20,7 +20,7 @@ pub(super) enum Sizes {
 
 /// An unlock that may lie ahead, milliseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AheadRow {
+pub(super) struct IndexedUnlock {
     pub(super) no: i64,
     pub(super) token_no: Option<i64>,
     pub(super) starts_at: i64,
@@ -39,7 +39,7 @@ pub(super) fn each_ahead(
     begin: Timestamp,
     until: Timestamp,
     sizes: Sizes,
-    mut visit: impl FnMut(AheadRow),
+    mut visit: impl FnMut(IndexedUnlock),
 ) -> Result<(), StoreFault> {
     let drifts = Drifts::read(from)?;
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
@@ -53,7 +53,7 @@ pub(super) fn each_ahead(
     while let Some(row) = rows.next()? {
         let token_no: Option<i64> = row.get(1)?;
         let (value, share) = drifts.of(token_no);
-        visit(AheadRow {
+        visit(IndexedUnlock {
             no: row.get(0)?,
             token_no,
             starts_at: row.get(2)?,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta};
 
-use super::ahead::{AheadRow, Sizes, each_ahead, whole};
+use super::ahead::{IndexedUnlock, Sizes, each_ahead, whole};
 use super::codec::{all, list, one};
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, alert};
@@ -91,11 +91,11 @@ struct AheadTally<'f> {
     ahead: DigestAhead,
     by_token: BTreeMap<usize, (u32, f64)>,
     /// Those of which it must be read in their schedule by which day they are counted.
-    undated: Vec<AheadRow>,
+    undated: Vec<IndexedUnlock>,
 }
 
 impl AheadTally<'_> {
-    fn add(&mut self, row: AheadRow) {
+    fn add(&mut self, row: IndexedUnlock) {
         let window = self.filter.window;
         let is_within = row.starts_at >= window.at.timestamp_millis() && row.ends_at <= window.until.timestamp_millis();
         let is_undated = row.nominal_at.is_none() && row.ends_at - row.starts_at >= SHORTEST_NOMINAL;
@@ -109,7 +109,7 @@ impl AheadTally<'_> {
         self.place(row, window.counts(at(start), at(end)));
     }
 
-    fn place(&mut self, row: AheadRow, is_counted: bool) {
+    fn place(&mut self, row: IndexedUnlock, is_counted: bool) {
         let Some(token) = row.token_no.and_then(|no| usize::try_from(no).ok()) else { return };
         let rank = self.known.ranks.get(token).copied().unwrap_or(usize::MAX);
         let ranked = RankedUnlock { size: LargestFirst(row.value), starts_at: row.starts_at, rank, no: row.no, token };
@@ -128,7 +128,7 @@ impl AheadTally<'_> {
     /// Reads by which day those are counted of which it was not written down.
     fn place_undated(&mut self, from: &Transaction<'_>) -> Result<(), StoreFault> {
         for rows in std::mem::take(&mut self.undated).chunks(UNDATED_AT_ONCE) {
-            let sizes: HashMap<i64, AheadRow> = rows.iter().map(|row| (row.no, *row)).collect();
+            let sizes: HashMap<i64, IndexedUnlock> = rows.iter().map(|row| (row.no, *row)).collect();
             for (no, read) in whole(from, sizes.keys().copied())? {
                 let Some(row) = sizes.get(&no) else { continue };
                 let date = read.tracked.record.unlock().and_then(|event| event.unlock_date.copied());
@@ -171,7 +171,7 @@ fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watc
 
 /// What several alerts are about alike; one about nothing in particular stands for itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum FiringEvent {
+enum FiringSubject {
     Record(i64, String, String),
     Alert(String),
 }
@@ -186,10 +186,10 @@ pub(super) const FIRING: &str =
 pub(super) const UNLOCK: &str = "SELECT no FROM record WHERE token_no = ?1 AND resource = 'unlock' AND key = ?2";
 
 fn digest_fires(from: &Transaction<'_>, limit: usize) -> Result<Vec<ValuedAlert>, StoreFault> {
-    let mut chosen: HashSet<FiringEvent> = HashSet::new();
+    let mut chosen: HashSet<FiringSubject> = HashSet::new();
     // The gravest decide alone where they are enough.
     for gravity in [3_i64, 2, 1] {
-        let mut events: HashMap<FiringEvent, (LargestFirst, i64, String)> = HashMap::new();
+        let mut events: HashMap<FiringSubject, (LargestFirst, i64, String)> = HashMap::new();
         let mut statement = from.prepare_cached(FIRING)?;
         let mut rows = statement.query((gravity, SOURCE_TROUBLE))?;
         while let Some(row) = rows.next()? {
@@ -215,7 +215,7 @@ fn digest_fires(from: &Transaction<'_>, limit: usize) -> Result<Vec<ValuedAlert>
 }
 
 /// An event at its place.
-struct Placed((LargestFirst, i64, String), FiringEvent);
+struct Placed((LargestFirst, i64, String), FiringSubject);
 
 impl Ord for Placed {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
@@ -237,25 +237,25 @@ impl PartialEq for Placed {
 
 impl Eq for Placed {}
 
-fn firing_event(id: &str, token: Option<i64>, resource: Option<String>, key: Option<String>) -> FiringEvent {
+fn firing_event(id: &str, token: Option<i64>, resource: Option<String>, key: Option<String>) -> FiringSubject {
     match (token, resource, key) {
-        (Some(token), Some(resource), Some(key)) => FiringEvent::Record(token, resource, key),
-        _ => FiringEvent::Alert(id.to_owned()),
+        (Some(token), Some(resource), Some(key)) => FiringSubject::Record(token, resource, key),
+        _ => FiringSubject::Alert(id.to_owned()),
     }
 }
 
 /// All alerts that fire about these events, with what each is worth.
-fn alerts_of(from: &Transaction<'_>, events: &HashSet<FiringEvent>) -> Result<Vec<ValuedAlert>, StoreFault> {
+fn alerts_of(from: &Transaction<'_>, events: &HashSet<FiringSubject>) -> Result<Vec<ValuedAlert>, StoreFault> {
     let tokens: HashSet<i64> = events
         .iter()
         .filter_map(|event| match event {
-            FiringEvent::Record(token, ..) => Some(*token),
-            FiringEvent::Alert(_) => None,
+            FiringSubject::Record(token, ..) => Some(*token),
+            FiringSubject::Alert(_) => None,
         })
         .collect();
     let alone = events.iter().filter_map(|event| match event {
-        FiringEvent::Alert(id) => Some(id.as_str()),
-        FiringEvent::Record(..) => None,
+        FiringSubject::Alert(id) => Some(id.as_str()),
+        FiringSubject::Record(..) => None,
     });
     let head = format!(
         "SELECT {ALERT_COLUMNS}, a.token_no FROM alert a LEFT JOIN token t ON t.no = a.token_no WHERE a.state = 'firing'"

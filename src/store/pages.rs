@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::ahead::{AheadRow, Sizes, each_ahead, whole};
+use super::ahead::{IndexedUnlock, Sizes, each_ahead, whole};
 use super::codec::{Millis, all, counted, one};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
@@ -56,7 +56,7 @@ fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, 
     // The largest, of equals the nearest, of those the one that was known first.
     let mut largest: FirstOf<(LargestFirst, i64, i64)> = FirstOf::new(limit as usize);
     let sizes = if by_share { Sizes::Both } else { Sizes::Value };
-    each_ahead(from, begin, until, sizes, |row: AheadRow| {
+    each_ahead(from, begin, until, sizes, |row: IndexedUnlock| {
         if let Some(value) = row.value.filter(|value| *value > 0.0) {
             let sum = if row.starts_at > first && row.ends_at <= last { &mut certain } else { &mut possible };
             (sum.count, sum.value) = (sum.count + 1, sum.value + value);

@@ -4,7 +4,7 @@ use axum::{extract::Query, extract::rejection::QueryRejection};
 use serde::Deserialize;
 
 use super::HttpError;
-use super::range::{RangeWords, TimeRange};
+use super::range::{AskedTime, ListTime};
 use model::{Timestamp, config::Span};
 
 /// Rows of a list where no `limit` is given.
@@ -74,9 +74,9 @@ impl ListQuery {
     }
 
     /// The time that is asked for.
-    pub(super) fn range(&self, now: Timestamp) -> Result<TimeRange, HttpError> {
-        let words = RangeWords { since: self.since.as_deref(), from: self.from.as_deref(), to: self.to.as_deref() };
-        TimeRange::read(words, now)
+    pub(super) fn range(&self, now: Timestamp) -> Result<ListTime, HttpError> {
+        let words = AskedTime { since: self.since.as_deref(), from: self.from.as_deref(), to: self.to.as_deref() };
+        ListTime::read(words, now)
     }
 
     /// The place at which the list goes on, read by `parse`.

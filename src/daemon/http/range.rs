@@ -9,7 +9,7 @@ use model::{Timestamp, parse_timestamp};
 
 /// From when to when; none has no end on that side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TimeRange {
+pub(super) struct ListTime {
     /// This time or later.
     pub(super) since: Option<Timestamp>,
     /// Before this time.
@@ -18,7 +18,7 @@ pub(super) struct TimeRange {
 
 /// The parameters of a time as they are written.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RangeWords<'q> {
+pub(super) struct AskedTime<'q> {
     /// How far back: `7d`.
     pub(super) since: Option<&'q str>,
     /// An instant, or a day from its begin on.
@@ -27,15 +27,15 @@ pub(super) struct RangeWords<'q> {
     pub(super) to: Option<&'q str>,
 }
 
-impl<'q> From<&'q ui::RangeWords> for RangeWords<'q> {
+impl<'q> From<&'q ui::RangeWords> for AskedTime<'q> {
     fn from(words: &'q ui::RangeWords) -> Self {
         Self { since: Some(&words.since), from: Some(&words.from), to: Some(&words.to) }
     }
 }
 
-impl TimeRange {
+impl ListTime {
     /// Reads it. Fails where a word is no time, where the begin is said twice, or lies behind the end.
-    pub(super) fn read(words: RangeWords<'_>, now: Timestamp) -> Result<Self, HttpError> {
+    pub(super) fn read(words: AskedTime<'_>, now: Timestamp) -> Result<Self, HttpError> {
         let given = |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         let (back, from, to) = (given(words.since), given(words.from), given(words.to));
         if back.is_some() && from.is_some() {
