@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 
+use super::invocation::watch_of;
 use super::secrets::need_receivers;
 use super::{Exit, Invocation, OutputFormat, UsageError, print, shown};
 use daemon::dispatch::digest_test;
@@ -15,7 +16,7 @@ use engine::digest_schedule::DigestPlan;
 use engine::pipeline::DispatchPolicy;
 use model::{
     Commit, DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId, OutboxDetail, OutboxFilter, ReceiverName,
-    Timestamp, Watch, WatchError, closest,
+    Timestamp, Watch, closest,
     config::{Config, ReceiverSettings},
     format,
     text::harmless,
@@ -55,8 +56,7 @@ impl TestMessage {
         let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(UsageError)?;
         let plan = policy.digests.into_iter().find(|plan| plan.receiver.as_str() == notify.receiver);
         let none = || UsageError(format!("{:?} gets no digest: give it `digest = {{ at = \"08:00\" }}`", notify.receiver));
-        let problems = |found: Vec<WatchError>| UsageError(found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-        Ok(Self::Digest(Box::new((Watch::build(&config.watch).map_err(problems)?, plan.ok_or_else(none)?))))
+        Ok(Self::Digest(Box::new((watch_of(&config.watch).map_err(UsageError)?, plan.ok_or_else(none)?))))
     }
 
     async fn notice(&self, store: &Store, receiver: &ReceiverName, now: Timestamp) -> Result<Notification, StoreError> {
