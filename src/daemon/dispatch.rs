@@ -121,10 +121,14 @@ impl Dispatcher {
 /// A test of a digest: what it would be if its time came now, to be put into the outbox. Its slot stays as it is, so that the real
 /// one comes at its time and tells of all that changed since the last.
 pub async fn digest_test(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Notification, StoreError> {
+    Ok(digest_now(store, watch, plan, now).await?.test_notice(&plan.receiver, now))
+}
+
+/// The digest as it would be if its time came now: of all since the last one.
+pub(crate) async fn digest_now(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Digest, StoreError> {
     let name = digest::job_name(&plan.receiver);
     let last = store.job_slots().await?.into_iter().find(|(of, _)| *of == name).map(|(_, slot)| slot);
-    let digest = read_digest(store, watch, plan, last.unwrap_or(now - LOOK_BACK), now, now).await?;
-    Ok(digest.test_notice(&plan.receiver, now))
+    read_digest(store, watch, plan, last.unwrap_or(now - LOOK_BACK), now, now).await
 }
 
 /// Reads what a digest is made of, and makes it: the one that is sent, and the one that a page shows before.

@@ -7,14 +7,15 @@ use serde::Serialize;
 
 use super::alerts::DoneQuery;
 use super::{Asked, DeskResult, shown, still_frame};
-use crate::dispatch::{digest_test, read_digest};
+use crate::dispatch::{digest_now, digest_test};
 use crate::http::access::login::see;
 use crate::http::page::PageError;
 use crate::http::{CONTENT_POLICY, HttpDeps};
+use crate::live::LiveConfig;
 use crate::ui::page::Section;
 use crate::ui::template::segment;
 use crate::ui::view::DigestView;
-use engine::digest_schedule::{DigestPlan, LOOK_BACK};
+use engine::digest_schedule::DigestPlan;
 use model::{Batch, BatchKind, Commit, DeliveryId, DueDelivery, ReceiverName, Timestamp, digest};
 use notify::{Brief, Mail, compose};
 use store::StoreError;
@@ -47,7 +48,7 @@ pub(super) async fn list(
     let overview = deps.store.notification_overview(now, now - digest::DAY).await?;
     let mut digests = Vec::new();
     for (plan, view) in live.policy.digests.iter().zip(DigestView::all(&live.policy.digests, &live.subscribers, &overview, now)) {
-        let mail = next(&deps, plan, view.last_at, now).await?;
+        let mail = next(&deps, plan, now).await?;
         let frame = format!("/digests/{}/preview", segment(plan.receiver.as_str()));
         let (subject, text, has_html) = mail.map(|mail| (mail.subject, mail.text, mail.html.is_some())).unwrap_or_default();
         let test = format!("/digests/{}/test", segment(plan.receiver.as_str()));
@@ -65,31 +66,27 @@ pub(super) async fn list(
 pub(super) async fn preview(State(deps): State<HttpDeps>, Path(receiver): Path<String>) -> DeskResult {
     let now = deps.clock.now();
     let live = deps.live.load_full();
-    let Some(plan) = live.policy.digests.iter().find(|plan| plan.receiver.as_str() == receiver) else {
-        return Err(no_digest());
-    };
-    let last = deps.store.job_slots().await?.into_iter().find(|(name, _)| *name == digest::job_name(&plan.receiver));
-    let mail = next(&deps, plan, last.map(|(_, slot)| slot), now).await?;
+    let mail = next(&deps, plan_of(&live, &receiver)?, now).await?;
     Ok(framed(mail.and_then(|mail| mail.html).unwrap_or_default()))
 }
 
 /// `POST /digests/{receiver}/test`: sends the digest to its receiver as it would be now, marked as a test.
 pub(super) async fn test(State(deps): State<HttpDeps>, Path(receiver): Path<String>) -> DeskResult {
     let (now, live) = (deps.clock.now(), deps.live.load_full());
-    let Some(plan) = live.policy.digests.iter().find(|plan| plan.receiver.as_str() == receiver) else { return Err(no_digest()) };
-    let notice = digest_test(&deps.store, &live.watch, plan, now).await?;
+    let notice = digest_test(&deps.store, &live.watch, plan_of(&live, &receiver)?, now).await?;
     deps.store.commit(Commit { at: now, notifications: vec![notice], ..Commit::default() }).await?;
     (deps.wake)();
     tracing::info!(receiver, "a test of a digest was sent by hand");
     Ok(see("/digests?done=digest-tested"))
 }
 
-fn no_digest() -> PageError {
-    PageError::NotFound {
+fn plan_of<'l>(live: &'l LiveConfig, receiver: &str) -> Result<&'l DigestPlan, PageError> {
+    let plan = live.policy.digests.iter().find(|plan| plan.receiver.as_str() == receiver);
+    plan.ok_or_else(|| PageError::NotFound {
         title: "No such digest".to_owned(),
         text: "No receiver of this name gets a digest.".to_owned(),
         search: None,
-    }
+    })
 }
 
 fn framed(html: String) -> Response {
@@ -100,9 +97,8 @@ fn framed(html: String) -> Response {
 }
 
 /// The mail that the next digest would be if its time came now.
-async fn next(deps: &HttpDeps, plan: &DigestPlan, last: Option<Timestamp>, now: Timestamp) -> Result<Option<Mail>, StoreError> {
-    let since = last.unwrap_or(now - LOOK_BACK);
-    let digest = read_digest(&deps.store, &deps.live.load_full().watch, plan, since, now, now).await?;
+async fn next(deps: &HttpDeps, plan: &DigestPlan, now: Timestamp) -> Result<Option<Mail>, StoreError> {
+    let digest = digest_now(&deps.store, &deps.live.load_full().watch, plan, now).await?;
     let notification = digest.notice(&plan.receiver, now);
     let delivery = DueDelivery {
         id: DeliveryId(0),
