@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::HttpDeps;
 use super::access::Visitor;
 use super::page::{PageError, PageResult};
-use super::range::{self, ListTime};
+use super::range::ListTime;
 use crate::ui::changes;
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
 use crate::ui::range::RangeWords;
@@ -41,7 +41,7 @@ pub(super) async fn list(
         text => Some(deps.store.find_token(text).await?.first().map_or_else(|| TokenId::from(text), |token| token.id.clone())),
     };
     let words = RangeWords::of(&query.since, &query.from, &query.to);
-    let ListTime { since, until } = ListTime::read(range::AskedTime::from(&words), now)?;
+    let ListTime { since, until } = ListTime::read(&words, now)?;
     let offset = query.offset.unwrap_or(0);
     let filter = ChangeFilter { token, kind, since, until, offset, limit: PAGE_ROWS, ..ChangeFilter::default() };
     let rows = deps.store.changes(filter.clone()).await?;

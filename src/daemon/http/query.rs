@@ -4,7 +4,8 @@ use axum::{extract::Query, extract::rejection::QueryRejection};
 use serde::Deserialize;
 
 use super::HttpError;
-use super::range::{AskedTime, ListTime};
+use super::range::ListTime;
+use crate::ui::range::RangeWords;
 use model::{Timestamp, config::Span};
 
 /// Rows of a list where no `limit` is given.
@@ -75,8 +76,8 @@ impl ListQuery {
 
     /// The time that is asked for.
     pub(super) fn range(&self, now: Timestamp) -> Result<ListTime, HttpError> {
-        let words = AskedTime { since: self.since.as_deref(), from: self.from.as_deref(), to: self.to.as_deref() };
-        ListTime::read(words, now)
+        let word = |text: &Option<String>| text.clone().unwrap_or_default();
+        ListTime::read(&RangeWords { since: word(&self.since), from: word(&self.from), to: word(&self.to) }, now)
     }
 
     /// The place at which the list goes on, read by `parse`.

@@ -4,7 +4,7 @@ use chrono::{Days, NaiveDate, NaiveTime};
 
 use super::HttpError;
 use super::query::span;
-use crate::ui::range as ui;
+use crate::ui::range::RangeWords;
 use model::{Timestamp, parse_timestamp};
 
 /// From when to when; none has no end on that side.
@@ -16,28 +16,11 @@ pub(super) struct ListTime {
     pub(super) until: Option<Timestamp>,
 }
 
-/// The parameters of a time as they are written.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AskedTime<'q> {
-    /// How far back: `7d`.
-    pub(super) since: Option<&'q str>,
-    /// An instant, or a day from its begin on.
-    pub(super) from: Option<&'q str>,
-    /// An instant, or a day up to its end.
-    pub(super) to: Option<&'q str>,
-}
-
-impl<'q> From<&'q ui::RangeWords> for AskedTime<'q> {
-    fn from(words: &'q ui::RangeWords) -> Self {
-        Self { since: Some(&words.since), from: Some(&words.from), to: Some(&words.to) }
-    }
-}
-
 impl ListTime {
     /// Reads it. Fails where a word is no time, where the begin is said twice, or lies behind the end.
-    pub(super) fn read(words: AskedTime<'_>, now: Timestamp) -> Result<Self, HttpError> {
-        let given = |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
-        let (back, from, to) = (given(words.since), given(words.from), given(words.to));
+    pub(super) fn read(words: &RangeWords, now: Timestamp) -> Result<Self, HttpError> {
+        let given = |text: &'_ str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let (back, from, to) = (given(&words.since), given(&words.from), given(&words.to));
         if back.is_some() && from.is_some() {
             return Err(HttpError::Bad("`since` and `from` both say where the time begins: give one of them".to_owned()));
         }

@@ -6,8 +6,8 @@ fn at(text: &str) -> Option<Timestamp> {
 
 fn read(since: &str, from: &str, to: &str) -> Result<(Option<Timestamp>, Option<Timestamp>), String> {
     let now = at("2026-03-09T07:00:00Z").expect("a time");
-    let words = AskedTime { since: Some(since), from: Some(from), to: Some(to) };
-    ListTime::read(words, now).map(|range| (range.since, range.until)).map_err(|error| match error {
+    let words = RangeWords { since: since.into(), from: from.into(), to: to.into() };
+    ListTime::read(&words, now).map(|range| (range.since, range.until)).map_err(|error| match error {
         HttpError::Bad(text) => text,
         _ => "another error".to_owned(),
     })
