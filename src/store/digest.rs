@@ -170,7 +170,7 @@ fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watc
 }
 
 /// What several alerts are about alike; one about nothing in particular stands for itself.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum FiringSubject {
     Record(i64, String, String),
     Alert(String),
@@ -204,38 +204,15 @@ fn digest_fires(from: &Transaction<'_>, limit: usize) -> Result<Vec<ValuedAlert>
         }
         let mut first = FirstOf::new(limit.saturating_sub(chosen.len()));
         for (event, place) in events {
-            first.push(Placed(place, event));
+            first.push((place, event));
         }
-        chosen.extend(first.into_sorted().into_iter().map(|Placed(_, event)| event));
+        chosen.extend(first.into_sorted().into_iter().map(|(_, event)| event));
         if chosen.len() >= limit {
             break;
         }
     }
     alerts_of(from, &chosen)
 }
-
-/// An event at its place.
-struct Placed((LargestFirst, i64, String), FiringSubject);
-
-impl Ord for Placed {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.cmp(&other.0)
-    }
-}
-
-impl PartialOrd for Placed {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Placed {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl Eq for Placed {}
 
 fn firing_event(id: &str, token: Option<i64>, resource: Option<String>, key: Option<String>) -> FiringSubject {
     match (token, resource, key) {
