@@ -306,7 +306,7 @@ pub(super) fn job_slots(from: &Transaction<'_>) -> Result<Vec<(String, Timestamp
 
 fn accept_held(to: &Transaction<'_>, token: &TokenId) -> Result<usize, StoreFault> {
     let sql = "UPDATE feed SET held_since = 0 WHERE held_since IS NOT NULL AND token_no = (SELECT no FROM token WHERE id = ?1)";
-    Ok(to.prepare_cached(sql)?.execute([token.as_str()])?)
+    Ok(to.prepare_cached(sql)?.execute_counted([token.as_str()])?)
 }
 
 fn good_rules(from: &Transaction<'_>) -> Result<Option<String>, StoreFault> {

@@ -115,7 +115,7 @@ impl Size {
 
 /// By how much all sizes of a token moved since their rows were written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Drift {
+pub(super) struct Drift {
     value: f64,
     share: f64,
 }
@@ -347,14 +347,20 @@ impl CommitWriter<'_> {
                      ON CONFLICT (token_no) DO UPDATE SET value = excluded.value, share = excluded.share",
                 )?
                 .execute(params![token, drift.value, drift.share])?;
+            self.drifts.borrow_mut().insert(Some(token), drift);
         }
         Ok(())
     }
 
     fn drift(&self, token: Option<i64>) -> Result<Drift, StoreFault> {
+        if let Some(known) = self.drifts.borrow().get(&token) {
+            return Ok(*known);
+        }
         let mut statement = self.to.prepare_cached("SELECT value, share FROM drift WHERE token_no = ?1")?;
         let known = statement.query_row([token], |row| Ok(Drift { value: row.get(0)?, share: row.get(1)? })).optional()?;
-        Ok(known.unwrap_or(Drift::NONE))
+        let known = known.unwrap_or(Drift::NONE);
+        self.drifts.borrow_mut().insert(token, known);
+        Ok(known)
     }
 }
 

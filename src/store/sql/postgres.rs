@@ -11,6 +11,7 @@
 mod bulk;
 pub(crate) mod driver;
 pub(crate) mod lease;
+mod pipeline;
 pub(crate) mod place;
 pub(crate) mod schema;
 mod tls;
@@ -24,15 +25,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::ToSql;
-use rusqlite::types::{Value, ValueRef};
 use tokio_postgres::{Client, SimpleQueryMessage, error::SqlState};
 
 use self::driver::wait_while;
 use self::lease::Fence;
+use self::pipeline::{Answer, Answering, Pipeline};
 use self::place::PostgresPlace;
 use self::tls::TlsProblem;
 use self::value::{ColumnValue, Parameter};
-use super::{SqlError, SqlResult, Transaction};
+use super::{OwnedRow, SqlError, SqlResult, Transaction};
 use crate::error::StoreFault;
 
 /// How long a statement may take at the server.
@@ -142,14 +143,75 @@ pub(crate) struct PgSession {
 
 /// A connection that works, as far as is known.
 struct LiveSession {
-    client: Client,
+    client: Arc<Client>,
     place: Arc<PostgresPlace>,
     /// Which of the place's servers it leads to.
     server: usize,
     statements: HashMap<String, tokio_postgres::Statement>,
+    pipeline: RefCell<Pipeline>,
+    #[cfg(test)]
+    round_trips: Cell<u64>,
 }
 
 impl LiveSession {
+    fn new(client: Client, place: Arc<PostgresPlace>, server: usize) -> Self {
+        Self {
+            client: Arc::new(client),
+            place,
+            server,
+            statements: HashMap::new(),
+            pipeline: RefCell::default(),
+            #[cfg(test)]
+            round_trips: Cell::default(),
+        }
+    }
+
+    /// Puts a question whose answer is due at once, after all that is on its way: what went wrong there is told first.
+    fn ask<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
+        self.settle()?;
+        #[cfg(test)]
+        self.round_trips.update(|trips| trips + 1);
+        self.run(answer, limit)
+    }
+
+    /// Sends a statement behind those before it, sooner or later; answers its number. Somebody will ask for its answer where it
+    /// `is_kept`.
+    fn send(&self, answer: Answering, bytes: usize, is_kept: bool) -> Result<u64, PgFault> {
+        let number = {
+            let mut pipeline = self.pipeline.borrow_mut();
+            let number = pipeline.push(answer, bytes, is_kept);
+            if pipeline.is_burst() {
+                pipeline.send()?;
+            }
+            number
+        };
+        let is_full = self.pipeline.borrow().is_full();
+        is_full.map_or(Ok(()), |until| self.take_before(until))?;
+        Ok(number)
+    }
+
+    /// Waits for the answers of all statements before this number. An error is that of the first that failed.
+    fn take_before(&self, number: u64) -> Result<(), PgFault> {
+        let mut pipeline = self.pipeline.borrow_mut();
+        #[cfg(test)]
+        if pipeline.is_round_trip(number) {
+            self.round_trips.update(|trips| trips + 1);
+        }
+        pipeline.take_before(number, |answer| self.run(answer, ANSWER))
+    }
+
+    /// Waits for the answers of all that is on its way.
+    fn settle(&self) -> Result<(), PgFault> {
+        let end = self.pipeline.borrow().end();
+        self.take_before(end)
+    }
+
+    /// The answer of a statement.
+    fn answer(&self, number: u64) -> Result<Answer, PgFault> {
+        self.take_before(number + 1)?;
+        self.pipeline.borrow_mut().kept(number).ok_or_else(|| PgFault::Unreachable("its transaction has failed".into()))
+    }
+
     /// Waits for an answer, for as long as the limit allows and the server is the one that others are let in by.
     fn run<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
         let (begun, has_looked) = (Instant::now(), Cell::new(self.place.servers().len() < 2));
@@ -210,8 +272,8 @@ impl PgSession {
         }
         let connect = || -> Result<LiveSession, PgFault> {
             let (client, server) = driver::connect(&self.place)?;
-            let live = LiveSession { client, place: self.place.clone(), server, statements: HashMap::new() };
-            let settings = live.run(live.client.batch_execute(SETTINGS), self.patience);
+            let live = LiveSession::new(client, self.place.clone(), server);
+            let settings = live.ask(live.client.batch_execute(SETTINGS), self.patience);
             settings.inspect_err(|_| self.place.avoid(server))?;
             Ok(live)
         };
@@ -229,14 +291,10 @@ impl PgSession {
         }
     }
 
-    /// Runs statements without values, and gives the first column of their first row, if there is one.
+    /// Runs statements without values, and gives the first column of their last row, if there is one.
     pub(crate) fn simple(&self, sql: &str) -> Result<Option<String>, PgFault> {
-        let answer = match self.live.borrow().as_ref() {
-            Some(live) => live.run(live.client.simple_query(sql), self.patience),
-            None => Err(PgFault::Unreachable("the connection is gone".into())),
-        };
-        let rows = answer.inspect_err(|fault| self.note(fault))?;
-        Ok(rows.iter().find_map(|message| match message {
+        let rows = self.with_live(|live| live.ask(live.client.simple_query(sql), self.patience))?;
+        Ok(rows.iter().rev().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
             _ => None,
         }))
@@ -244,16 +302,14 @@ impl PgSession {
 
     /// Runs statements of a migration, which may take their time.
     fn batch(&self, sql: &str) -> Result<(), PgFault> {
-        match self.live.borrow().as_ref() {
-            Some(live) => live.run(live.client.batch_execute(sql), Duration::from_secs(3600)),
-            None => Err(PgFault::Unreachable("the connection is gone".into())),
-        }
-        .inspect_err(|fault| self.note(fault))
+        self.with_live(|live| live.ask(live.client.batch_execute(sql), Duration::from_secs(3600)))
     }
 
-    /// Remembers that a transaction has failed, and lets go of a connection that says nothing more.
+    /// Remembers that a transaction has failed, whose other statements come to nothing, and lets go of a connection that says nothing
+    /// more.
     fn note(&self, fault: &PgFault) {
         self.has_failed.set(true);
+        self.give_up_answers();
         if matches!(fault, PgFault::Silent)
             && let Ok(mut live) = self.live.try_borrow_mut()
             && let Some(silent) = live.take()
@@ -262,11 +318,12 @@ impl PgSession {
         }
     }
 
-    /// Begins a transaction. A connection that broke since the last one is made anew, once: nothing was asked of it yet.
+    /// Begins a transaction. A connection that broke since the last one is made anew, once: nothing was asked of it yet. One that was
+    /// begun and not let in any further is undone.
     fn begin(&self, sql: &str) -> Result<Option<String>, PgFault> {
         self.connect()?;
         self.has_failed.set(false);
-        match self.simple(sql) {
+        let begun = match self.simple(sql) {
             Err(fault) if fault.is_lost() => {
                 self.live.take();
                 self.connect()?;
@@ -274,12 +331,13 @@ impl PgSession {
                 self.simple(sql)
             }
             result => result,
-        }
+        };
+        begun.inspect_err(|_| self.rollback())
     }
 
-    pub(super) fn begin_read(&self) -> SqlResult<()> {
-        self.begin(BEGIN_READ)?;
-        Ok(())
+    /// Begins a transaction that reads; where it is fenced, it fails unless the lease is ours at the moment that it reads.
+    pub(super) fn begin_read(&self, is_fenced: bool) -> SqlResult<()> {
+        self.begin_as(BEGIN_READ, is_fenced.then_some(lease::GLANCE))
     }
 
     /// Begins a transaction that writes beside others.
@@ -290,44 +348,86 @@ impl PgSession {
 
     /// Begins a transaction that writes; where it is fenced, it fails unless the lease is ours.
     pub(super) fn begin_write(&self, is_fenced: bool) -> SqlResult<()> {
-        let number = self.fence.number();
-        if is_fenced && number.is_none() {
+        self.begin_as(BEGIN_WRITE, is_fenced.then_some(lease::LOOK))
+    }
+
+    /// Begins a transaction, and fails unless `look`, where there is one, finds our number in the lease: all in one word to the server,
+    /// whose statements run one after the other.
+    fn begin_as(&self, sql: &str, look: Option<&str>) -> SqlResult<()> {
+        let Some(look) = look else {
+            self.begin(sql)?;
+            return Ok(());
+        };
+        let ours = self.fence.number().ok_or(PgFault::NotActive)?;
+        if self.begin(&format!("{sql}; {look}"))? != Some(ours.to_string()) {
+            self.fence.lost(ours);
+            self.rollback();
             return Err(PgFault::NotActive.into());
-        }
-        self.begin(BEGIN_WRITE)?;
-        if let (true, Some(ours)) = (is_fenced, number) {
-            let present = self.simple(lease::LOOK);
-            match present {
-                Ok(Some(number)) if number == ours.to_string() => {}
-                Ok(_) => {
-                    self.fence.lost(ours);
-                    self.rollback();
-                    return Err(PgFault::NotActive.into());
-                }
-                Err(fault) => {
-                    self.rollback();
-                    return Err(fault.into());
-                }
-            }
         }
         Ok(())
     }
 
-    /// Runs the transaction that was begun to its end.
+    /// Runs the transaction that was begun to its end, and commits it.
     pub(super) fn finish<T>(&self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
+        self.finish_by(run, Self::commit)
+    }
+
+    /// As [`Self::finish`], of a transaction that reads.
+    pub(super) fn finish_read<T>(&self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
+        self.finish_by(run, Self::leave)
+    }
+
+    fn finish_by<T>(
+        &self,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
+        end: impl FnOnce(&Self) -> Result<(), PgFault>,
+    ) -> Result<T, StoreFault> {
         let mut open = OpenTransaction { session: self, is_over: false };
         let value = run(&Transaction::Postgres(self))?;
         if self.has_failed.get() {
             return Err(SqlError::from(PgFault::Unreachable("a statement had failed".into())).into());
         }
+        // Before it is committed, every statement has said that it went well.
+        self.with_live(LiveSession::settle).map_err(SqlError::from)?;
         open.is_over = true;
         drop(open);
-        self.simple("COMMIT").map_err(SqlError::from)?;
+        end(self).map_err(SqlError::from)?;
         Ok(value)
+    }
+
+    /// Commits a transaction that has written.
+    fn commit(&self) -> Result<(), PgFault> {
+        self.simple("COMMIT").map(drop)
+    }
+
+    /// Ends a transaction that has read. What becomes of it nobody needs to know.
+    fn leave(&self) -> Result<(), PgFault> {
+        self.with_live(|live| {
+            let client = live.client.clone();
+            let end = async move { client.batch_execute("COMMIT").await.map(|()| Answer::default()) };
+            live.send(Box::pin(end), 0, false)?;
+            live.pipeline.borrow_mut().send()
+        })
+    }
+
+    /// How often this connection has waited for the server.
+    #[cfg(test)]
+    pub(super) fn round_trips(&self) -> u64 {
+        self.live.borrow().as_ref().map_or(0, |live| live.round_trips.get())
+    }
+
+    fn give_up_answers(&self) {
+        if let Ok(live) = self.live.try_borrow()
+            && let Some(live) = live.as_ref()
+            && let Ok(mut pipeline) = live.pipeline.try_borrow_mut()
+        {
+            pipeline.give_up();
+        }
     }
 
     /// Undoes what was not committed; a connection on which that fails is given up, which undoes it as well.
     fn rollback(&self) {
+        self.give_up_answers();
         if self.is_open() && self.simple("ROLLBACK").is_err() {
             self.live.take();
         }
@@ -335,14 +435,13 @@ impl PgSession {
 
     /// A prepared statement, of the cache where it `is_kept`.
     pub(super) fn prepare(&self, sql: &str, is_kept: bool) -> SqlResult<PgStatement<'_>> {
-        let mut live = self.live.borrow_mut();
-        let Some(live) = live.as_mut() else { return Err(PgFault::Unreachable("the connection is gone".into()).into()) };
-        if is_kept && let Some(statement) = live.statements.get(sql) {
-            return Ok(PgStatement { session: self, statement: statement.clone() });
+        let ready = self.live.borrow().as_ref().and_then(|live| live.statements.get(sql).filter(|_| is_kept).cloned());
+        if let Some(statement) = ready {
+            return Ok(PgStatement { session: self, statement });
         }
         let text = translate::translate(sql);
-        let statement = live.run(live.client.prepare(&text), ANSWER).inspect_err(|_| self.has_failed.set(true))?;
-        if is_kept {
+        let statement = self.with_live(|live| live.ask(live.client.prepare(&text), ANSWER))?;
+        if let (true, Some(live)) = (is_kept, self.live.borrow_mut().as_mut()) {
             if live.statements.len() >= MAX_STATEMENTS {
                 live.statements.clear();
             }
@@ -380,36 +479,72 @@ pub(crate) struct PgStatement<'a> {
     statement: tokio_postgres::Statement,
 }
 
-impl PgStatement<'_> {
-    pub(super) fn execute(&self, values: &[&dyn ToSql]) -> SqlResult<usize> {
-        let values = parameters(values)?;
-        let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-        let rows = self.session.with_live(|live| live.run(live.client.execute(&self.statement, &values), ANSWER))?;
-        Ok(usize::try_from(rows).unwrap_or(usize::MAX))
+impl<'a> PgStatement<'a> {
+    /// Has it run. That it went well is known when something else is answered, or the transaction has ended.
+    pub(super) fn execute(&self, values: &[&dyn ToSql]) -> SqlResult<()> {
+        self.send_changing(values, false).map(drop)
     }
 
-    pub(super) fn query(&self, values: &[&dyn ToSql]) -> SqlResult<Vec<PgRow>> {
-        let values = parameters(values)?;
-        let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-        let rows = self.session.with_live(|live| live.run(live.client.query(&self.statement, &values), ANSWER))?;
-        rows.iter().map(PgRow::read).collect()
+    /// Runs it; answers how many rows it changed.
+    pub(super) fn execute_counted(&self, values: &[&dyn ToSql]) -> SqlResult<usize> {
+        let number = self.send_changing(values, true)?;
+        let changed = self.session.with_live(|live| live.answer(number))?.changed;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    fn send_changing(&self, values: &[&dyn ToSql], is_kept: bool) -> SqlResult<u64> {
+        let ((values, bytes), statement) = (parameters(values)?, self.statement.clone());
+        Ok(self.session.with_live(|live| {
+            let client = live.client.clone();
+            let answer = async move {
+                let changed = client.execute_raw(&statement, values).await?;
+                Ok(Answer { changed, ..Answer::default() })
+            };
+            live.send(Box::pin(answer), bytes, is_kept)
+        })?)
+    }
+
+    /// Asks for its rows, which are read later.
+    pub(super) fn ask(&self, values: &[&dyn ToSql]) -> SqlResult<PgQuestion<'a>> {
+        let ((values, bytes), statement) = (parameters(values)?, self.statement.clone());
+        let number = self.session.with_live(|live| {
+            let client = live.client.clone();
+            let answer = async move {
+                let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+                let rows = client.query(&statement, &values).await?;
+                Ok(Answer { rows, ..Answer::default() })
+            };
+            live.send(Box::pin(answer), bytes, true)
+        })?;
+        Ok(PgQuestion { session: self.session, number })
+    }
+
+    pub(super) fn query(&self, values: &[&dyn ToSql]) -> SqlResult<Vec<OwnedRow>> {
+        self.ask(values)?.rows()
     }
 }
 
-fn parameters(values: &[&dyn ToSql]) -> SqlResult<Vec<Parameter>> {
-    values.iter().map(|value| Ok(Parameter::of(value.to_sql()?)?)).collect()
+/// A question that is on its way.
+pub(crate) struct PgQuestion<'a> {
+    session: &'a PgSession,
+    number: u64,
+}
+
+impl PgQuestion<'_> {
+    /// Waits for its rows.
+    pub(super) fn rows(self) -> SqlResult<Vec<OwnedRow>> {
+        let answer = self.session.with_live(|live| live.answer(self.number))?;
+        answer.rows.iter().map(read_row).collect()
+    }
+}
+fn parameters(values: &[&dyn ToSql]) -> SqlResult<(Vec<Parameter>, usize)> {
+    let values: Vec<Parameter> = values.iter().map(|value| Ok(Parameter::of(value.to_sql()?)?)).collect::<SqlResult<_>>()?;
+    let bytes = values.iter().map(Parameter::bytes).sum();
+    Ok((values, bytes))
 }
 
 /// A row of an answer, in values that either engine could have given.
-pub(crate) struct PgRow(Vec<Value>);
-
-impl PgRow {
-    fn read(row: &tokio_postgres::Row) -> SqlResult<Self> {
-        let read = |at| Ok(row.try_get::<_, ColumnValue>(at).map_err(PgFault::Refused)?.0);
-        (0..row.len()).map(read).collect::<SqlResult<_>>().map(PgRow)
-    }
-
-    pub(super) fn value(&self, at: usize) -> SqlResult<ValueRef<'_>> {
-        self.0.get(at).map(ValueRef::from).ok_or_else(|| rusqlite::Error::InvalidColumnIndex(at).into())
-    }
+fn read_row(row: &tokio_postgres::Row) -> SqlResult<OwnedRow> {
+    let read = |at| Ok(row.try_get::<_, ColumnValue>(at).map_err(PgFault::Refused)?.0);
+    (0..row.len()).map(read).collect::<SqlResult<_>>().map(OwnedRow)
 }
