@@ -168,7 +168,7 @@ impl LiveSession {
 
     /// Puts a question whose answer is due at once, after all that is on its way: what went wrong there is told first.
     fn ask<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
-        self.settle()?;
+        self.settle(limit)?;
         #[cfg(test)]
         self.round_trips.update(|trips| trips + 1);
         self.run(answer, limit)
@@ -186,29 +186,30 @@ impl LiveSession {
             number
         };
         let is_full = self.pipeline.borrow().is_full();
-        is_full.map_or(Ok(()), |until| self.take_before(until))?;
+        is_full.map_or(Ok(()), |until| self.take_before(until, ANSWER))?;
         Ok(number)
     }
 
-    /// Waits for the answers of all statements before this number. An error is that of the first that failed.
-    fn take_before(&self, number: u64) -> Result<(), PgFault> {
+    /// Waits for the answers of all statements before this number, for each as long as the limit allows. An error is that of the first
+    /// that failed.
+    fn take_before(&self, number: u64, limit: Duration) -> Result<(), PgFault> {
         let mut pipeline = self.pipeline.borrow_mut();
         #[cfg(test)]
         if pipeline.is_round_trip(number) {
             self.round_trips.update(|trips| trips + 1);
         }
-        pipeline.take_before(number, |answer| self.run(answer, ANSWER))
+        pipeline.take_before(number, |answer| self.run(answer, limit))
     }
 
     /// Waits for the answers of all that is on its way.
-    fn settle(&self) -> Result<(), PgFault> {
+    fn settle(&self, limit: Duration) -> Result<(), PgFault> {
         let end = self.pipeline.borrow().end();
-        self.take_before(end)
+        self.take_before(end, limit)
     }
 
     /// The answer of a statement.
     fn answer(&self, number: u64) -> Result<Answer, PgFault> {
-        self.take_before(number + 1)?;
+        self.take_before(number + 1, ANSWER)?;
         self.pipeline.borrow_mut().kept(number).ok_or_else(|| PgFault::Unreachable("its transaction has failed".into()))
     }
 
@@ -388,7 +389,7 @@ impl PgSession {
             return Err(SqlError::from(PgFault::Unreachable("a statement had failed".into())).into());
         }
         // Before it is committed, every statement has said that it went well.
-        self.with_live(LiveSession::settle).map_err(SqlError::from)?;
+        self.with_live(|live| live.settle(ANSWER)).map_err(SqlError::from)?;
         open.is_over = true;
         drop(open);
         end(self).map_err(SqlError::from)?;

@@ -12,8 +12,8 @@ async fn round_trips(store: &Store) -> u64 {
     writer.run("count", |connection| Ok(connection.round_trips())).await.expect("counted")
 }
 
-/// What the writer waits for while it does something.
-async fn waits<T>(store: &Store, work: impl Future<Output = T>) -> (T, u64) {
+/// How often the writer waits for the server while it does something.
+pub(super) async fn waits<T>(store: &Store, work: impl Future<Output = T>) -> (T, u64) {
     let before = round_trips(store).await;
     let value = work.await;
     (value, round_trips(store).await - before)
