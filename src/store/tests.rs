@@ -16,5 +16,5 @@ mod records;
 mod round_trips;
 mod scale;
 mod schedules;
-mod under_way;
 pub(crate) mod support;
+mod under_way;

@@ -85,7 +85,8 @@ async fn questions_are_answered_in_their_order_among_what_is_written() {
             insert(to, key)?;
         }
         // In another order than they were put.
-        let answers = asked.into_iter().rev().map(|asked| all_of(asked.rows()?, |row| Ok(row.get::<_, String>(0)?)).map(|keys| keys.len()));
+        let answers =
+            asked.into_iter().rev().map(|asked| all_of(asked.rows()?, |row| Ok(row.get::<_, String>(0)?)).map(|keys| keys.len()));
         answers.collect::<Result<Vec<_>, StoreFault>>()
     });
     assert_eq!(seen.await.expect("written"), [2, 1, 0]);
@@ -96,7 +97,8 @@ async fn how_much_is_under_way_is_bounded_by_number_and_by_size() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     store.write("write", |to| insert(to, "first")).await.expect("written");
-    let (written, trips) = waits(&store, store.write("write", |to| (0..5000).try_for_each(|key| insert(to, &key.to_string())))).await;
+    let (written, trips) =
+        waits(&store, store.write("write", |to| (0..5000).try_for_each(|key| insert(to, &key.to_string())))).await;
     written.expect("written");
     assert_eq!(kept(&store).await.len(), 5001);
     let large = "x".repeat(1 << 20);
