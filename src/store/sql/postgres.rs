@@ -1,7 +1,8 @@
 //! A session with a PostgreSQL server.
 //!
-//! [`PgSession`] is one connection, with the statements that it keeps ready. It is made anew where it broke, at the begin of the next
-//! transaction and never inside one. Bytes are moved by a thread of the driver's own (`driver`), so that a session may be used from any
+//! [`PgSession`] is one connection (`live`), with the statements that it keeps ready. It is made anew where it broke, at the begin of the
+//! next transaction and never inside one. What nobody needs the answer of is sent without waiting for it (`pipeline`), and rows that are
+//! inserted one after the other go out together (`gather`). Bytes are moved by a thread of the driver's own (`driver`), so that a session may be used from any
 //! thread, also one that must not enter a runtime; whoever asks waits with a limit, since a network that is cut says nothing.
 //!
 //! One transaction writes at a time, as with SQLite: each takes the same advisory lock first. So an operation that reads and then
@@ -10,30 +11,31 @@
 
 mod bulk;
 pub(crate) mod driver;
+mod gather;
 pub(crate) mod lease;
+mod live;
 mod pipeline;
 pub(crate) mod place;
 pub(crate) mod schema;
+mod statement;
 mod tls;
 mod translate;
 mod value;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::error::Error as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::ToSql;
-use tokio_postgres::{Client, SimpleQueryMessage, error::SqlState};
+use tokio_postgres::{SimpleQueryMessage, error::SqlState};
 
-use self::driver::wait_while;
 use self::lease::Fence;
-use self::pipeline::{Answer, Answering, Pipeline};
+use self::live::LiveSession;
+use self::pipeline::Answer;
 use self::place::PostgresPlace;
+pub(super) use self::statement::{PgQuestion, PgStatement};
 use self::tls::TlsProblem;
-use self::value::{ColumnValue, Parameter};
-use super::{OwnedRow, SqlError, SqlResult, Transaction};
+use super::{SqlError, SqlResult, Transaction};
 use crate::error::StoreFault;
 
 /// How long a statement may take at the server.
@@ -47,12 +49,6 @@ const SHORT_ANSWER: Duration = Duration::from_secs(60);
 
 /// The same for a word about the lease: well below its term.
 const LEASE_ANSWER: Duration = Duration::from_secs(2);
-
-/// Who waits for so long where there are several servers asks whether another one is the primary by now.
-const LOOK_AROUND_AFTER: Duration = Duration::from_secs(4);
-
-/// Statements that a session keeps ready.
-const MAX_STATEMENTS: usize = 256;
 
 /// Shortest pause between two attempts to connect that failed; it doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -139,91 +135,6 @@ pub(crate) struct PgSession {
     has_failed: Cell<bool>,
     /// How long a short answer is waited for.
     patience: Duration,
-}
-
-/// A connection that works, as far as is known.
-struct LiveSession {
-    client: Arc<Client>,
-    place: Arc<PostgresPlace>,
-    /// Which of the place's servers it leads to.
-    server: usize,
-    statements: HashMap<String, tokio_postgres::Statement>,
-    pipeline: RefCell<Pipeline>,
-    #[cfg(test)]
-    round_trips: Cell<u64>,
-}
-
-impl LiveSession {
-    fn new(client: Client, place: Arc<PostgresPlace>, server: usize) -> Self {
-        Self {
-            client: Arc::new(client),
-            place,
-            server,
-            statements: HashMap::new(),
-            pipeline: RefCell::default(),
-            #[cfg(test)]
-            round_trips: Cell::default(),
-        }
-    }
-
-    /// Puts a question whose answer is due at once, after all that is on its way: what went wrong there is told first.
-    fn ask<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
-        self.settle(limit)?;
-        #[cfg(test)]
-        self.round_trips.update(|trips| trips + 1);
-        self.run(answer, limit)
-    }
-
-    /// Sends a statement behind those before it, sooner or later; answers its number. Somebody will ask for its answer where it
-    /// `is_kept`.
-    fn send(&self, answer: Answering, bytes: usize, is_kept: bool) -> Result<u64, PgFault> {
-        let number = {
-            let mut pipeline = self.pipeline.borrow_mut();
-            let number = pipeline.push(answer, bytes, is_kept);
-            if pipeline.is_burst() {
-                pipeline.send()?;
-            }
-            number
-        };
-        let is_full = self.pipeline.borrow().is_full();
-        is_full.map_or(Ok(()), |until| self.take_before(until, ANSWER))?;
-        Ok(number)
-    }
-
-    /// Waits for the answers of all statements before this number, for each as long as the limit allows. An error is that of the first
-    /// that failed.
-    fn take_before(&self, number: u64, limit: Duration) -> Result<(), PgFault> {
-        let mut pipeline = self.pipeline.borrow_mut();
-        #[cfg(test)]
-        if pipeline.is_round_trip(number) {
-            self.round_trips.update(|trips| trips + 1);
-        }
-        pipeline.take_before(number, |answer| self.run(answer, limit))
-    }
-
-    /// Waits for the answers of all that is on its way.
-    fn settle(&self, limit: Duration) -> Result<(), PgFault> {
-        let end = self.pipeline.borrow().end();
-        self.take_before(end, limit)
-    }
-
-    /// The answer of a statement.
-    fn answer(&self, number: u64) -> Result<Answer, PgFault> {
-        self.take_before(number + 1, ANSWER)?;
-        self.pipeline.borrow_mut().kept(number).ok_or_else(|| PgFault::Unreachable("its transaction has failed".into()))
-    }
-
-    /// Waits for an answer, for as long as the limit allows and the server is the one that others are let in by.
-    fn run<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
-        let (begun, has_looked) = (Instant::now(), Cell::new(self.place.servers().len() < 2));
-        let makes_sense = || {
-            if begun.elapsed() >= LOOK_AROUND_AFTER && !has_looked.replace(true) {
-                driver::look_around(&self.place);
-            }
-            !self.place.was_left(self.server)
-        };
-        wait_while(answer, limit, makes_sense).ok_or(PgFault::Silent)?.map_err(PgFault::Refused)
-    }
 }
 
 impl std::fmt::Debug for PgSession {
@@ -423,6 +334,7 @@ impl PgSession {
             && let Ok(mut pipeline) = live.pipeline.try_borrow_mut()
         {
             pipeline.give_up();
+            live.gathered.take();
         }
     }
 
@@ -436,19 +348,12 @@ impl PgSession {
 
     /// A prepared statement, of the cache where it `is_kept`.
     pub(super) fn prepare(&self, sql: &str, is_kept: bool) -> SqlResult<PgStatement<'_>> {
-        let ready = self.live.borrow().as_ref().and_then(|live| live.statements.get(sql).filter(|_| is_kept).cloned());
-        if let Some(statement) = ready {
-            return Ok(PgStatement { session: self, statement });
-        }
-        let text = translate::translate(sql);
-        let statement = self.with_live(|live| live.ask(live.client.prepare(&text), ANSWER))?;
-        if let (true, Some(live)) = (is_kept, self.live.borrow_mut().as_mut()) {
-            if live.statements.len() >= MAX_STATEMENTS {
-                live.statements.clear();
-            }
-            live.statements.insert(sql.to_owned(), statement.clone());
-        }
-        Ok(PgStatement { session: self, statement })
+        let ready = self.live.borrow().as_ref().and_then(|live| live.statements.borrow().get(sql).filter(|_| is_kept).cloned());
+        let prepared = match ready {
+            Some(prepared) => prepared,
+            None => self.with_live(|live| live.prepared(sql, &translate::translate(sql), is_kept))?,
+        };
+        Ok(PgStatement::of(self, prepared))
     }
 
     fn with_live<T>(&self, ask: impl FnOnce(&LiveSession) -> Result<T, PgFault>) -> Result<T, PgFault> {
@@ -472,80 +377,4 @@ impl Drop for OpenTransaction<'_> {
             self.session.rollback();
         }
     }
-}
-
-/// A statement that the server holds ready.
-pub(crate) struct PgStatement<'a> {
-    session: &'a PgSession,
-    statement: tokio_postgres::Statement,
-}
-
-impl<'a> PgStatement<'a> {
-    /// Has it run. That it went well is known when something else is answered, or the transaction has ended.
-    pub(super) fn execute(&self, values: &[&dyn ToSql]) -> SqlResult<()> {
-        self.send_changing(values, false).map(drop)
-    }
-
-    /// Runs it; answers how many rows it changed.
-    pub(super) fn execute_counted(&self, values: &[&dyn ToSql]) -> SqlResult<usize> {
-        let number = self.send_changing(values, true)?;
-        let changed = self.session.with_live(|live| live.answer(number))?.changed;
-        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
-    }
-
-    fn send_changing(&self, values: &[&dyn ToSql], is_kept: bool) -> SqlResult<u64> {
-        let ((values, bytes), statement) = (parameters(values)?, self.statement.clone());
-        Ok(self.session.with_live(|live| {
-            let client = live.client.clone();
-            let answer = async move {
-                let changed = client.execute_raw(&statement, values).await?;
-                Ok(Answer { changed, ..Answer::default() })
-            };
-            live.send(Box::pin(answer), bytes, is_kept)
-        })?)
-    }
-
-    /// Asks for its rows, which are read later.
-    pub(super) fn ask(&self, values: &[&dyn ToSql]) -> SqlResult<PgQuestion<'a>> {
-        let ((values, bytes), statement) = (parameters(values)?, self.statement.clone());
-        let number = self.session.with_live(|live| {
-            let client = live.client.clone();
-            let answer = async move {
-                let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-                let rows = client.query(&statement, &values).await?;
-                Ok(Answer { rows, ..Answer::default() })
-            };
-            live.send(Box::pin(answer), bytes, true)
-        })?;
-        Ok(PgQuestion { session: self.session, number })
-    }
-
-    pub(super) fn query(&self, values: &[&dyn ToSql]) -> SqlResult<Vec<OwnedRow>> {
-        self.ask(values)?.rows()
-    }
-}
-
-/// A question that is on its way.
-pub(crate) struct PgQuestion<'a> {
-    session: &'a PgSession,
-    number: u64,
-}
-
-impl PgQuestion<'_> {
-    /// Waits for its rows.
-    pub(super) fn rows(self) -> SqlResult<Vec<OwnedRow>> {
-        let answer = self.session.with_live(|live| live.answer(self.number))?;
-        answer.rows.iter().map(read_row).collect()
-    }
-}
-fn parameters(values: &[&dyn ToSql]) -> SqlResult<(Vec<Parameter>, usize)> {
-    let values: Vec<Parameter> = values.iter().map(|value| Ok(Parameter::of(value.to_sql()?)?)).collect::<SqlResult<_>>()?;
-    let bytes = values.iter().map(Parameter::bytes).sum();
-    Ok((values, bytes))
-}
-
-/// A row of an answer, in values that either engine could have given.
-fn read_row(row: &tokio_postgres::Row) -> SqlResult<OwnedRow> {
-    let read = |at| Ok(row.try_get::<_, ColumnValue>(at).map_err(PgFault::Refused)?.0);
-    (0..row.len()).map(read).collect::<SqlResult<_>>().map(OwnedRow)
 }

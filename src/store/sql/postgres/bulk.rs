@@ -52,7 +52,7 @@ impl PgSession {
     pub(in crate::sql) fn copy_in(&self, table: &str, columns: &str, rows: Vec<Vec<Value>>) -> SqlResult<()> {
         let types: Vec<Type> = {
             let question = self.prepare(&format!(r#"SELECT {columns} FROM "{table}""#), false)?;
-            question.statement.columns().iter().map(|column| column.type_().clone()).collect()
+            question.prepared.statement.columns().iter().map(|column| column.type_().clone()).collect()
         };
         let rows: Vec<Vec<Parameter>> = rows.into_iter().map(|row| row.into_iter().map(Parameter::from).collect()).collect();
         let sql = format!(r#"COPY "{table}" ({columns}) FROM STDIN BINARY"#);
