@@ -173,7 +173,7 @@ fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resource]) -> Re
 }
 
 /// Tokens that are asked for before the first answer is read: what is kept of that many is in memory twice.
-const READ_TOGETHER: usize = 32;
+pub(super) const READ_TOGETHER: usize = 32;
 
 fn ask_token<'a>(from: &Transaction<'a>, id: &TokenId) -> Result<Question<'a>, StoreFault> {
     Ok(from.prepare_cached("SELECT no, id, item, name, symbol FROM token WHERE id = ?1")?.ask([id.as_str()])?)
@@ -201,7 +201,7 @@ impl<'a> TokenQuestions<'a> {
             }
             let sql = "SELECT starts_at, key, body FROM record WHERE token_no = ?1 AND resource = ?2 ORDER BY starts_at, key";
             let asked = match resource {
-                Resource::Unlock => from.prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?.ask([no])?,
+                Resource::Unlock => from.prepare_cached(schedule::OF_TOKEN)?.ask([no])?,
                 _ => from.prepare_cached(sql)?.ask(params![no, resource.as_str()])?,
             };
             records.push((*resource, asked));

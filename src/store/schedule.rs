@@ -122,6 +122,9 @@ pub(super) fn damaged(what: &str, of: &str) -> StoreFault {
     StoreFault::BadRow { what: format!("{what} of {of} cannot be unpacked"), source: None }
 }
 
+/// Asks for a token's schedule.
+pub(super) const OF_TOKEN: &str = "SELECT body FROM schedule WHERE scope_no = ?1";
+
 /// A token's schedule, sorted; `of` names the token for the message.
 pub(super) fn of_token(from: &Transaction<'_>, no: i64, of: &str) -> Result<Vec<Tracked>, StoreFault> {
     let mut statement = from.prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?;
