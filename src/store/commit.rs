@@ -8,7 +8,6 @@ mod records;
 mod schedule;
 mod tokens;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -17,10 +16,11 @@ use chrono::TimeDelta;
 use rusqlite::params;
 
 pub(super) use self::alerts::{AlertColumns, webhook_id};
-use self::schedule::Drift;
 pub(super) use self::schedule::Size;
+use self::schedule::{Drift, ScheduleQuestions};
 use self::tokens::TokenRow;
 use super::codec::{Millis, count, json};
+use super::cycle::READ_TOGETHER;
 use super::error::StoreFault;
 use super::sql::{Connection, Transaction};
 use super::{Store, StoreError, failpoint};
@@ -70,15 +70,17 @@ pub(super) struct CommitWriter<'a> {
     at: Timestamp,
     goes_to: NotificationTarget,
     tokens: HashMap<TokenId, TokenRow>,
-    /// How far the sizes of tokens have drifted, as far as it was asked.
-    drifts: RefCell<HashMap<Option<i64>, Drift>>,
+    /// What was asked about schedules that are to be written.
+    asked: HashMap<i64, ScheduleQuestions<'a>>,
+    /// How far the sizes of tokens have drifted whose schedules are written.
+    drifts: HashMap<Option<i64>, Drift>,
     /// Records that were added, less those that were taken out, of each resource.
     tally: BTreeMap<Resource, i64>,
 }
 
 impl<'a> CommitWriter<'a> {
     pub(super) fn new(to: &'a Transaction<'a>, at: Timestamp, goes_to: NotificationTarget) -> Self {
-        Self { to, at, goes_to, tokens: HashMap::new(), drifts: RefCell::default(), tally: BTreeMap::new() }
+        Self { to, at, goes_to, tokens: HashMap::new(), asked: HashMap::new(), drifts: HashMap::new(), tally: BTreeMap::new() }
     }
 
     fn write(&mut self, commit: &Commit) -> Result<CommitResult, StoreFault> {
@@ -87,9 +89,12 @@ impl<'a> CommitWriter<'a> {
         self.token_list(commit)?;
         let polls = self.polls(&commit.polls)?;
         self.investors(&commit.investors)?;
-        for update in &commit.feeds {
-            let poll = polls.get(&(update.id.endpoint, update.id.token.as_ref())).copied();
-            self.feed(update, poll)?;
+        for updates in commit.feeds.chunks(READ_TOGETHER) {
+            self.ask_schedules(updates)?;
+            for update in updates {
+                let poll = polls.get(&(update.id.endpoint, update.id.token.as_ref())).copied();
+                self.feed(update, poll)?;
+            }
         }
         self.tally()?;
         saved.changes = self.changes(&commit.changes)?;
