@@ -235,7 +235,7 @@ impl PgSession {
     fn begin(&self, sql: &str) -> Result<Option<String>, PgFault> {
         self.connect()?;
         self.has_failed.set(false);
-        let begun = match self.simple(sql) {
+        let begun = match self.with_live(|live| live.forget_plans(self.patience)).and_then(|()| self.simple(sql)) {
             Err(fault) if fault.is_lost() => {
                 self.live.take();
                 self.connect()?;

@@ -20,6 +20,10 @@ const LOOK_AROUND_AFTER: Duration = Duration::from_secs(4);
 /// Statements that a session keeps ready.
 const MAX_STATEMENTS: usize = 256;
 
+/// How long the plans of a new connection are kept, and those of an old one.
+const FIRST_PLANS: Duration = Duration::from_millis(250);
+const LAST_PLANS: Duration = Duration::from_secs(600);
+
 /// A connection that works, as far as is known.
 pub(super) struct LiveSession {
     pub(super) client: Arc<Client>,
@@ -28,6 +32,8 @@ pub(super) struct LiveSession {
     pub(super) server: usize,
     pub(super) statements: RefCell<HashMap<String, Prepared>>,
     pub(super) pipeline: RefCell<Pipeline>,
+    /// Since when the server may have kept plans of statements, and for how long it may.
+    plans: Cell<(Instant, Duration)>,
     /// Rows that are to be inserted after what is in the pipeline.
     pub(super) gathered: RefCell<Option<Gathered>>,
     #[cfg(test)]
@@ -50,10 +56,22 @@ impl LiveSession {
             server,
             statements: RefCell::default(),
             pipeline: RefCell::default(),
+            plans: Cell::new((Instant::now(), FIRST_PLANS)),
             gathered: RefCell::default(),
             #[cfg(test)]
             round_trips: Cell::default(),
         }
+    }
+
+    /// Has the server plan statements anew, now and then, before a transaction begins: a plan goes by how large tables are, and one that
+    /// was made of empty ones would be kept while they grow.
+    pub(super) fn forget_plans(&self, limit: Duration) -> Result<(), PgFault> {
+        let (since, lasting) = self.plans.get();
+        if since.elapsed() < lasting {
+            return Ok(());
+        }
+        self.plans.set((Instant::now(), (lasting * 2).min(LAST_PLANS)));
+        self.run(self.client.batch_execute("DISCARD PLANS"), limit)
     }
 
     /// Puts a question whose answer is due at once, after all that is on its way: what went wrong there is told first.
