@@ -30,7 +30,7 @@ const TICKS: u64 = 100;
 pub const PATIENCE: Duration = Duration::from_secs(600);
 /// The allocator, as the unit sets it.
 const ALLOCATOR: [(&str, &str); 3] =
-    [("MALLOC_ARENA_MAX", "2"), ("MALLOC_MMAP_THRESHOLD_", "65536"), ("MALLOC_TRIM_THRESHOLD_", "65536")];
+    [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "65536"), ("MALLOC_TRIM_THRESHOLD_", "65536")];
 
 /// What a process took of memory, KiB.
 #[derive(Clone, Copy, Default)]

@@ -68,8 +68,11 @@ async fn scaled() -> anyhow::Result<()> {
         daemon.stop()?;
     }
     line("from exec to READY", &format!("{:.0} ms", ms(ready)), &format!("best of {STARTS}"));
-    let world = World { upstream: &upstream, receiver: &receiver, tokens: TOKENS, folder: folder.with_file_name("through") };
+    // Of its own, since its prices move.
+    let other = Upstream::start(TOKENS)?;
+    let world = World { upstream: &other, receiver: &receiver, tokens: TOKENS, folder: folder.with_file_name("through") };
     through::run(&world).await?;
+    drop(other);
 
     let config = config(&upstream.address, &Database::File(database), &receiver)?;
     let app = App::open(config, &folder, Clock::system(), Drive::Crank).await?;

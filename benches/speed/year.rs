@@ -144,7 +144,7 @@ async fn former(packed: &Path, path: &Path) -> anyhow::Result<i64> {
         .collect();
     steps.sort();
     let mut connection = Connection::open(path)?;
-    connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")?;
+    connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF")?;
     for step in steps.iter().take(FORMER) {
         connection.execute_batch(&fs::read_to_string(step)?)?;
     }

@@ -92,7 +92,10 @@ impl Cycle<'_> {
     }
 
     /// Asks what was planned, several at a time, and hands the answers over as they come.
-    pub(super) fn ask(&mut self, plan: PollPlan) -> Answers {
+    pub(super) fn ask(&mut self, mut plan: PollPlan) -> Answers {
+        // Both stay for as long as it takes to ask for everything.
+        plan.asks.shrink_to_fit();
+        self.seen.reserve_exact(plan.asks.len());
         self.report.resting += plan.resting;
         if let Job::Poll(endpoint) = self.report.job {
             self.deps.reading.plan(endpoint, plan.asks.len(), Instant::now());
