@@ -20,7 +20,7 @@ const DAY: i64 = TimeDelta::days(1).num_milliseconds();
 const SHORTEST_NOMINAL: i64 = TimeDelta::weeks(1).num_milliseconds();
 
 /// Schedules that are read at once where the day of their unlocks was not written down.
-const UNDATED_AT_ONCE: usize = 500;
+const UNDATED_AT_ONCE: usize = 64;
 
 /// Which columns of its size are read of each: of many rows every column counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
