@@ -1,5 +1,5 @@
 //! How fast and how large: `cargo bench --bench speed [-- SECTION…]`, where a section is `parse`, `diff`, `evaluate`, `commit`,
-//! `deliver`, `cycle`, `backtest`, `scale`, `space` or `engines`.
+//! `deliver`, `cycle`, `backtest`, `scale`, `space`, `year` or `engines`.
 //!
 //! Each section prints rates, and beside them what the same work costs where only the bare minimum is done: the ratio between the
 //! two says more than a time, which belongs to one machine. Best of several rounds, since whatever else a machine does only ever
@@ -15,9 +15,12 @@ mod evaluate;
 mod made;
 mod measure;
 mod parse;
+mod process;
 mod scale;
 mod space;
+mod through;
 mod upstream;
+mod year;
 
 use measure::Section;
 
@@ -27,7 +30,7 @@ fn main() -> anyhow::Result<()> {
         return upstream::serve(&wanted.split_off(1));
     }
     wanted.retain(|arg| !arg.starts_with("--"));
-    let sections: [Section; 10] = [
+    let sections: [Section; 11] = [
         ("parse", parse::run),
         ("diff", diff::run),
         ("evaluate", evaluate::run),
@@ -37,6 +40,7 @@ fn main() -> anyhow::Result<()> {
         ("backtest", backtest::run),
         ("scale", scale::run),
         ("space", space::run),
+        ("year", year::run),
         ("engines", engines::run),
     ];
     if let Some(unknown) = wanted.iter().find(|name| sections.iter().all(|(known, _)| known != name)) {

@@ -22,7 +22,6 @@ use std::{
 };
 
 use chrono::{NaiveTime, TimeDelta};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::kept_clock::KeptClock;
@@ -33,7 +32,7 @@ use crate::{
     outbox::Outbox,
     schedule::Job,
 };
-use asking::{gather, is_fresh};
+use asking::{Answers, is_fresh};
 pub use engine::pipeline::ActiveRules;
 use engine::{
     diff,
@@ -232,12 +231,12 @@ impl Cycle<'_> {
     /// Ingests answers as they come, and gives what is to be asked once more, with segments, before anything is told of it.
     async fn ingest_tokens(
         &mut self,
-        answers: &mut mpsc::Receiver<(PlannedPoll, FetchedAnswer)>,
+        answers: &mut Answers,
         endpoint: Endpoint,
         resource: Resource,
     ) -> Result<Vec<PlannedPoll>, CycleError> {
         let (mut batch, mut moved) = (Vec::new(), Vec::new());
-        while gather(answers, &mut batch).await {
+        while answers.gather(&mut batch).await {
             self.follow_clock().await;
             // poll: what came, beside what was known
             let deps = self.deps;

@@ -82,6 +82,7 @@ fn list<T: UsableRecord + ReadRows>(pages: &AnswerPages, notes: &mut ParseNotes)
         notes.add(index, gathered);
         read?;
     }
+    records.shrink_to_fit();
     Ok(records)
 }
 

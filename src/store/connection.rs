@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 /// The connection by which the daemon writes. One batch of a cycle stays in its page cache, all of which counts as our memory.
 pub(super) const DAEMON_WRITER: ConnectionTuning =
-    ConnectionTuning { busy_timeout: Duration::from_secs(5), cached_statements: 128, page_cache_kib: 4 * 1024 };
+    ConnectionTuning { busy_timeout: Duration::from_secs(5), cached_statements: 128, page_cache_kib: 2 * 1024 };
 
 /// Connections that read the daemon's database: the system caches the file anyway.
 const DAEMON_READER: ConnectionTuning = ConnectionTuning { page_cache_kib: 1024, ..DAEMON_WRITER };

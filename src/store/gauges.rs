@@ -1,17 +1,15 @@
 //! What the metrics show of what is watched: what fires, and what the coming weeks are worth.
 
-use chrono::TimeDelta;
-use rusqlite::params;
+use std::collections::HashMap;
 
-use super::codec::{Millis, all, counted, from_json};
-use super::cycle::LONGEST_INTERVAL;
+use chrono::DateTime;
+
+use super::ahead::{Sizes, date, each_ahead};
+use super::codec::{all, counted, from_json};
 use super::error::StoreFault;
 use super::sql::Transaction;
-use super::{Store, StoreError, schedule};
-use model::{DomainGauges, Interval, Precision, RuleId, Timestamp, TokenId, Tone, ValueAhead};
-
-/// A time that is longer than a day is a week or a month.
-const LONGEST_DAY: TimeDelta = TimeDelta::hours(25);
+use super::{Store, StoreError};
+use model::{DomainGauges, Interval, RuleId, Timestamp, TokenId, Tone, ValueAhead};
 
 impl Store {
     /// What the metrics show of what is watched, unlocks up to `until`.
@@ -53,23 +51,24 @@ fn next_critical(from: &Transaction<'_>, now: Timestamp) -> Result<Vec<(RuleId, 
     Ok(next)
 }
 
-/// By the index alone, but for unlocks of which only the month or week is known: those count on the day that their record names.
+/// What is worth something, each with the time from when to when sums count it.
 fn ahead(from: &Transaction<'_>, now: Timestamp, until: Timestamp) -> Result<Vec<ValueAhead>, StoreFault> {
-    let sql = "SELECT t.id, r.starts_at, r.ends_at, r.value * coalesce(d.value, 1.0), r.scope_no, r.key
-         FROM record r INDEXED BY record_window JOIN token t ON t.no = r.token_no LEFT JOIN drift d ON d.token_no = r.token_no
-         WHERE r.resource = 'unlock' AND r.starts_at > CAST(?1 AS BIGINT) - ?3 AND r.starts_at <= ?2 AND r.ends_at >= ?1 AND r.value > 0";
-    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
-    let rows = all(&mut *from.prepare_cached(sql)?, params![Millis(now), Millis(until), longest], |row| {
-        let (begins, ends) = (row.get::<_, Millis>(1)?.0, row.get::<_, Millis>(2)?.0);
-        let ahead = ValueAhead { token: TokenId::from(row.get::<_, String>(0)?), begins, ends, value: row.get(3)? };
-        Ok((row.get::<_, i64>(4)?, row.get::<_, String>(5)?, ahead))
+    let mut unlocks = Vec::new();
+    each_ahead(from, now, until, Sizes::Value, |unlock| {
+        if unlock.value.is_some_and(|value| value > 0.0) {
+            unlocks.push(unlock);
+        }
     })?;
-    let is_exact = |row: &(i64, String, ValueAhead)| row.2.ends - row.2.begins <= LONGEST_DAY;
-    let (exact, vague): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_exact);
-    let vague = schedule::events(from, vague)?.into_iter().map(|(ahead, tracked)| {
-        let named = tracked.record.unlock().and_then(|event| event.unlock_date.copied());
-        let interval = Interval { start: ahead.begins, end: ahead.ends, precision: Precision::Month }.nominal(named);
-        ValueAhead { begins: interval.start, ends: interval.end, ..ahead }
+    date(from, &mut unlocks)?;
+    let slugs = all(&mut *from.prepare_cached("SELECT no, id FROM token")?, [], |row| {
+        Ok((row.get::<_, i64>(0)?, TokenId::from(row.get::<_, String>(1)?)))
+    })?;
+    let slugs: HashMap<i64, TokenId> = slugs.into_iter().collect();
+    let worth = unlocks.iter().filter_map(|unlock| {
+        let token = slugs.get(&unlock.token_no?)?.clone();
+        let (begins, ends) = unlock.counted();
+        let [begins, ends] = [begins, ends].map(DateTime::from_timestamp_millis);
+        Some(ValueAhead { token, begins: begins?, ends: ends?, value: unlock.value? })
     });
-    Ok(exact.into_iter().map(|(.., ahead)| ahead).chain(vague).collect())
+    Ok(worth.collect())
 }

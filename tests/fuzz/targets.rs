@@ -213,8 +213,8 @@ impl Samples {
             On::Portfolio => {
                 let members = flow_entries().map(|(token, totals)| Member {
                     id: token.id.clone(),
-                    symbol: token.symbol().to_owned(),
-                    name: token.symbol().to_owned(),
+                    symbol: token.symbol().into(),
+                    name: token.symbol().into(),
                     totals: totals.into(),
                     share: Some(50.0),
                 });

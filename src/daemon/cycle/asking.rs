@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::{
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
     task::JoinSet,
     time::{Instant, sleep, timeout_at},
 };
@@ -22,10 +22,28 @@ use source::Client;
 const BATCH: usize = 32;
 /// Answers of any kind that are committed together at most.
 const MOST_GATHERED: usize = 256;
+/// What answers that were read may weigh together, from the moment they are handed over until they are committed, KiB of their text: what
+/// is made of it takes about twice as much of memory. Half of it is in one batch at most, so that the rest can come meanwhile.
+const MOST_WEIGHT: u32 = 2 * 1024;
 /// How long an answer waits for others to be committed with, since a commit costs one about what it costs many.
 const GATHERING: Duration = Duration::from_millis(20);
 /// How long requests under way may still be answered once the daemon is to stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
+
+/// Answers as they come. What lies here weighs no more than [`MOST_WEIGHT`], with the batch that was gathered last.
+pub(super) struct Answers {
+    from: mpsc::Receiver<(PlannedPoll, FetchedAnswer)>,
+    /// What more may be handed over; none where all answers are at hand.
+    room: Option<Arc<Semaphore>>,
+    /// What of it was taken by what was handed on last.
+    taken: u32,
+}
+
+/// KiB that an answer counts as. One that brings nothing to compare is not worth counting; one that is larger than a batch is one.
+fn weight(answer: &(PlannedPoll, FetchedAnswer)) -> u32 {
+    let kib = u32::try_from(answer.1.bytes / 1024).unwrap_or(u32::MAX);
+    if is_fresh(answer) { kib.min(MOST_WEIGHT / 2) } else { 0 }
+}
 
 /// Asks `in_flight` things at a time, in their order, and hands the answers over as they come, until `stopping` or until nobody takes
 /// them any more.
@@ -35,10 +53,12 @@ pub(super) fn ask(
     claim: CreditClaim,
     in_flight: usize,
     stopping: CancellationToken,
-) -> mpsc::Receiver<(PlannedPoll, FetchedAnswer)> {
-    let (answered, answers) = mpsc::channel(BATCH * 2);
+) -> Answers {
+    let (answered, from) = mpsc::channel(BATCH * 2);
+    let room = Arc::new(Semaphore::new(MOST_WEIGHT as usize));
     let worker = AskWorker {
         stopping: stopping.clone(),
+        room: room.clone(),
         api: api.clone(),
         asks: Arc::new(Mutex::new(asks.into_iter())),
         claim: Arc::new(claim),
@@ -63,17 +83,17 @@ pub(super) fn ask(
             () = async { stopping.cancelled().await; sleep(STOP_GRACE).await } => {}
         }
     });
-    answers
+    Answers { from, room: Some(room), taken: 0 }
 }
 
 /// Hands over answers that are at hand, as if they had been asked for.
-pub(super) fn at_hand(given: Vec<(PlannedPoll, FetchedAnswer)>) -> mpsc::Receiver<(PlannedPoll, FetchedAnswer)> {
-    let (answered, answers) = mpsc::channel(given.len().max(1));
+pub(super) fn at_hand(given: Vec<(PlannedPoll, FetchedAnswer)>) -> Answers {
+    let (answered, from) = mpsc::channel(given.len().max(1));
     for answer in given {
         // There is room for each.
         let _ = answered.try_send(answer);
     }
-    answers
+    Answers { from, room: None, taken: 0 }
 }
 
 /// Asks one thing after the other, beside others that take from the same plan.
@@ -83,6 +103,7 @@ struct AskWorker {
     asks: Arc<Mutex<vec::IntoIter<PlannedPoll>>>,
     claim: Arc<CreditClaim>,
     answered: mpsc::Sender<(PlannedPoll, FetchedAnswer)>,
+    room: Arc<Semaphore>,
     stopping: CancellationToken,
 }
 
@@ -105,35 +126,61 @@ impl AskWorker {
                 () = self.answered.closed() => break,
             };
             self.claim.done(ask.cost);
-            if self.answered.send((ask, fetched)).await.is_err() {
+            if !hand_over((ask, fetched), &self.answered, &self.room).await {
                 break;
             }
         }
     }
 }
 
-/// Waits for answers, and a moment longer for others to be committed with them. False once all have come.
-pub(super) async fn gather(
-    answers: &mut mpsc::Receiver<(PlannedPoll, FetchedAnswer)>,
-    batch: &mut Vec<(PlannedPoll, FetchedAnswer)>,
+/// Hands an answer over once there is room for it. False where nobody takes any more.
+async fn hand_over(
+    answer: (PlannedPoll, FetchedAnswer),
+    to: &mpsc::Sender<(PlannedPoll, FetchedAnswer)>,
+    room: &Semaphore,
 ) -> bool {
-    gather_for(GATHERING, answers, batch).await
+    tokio::select! {
+        // Given back by whoever gathers, once it is committed.
+        taken = room.acquire_many(weight(&answer)) => if let Ok(taken) = taken { taken.forget() },
+        () = to.closed() => return false,
+    }
+    to.send(answer).await.is_ok()
 }
 
-async fn gather_for(
-    moment: Duration,
-    answers: &mut mpsc::Receiver<(PlannedPoll, FetchedAnswer)>,
-    batch: &mut Vec<(PlannedPoll, FetchedAnswer)>,
-) -> bool {
-    if answers.recv_many(batch, BATCH).await == 0 {
-        return false;
+impl Answers {
+    /// The next one; none once all have come. The one before is gone by now.
+    pub(super) async fn next(&mut self) -> Option<(PlannedPoll, FetchedAnswer)> {
+        self.give_back();
+        let answer = self.from.recv().await?;
+        self.taken = weight(&answer);
+        Some(answer)
     }
-    let until = Instant::now() + moment;
-    loop {
-        let fresh = batch.iter().filter(|answer| is_fresh(answer)).count();
-        let room = BATCH.saturating_sub(fresh).min(MOST_GATHERED.saturating_sub(batch.len()));
-        if room == 0 || !matches!(timeout_at(until, answers.recv_many(batch, room)).await, Ok(1..)) {
-            return true;
+
+    /// Waits for answers, and a moment longer for others to be committed with them. False once all have come. Those of the batch before
+    /// are gone by now.
+    pub(super) async fn gather(&mut self, batch: &mut Vec<(PlannedPoll, FetchedAnswer)>) -> bool {
+        self.gather_for(GATHERING, batch).await
+    }
+
+    async fn gather_for(&mut self, moment: Duration, batch: &mut Vec<(PlannedPoll, FetchedAnswer)>) -> bool {
+        self.give_back();
+        let (mut next, until) = (self.from.recv().await, Instant::now() + moment);
+        let (has_any, mut fresh) = (next.is_some(), 0);
+        while let Some(answer) = next {
+            self.taken += weight(&answer);
+            fresh += usize::from(is_fresh(&answer));
+            batch.push(answer);
+            let is_full = fresh >= BATCH || batch.len() >= MOST_GATHERED || self.taken >= MOST_WEIGHT / 2;
+            next = if is_full { None } else { timeout_at(until, self.from.recv()).await.ok().flatten() };
+        }
+        has_any
+    }
+
+    /// Makes room for as much as was taken last.
+    fn give_back(&mut self) {
+        let taken = std::mem::take(&mut self.taken);
+        if let Some(room) = &self.room {
+            room.add_permits(taken as usize);
         }
     }
 }

@@ -64,7 +64,7 @@ impl Cycle<'_> {
             self.ask(plan::plan_investors(asked, &basis))
         };
         let mut unread = news.len();
-        while let Some((ask, fetched)) = answers.recv().await {
+        while let Some((ask, fetched)) = answers.next().await {
             let _turn = deps.turn.lock().await;
             let PollRequest::Investor { id } = &ask.request else { continue };
             let since = latest.get(id.as_str()).copied().flatten();

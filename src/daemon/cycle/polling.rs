@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use tokio::sync::mpsc;
-
-use super::{Cycle, CycleError, Deps, asking, stored};
+use super::asking::{self, Answers};
+use super::{Cycle, CycleError, Deps, stored};
 use crate::schedule::Job;
 use engine::{
     ingest,
@@ -44,10 +43,7 @@ pub async fn endpoint_feeds(
 
 impl Cycle<'_> {
     /// Asks a per-token endpoint what this tick is to ask.
-    pub(super) async fn ask_tokens(
-        &mut self,
-        endpoint: Endpoint,
-    ) -> Result<mpsc::Receiver<(PlannedPoll, FetchedAnswer)>, CycleError> {
+    pub(super) async fn ask_tokens(&mut self, endpoint: Endpoint) -> Result<Answers, CycleError> {
         if let Some(answers) = self.at_hand.take() {
             return Ok(asking::at_hand(answers));
         }
@@ -57,11 +53,7 @@ impl Cycle<'_> {
     }
 
     /// Asks once more for schedules that moved where only their cliffs were asked for.
-    pub(super) async fn ask_again(
-        &mut self,
-        endpoint: Endpoint,
-        asks: Vec<PlannedPoll>,
-    ) -> Result<mpsc::Receiver<(PlannedPoll, FetchedAnswer)>, CycleError> {
+    pub(super) async fn ask_again(&mut self, endpoint: Endpoint, asks: Vec<PlannedPoll>) -> Result<Answers, CycleError> {
         let _planning = self.deps.ledger.planning.lock().await;
         let plan = plan::plan_again(asks, &self.basis(endpoint).await?);
         Ok(self.ask(plan))
@@ -81,7 +73,7 @@ impl Cycle<'_> {
                 self.ask(plan)
             }
         };
-        let answer = answers.recv().await;
+        let answer = answers.next().await;
         self.follow_clock().await;
         Ok(answer.map(|(ask, fetched)| (ask, fetched, known)))
     }
@@ -100,7 +92,10 @@ impl Cycle<'_> {
     }
 
     /// Asks what was planned, several at a time, and hands the answers over as they come.
-    pub(super) fn ask(&mut self, plan: PollPlan) -> mpsc::Receiver<(PlannedPoll, FetchedAnswer)> {
+    pub(super) fn ask(&mut self, mut plan: PollPlan) -> Answers {
+        // Both stay for as long as it takes to ask for everything.
+        plan.asks.shrink_to_fit();
+        self.seen.reserve_exact(plan.asks.len());
         self.report.resting += plan.resting;
         if let Job::Poll(endpoint) = self.report.job {
             self.deps.reading.plan(endpoint, plan.asks.len(), Instant::now());

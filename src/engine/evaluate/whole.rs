@@ -131,7 +131,8 @@ impl WholeSubject<'_> {
         let window = self.rule.and_then(|rule| rule.windows().first().copied());
         let member = |member: &Member| {
             let sum = window.and_then(|window| member.totals.sum(window)).unwrap_or_default();
-            let token = TokenBody { id: member.id.as_str().to_owned(), name: member.name.clone(), symbol: member.symbol.clone() };
+            let token =
+                TokenBody { id: member.id.as_str().to_owned(), name: member.name.to_string(), symbol: member.symbol.to_string() };
             MemberBody { token, share: member.share, amount: sum.amount, value: sum.value }
         };
         let mut members: Vec<MemberBody> = totals.members.iter().map(member).collect();

@@ -12,7 +12,7 @@ impl Explainer<'_> {
         let ExplainQuery { rule, case, .. } = *self.query;
         let Some(totals) = &case.totals else { return };
         if !totals.members.is_empty() {
-            let names: Vec<&str> = totals.members.iter().map(|member| member.symbol.as_str()).collect();
+            let names: Vec<&str> = totals.members.iter().map(|member| &*member.symbol).collect();
             self.note(format!("{} in {}: {}", format::count(names.len(), "token"), pool_name(totals), format::names(names)));
         }
         for window in rule.windows() {
@@ -24,7 +24,7 @@ impl Explainer<'_> {
                 .members
                 .iter()
                 .filter(|member| is_unknown(member.totals.sum(*window)))
-                .map(|member| member.symbol.as_str())
+                .map(|member| &*member.symbol)
                 .collect();
             if !unknown.is_empty() {
                 let text = format!("never read, so the sum is missing: {}", format::names(unknown));

@@ -186,6 +186,8 @@ impl<T: Lenient> Lenient for Vec<T> {
             }
             index += 1;
         }
+        // Most lists are of one or two items, where there would be room for four; and records stay for long.
+        items.shrink_to_fit();
         Ok(Some(items))
     }
 }

@@ -63,7 +63,7 @@ impl AggregateCache {
             }
             Recheck::Longest => longest,
         };
-        let (symbol, name) = (token.symbol().to_owned(), token.name().to_owned());
+        let (symbol, name) = (token.symbol().into(), token.name().into());
         let cached = CachedTotals {
             symbol,
             name,
@@ -180,7 +180,7 @@ impl AggregateCache {
             Some(group) => groups.iter().any(|of| of == group),
             None => lets_in(id, groups),
         };
-        let members: Vec<Member> = self
+        let mut members: Vec<Member> = self
             .tokens
             .iter()
             .filter(|(id, cached)| is_in(id, &cached.groups))
@@ -192,6 +192,7 @@ impl AggregateCache {
                 share: None,
             })
             .collect();
+        members.shrink_to_fit();
         let totals = (!members.is_empty()).then(|| Arc::new(Totals::of_group(group, members, &self.windows)));
         self.groups.insert(key.to_owned(), totals.clone());
         totals
@@ -201,8 +202,8 @@ impl AggregateCache {
 /// What is cached of one token.
 #[derive(Debug)]
 pub(super) struct CachedTotals {
-    symbol: String,
-    name: String,
+    symbol: Arc<str>,
+    name: Arc<str>,
     groups: Arc<[String]>,
     pub(super) totals: Arc<Totals>,
     /// Which flows were known, in the order of [`Flow::ALL`].

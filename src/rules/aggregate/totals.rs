@@ -9,11 +9,40 @@ use model::{Timestamp, Token, TokenId};
 use super::entries::{FlowEntries, earlier};
 use super::window::{Flow, LatestEntry, Sum, Window};
 
+/// A sum as it is kept, in half of the room: there are several of each token, at all times. What is unknown is no number.
+#[derive(Clone, Copy, Debug)]
+struct PackedSum {
+    amount: f64,
+    value: f64,
+    count: f64,
+    possible: f64,
+}
+
+impl From<Sum> for PackedSum {
+    fn from(Sum { amount, value, count, possible }: Sum) -> Self {
+        let packed = |of: Option<f64>| of.unwrap_or(f64::NAN);
+        Self { amount: packed(amount), value: packed(value), count: packed(count), possible: packed(possible) }
+    }
+}
+
+impl From<PackedSum> for Sum {
+    fn from(PackedSum { amount, value, count, possible }: PackedSum) -> Self {
+        let known = |of: f64| Some(of).filter(|of| !of.is_nan());
+        Self { amount: known(amount), value: known(value), count: known(count), possible: known(possible) }
+    }
+}
+
+impl PartialEq for PackedSum {
+    fn eq(&self, other: &Self) -> bool {
+        Sum::from(*self) == Sum::from(*other)
+    }
+}
+
 /// The sums over all windows that rules ask for, of a token or of a group, at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Totals {
     windows: Arc<[Window]>,
-    sums: Box<[Sum]>,
+    sums: Box<[PackedSum]>,
     /// The latest burn; none where there is none, or where burns were never read.
     pub last_burn: Option<LatestEntry>,
     pub last_buyback: Option<LatestEntry>,
@@ -36,7 +65,7 @@ impl Totals {
     pub fn of(token: &Token, entries: &FlowEntries, windows: &Arc<[Window]>, now: Timestamp) -> Self {
         Self {
             windows: windows.clone(),
-            sums: windows.iter().map(|window| entries.sum(*window, now)).collect(),
+            sums: windows.iter().map(|window| entries.sum(*window, now).into()).collect(),
             last_burn: entries.last(Flow::Burned, now),
             last_buyback: entries.last(Flow::BoughtBack, now),
             market_cap: token.item.market_cap.copied(),
@@ -57,7 +86,7 @@ impl Totals {
         };
         let mut totals = Self {
             windows: windows.clone(),
-            sums: sums.collect(),
+            sums: sums.map(PackedSum::from).collect(),
             last_burn: latest(|totals| totals.last_burn),
             last_buyback: latest(|totals| totals.last_buyback),
             market_cap,
@@ -80,7 +109,7 @@ impl Totals {
         let last =
             is_known.then(|| LatestEntry { at: earlier(now, TimeDelta::days(35)), amount: Some(1_000.0), value: Some(500.0) });
         Self {
-            sums: windows.iter().map(|_| sum).collect(),
+            sums: windows.iter().map(|_| sum.into()).collect(),
             windows: windows.into(),
             last_burn: last,
             last_buyback: last,
@@ -95,7 +124,7 @@ impl Totals {
     /// What is in a window; none where no rule asks for it.
     pub fn sum(&self, window: Window) -> Option<Sum> {
         let index = self.windows.binary_search(&window).ok()?;
-        self.sums.get(index).copied()
+        self.sums.get(index).copied().map(Sum::from)
     }
 
     /// The latest burn or buyback; none for the other flows.
@@ -108,7 +137,7 @@ impl Totals {
     }
 
     pub fn sums(&self) -> impl Iterator<Item = (Window, Sum)> {
-        self.windows.iter().copied().zip(self.sums.iter().copied())
+        self.windows.iter().copied().zip(self.sums.iter().copied().map(Sum::from))
     }
 }
 
@@ -117,8 +146,8 @@ impl Totals {
 pub struct Member {
     /// Slug.
     pub id: TokenId,
-    pub symbol: String,
-    pub name: String,
+    pub symbol: Arc<str>,
+    pub name: Arc<str>,
     pub totals: Arc<Totals>,
     /// Percent of the group's market cap.
     pub share: Option<f64>,

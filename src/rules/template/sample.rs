@@ -42,8 +42,8 @@ impl SampleScope {
                 let of_token = Arc::new(Totals::sample(windows, is_full, now));
                 let member = Member {
                     id: sample.token.id.clone(),
-                    symbol: sample.token.symbol().to_owned(),
-                    name: sample.token.name().to_owned(),
+                    symbol: sample.token.symbol().into(),
+                    name: sample.token.name().into(),
                     totals: of_token,
                     share: is_full.then_some(100.0),
                 };

@@ -92,8 +92,8 @@ fn a_portfolio_is_judged_as_one_for_each_group() {
     let of_token = std::sync::Arc::new(totals(&[(Flow::Ahead, 7), (Flow::Ahead, 30)]));
     let member = |id: &str| crate::aggregate::Member {
         id: TokenId::from(id),
-        symbol: id.to_uppercase(),
-        name: id.to_owned(),
+        symbol: id.to_uppercase().into(),
+        name: id.into(),
         totals: of_token.clone(),
         share: None,
     };

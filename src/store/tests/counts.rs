@@ -131,4 +131,25 @@ async fn what_is_watched_is_shown_by_rule_and_by_the_day_on_which_it_counts() {
     let day = time("2026-03-20T00:00:00Z");
     let exact = time("2026-03-16T12:00:00Z");
     assert_eq!(ahead, [("aptos", exact, exact, 2.0), ("sui", day, day + chrono::TimeDelta::days(1), 5.0)]);
+
+    // As a database has it that was written before the day was.
+    change(&store, "UPDATE record SET nominal_at = NULL");
+    let by_record = store.domain_gauges(now(), now() + chrono::TimeDelta::days(30)).await.expect("read");
+    assert_eq!(by_record.ahead, gauges.ahead);
+}
+
+#[tokio::test]
+async fn the_gauges_of_what_is_watched_read_no_schedule_whose_days_were_written_down() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let date = "2026-03-20";
+    let event = Record::Unlock(std::sync::Arc::new(read(
+        serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1.0, "cliffValue": 5.0,
+        "allocationBreakdown": [{"unlockDate": date, "allocationName": "Team", "cliffAmount": 1.0, "unlockPrecision": "month"}]}}),
+    )));
+    let feeds = vec![schedule("sui", vec![put("a", event)])];
+    store.commit(at(Commit { feeds, ..Commit::default() })).await.expect("committed");
+    change(&store, "DELETE FROM schedule");
+    let gauges = store.domain_gauges(now(), now() + chrono::TimeDelta::days(30)).await.expect("read");
+    assert_eq!(gauges.ahead.len(), 1);
 }

@@ -30,12 +30,13 @@ const FOR_EVER: Duration = Duration::from_secs(3_600);
 
 /// How many of `sent` are gathered while more could come.
 async fn gathered(moment: Duration, sent: impl IntoIterator<Item = (PlannedPoll, FetchedAnswer)>) -> usize {
-    let (sender, mut answers) = mpsc::channel(1_000);
+    let (sender, from) = mpsc::channel(1_000);
+    let mut answers = Answers { from, room: None, taken: 0 };
     for answer in sent {
         sender.send(answer).await.expect("room");
     }
     let mut batch = Vec::new();
-    let gathering = gather_for(moment, &mut answers, &mut batch);
+    let gathering = answers.gather_for(moment, &mut batch);
     assert!(tokio::time::timeout(Duration::from_secs(30), gathering).await.expect("it waits no longer"));
     batch.len()
 }
@@ -58,12 +59,63 @@ async fn no_more_is_gathered_than_may_be_in_memory_at_once() {
 
 #[tokio::test]
 async fn nothing_is_waited_for_once_all_have_come() {
-    let (sender, mut answers) = mpsc::channel(10);
+    let (sender, from) = mpsc::channel(10);
+    let mut answers = Answers { from, room: None, taken: 0 };
     sender.send(fresh()).await.expect("room");
     drop(sender);
     let mut batch = Vec::new();
-    let gathering = gather_for(FOR_EVER, &mut answers, &mut batch);
+    let gathering = answers.gather_for(FOR_EVER, &mut batch);
     assert!(tokio::time::timeout(Duration::from_secs(30), gathering).await.expect("it does not wait"));
     assert_eq!(batch.len(), 1);
-    assert!(!gather(&mut answers, &mut batch).await);
+    assert!(!answers.gather(&mut batch).await);
+}
+
+/// An answer of so many KiB.
+fn heavy(kib: u32) -> (PlannedPoll, FetchedAnswer) {
+    let (ask, fetched) = fresh();
+    (ask, FetchedAnswer { bytes: u64::from(kib) * 1024, ..fetched })
+}
+
+#[tokio::test]
+async fn what_is_read_and_not_yet_committed_weighs_no_more_than_it_may() {
+    const SENT: u32 = 60;
+    let (sender, from) = mpsc::channel(BATCH * 2);
+    let room = Arc::new(Semaphore::new(MOST_WEIGHT as usize));
+    let mut answers = Answers { from, room: Some(room.clone()), taken: 0 };
+    let mut senders = JoinSet::new();
+    for lane in 0..4 {
+        let (sender, room) = (sender.clone(), room.clone());
+        senders.spawn(async move {
+            for number in (0..SENT).skip(lane).step_by(4) {
+                // Small ones, large ones, and now and then one that is larger than all may be together.
+                let kib = if number % 10 == 9 { 9 * MOST_WEIGHT } else { number * 7 };
+                assert!(hand_over(heavy(kib), &sender, &room).await);
+            }
+        });
+    }
+    drop(sender);
+    let (mut batch, mut came) = (Vec::new(), 0);
+    while tokio::time::timeout(Duration::from_secs(30), answers.gather_for(FOR_EVER, &mut batch))
+        .await
+        .expect("none waits for ever")
+    {
+        let weighs: u32 = batch.iter().map(weight).sum();
+        // The last one of a batch may be of any size up to that of a batch.
+        assert!(weighs <= MOST_WEIGHT && batch.len() <= BATCH, "{} of {weighs} KiB", batch.len());
+        assert!(weighs as usize + room.available_permits() <= MOST_WEIGHT as usize);
+        came += batch.len();
+        batch.clear();
+    }
+    assert_eq!(came, SENT as usize);
+}
+
+#[tokio::test]
+async fn whoever_waits_for_room_ends_where_nobody_takes_any_more() {
+    let (sender, from) = mpsc::channel(BATCH);
+    let room = Semaphore::new(0);
+    let waiting = hand_over(heavy(100), &sender, &room);
+    let left = async { drop(from) };
+    let (is_taken, ()) =
+        tokio::time::timeout(Duration::from_secs(30), async { tokio::join!(waiting, left) }).await.expect("it ends");
+    assert!(!is_taken);
 }

@@ -1,6 +1,7 @@
 //! Pages of ten thousand tokens and a hundred thousand alerts: times and bytes, printed and not judged. Takes minutes, so it is asked
 //! for: `cargo test --release -p cliffwatch-daemon --lib pages_of_ten_thousand -- --ignored --nocapture`.
-//! `CLIFFWATCH_SCALE_WORLD=FOLDER` keeps the world there for the next time.
+//! `CLIFFWATCH_SCALE_WORLD=FOLDER` keeps the world there for the next time. On a server, with `tests/postgres/run` before it: the world is
+//! copied there first, and the processor time is ours alone.
 
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use model::{
     FailureKind, Findings, Labels, Notification, NotificationKind, PollEntry, PollEntryOutcome, Resource, TokenId,
     notification_id,
 };
+use store::Place;
 
 const TOKENS: usize = 10_000;
 const ALERTS: usize = 100_000;
@@ -201,6 +203,10 @@ async fn pages_of_ten_thousand_tokens() {
         fill(&app.store).await;
         println!("filled in {:.1?}", begun.elapsed());
     }
+    let app = match std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty()) {
+        Some(url) => on_server(app, &folder.join("cliffwatch.db"), &url).await,
+        None => app,
+    };
     for path in [
         "/",
         "/?by=share",
@@ -287,6 +293,19 @@ async fn pages_of_ten_thousand_tokens() {
         // Half a gigabyte is not left behind.
         std::fs::remove_dir_all(&folder).ok();
     }
+}
+
+/// The same world on a server, which is empty.
+async fn on_server(app: Running, file: &std::path::Path, url: &str) -> Running {
+    app.store.close().await.expect("closed");
+    drop(app);
+    let (from, to) = (Place::File(file.to_owned()), crate::place::place_named(url, None).expect("an address"));
+    let (begun, target) = (Instant::now(), to.clone());
+    let copied = tokio::task::spawn_blocking(move || Store::copy(&from, &target, "a measure", now(), &mut |_| {}));
+    let rows: u64 = copied.await.expect("done").expect("copied").iter().map(|table| table.rows).sum();
+    println!("{rows} rows copied to the server in {:.1?}", begun.elapsed());
+    let store = Store::open_telling(to, Access::Own, now(), |_, _| {}).await.expect("a store");
+    run_on(store, file.to_owned(), None, None).await
 }
 
 /// Processor time of this process so far, of all its threads.
