@@ -210,11 +210,7 @@ impl LiveSession {
     }
 
     /// Waits for an answer, for as long as the limit allows and the server is the one that others are let in by.
-    fn run<T>(
-        &self,
-        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-        limit: Duration,
-    ) -> Result<T, PgFault> {
+    fn run<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
         let (begun, has_looked) = (Instant::now(), Cell::new(self.place.servers().len() < 2));
         let makes_sense = || {
             if begun.elapsed() >= LOOK_AROUND_AFTER && !has_looked.replace(true) {
