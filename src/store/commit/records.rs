@@ -1,15 +1,40 @@
 //! What an answer changes: the state of its feed, the records of the snapshot, and the versions that they had.
 
+use std::collections::HashSet;
+
 use rusqlite::params;
 
 use super::schedule::{ScheduleUpdate, parted};
 use super::{CommitWriter, tokens::TokenRow};
-use crate::codec::{Hash, Millis, json, millis};
+use crate::codec::{Hash, Millis, json, millis, one_of};
+use crate::cycle::READ_TOGETHER;
 use crate::error::StoreFault;
-use crate::sql::OptionalExtension;
+use crate::sql::{OptionalExtension, Question};
 use model::{FeedId, FeedUpdate, Put, Record, RecordKey, Resource, TokenId};
 
-impl CommitWriter<'_> {
+/// What is written of a record beside its key.
+struct RecordRow {
+    token: Option<i64>,
+    starts: Option<Millis>,
+    ends: Option<Millis>,
+    body: String,
+}
+
+impl RecordRow {
+    fn of(put: &Put, token: Option<i64>) -> Result<Self, StoreFault> {
+        let interval = put.record.interval();
+        let (starts, ends) = (millis(interval.map(|i| i.start)), millis(interval.map(|i| i.end)));
+        Ok(Self { token, starts, ends, body: json("a record", &put.record)? })
+    }
+}
+
+/// A record that is put, and what was asked about it; nothing was where another of its key is put before it.
+struct RecordQuestion<'a> {
+    row: RecordRow,
+    known: Option<Question<'a>>,
+}
+
+impl<'a> CommitWriter<'a> {
     pub(super) fn feed(&mut self, update: &FeedUpdate, poll: Option<i64>) -> Result<(), StoreFault> {
         let owner = update.id.token.as_ref().map(|id| self.token(id)).transpose()?;
         let scope = owner.map_or(0, |token| token.no);
@@ -30,8 +55,10 @@ impl CommitWriter<'_> {
                 self.remove(scope, resource, key, poll)?;
             }
         }
-        for put in others {
-            self.put(scope, owner, put, poll)?;
+        for puts in others.chunks(READ_TOGETHER) {
+            for (put, asked) in self.ask_records(scope, owner, puts)? {
+                self.put(scope, put, asked, poll)?;
+            }
         }
         Ok(())
     }
@@ -67,30 +94,47 @@ impl CommitWriter<'_> {
         Ok(())
     }
 
-    fn put(&mut self, scope: i64, owner: Option<TokenRow>, put: &Put, poll: Option<i64>) -> Result<(), StoreFault> {
-        let token = match (owner, &put.record) {
-            (Some(owner), _) => Some(owner.no),
-            // A feed that is not asked per token: the round says whose it is.
-            (None, Record::Funding(round)) => {
-                let id = round.token_id.as_str().filter(|id| !id.is_empty()).map(TokenId::from);
-                self.token_no(id.as_ref())?
-            }
-            (None, _) => None,
+    /// Asks for the rows of records that are put, before any of them is written.
+    fn ask_records<'p>(
+        &mut self,
+        scope: i64,
+        owner: Option<TokenRow>,
+        puts: &[&'p Put],
+    ) -> Result<Vec<(&'p Put, RecordQuestion<'a>)>, StoreFault> {
+        // A feed that is not asked per token: the round says whose it is.
+        let round_of = |put: &Put| match &put.record {
+            Record::Funding(round) if owner.is_none() => round.token_id.as_str().filter(|id| !id.is_empty()).map(TokenId::from),
+            _ => None,
         };
+        self.meet(puts.iter().filter_map(|put| round_of(put)))?;
+        let mut keys = HashSet::new();
+        let ask = |put: &&'p Put| {
+            let of_round = round_of(put).and_then(|id| self.tokens.get(&id));
+            let row = RecordRow::of(put, owner.or(of_round.copied()).map(|token| token.no))?;
+            // What comes twice in one answer finds what the first left.
+            let is_first = keys.insert((put.record.resource(), put.key.as_str()));
+            let known = is_first.then(|| self.ask_record(scope, put, &row)).transpose()?;
+            Ok((*put, RecordQuestion { row, known }))
+        };
+        puts.iter().map(ask).collect()
+    }
+
+    /// Asks for the number of a record, whether it is what it was, and stands where it stood; no row where it is not there.
+    fn ask_record(&self, scope: i64, put: &Put, row: &RecordRow) -> Result<Question<'a>, StoreFault> {
+        let RecordRow { token, starts, ends, body } = row;
+        let mut statement = self.to.prepare_cached(
+            "SELECT no, body = ?4, token_no IS NOT DISTINCT FROM ?5 AND starts_at IS NOT DISTINCT FROM ?6
+             AND ends_at IS NOT DISTINCT FROM ?7 FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3 AND body IS NOT NULL",
+        )?;
+        Ok(statement.ask(params![scope, put.record.resource().as_str(), put.key.as_str(), body, token, starts, ends])?)
+    }
+
+    fn put(&mut self, scope: i64, put: &Put, asked: RecordQuestion<'_>, poll: Option<i64>) -> Result<(), StoreFault> {
+        let RecordQuestion { row, known } = asked;
+        let known = known.map_or_else(|| self.ask_record(scope, put, &row), Ok)?;
+        let RecordRow { token, starts, ends, body } = row;
         let resource = put.record.resource().as_str();
-        let interval = put.record.interval();
-        let (starts, ends) = (millis(interval.map(|i| i.start)), millis(interval.map(|i| i.end)));
-        let body = json("a record", &put.record)?;
-        let known: Option<(i64, bool, bool)> = self
-            .to
-            .prepare_cached(
-                "SELECT no, body = ?4, token_no IS NOT DISTINCT FROM ?5 AND starts_at IS NOT DISTINCT FROM ?6
-                 AND ends_at IS NOT DISTINCT FROM ?7 FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3 AND body IS NOT NULL",
-            )?
-            .query_row(params![scope, resource, put.key.as_str(), body, token, starts, ends], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })
-            .optional()?;
+        let known: Option<(i64, bool, bool)> = one_of(known.rows()?, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         match known {
             Some((_, true, true)) => {}
             Some((no, _, has_same_place)) => {

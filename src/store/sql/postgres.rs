@@ -318,7 +318,7 @@ impl PgSession {
             let client = live.client.clone();
             let end = async move { client.batch_execute("COMMIT").await.map(|()| Answer::default()) };
             live.send(Box::pin(end), 0, false)?;
-            live.pipeline.borrow_mut().send()
+            live.send_all()
         })
     }
 
@@ -329,12 +329,8 @@ impl PgSession {
     }
 
     fn give_up_answers(&self) {
-        if let Ok(live) = self.live.try_borrow()
-            && let Some(live) = live.as_ref()
-            && let Ok(mut pipeline) = live.pipeline.try_borrow_mut()
-        {
-            pipeline.give_up();
-            live.gathered.take();
+        if let Ok(live) = self.live.try_borrow() {
+            live.iter().for_each(LiveSession::give_up);
         }
     }
 
@@ -348,7 +344,7 @@ impl PgSession {
 
     /// A prepared statement, of the cache where it `is_kept`.
     pub(super) fn prepare(&self, sql: &str, is_kept: bool) -> SqlResult<PgStatement<'_>> {
-        let ready = self.live.borrow().as_ref().and_then(|live| live.statements.borrow().get(sql).filter(|_| is_kept).cloned());
+        let ready = self.live.borrow().as_ref().filter(|_| is_kept).and_then(|live| live.ready(sql));
         let prepared = match ready {
             Some(prepared) => prepared,
             None => self.with_live(|live| live.prepared(sql, &translate::translate(sql), is_kept))?,

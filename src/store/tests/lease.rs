@@ -64,6 +64,21 @@ async fn nobody_takes_over_from_one_that_renews_though_the_clock_of_the_server_j
 }
 
 #[tokio::test]
+async fn an_instance_that_lost_the_lease_is_given_nothing_to_send() {
+    let directory = TempDir::new().expect("a directory");
+    let Some((first, second)) = two(&directory).await else { return };
+    assert!(is_active(&first, "a:1").await);
+    assert_eq!(tell(&first, "a", &["ops"]).await.len(), 1);
+    // Another has it, which the first has not heard yet.
+    change(&second, "UPDATE lease SET number = number + 1, holder = 'c:3', renewed_at = clock_timestamp()");
+    assert!(first.is_active());
+    let late = first.due("ops".into(), now(), 9).await.expect_err("another sends it");
+    assert!(late.is_not_active(), "{late}");
+    assert!(!first.is_active(), "now it knows");
+    assert!(second.due("ops".into(), now(), 9).await.expect_err("it stands by").is_not_active());
+}
+
+#[tokio::test]
 async fn whoever_gave_the_lease_back_takes_it_no_more_though_it_is_asked_to_keep_it_once_again() {
     let directory = TempDir::new().expect("a directory");
     let Some((first, second)) = two(&directory).await else { return };

@@ -62,6 +62,41 @@ async fn a_commit_waits_for_the_server_by_its_steps_and_not_by_its_records() {
 }
 
 #[tokio::test]
+async fn records_of_a_feed_that_is_kept_row_by_row_are_asked_for_together() {
+    if server().is_none() {
+        println!("left out on a file: there is nobody to wait for");
+        return;
+    }
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let burns = |count: usize, amount: f64| {
+        let burn = |at: usize| {
+            let day = format!("2026-01-{:02}", 1 + at % 28);
+            Record::Burn(Box::new(read(serde_json::json!({"burnDate": day, "amount": amount, "burnType": null}))))
+        };
+        let mut update = schedule("arbitrum", (0..count).map(|at| put(&format!("b{at}"), burn(at))).collect());
+        update.id = FeedId::of(Endpoint::Burn, &"arbitrum".into());
+        // One key twice in one answer: the later one is what is kept.
+        update.put.push(put("b0", Record::Burn(Box::new(read(serde_json::json!({"burnDate": "2026-01-01", "amount": 7.0}))))));
+        at(Commit { feeds: vec![update], ..Commit::default() })
+    };
+    for amount in [1.0, 2.0] {
+        store.commit(burns(3, amount)).await.expect("committed");
+    }
+    let (written, few) = waits(&store, store.commit(burns(8, 3.0))).await;
+    written.expect("committed");
+    let (written, more) = waits(&store, store.commit(burns(28, 4.0))).await;
+    written.expect("committed");
+    assert!(more <= few && few <= 10, "{few} round trips for 8 records, {more} for 28");
+    let bodies = rows(&store, "SELECT key, body FROM record ORDER BY no", |row| {
+        (row.get::<_, String>(0).expect("a key"), row.get::<_, String>(1).expect("a body"))
+    });
+    assert_eq!(bodies.len(), 28);
+    let amount = |body: &str| body.contains("\"amount\":7.0");
+    assert!(bodies.iter().all(|(key, body)| amount(body) == (key == "b0")), "{bodies:?}");
+}
+
+#[tokio::test]
 async fn attempts_that_are_recorded_together_wait_as_one_does() {
     if server().is_none() {
         println!("left out on a file: there is nobody to wait for");

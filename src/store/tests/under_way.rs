@@ -22,7 +22,7 @@ fn keys(from: &Transaction<'_>) -> Result<Vec<String>, StoreFault> {
 }
 
 async fn kept(store: &Store) -> Vec<String> {
-    store.read("look", |from| keys(from)).await.expect("read")
+    store.read("look", keys).await.expect("read")
 }
 
 /// What the chain of an error says.
@@ -134,7 +134,7 @@ async fn rows_that_are_inserted_together_are_what_they_were_and_in_their_order()
             .execute(rusqlite::params![format!("t{at}"), text, number, flag, at])?;
         }
         for at in 0..3_i64 {
-            let body = (at > 0).then(|| vec![u8::try_from(at).expect("small"); 3]).unwrap_or_default();
+            let body = vec![u8::try_from(at).expect("small"); if at > 0 { 3 } else { 0 }];
             to.prepare_cached("INSERT INTO schedule (scope_no, body) VALUES (?1, ?2)")?.execute(rusqlite::params![at, body])?;
         }
         Ok(())

@@ -30,12 +30,12 @@ pub(super) struct LiveSession {
     place: Arc<PostgresPlace>,
     /// Which of the place's servers it leads to.
     pub(super) server: usize,
-    pub(super) statements: RefCell<HashMap<String, Prepared>>,
-    pub(super) pipeline: RefCell<Pipeline>,
+    statements: RefCell<HashMap<String, Prepared>>,
+    pipeline: RefCell<Pipeline>,
     /// Since when the server may have kept plans of statements, and for how long it may.
     plans: Cell<(Instant, Duration)>,
     /// Rows that are to be inserted after what is in the pipeline.
-    pub(super) gathered: RefCell<Option<Gathered>>,
+    gathered: RefCell<Option<Gathered>>,
     #[cfg(test)]
     pub(super) round_trips: Cell<u64>,
 }
@@ -93,7 +93,7 @@ impl LiveSession {
         self.push(answer, bytes, is_kept)
     }
 
-    pub(super) fn push(&self, answer: Answering, bytes: usize, is_kept: bool) -> Result<u64, PgFault> {
+    fn push(&self, answer: Answering, bytes: usize, is_kept: bool) -> Result<u64, PgFault> {
         let number = {
             let mut pipeline = self.pipeline.borrow_mut();
             let number = pipeline.push(answer, bytes, is_kept);
@@ -109,7 +109,7 @@ impl LiveSession {
 
     /// Waits for the answers of all statements before this number, for each as long as the limit allows. An error is that of the first
     /// that failed.
-    pub(super) fn take_before(&self, number: u64, limit: Duration) -> Result<(), PgFault> {
+    fn take_before(&self, number: u64, limit: Duration) -> Result<(), PgFault> {
         let mut pipeline = self.pipeline.borrow_mut();
         #[cfg(test)]
         if pipeline.is_round_trip(number) {
@@ -123,6 +123,25 @@ impl LiveSession {
         self.insert_gathered()?;
         let end = self.pipeline.borrow().end();
         self.take_before(end, limit)
+    }
+
+    /// Sends what waits to be sent together with more.
+    pub(super) fn send_all(&self) -> Result<(), PgFault> {
+        self.insert_gathered()?;
+        self.pipeline.borrow_mut().send()
+    }
+
+    /// Gives up the answers of all that is on its way, and what was not sent.
+    pub(super) fn give_up(&self) {
+        if let (Ok(mut pipeline), Ok(mut gathered)) = (self.pipeline.try_borrow_mut(), self.gathered.try_borrow_mut()) {
+            pipeline.give_up();
+            gathered.take();
+        }
+    }
+
+    /// A statement of the cache.
+    pub(super) fn ready(&self, sql: &str) -> Option<Prepared> {
+        self.statements.borrow().get(sql).cloned()
     }
 
     /// Has rows inserted by a statement that does nothing else, together with those before and after it.
@@ -141,7 +160,7 @@ impl LiveSession {
     }
 
     /// Sends the rows that wait.
-    pub(super) fn insert_gathered(&self) -> Result<(), PgFault> {
+    fn insert_gathered(&self) -> Result<(), PgFault> {
         let Some(gathered) = self.gathered.borrow_mut().take() else { return Ok(()) };
         let (single, many, bytes) = (gathered.single.clone(), gathered.many.clone(), gathered.bytes);
         match gathered.into_values() {
@@ -169,8 +188,8 @@ impl LiveSession {
 
     /// A prepared statement, of the cache where it `is_kept`; `text` is what the server reads.
     pub(super) fn prepared(&self, sql: &str, text: &str, is_kept: bool) -> Result<Prepared, PgFault> {
-        if let Some(known) = self.statements.borrow().get(sql).filter(|_| is_kept) {
-            return Ok(known.clone());
+        if let Some(known) = self.ready(sql).filter(|_| is_kept) {
+            return Ok(known);
         }
         let statement = self.ask(self.client.prepare(text), ANSWER)?;
         let prepared = Prepared { many: inserts_many(text, statement.params()).map(Arc::from), statement };
@@ -191,11 +210,7 @@ impl LiveSession {
     }
 
     /// Waits for an answer, for as long as the limit allows and the server is the one that others are let in by.
-    pub(super) fn run<T>(
-        &self,
-        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-        limit: Duration,
-    ) -> Result<T, PgFault> {
+    fn run<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
         let (begun, has_looked) = (Instant::now(), Cell::new(self.place.servers().len() < 2));
         let makes_sense = || {
             if begun.elapsed() >= LOOK_AROUND_AFTER && !has_looked.replace(true) {
