@@ -9,7 +9,7 @@ mod ahead;
 mod changes;
 mod words;
 
-pub use ahead::{AheadPart, DigestAhead, DigestWindow, FirstOf, LargestFirst, TokenAhead, ValuedAlert};
+pub use ahead::{AheadPart, DigestAhead, FirstOf, LargestFirst, TokenAhead, ValuedAlert};
 pub use words::POSSIBLE;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Alert, AlertBody, ChangeRow, DIGEST, Labels, Notification, NotificationKind, NotificationState, NotificationStatus,
-    Precedence, ReceiverName, RecordKey, Resource, RuleId, Silence, SilenceState, Timestamp, Token, TokenId, Tone, UpcomingRow,
-    alert_id, format, notification_id,
+    Precedence, ReceiverName, RecordKey, Resource, RuleId, Silence, SilenceState, SumWindow, Timestamp, Token, TokenId, Tone,
+    UpcomingRow, alert_id, format, notification_id,
 };
 
 /// A day, over which what was held back is counted for a look.
@@ -128,7 +128,7 @@ impl Digest {
     pub fn of(material: &DigestMaterial<'_>) -> Self {
         let DigestMaterial { since, at, ahead: span, unlocks, changes, statuses, silences, firing, fires, incidents, trouble } =
             *material;
-        let window = DigestWindow::of(at, span);
+        let window = SumWindow::of(at, span);
         let (ahead, ahead_more) = unlocks.counted.lines(window);
         let (possible, possible_more) = unlocks.possible.lines(window);
         let groups = groups(unlocks, &ahead);
@@ -261,7 +261,7 @@ impl<'t> GroupSum<'t> {
 
 impl AheadPart {
     /// Its lines, the most valuable first, and how many unlocks have none.
-    fn lines(&self, window: DigestWindow) -> (Vec<AheadLine>, u32) {
+    fn lines(&self, window: SumWindow) -> (Vec<AheadLine>, u32) {
         let mut lines: Vec<AheadLine> =
             self.rows.iter().filter_map(|row| AheadLine::of(row, window)).map(|(line, _)| line).collect();
         lines.sort_by(AheadLine::order);
@@ -304,7 +304,7 @@ fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
 
 impl AheadLine {
     /// The line of an unlock within these days, and whether it counts there.
-    fn of(row: &UpcomingRow, window: DigestWindow) -> Option<(Self, bool)> {
+    fn of(row: &UpcomingRow, window: SumWindow) -> Option<(Self, bool)> {
         let event = row.tracked.record.unlock()?;
         let interval = row.tracked.record.interval()?;
         let is_counted = window.place(&interval, event.unlock_date.copied())?;

@@ -23,7 +23,8 @@ pub use self::outbox::{
     Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxRow,
 };
 pub use self::pages::{
-    Ahead, AheadFilter, AheadSum, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary, WEEKS, WeeksAhead,
+    Ahead, AheadFilter, AheadSum, AheadSums, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary, WEEKS,
+    WeeksAhead,
 };
 pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{

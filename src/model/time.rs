@@ -140,6 +140,38 @@ impl Interval {
     }
 }
 
+/// A time ahead whose unlocks are summed. Each is counted once, by the part of its interval that [`Interval::nominal`] says: what may come
+/// within that time too, since its month or week is not over, stands apart and is never added in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SumWindow {
+    /// Where it begins.
+    pub at: Timestamp,
+    /// Its last instant.
+    pub until: Timestamp,
+}
+
+impl SumWindow {
+    /// So long from `at` on.
+    pub fn of(at: Timestamp, ahead: TimeDelta) -> Self {
+        Self { at, until: at.checked_add_signed(ahead).unwrap_or(at) }
+    }
+
+    /// Whether it holds what is counted from `start` to `end`, milliseconds since the epoch. A date without an extent lies ahead up to
+    /// itself.
+    pub fn counts(&self, start: i64, end: i64) -> bool {
+        let (at, until) = (self.at.timestamp_millis(), self.until.timestamp_millis());
+        let is_over = if start == end { end < at } else { end <= at };
+        !is_over && start <= until
+    }
+
+    /// Whether sums count what has not passed and may come within it; none where it begins only later.
+    pub fn place(&self, interval: &Interval, date: Option<Timestamp>) -> Option<bool> {
+        let counted = interval.nominal(date);
+        let is_counted = || self.counts(counted.start.timestamp_millis(), counted.end.timestamp_millis());
+        (interval.start <= self.until).then(is_counted)
+    }
+}
+
 /// A span as days with fractions.
 #[expect(clippy::cast_precision_loss, reason = "milliseconds of a few thousand years fit a double")]
 pub fn days(span: TimeDelta) -> f64 {

@@ -1,15 +1,26 @@
-//! Unlocks ahead as an index has them, all in one pass: their times and sizes, without reading schedules. What is asked for whole is
-//! read by its number.
+//! Unlocks ahead as an index has them, all in one pass: their times and sizes, without reading schedules, and whether the sums of a time
+//! count them. What is asked for whole is read by its number.
 
+use std::collections::HashMap;
+
+use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::codec::{Millis, all, time};
+use super::codec::{Millis, all, one, time};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
 use super::rows::token;
 use super::schedule;
 use super::sql::Transaction;
-use model::{Timestamp, UpcomingRow};
+use model::{SumWindow, Timestamp, UpcomingRow};
+
+const DAY: i64 = TimeDelta::days(1).num_milliseconds();
+
+/// The shortest interval that has a day by which it is counted.
+const SHORTEST_NOMINAL: i64 = TimeDelta::weeks(1).num_milliseconds();
+
+/// Schedules that are read at once where the day of their unlocks was not written down.
+const UNDATED_AT_ONCE: usize = 64;
 
 /// Which columns of its size are read of each: of many rows every column counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +42,59 @@ pub(super) struct IndexedUnlock {
     pub(super) value: Option<f64>,
     /// Percent of the market cap; not read where it is not asked for.
     pub(super) share: Option<f64>,
+}
+
+impl IndexedUnlock {
+    /// From when to when sums count it.
+    pub(super) fn counted(&self) -> (i64, i64) {
+        self.nominal_at.map_or((self.starts_at, self.ends_at), |day| (day, day + DAY))
+    }
+
+    /// The day by which it is counted stands in its schedule alone: whoever wrote its row did not know of that column.
+    fn is_undated(&self) -> bool {
+        self.nominal_at.is_none() && self.ends_at - self.starts_at >= SHORTEST_NOMINAL
+    }
+}
+
+/// Reads of those that are undated by which day they are counted.
+pub(super) fn date(from: &Transaction<'_>, unlocks: &mut [IndexedUnlock]) -> Result<(), StoreFault> {
+    let mut undated: Vec<&mut IndexedUnlock> = unlocks.iter_mut().filter(|unlock| unlock.is_undated()).collect();
+    for unlocks in undated.chunks_mut(UNDATED_AT_ONCE) {
+        let days = whole(from, unlocks.iter().map(|unlock| unlock.no))?.into_iter().filter_map(|(no, read)| {
+            let date = read.tracked.record.unlock()?.unlock_date.copied();
+            Some((no, read.tracked.record.interval()?.nominal(date).start.timestamp_millis()))
+        });
+        let days: HashMap<i64, i64> = days.collect();
+        unlocks.iter_mut().for_each(|unlock| unlock.nominal_at = days.get(&unlock.no).copied());
+    }
+    Ok(())
+}
+
+/// As [`each_ahead`], of all that may come within a window; with whether sums count it.
+pub(super) fn each_placed(
+    from: &Transaction<'_>,
+    begin: Timestamp,
+    window: SumWindow,
+    sizes: Sizes,
+    mut visit: impl FnMut(IndexedUnlock, bool),
+) -> Result<(), StoreFault> {
+    let (first, last) = (window.at.timestamp_millis(), window.until.timestamp_millis());
+    let mut undated = Vec::new();
+    let place = |unlock: &IndexedUnlock| {
+        let (start, end) = unlock.counted();
+        window.counts(start, end)
+    };
+    each_ahead(from, begin, window.until, sizes, |unlock| {
+        // Wherever its day is, it lies within.
+        let is_within = unlock.starts_at >= first && unlock.ends_at <= last;
+        match unlock.is_undated() && !is_within {
+            true => undated.push(unlock),
+            false => visit(unlock, is_within || place(&unlock)),
+        }
+    })?;
+    date(from, &mut undated)?;
+    undated.into_iter().for_each(|unlock| visit(unlock, place(&unlock)));
+    Ok(())
 }
 
 /// Goes through all that begins by `until` and has not passed at `begin`, in no order that counts.
@@ -64,6 +128,30 @@ pub(super) fn each_ahead(
         });
     }
     Ok(())
+}
+
+/// All of one token that begins by `last` and has not passed at `begin`, milliseconds since the epoch, by its value; each dated.
+pub(super) fn ahead_of(from: &Transaction<'_>, token: i64, begin: i64, last: i64) -> Result<Vec<IndexedUnlock>, StoreFault> {
+    let mut drift = from.prepare_cached("SELECT value FROM drift WHERE token_no = ?1")?;
+    let drift: f64 = one(&mut drift, [token], |row| Ok(row.get(0)?))?.unwrap_or(1.0);
+    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
+    let mut statement = from.prepare_cached(
+        "SELECT no, starts_at, ends_at, nominal_at, value FROM record WHERE token_no = ?1 AND resource = 'unlock'
+         AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?4 AND ends_at > ?2",
+    )?;
+    let mut unlocks = all(&mut statement, params![token, begin, longest, last], |row| {
+        Ok(IndexedUnlock {
+            no: row.get(0)?,
+            token_no: Some(token),
+            starts_at: row.get(1)?,
+            ends_at: row.get(2)?,
+            nominal_at: row.get(3)?,
+            value: row.get::<_, Option<f64>>(4)?.map(|value| value * drift),
+            share: None,
+        })
+    })?;
+    date(from, &mut unlocks)?;
+    Ok(unlocks)
 }
 
 /// By how much the sizes of each token moved since they were written, by its number: numbers are given one after the other, so that a

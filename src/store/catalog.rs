@@ -80,7 +80,7 @@ impl Catalog {
         let session =
             session.map_err(|error| StoreFault::from(error).during("open the data service's database", server.name()))?;
         session.prepare_schema(postgres::schema::CATALOG, true, env!("CARGO_PKG_VERSION"))?;
-        let readers = ReaderPool::new(server.name(), reader_of(place), MAX_IDLE_READERS).bounded();
+        let readers = ReaderPool::new(server.name(), reader_of(place, &Arc::default()), MAX_IDLE_READERS).bounded();
         Ok(Self::over(Connection::Postgres(Box::new(session)), Some(readers)))
     }
 
@@ -100,7 +100,7 @@ impl Catalog {
     /// Runs `read` on one consistent view of the data. Fails with what `read` answers, or where the view cannot be taken.
     pub fn read<T, E: From<CatalogError>>(&self, read: impl FnOnce(&CatalogView<'_>) -> Result<T, E>) -> Result<T, E> {
         let snapshot = |connection: &mut Connection| {
-            let view = connection.read(|transaction| Ok(read(&CatalogView(*transaction))));
+            let view = connection.read(false, |transaction| Ok(read(&CatalogView(*transaction))));
             view.unwrap_or_else(|fault| Err(failed(fault, "begin to read").into()))
         };
         match &self.readers {

@@ -79,12 +79,12 @@ fn pull_back(to: &Transaction<'_>, now: Timestamp) -> Result<u64, StoreFault> {
     let latest = Millis(now.checked_add_signed(SLACK).unwrap_or(now));
     let mut rows = 0;
     for sql in WAITS {
-        rows += to.execute(sql, params![latest, Millis(now)])?;
+        rows += to.execute_counted(sql, params![latest, Millis(now)])?;
     }
     for (table, columns) in HAPPENED {
         for column in columns {
             let sql = format!("UPDATE {table} SET {column} = ?2 WHERE {column} > ?1");
-            rows += to.execute(&sql, params![latest, Millis(now)])?;
+            rows += to.execute_counted(&sql, params![latest, Millis(now)])?;
         }
     }
     Ok(counted(i64::try_from(rows).unwrap_or(i64::MAX)))

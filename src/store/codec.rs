@@ -7,7 +7,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, 
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::error::StoreFault;
-use super::sql::{Params, Row, Statement};
+use super::sql::{Params, ResultRows, Row, Statement};
 use model::{ContentHash, Timestamp};
 
 /// A time in a column: whole milliseconds, as the clock gives them. What is finer is cut.
@@ -90,9 +90,16 @@ pub(super) fn word<T>(what: &'static str, of: &str, text: &str, parse: impl FnOn
 pub(super) fn all<T>(
     statement: &mut Statement<'_>,
     values: impl Params,
+    read: impl FnMut(&Row<'_>) -> Result<T, StoreFault>,
+) -> Result<Vec<T>, StoreFault> {
+    all_of(statement.query(values)?, read)
+}
+
+/// Every row of an answer, read by `read`.
+pub(super) fn all_of<T>(
+    mut rows: ResultRows<'_>,
     mut read: impl FnMut(&Row<'_>) -> Result<T, StoreFault>,
 ) -> Result<Vec<T>, StoreFault> {
-    let mut rows = statement.query(values)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(read(&row)?);
@@ -106,7 +113,14 @@ pub(super) fn one<T>(
     values: impl Params,
     read: impl FnOnce(&Row<'_>) -> Result<T, StoreFault>,
 ) -> Result<Option<T>, StoreFault> {
-    let mut rows = statement.query(values)?;
+    one_of(statement.query(values)?, read)
+}
+
+/// The row of an answer that has one at most, read by `read`.
+pub(super) fn one_of<T>(
+    mut rows: ResultRows<'_>,
+    read: impl FnOnce(&Row<'_>) -> Result<T, StoreFault>,
+) -> Result<Option<T>, StoreFault> {
     match rows.next()? {
         Some(row) => read(&row).map(Some),
         None => Ok(None),

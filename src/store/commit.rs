@@ -17,8 +17,10 @@ use rusqlite::params;
 
 pub(super) use self::alerts::{AlertColumns, webhook_id};
 pub(super) use self::schedule::Size;
+use self::schedule::{Drift, ScheduleQuestions};
 use self::tokens::TokenRow;
 use super::codec::{Millis, count, json};
+use super::cycle::READ_TOGETHER;
 use super::error::StoreFault;
 use super::sql::{Connection, Transaction};
 use super::{Store, StoreError, failpoint};
@@ -60,40 +62,46 @@ fn write(connection: &mut Connection, commit: &Commit, goes_to: NotificationTarg
     Ok(saved)
 }
 
-/// Writes within one transaction, and remembers the numbers of tokens meanwhile.
+/// Writes within one transaction, and remembers the numbers of tokens meanwhile. What it needs to know of many rows it asks for before
+/// it reads the first answer, and what it writes is not waited for: on a server a commit takes as many ways there and back as it has
+/// steps, not as it has rows.
 pub(super) struct CommitWriter<'a> {
     to: &'a Transaction<'a>,
     at: Timestamp,
     goes_to: NotificationTarget,
     tokens: HashMap<TokenId, TokenRow>,
+    /// What was asked about schedules that are to be written.
+    asked: HashMap<i64, ScheduleQuestions<'a>>,
+    /// How far the sizes of tokens have drifted whose schedules are written.
+    drifts: HashMap<Option<i64>, Drift>,
     /// Records that were added, less those that were taken out, of each resource.
     tally: BTreeMap<Resource, i64>,
 }
 
 impl<'a> CommitWriter<'a> {
     pub(super) fn new(to: &'a Transaction<'a>, at: Timestamp, goes_to: NotificationTarget) -> Self {
-        Self { to, at, goes_to, tokens: HashMap::new(), tally: BTreeMap::new() }
+        Self { to, at, goes_to, tokens: HashMap::new(), asked: HashMap::new(), drifts: HashMap::new(), tally: BTreeMap::new() }
     }
 
     fn write(&mut self, commit: &Commit) -> Result<CommitResult, StoreFault> {
         let mut saved = CommitResult::default();
+        self.meet(named_by(commit))?;
         self.token_list(commit)?;
         let polls = self.polls(&commit.polls)?;
         self.investors(&commit.investors)?;
-        for update in &commit.feeds {
-            let poll = polls.get(&(update.id.endpoint, update.id.token.as_ref())).copied();
-            self.feed(update, poll)?;
+        for updates in commit.feeds.chunks(READ_TOGETHER) {
+            self.ask_schedules(updates)?;
+            for update in updates {
+                let poll = polls.get(&(update.id.endpoint, update.id.token.as_ref())).copied();
+                self.feed(update, poll)?;
+            }
         }
         self.tally()?;
-        for change in &commit.changes {
-            saved.changes += u32::from(self.change(change)?);
-        }
+        saved.changes = self.changes(&commit.changes)?;
         for alert in &commit.alerts {
             self.alert(alert)?;
         }
-        for notification in commit.notifications.iter().chain(&commit.left_out) {
-            self.notification(notification, &mut saved)?;
-        }
+        self.notifications(commit.notifications.iter().chain(&commit.left_out), &mut saved)?;
         self.progress(commit)?;
         Ok(saved)
     }
@@ -126,7 +134,7 @@ impl<'a> CommitWriter<'a> {
 
     /// Writes the poll log, and answers which row each feed's last answer has in it.
     fn polls<'p>(&mut self, polls: &'p [PollEntry]) -> Result<HashMap<(Endpoint, Option<&'p TokenId>), i64>, StoreFault> {
-        let mut rows = HashMap::with_capacity(polls.len());
+        let mut asked = Vec::with_capacity(polls.len());
         for poll in polls {
             let token = self.token_no(poll.token.as_ref())?;
             let oddities = (!poll.oddities.is_empty()).then(|| json("the oddities of a poll", &poll.oddities)).transpose()?;
@@ -136,7 +144,7 @@ impl<'a> CommitWriter<'a> {
                     "INSERT INTO poll (endpoint, token_no, at, took_ms, outcome, status, requests, credits, bytes, version, records,
                      error, oddities, oddities_total) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING no",
                 )?
-                .query_row(params![
+                .ask(params![
                     poll.endpoint.as_str(),
                     token,
                     Millis(poll.at),
@@ -151,10 +159,10 @@ impl<'a> CommitWriter<'a> {
                     poll.error,
                     oddities,
                     poll.oddities_total,
-                ], |row| row.get(0))?;
-            rows.insert((poll.endpoint, poll.token.as_ref()), no);
+                ])?;
+            asked.push(((poll.endpoint, poll.token.as_ref()), no));
         }
-        Ok(rows)
+        asked.into_iter().map(|(feed, no)| Ok((feed, no.row(|row| row.get(0))?))).collect()
     }
 
     fn investors(&self, items: &[InvestorItem]) -> Result<(), StoreFault> {
@@ -171,4 +179,15 @@ impl<'a> CommitWriter<'a> {
         }
         Ok(())
     }
+}
+
+/// The tokens that a commit names, in the order in which it comes to them.
+fn named_by(commit: &Commit) -> Vec<TokenId> {
+    let items = commit.tokens.iter().filter_map(|item| item.id.as_str().filter(|id| !id.is_empty()).map(TokenId::from));
+    let listed = commit.listed.iter().filter(|_| commit.token_list_complete);
+    let polls = commit.polls.iter().filter_map(|poll| poll.token.as_ref());
+    let feeds = commit.feeds.iter().filter_map(|update| update.id.token.as_ref());
+    let changes = commit.changes.iter().filter_map(|change| change.token.as_ref());
+    let alerts = commit.alerts.iter().filter_map(|alert| alert.token.as_ref());
+    items.chain(listed.chain(polls).chain(feeds).chain(changes).chain(alerts).cloned()).collect()
 }

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::codec::{Millis, all, from_json, one, small, time, word};
+use super::codec::{Millis, all, all_of, from_json, one, one_of, small, time, word};
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked};
-use super::sql::{Row, Transaction};
+use super::sql::{Question, Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{
     Alert, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot, Tracked,
@@ -159,72 +159,107 @@ fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, StoreFault> {
 }
 
 fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resource]) -> Result<Vec<TokenSnapshot>, StoreFault> {
-    ids.iter().map(|id| token_snapshot(from, id, resources)).collect()
+    let mut snapshots = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(READ_TOGETHER) {
+        let rows = ids.iter().map(|id| ask_token(from, id)).collect::<Result<Vec<_>, _>>()?;
+        let rows = rows.into_iter().map(|row| one_of(row.rows()?, |row| Ok((row.get::<_, i64>(0)?, token(row, 1)?))));
+        let mut known = Vec::with_capacity(ids.len());
+        for (row, id) in rows.zip(ids) {
+            let row = row?.map(|(no, token)| Ok::<_, StoreFault>((token, TokenQuestions::put(from, no, resources)?)));
+            known.push((id, row.transpose()?));
+        }
+        for (id, row) in known {
+            snapshots.push(match row {
+                Some((token, asked)) => asked.read(TokenSnapshot::of(token), id)?,
+                None => TokenSnapshot::of(Token::unknown(id.clone())),
+            });
+        }
+    }
+    Ok(snapshots)
+}
+
+/// Tokens that are asked for before the first answer is read: what is kept of that many is in memory twice.
+pub(super) const READ_TOGETHER: usize = 32;
+
+fn ask_token<'a>(from: &Transaction<'a>, id: &TokenId) -> Result<Question<'a>, StoreFault> {
+    Ok(from.prepare_cached("SELECT no, id, item, name, symbol FROM token WHERE id = ?1")?.ask([id.as_str()])?)
+}
+
+/// What is asked about one token.
+struct TokenQuestions<'a> {
+    feeds: Question<'a>,
+    /// Of each resource its records; of unlocks the schedule.
+    records: Vec<(Resource, Question<'a>)>,
+    alerts: Question<'a>,
+}
+
+impl<'a> TokenQuestions<'a> {
+    fn put(from: &Transaction<'a>, no: i64, resources: &[Resource]) -> Result<Self, StoreFault> {
+        let feeds = format!("SELECT f.endpoint, f.header, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 ORDER BY f.no");
+        let alerts = format!(
+            "SELECT {ALERT_COLUMNS} FROM alert a JOIN token t ON t.no = a.token_no
+             WHERE a.token_no = ?1 AND a.state IN ('pending', 'firing') ORDER BY a.active_at, a.id"
+        );
+        let mut records: Vec<(Resource, Question<'a>)> = Vec::with_capacity(resources.len());
+        for resource in resources {
+            if records.iter().any(|(earlier, _)| earlier == resource) {
+                continue;
+            }
+            let sql = "SELECT starts_at, key, body FROM record WHERE token_no = ?1 AND resource = ?2 ORDER BY starts_at, key";
+            let asked = match resource {
+                Resource::Unlock => from.prepare_cached(schedule::OF_TOKEN)?.ask([no])?,
+                _ => from.prepare_cached(sql)?.ask(params![no, resource.as_str()])?,
+            };
+            records.push((*resource, asked));
+        }
+        Ok(Self { feeds: from.prepare_cached(&feeds)?.ask([no])?, records, alerts: from.prepare_cached(&alerts)?.ask([no])? })
+    }
+
+    /// Fills a snapshot with the answers.
+    fn read(self, mut snapshot: TokenSnapshot, id: &TokenId) -> Result<TokenSnapshot, StoreFault> {
+        let feeds = all_of(self.feeds.rows()?, |row| {
+            let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<_, String>(0)?, Endpoint::parse)?;
+            let header = row.get::<_, Option<String>>(1)?;
+            let header = header.map(|text| from_json("the header of a feed", id.as_str(), &text)).transpose()?;
+            Ok((endpoint, feed_state(row, 2, id.as_str())?, header))
+        })?;
+        for (endpoint, state, header) in feeds {
+            snapshot.feeds.push((endpoint, state));
+            snapshot.headers.extend(header.map(|header| (endpoint, header)));
+        }
+        let mut records = Vec::new();
+        for (resource, asked) in self.records {
+            if resource == Resource::Unlock {
+                let millis = |tracked: &Tracked| tracked.record.interval().map(|interval| interval.start.timestamp_millis());
+                let schedule = one_of(asked.rows()?, |row| schedule::read(row, id.as_str()))?.unwrap_or_default();
+                records.extend(schedule.into_iter().map(|tracked| (millis(&tracked), tracked)));
+                continue;
+            }
+            records.extend(all_of(asked.rows()?, |row| {
+                let starts_at: Option<i64> = row.get(0)?;
+                Ok((starts_at, tracked(row, 1, resource, id.as_str())?))
+            })?);
+        }
+        records.sort_by(|(a_at, a), (b_at, b)| undated_last(*a_at, *b_at).then_with(|| a.key.cmp(&b.key)));
+        snapshot.records = records.into_iter().map(|(_, tracked)| tracked).collect();
+        snapshot.alerts = all_of(self.alerts.rows()?, alert)?;
+        Ok(snapshot)
+    }
 }
 
 /// Tokens with the state of one feed and nothing else, not even their names.
 fn tokens_with_feed(from: &Transaction<'_>, ids: Vec<TokenId>, endpoint: Endpoint) -> Result<Vec<TokenSnapshot>, StoreFault> {
     let sql = format!("SELECT {FEED_COLUMNS} FROM token t JOIN feed f ON f.token_no = t.no AND f.endpoint = ?2 WHERE t.id = ?1");
     let mut statement = from.prepare_cached(&sql)?;
-    let read = |id: TokenId| {
-        let state = one(&mut statement, params![id.as_str(), endpoint.as_str()], |row| feed_state(row, 0, id.as_str()))?;
+    let asked = ids.into_iter().map(|id| Ok((statement.ask(params![id.as_str(), endpoint.as_str()])?, id)));
+    let read = |(state, id): (Question<'_>, TokenId)| {
+        let state = one_of(state.rows()?, |row| feed_state(row, 0, id.as_str()))?;
         Ok(TokenSnapshot {
             feeds: state.map(|state| (endpoint, state)).into_iter().collect(),
             ..TokenSnapshot::of(Token::unknown(id))
         })
     };
-    ids.into_iter().map(read).collect()
-}
-
-fn token_snapshot(from: &Transaction<'_>, id: &TokenId, resources: &[Resource]) -> Result<TokenSnapshot, StoreFault> {
-    let known =
-        one(&mut *from.prepare_cached("SELECT no, id, item, name, symbol FROM token WHERE id = ?1")?, [id.as_str()], |row| {
-            Ok((row.get::<_, i64>(0)?, token(row, 1)?))
-        })?;
-    let Some((no, token)) = known else {
-        return Ok(TokenSnapshot::of(Token::unknown(id.clone())));
-    };
-    let mut snapshot = TokenSnapshot::of(token);
-
-    let sql = format!("SELECT f.endpoint, f.header, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 ORDER BY f.no");
-    let feeds = all(&mut *from.prepare_cached(&sql)?, [no], |row| {
-        let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<_, String>(0)?, Endpoint::parse)?;
-        let header = row.get::<_, Option<String>>(1)?;
-        let header = header.map(|text| from_json("the header of a feed", id.as_str(), &text)).transpose()?;
-        Ok((endpoint, feed_state(row, 2, id.as_str())?, header))
-    })?;
-    for (endpoint, state, header) in feeds {
-        snapshot.feeds.push((endpoint, state));
-        snapshot.headers.extend(header.map(|header| (endpoint, header)));
-    }
-
-    let mut records = Vec::new();
-    for (index, resource) in resources.iter().enumerate() {
-        if resources.iter().take(index).any(|earlier| earlier == resource) {
-            continue;
-        }
-        if *resource == Resource::Unlock {
-            let millis = |tracked: &Tracked| tracked.record.interval().map(|interval| interval.start.timestamp_millis());
-            records.extend(schedule::of_token(from, no, id.as_str())?.into_iter().map(|tracked| (millis(&tracked), tracked)));
-            continue;
-        }
-        let mut statement = from.prepare_cached(
-            "SELECT starts_at, key, body FROM record WHERE token_no = ?1 AND resource = ?2 ORDER BY starts_at, key",
-        )?;
-        records.extend(all(&mut statement, params![no, resource.as_str()], |row| {
-            let starts_at: Option<i64> = row.get(0)?;
-            Ok((starts_at, tracked(row, 1, *resource, id.as_str())?))
-        })?);
-    }
-    records.sort_by(|(a_at, a), (b_at, b)| undated_last(*a_at, *b_at).then_with(|| a.key.cmp(&b.key)));
-    snapshot.records = records.into_iter().map(|(_, tracked)| tracked).collect();
-
-    let sql = format!(
-        "SELECT {ALERT_COLUMNS} FROM alert a JOIN token t ON t.no = a.token_no
-         WHERE a.token_no = ?1 AND a.state IN ('pending', 'firing') ORDER BY a.active_at, a.id"
-    );
-    snapshot.alerts = all(&mut *from.prepare_cached(&sql)?, [no], alert)?;
-    Ok(snapshot)
+    asked.collect::<Result<Vec<_>, StoreFault>>()?.into_iter().map(read).collect()
 }
 
 fn undated_last(a: Option<i64>, b: Option<i64>) -> Ordering {
@@ -240,9 +275,10 @@ fn tokens_due(from: &Transaction<'_>, windows: &[(Timestamp, Timestamp)], now: T
     let mut to_recheck = from.prepare_cached(TO_RECHECK)?;
     numbers.extend(all(&mut to_recheck, [Millis(now)], |row| Ok(row.get::<_, i64>(0)?))?);
     let mut name = from.prepare_cached("SELECT id FROM token WHERE no = ?1")?;
-    let mut ids = Vec::with_capacity(numbers.len());
-    for no in numbers {
-        ids.extend(one(&mut name, [no], |row| Ok(TokenId::from(row.get::<_, String>(0)?)))?);
+    let asked = numbers.into_iter().map(|no| name.ask([no])).collect::<Result<Vec<_>, _>>()?;
+    let mut ids = Vec::with_capacity(asked.len());
+    for name in asked {
+        ids.extend(one_of(name.rows()?, |row| Ok(TokenId::from(row.get::<_, String>(0)?)))?);
     }
     ids.sort();
     Ok(ids)
@@ -264,10 +300,8 @@ fn tokens_to_reevaluate(from: &Transaction<'_>, resources: &[Resource]) -> Resul
 
 fn episodes(from: &Transaction<'_>, pairs: &[(RuleId, String)]) -> Result<Vec<u32>, StoreFault> {
     let mut latest = from.prepare_cached("SELECT coalesce(max(episode), 0) FROM alert WHERE rule = ?1 AND subject = ?2")?;
-    pairs
-        .iter()
-        .map(|(rule, subject)| Ok(latest.query_row(params![rule.as_str(), subject], |row| row.get(0)).map(small)?))
-        .collect()
+    let asked = pairs.iter().map(|(rule, subject)| latest.ask(params![rule.as_str(), subject])).collect::<Result<Vec<_>, _>>()?;
+    asked.into_iter().map(|asked| Ok(asked.row(|row| row.get(0)).map(small)?)).collect()
 }
 
 /// Open alerts that belong to no token: of the source, and of groups of tokens.
@@ -312,7 +346,7 @@ pub(super) fn job_slots(from: &Transaction<'_>) -> Result<Vec<(String, Timestamp
 
 fn accept_held(to: &Transaction<'_>, token: &TokenId) -> Result<usize, StoreFault> {
     let sql = "UPDATE feed SET held_since = 0 WHERE held_since IS NOT NULL AND token_no = (SELECT no FROM token WHERE id = ?1)";
-    Ok(to.prepare_cached(sql)?.execute([token.as_str()])?)
+    Ok(to.prepare_cached(sql)?.execute_counted([token.as_str()])?)
 }
 
 fn good_rules(from: &Transaction<'_>) -> Result<Option<String>, StoreFault> {

@@ -2,17 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use chrono::{DateTime, TimeDelta};
-
-use super::ahead::{IndexedUnlock, Sizes, each_ahead, whole};
+use super::ahead::{IndexedUnlock, Sizes, each_placed, whole};
 use super::codec::{all, list, one};
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, alert};
 use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::{
-    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, LargestFirst, RecordKey, Resource, Timestamp, Token, TokenAhead,
-    TokenId, Tracked, ValuedAlert, Watch,
+    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, LargestFirst, RecordKey, Resource, Token, TokenAhead, TokenId,
+    Tracked, ValuedAlert, Watch,
     alert::SOURCE_TROUBLE,
     digest::MAX_LINES,
     wire::{Maybe, Text},
@@ -29,12 +27,6 @@ impl Store {
         self.read("read what fires for a digest", move |from| digest_fires(from, limit)).await
     }
 }
-
-/// The shortest interval that has a day by which it is counted: a week.
-const SHORTEST_NOMINAL: i64 = 7 * 24 * 3600 * 1000;
-
-/// Schedules that are read at once where the day of their unlocks was not written down.
-const UNDATED_AT_ONCE: usize = 500;
 
 /// An unlock by its place: the most valuable first, of those the nearest, then by slug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,32 +75,15 @@ impl TokenRanks {
 }
 
 /// The sums of a digest while its unlocks are gone through.
-struct AheadTally<'f> {
-    filter: &'f DigestAheadFilter,
+struct AheadTally {
     known: TokenRanks,
     counted: FirstOf<RankedUnlock>,
     possible: FirstOf<RankedUnlock>,
     ahead: DigestAhead,
     by_token: BTreeMap<usize, (u32, f64)>,
-    /// Those of which it must be read in their schedule by which day they are counted.
-    undated: Vec<IndexedUnlock>,
 }
 
-impl AheadTally<'_> {
-    fn add(&mut self, row: IndexedUnlock) {
-        let window = self.filter.window;
-        let is_within = row.starts_at >= window.at.timestamp_millis() && row.ends_at <= window.until.timestamp_millis();
-        let is_undated = row.nominal_at.is_none() && row.ends_at - row.starts_at >= SHORTEST_NOMINAL;
-        if is_undated && !is_within {
-            self.undated.push(row);
-            return;
-        }
-        const DAY: i64 = TimeDelta::days(1).num_milliseconds();
-        let (start, end) = row.nominal_at.map_or((row.starts_at, row.ends_at), |day| (day, day + DAY));
-        let at = |millis| DateTime::from_timestamp_millis(millis).unwrap_or(Timestamp::MAX_UTC);
-        self.place(row, window.counts(at(start), at(end)));
-    }
-
+impl AheadTally {
     fn place(&mut self, row: IndexedUnlock, is_counted: bool) {
         let Some(token) = row.token_no.and_then(|no| usize::try_from(no).ok()) else { return };
         let rank = self.known.ranks.get(token).copied().unwrap_or(usize::MAX);
@@ -124,35 +99,18 @@ impl AheadTally<'_> {
             *of = (of.0 + 1, of.1 + value.unwrap_or_default());
         }
     }
-
-    /// Reads by which day those are counted of which it was not written down.
-    fn place_undated(&mut self, from: &Transaction<'_>) -> Result<(), StoreFault> {
-        for rows in std::mem::take(&mut self.undated).chunks(UNDATED_AT_ONCE) {
-            let sizes: HashMap<i64, IndexedUnlock> = rows.iter().map(|row| (row.no, *row)).collect();
-            for (no, read) in whole(from, sizes.keys().copied())? {
-                let Some(row) = sizes.get(&no) else { continue };
-                let date = read.tracked.record.unlock().and_then(|event| event.unlock_date.copied());
-                let Some(counted) = read.tracked.record.interval().map(|interval| interval.nominal(date)) else { continue };
-                self.place(*row, self.filter.window.counts(counted.start, counted.end));
-            }
-        }
-        Ok(())
-    }
 }
 
 fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watch) -> Result<DigestAhead, StoreFault> {
     let mut tally = AheadTally {
-        filter,
         known: TokenRanks::read(from, watch)?,
         counted: FirstOf::new(MAX_LINES),
         possible: FirstOf::new(MAX_LINES),
         ahead: DigestAhead::default(),
         by_token: BTreeMap::new(),
-        undated: Vec::new(),
     };
-    each_ahead(from, filter.from, filter.window.until, Sizes::Value, |row| tally.add(row))?;
-    tally.place_undated(from)?;
-    let AheadTally { known, counted, possible, mut ahead, by_token, .. } = tally;
+    each_placed(from, filter.from, filter.window, Sizes::Value, |row, is_counted| tally.place(row, is_counted))?;
+    let AheadTally { known, counted, possible, mut ahead, by_token } = tally;
     for (part, first) in [(&mut ahead.counted, counted), (&mut ahead.possible, possible)] {
         let rows = whole(from, first.into_sorted().into_iter().map(|of| of.no))?;
         part.rows = rows.into_iter().map(|(_, row)| model::UpcomingRow { token: watch.placed(row.token), ..row }).collect();

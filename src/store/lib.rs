@@ -247,12 +247,21 @@ impl Store {
         self.writer(doing)?.transact(doing, false, run).await
     }
 
+    /// As [`Self::read`], of a moment at which this instance is the active one: a stale one gets nothing.
+    async fn read_as_active<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.0.readers.run(doing, true, run).await
+    }
+
     /// Runs `run` on one moment of the database.
     async fn read<T: Send + 'static>(
         &self,
         doing: &'static str,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.0.readers.run(doing, run).await
+        self.0.readers.run(doing, false, run).await
     }
 }

@@ -62,12 +62,12 @@ impl Place {
     }
 }
 
-/// How connections that read are opened.
-pub(super) fn reader_of(place: &Place) -> OpenReader<sql::Connection, SqlError> {
+/// How connections that read are opened; `fence` says under which lease those read that read as the active instance.
+pub(super) fn reader_of(place: &Place, fence: &Arc<Fence>) -> OpenReader<sql::Connection, SqlError> {
     match place {
         Place::File(_) => Box::new(|path| Ok(sql::Connection::Sqlite(open_daemon_reader(path)?))),
         Place::Server(place) => {
-            let (place, fence) = (place.clone(), Arc::new(Fence::default()));
+            let (place, fence) = (place.clone(), fence.clone());
             Box::new(move |_| Ok(sql::Connection::Postgres(Box::new(PgSession::open(&place, &fence)?))))
         }
     }
@@ -80,7 +80,7 @@ pub(super) struct Opened {
     pub(super) readers: ReaderPool,
 }
 
-/// Opens a database on a server; `fence` says under which lease its writer writes.
+/// Opens a database on a server; `fence` says under which lease it is used.
 pub(super) fn open_server(place: &Arc<PostgresPlace>, access: Access, fence: &Arc<Fence>) -> Result<Opened, StoreError> {
     let path = place.name();
     let failed = |error: SqlError| opening_failed(error, path);
@@ -88,7 +88,7 @@ pub(super) fn open_server(place: &Arc<PostgresPlace>, access: Access, fence: &Ar
     writer.prepare_schema(sql::postgres::schema::DAEMON, access == Access::Own, env!("CARGO_PKG_VERSION"))?;
     let writer = (access != Access::Read).then(|| sql::Connection::Postgres(Box::new(writer)));
     let readers = if writer.is_some() { READERS_BESIDE_WRITER } else { 1 };
-    let readers = ReaderPool::filled(path, reader_of(&Place::Server(place.clone())), readers).map_err(failed)?;
+    let readers = ReaderPool::filled(path, reader_of(&Place::Server(place.clone()), fence), readers).map_err(failed)?;
     Ok(Opened { path: path.to_owned(), writer, lock: None, readers })
 }
 
@@ -122,7 +122,7 @@ pub(super) fn open(opening: &Opening, progress: Progress<'_>) -> Result<Opened, 
     };
     // A command asks one thing at a time.
     let readers = if writer.is_some() { READERS_BESIDE_WRITER } else { 1 };
-    let readers = ReaderPool::filled(&path, reader_of(&Place::File(path.clone())), readers)
+    let readers = ReaderPool::filled(&path, reader_of(&Place::File(path.clone()), &Arc::default()), readers)
         .map_err(|error| opening_failed(error, &path))?;
     Ok(Opened { path, writer, lock, readers })
 }

@@ -59,13 +59,13 @@ fn opt_out(to: &Transaction<'_>, wish: &OptOut) -> Result<bool, StoreFault> {
     let OptOut { receiver, address, at, via } = wish;
     let mut statement =
         to.prepare_cached("INSERT INTO opt_out (receiver, address, at, via) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?;
-    Ok(statement.execute(params![receiver.as_str(), address, Millis(*at), via.as_str()])? > 0)
+    Ok(statement.execute_counted(params![receiver.as_str(), address, Millis(*at), via.as_str()])? > 0)
 }
 
 /// Answers whether there was one.
 fn opt_in(to: &Transaction<'_>, receiver: &ReceiverName, address: &str) -> Result<bool, StoreFault> {
     let mut statement = to.prepare_cached("DELETE FROM opt_out WHERE receiver = ?1 AND address = ?2")?;
-    Ok(statement.execute(params![receiver.as_str(), address])? > 0)
+    Ok(statement.execute_counted(params![receiver.as_str(), address])? > 0)
 }
 
 fn link_key(from: &Transaction<'_>) -> Result<Option<LinkKey>, StoreFault> {

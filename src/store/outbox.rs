@@ -2,12 +2,14 @@
 
 mod list;
 
+use std::collections::HashMap;
+
 use rusqlite::params;
 
-use super::codec::{Millis, all, count, from_json, list, millis, one, small, word};
+use super::codec::{Millis, all, all_of, count, from_json, list, millis, one, one_of, small, word};
 use super::commit::{CommitWriter, NotificationTarget};
 use super::error::StoreFault;
-use super::sql::{Connection, Row, Transaction};
+use super::sql::{Connection, Question, Row, Transaction};
 use super::{Store, StoreError, failpoint, series};
 use model::{
     AlertBody, AlertId, AlertStatus, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, Notification,
@@ -26,8 +28,8 @@ impl Store {
     pub async fn due(&self, receiver: ReceiverName, now: Timestamp, limit: u32) -> Result<Vec<DueDelivery>, StoreError> {
         let doing = "read what is due";
         if self.is_shared() {
-            // Under the lease, so that a stale instance gets nothing that it could send.
-            return self.write(doing, move |from| due(from, &receiver, now, limit)).await;
+            // So that a stale instance gets nothing that it could send.
+            return self.read_as_active(doing, move |from| due(from, &receiver, now, limit)).await;
         }
         self.read(doing, move |from| due(from, &receiver, now, limit)).await
     }
@@ -54,11 +56,15 @@ impl Store {
 const MAX_ANSWER_BYTES: usize = 4096;
 
 /// Holds back what is told of an alert while something earlier of the same alert still waits for the same receiver: an end never
-/// overtakes its beginning. A dead or dropped delivery holds nothing up.
+/// overtakes its beginning. A dead or dropped delivery holds nothing up. One in the other, each by its index: a planner that knows too
+/// little of these tables, as it does for the first minutes, would otherwise begin with all that ever went to the receiver.
 const NOT_HELD_BACK: &str = "NOT EXISTS (
-     SELECT 1 FROM delivery_notice d JOIN notice n ON n.id = d.notice JOIN notice m ON m.alert = n.alert
-     JOIN delivery_notice e ON e.notice = m.id AND e.receiver = d.receiver JOIN delivery w ON w.no = e.delivery_no
-     WHERE d.delivery_no = v.no AND w.no < v.no AND w.state IN ('due', 'retrying'))";
+     SELECT 1 FROM delivery_notice d JOIN notice n ON n.id = d.notice WHERE d.delivery_no = v.no AND EXISTS (
+         SELECT 1 FROM notice m WHERE m.alert = n.alert AND EXISTS (
+             SELECT 1 FROM delivery_notice e JOIN delivery w ON w.no = e.delivery_no
+             WHERE e.notice = m.id AND e.receiver = v.receiver AND w.no < v.no AND w.state IN ('due', 'retrying') LIMIT 1 OFFSET 0)
+         LIMIT 1 OFFSET 0)
+     LIMIT 1 OFFSET 0)";
 
 /// A delivery that holds something critical.
 const CRITICAL: &str = "v.bundle ->> '$.tone' = 'critical'";
@@ -96,14 +102,15 @@ fn due(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp, limit: u
             over: Vec::new(),
         })
     };
-    let mut deliveries = Vec::new();
-    for is_critical in [true, false] {
-        let left = i64::from(limit) - i64::try_from(deliveries.len()).unwrap_or(i64::MAX);
-        let mut statement = from.prepare_cached(&due_sql(is_critical))?;
-        deliveries.extend(all(&mut statement, params![receiver.as_str(), Millis(now), left.max(0)], read)?);
-    }
-    for delivery in &mut deliveries {
-        delivery.notifications = notifications(from, delivery.id, NotificationRole::Notified)?;
+    let ask = |is_critical| from.prepare_cached(&due_sql(is_critical))?.ask(params![receiver.as_str(), Millis(now), limit]);
+    let (critical, others) = (ask(true)?, ask(false)?);
+    let mut deliveries = all_of(critical.rows()?, read)?;
+    deliveries.extend(all_of(others.rows()?, read)?);
+    deliveries.truncate(limit as usize);
+    let role = NotificationRole::Notified;
+    let asked = deliveries.iter().map(|delivery| ask_notifications(from, delivery.id, role)).collect::<Result<Vec<_>, _>>()?;
+    for (delivery, asked) in deliveries.iter_mut().zip(asked) {
+        delivery.notifications = all_of(asked.rows()?, notification)?;
         delivery.over = storms_over(from, delivery)?;
     }
     Ok(deliveries)
@@ -138,11 +145,20 @@ pub(super) fn notifications(
     delivery: DeliveryId,
     role: NotificationRole,
 ) -> Result<Vec<Notification>, StoreFault> {
+    all_of(ask_notifications(from, delivery, role)?.rows()?, notification)
+}
+
+/// What a delivery tells, or only counts; [`notification`] reads each row.
+fn ask_notifications<'a>(
+    from: &Transaction<'a>,
+    delivery: DeliveryId,
+    role: NotificationRole,
+) -> Result<Question<'a>, StoreFault> {
     let mut statement = from.prepare_cached(
         "SELECT n.id, n.alert, n.kind, n.at, n.receivers, n.body, n.series FROM delivery_notice d JOIN notice n ON n.id = d.notice
          WHERE d.delivery_no = ?1 AND d.role = ?2 ORDER BY d.ordinal",
     )?;
-    all(&mut statement, params![delivery.0, role.as_str()], notification)
+    Ok(statement.ask(params![delivery.0, role.as_str()])?)
 }
 
 /// A notification from the columns `id, alert, kind, at, receivers, body, series`.
@@ -192,22 +208,39 @@ fn record_attempts(
     goes_to: NotificationTarget,
 ) -> Result<(), StoreFault> {
     failpoint::pass("attempt.before");
-    connection.write(true, |transaction| records.iter().try_for_each(|record| record_attempt(transaction, record, goes_to)))?;
+    connection.write(true, |transaction| {
+        let mut states = HashMap::with_capacity(records.len());
+        for AttemptRecord { delivery, .. } in records {
+            states.insert(*delivery, ask_state(transaction, *delivery)?);
+        }
+        records.iter().try_for_each(|record| {
+            // A second attempt of one delivery finds what the first left.
+            let state = states.remove(&record.delivery).map_or_else(|| ask_state(transaction, record.delivery), Ok)?;
+            record_attempt(transaction, record, state, goes_to)
+        })
+    })?;
     failpoint::pass("attempt.after");
     Ok(())
 }
 
-fn record_attempt(to: &Transaction<'_>, record: &AttemptRecord, goes_to: NotificationTarget) -> Result<(), StoreFault> {
+/// The state of a delivery as it stands.
+fn ask_state<'a>(from: &Transaction<'a>, delivery: DeliveryId) -> Result<Question<'a>, StoreFault> {
+    Ok(from.prepare_cached("SELECT state FROM delivery WHERE no = ?1")?.ask([delivery.0])?)
+}
+
+fn record_attempt(
+    to: &Transaction<'_>,
+    record: &AttemptRecord,
+    state_is: Question<'_>,
+    goes_to: NotificationTarget,
+) -> Result<(), StoreFault> {
     let AttemptRecord { delivery, attempt, state, next_attempt_at, alerts, notifications } = record;
     let mut writer = CommitWriter::new(to, attempt.at, goes_to);
     for alert in alerts {
         writer.alert(alert)?;
     }
-    for notification in notifications {
-        writer.notification(notification, &mut CommitResult::default())?;
-    }
-    let now_is: Option<String> =
-        one(&mut *to.prepare_cached("SELECT state FROM delivery WHERE no = ?1")?, [delivery.0], |row| Ok(row.get(0)?))?;
+    writer.notifications(notifications, &mut CommitResult::default())?;
+    let now_is: Option<String> = one_of(state_is.rows()?, |row| Ok(row.get(0)?))?;
     let Some(now_is) = now_is else {
         // Pruned meanwhile, which happens to none that is pending: nothing is left to be kept straight.
         return Ok(());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::ahead::{IndexedUnlock, Sizes, each_ahead, whole};
+use super::ahead::{Sizes, ahead_of, each_placed, whole};
 use super::codec::{Millis, all, counted, one};
 use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
@@ -13,8 +13,8 @@ use super::rows::{ALERT_COLUMNS, alert, token};
 use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::{
-    Ahead, AheadFilter, AheadSum, FiringAlerts, FirstOf, LargestFirst, Pulse, Timestamp, Token, TokenFilter, TokenId, TokenList,
-    TokenSort, TokenSummary, WEEKS, WeeksAhead,
+    Ahead, AheadFilter, AheadSums, FiringAlerts, FirstOf, LargestFirst, Pulse, SumWindow, Timestamp, Token, TokenFilter, TokenId,
+    TokenList, TokenSort, TokenSummary, WEEKS, WeeksAhead,
 };
 
 impl Store {
@@ -50,16 +50,14 @@ impl Store {
 }
 
 fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, StoreFault> {
-    let AheadFilter { from: begin, until, by_share, limit } = *filter;
-    let (first, last) = (begin.timestamp_millis(), until.timestamp_millis());
-    let (mut certain, mut possible) = (AheadSum::default(), AheadSum::default());
+    let AheadFilter { window, by_share, limit } = *filter;
+    let mut sums = AheadSums::default();
     // The largest, of equals the nearest, of those the one that was known first.
     let mut largest: FirstOf<(LargestFirst, i64, i64)> = FirstOf::new(limit as usize);
     let sizes = if by_share { Sizes::Both } else { Sizes::Value };
-    each_ahead(from, begin, until, sizes, |row: IndexedUnlock| {
-        if let Some(value) = row.value.filter(|value| *value > 0.0) {
-            let sum = if row.starts_at > first && row.ends_at <= last { &mut certain } else { &mut possible };
-            (sum.count, sum.value) = (sum.count + 1, sum.value + value);
+    each_placed(from, window.at, window, sizes, |row, is_counted| {
+        if row.value.is_some_and(|value| value > 0.0) {
+            sums.add(is_counted, row.value);
         }
         let size = if by_share { row.share } else { row.value };
         if size.is_some_and(|size| size > 0.0) {
@@ -70,7 +68,7 @@ fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, 
     let places: HashMap<i64, (LargestFirst, i64)> = places.into_iter().map(|(size, at, no)| (no, (size, at))).collect();
     let mut rows = whole(from, places.keys().copied())?;
     rows.sort_by(|(a, row), (b, other)| places.get(a).cmp(&places.get(b)).then_with(|| row.token.id.cmp(&other.token.id)));
-    Ok(Ahead { rows: rows.into_iter().map(|(_, row)| row).collect(), certain, possible })
+    Ok(Ahead { rows: rows.into_iter().map(|(_, row)| row).collect(), sums })
 }
 
 fn firing_alerts(from: &Transaction<'_>, limit: u32) -> Result<FiringAlerts, StoreFault> {
@@ -95,8 +93,10 @@ fn firing_alerts(from: &Transaction<'_>, limit: u32) -> Result<FiringAlerts, Sto
 /// What lies ahead of a token within the time that is asked for.
 #[derive(Clone, Copy, Default)]
 struct AheadOf {
-    /// USD.
+    /// What sums count, USD.
     value: f64,
+    /// What may come besides, USD.
+    possible: f64,
     /// Largest part of the market cap, percent.
     share: f64,
     /// Begin of the next.
@@ -144,11 +144,11 @@ impl AheadList {
 fn ahead_by_token(from: &Transaction<'_>, filter: &TokenFilter) -> Result<AheadList, StoreFault> {
     let most: i64 = from.prepare_cached("SELECT coalesce(max(no), 0) FROM token")?.query_row([], |row| row.get(0))?;
     let mut ahead = AheadList(vec![AheadOf::default(); usize::try_from(most).unwrap_or(0) + 1]);
-    each_ahead(from, filter.now, filter.until, Sizes::Both, |row| {
+    each_placed(from, filter.window.at, filter.window, Sizes::Both, |row, is_counted| {
         let of = row.token_no.and_then(|no| ahead.0.get_mut(usize::try_from(no).ok()?));
         let Some(of) = of else { return };
         of.next = Some(of.next.map_or(row.starts_at, |next| next.min(row.starts_at)));
-        of.value += row.value.unwrap_or(0.0);
+        *if is_counted { &mut of.value } else { &mut of.possible } += row.value.unwrap_or(0.0);
         of.share = of.share.max(row.share.unwrap_or(0.0));
     })?;
     Ok(ahead)
@@ -159,8 +159,8 @@ fn order(from: &Transaction<'_>, sort: TokenSort, mut tokens: Vec<i64>, ahead: &
     let of = |no: i64| ahead.of(no);
     match sort {
         TokenSort::Name => {}
-        TokenSort::Value => most_first(&mut tokens, |no| of(no).value),
-        TokenSort::Share => most_first(&mut tokens, |no| of(no).share),
+        TokenSort::Value => most_first(&mut tokens, |no| [of(no).value, of(no).possible]),
+        TokenSort::Share => most_first(&mut tokens, |no| [of(no).share, 0.0]),
         TokenSort::Next => {
             // Whose next is not within the time of the sums is asked for by itself.
             let mut later = from.prepare_cached(
@@ -182,16 +182,16 @@ fn order(from: &Transaction<'_>, sort: TokenSort, mut tokens: Vec<i64>, ahead: &
             let sql = "SELECT no, market_cap FROM token INDEXED BY token_market_cap WHERE market_cap > 0";
             let sizes = all(&mut *from.prepare_cached(sql)?, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let sizes: HashMap<i64, f64> = sizes.into_iter().collect();
-            most_first(&mut tokens, |no| sizes.get(&no).copied().unwrap_or_default());
+            most_first(&mut tokens, |no| [sizes.get(&no).copied().unwrap_or_default(), 0.0]);
         }
     }
     Ok(tokens)
 }
 
-/// Sorts by a size, the most first; equals stay as they come.
-fn most_first(tokens: &mut Vec<i64>, size: impl Fn(i64) -> f64) {
-    let mut keyed: Vec<(f64, i64)> = tokens.iter().map(|no| (size(*no), *no)).collect();
-    keyed.sort_by(|a, b| b.0.total_cmp(&a.0));
+/// Sorts by a size, of equals by the other one, the most first; what is alike in both stays as it comes.
+fn most_first(tokens: &mut Vec<i64>, sizes: impl Fn(i64) -> [f64; 2]) {
+    let mut keyed: Vec<([f64; 2], i64)> = tokens.iter().map(|no| (sizes(*no), *no)).collect();
+    keyed.sort_by(|([a, also_a], _), ([b, also_b], _)| b.total_cmp(a).then_with(|| also_b.total_cmp(also_a)));
     *tokens = keyed.into_iter().map(|(_, no)| no).collect();
 }
 
@@ -204,39 +204,29 @@ fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Opti
         "SELECT scope_no, key FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3
          AND (starts_at > ?2 OR ends_at > ?2) ORDER BY starts_at, key LIMIT 1",
     )?;
-    let values = params![no, Millis(filter.now), longest];
+    let values = params![no, Millis(filter.window.at), longest];
     let next = one(&mut statement, values, |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
     let next = next.map(|(scope, key): (i64, _)| schedule::event(from, scope, &key, token.id.as_str())).transpose()?;
-    let (ahead, weeks) = sums_ahead(from, no, filter.now, filter.until)?;
+    let (ahead, weeks) = sums_ahead(from, no, filter.window)?;
     Ok(Some(TokenSummary { token, listed, next, ahead, weeks }))
 }
 
-/// What unlocks of a token up to a time, and in each of the coming weeks: of a month or a week the day counts that the source names.
-fn sums_ahead(from: &Transaction<'_>, no: i64, now: Timestamp, until: Timestamp) -> Result<(AheadSum, WeeksAhead), StoreFault> {
+/// What unlocks of a token within a time, and in each of the coming weeks.
+fn sums_ahead(from: &Transaction<'_>, no: i64, window: SumWindow) -> Result<(AheadSums, WeeksAhead), StoreFault> {
     const WEEK: i64 = TimeDelta::weeks(1).num_milliseconds();
-    let drift = one(&mut *from.prepare_cached("SELECT value FROM drift WHERE token_no = ?1")?, [no], |row| Ok(row.get(0)?))?;
-    let drift: f64 = drift.unwrap_or(1.0);
-    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
-    let mut statement = from.prepare_cached(
-        "SELECT coalesce(nominal_at, starts_at), value, starts_at <= CAST(?4 AS BIGINT) FROM record WHERE token_no = ?1 AND resource = 'unlock'
-         AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?5 AND ends_at > ?2",
-    )?;
-    let begin = now.timestamp_millis();
-    let last = until.timestamp_millis().max(begin + WEEK * WEEKS as i64);
-    let (mut ahead, mut weeks) = (AheadSum::default(), WeeksAhead::default());
-    let add = |sum: &mut AheadSum, value: f64| (sum.count, sum.value) = (sum.count + 1, sum.value + value);
-    let mut rows = statement.query(params![no, begin, longest, Millis(until), last])?;
-    while let Some(row) = rows.next()? {
-        let at: i64 = row.get(0)?;
-        let value = row.get::<_, Option<f64>>(1)?.unwrap_or(0.0) * drift;
-        if row.get(2)? {
-            add(&mut ahead, value);
+    let begin = window.at.timestamp_millis();
+    let last = window.until.timestamp_millis().max(begin + WEEK * WEEKS as i64);
+    let (mut sums, mut weeks) = (AheadSums::default(), WeeksAhead::default());
+    for unlock in ahead_of(from, no, begin, last)? {
+        let (start, end) = unlock.counted();
+        if unlock.starts_at <= window.until.timestamp_millis() {
+            sums.add(window.counts(start, end), unlock.value);
         }
         // One whose day is over and whose month is not may come at any time from now on.
-        let week = usize::try_from((at - begin).max(0) / WEEK).unwrap_or(WEEKS);
-        weeks.get_mut(week).into_iter().for_each(|sum| add(sum, value));
+        let week = usize::try_from((start - begin).max(0) / WEEK).unwrap_or(WEEKS);
+        weeks.get_mut(week).into_iter().for_each(|sum| sum.add(unlock.value));
     }
-    Ok((ahead, weeks))
+    Ok((sums, weeks))
 }
 
 fn weeks_ahead(from: &Transaction<'_>, tokens: &[TokenId], now: Timestamp) -> Result<HashMap<TokenId, WeeksAhead>, StoreFault> {
@@ -244,7 +234,7 @@ fn weeks_ahead(from: &Transaction<'_>, tokens: &[TokenId], now: Timestamp) -> Re
     let mut found = HashMap::new();
     for token in tokens {
         if let Some(no) = one(&mut number, [token.as_str()], |row| Ok(row.get(0)?))? {
-            found.insert(token.clone(), sums_ahead(from, no, now, now)?.1);
+            found.insert(token.clone(), sums_ahead(from, no, SumWindow { at: now, until: now })?.1);
         }
     }
     Ok(found)

@@ -11,7 +11,7 @@ use super::error::StoreFault;
 use super::outbox::notification;
 use super::rows::{self, ALERT_COLUMN_COUNT, ALERT_COLUMNS};
 use super::silence::{ack, silences};
-use super::sql::{OptionalExtension, Row, Transaction};
+use super::sql::{OptionalExtension, Question, Row, Transaction};
 use super::{Store, StoreError};
 use model::{
     Ack, AlertBody, AlertId, AlertStatus, BURST_WINDOW, Batch, BatchKind, CommitResult, DeliveryState, Dispatch, DispatchResult,
@@ -150,8 +150,8 @@ fn write_down(to: &Transaction<'_>, dispatch: &Dispatch, now: Timestamp) -> Resu
         next_at: [dispatch.next_at, dispatch.recheck_at].into_iter().flatten().min(),
         ..DispatchResult::default()
     };
+    deliver(to, &dispatch.deliveries, now)?;
     for delivery in &dispatch.deliveries {
-        deliver(to, delivery, now)?;
         dispatched.deliveries += 1;
         if !dispatched.receivers.contains(&delivery.receiver) {
             dispatched.receivers.push(delivery.receiver.clone());
@@ -407,30 +407,38 @@ fn usage(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp) -> Res
     })
 }
 
-/// Makes a delivery: what waited for it waits no longer.
-fn deliver(to: &Transaction<'_>, delivery: &NewDelivery, now: Timestamp) -> Result<(), StoreFault> {
+/// Makes deliveries: what waited for them waits no longer.
+fn deliver(to: &Transaction<'_>, deliveries: &[NewDelivery], now: Timestamp) -> Result<(), StoreFault> {
+    let asked = deliveries.iter().map(|delivery| Ok((delivery, delivery_row(to, delivery, now)?)));
+    for (delivery, number) in asked.collect::<Result<Vec<_>, StoreFault>>()? {
+        let number: i64 = number.row(|row| row.get(0))?;
+        for (ordinal, (no, notice, role)) in (0_i64..).zip(delivery.rows()) {
+            to.prepare_cached(
+                "INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver, role) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![number, ordinal, notice.as_str(), delivery.receiver.as_str(), role.as_str()])?;
+            to.prepare_cached("DELETE FROM telling WHERE no = ?1")?.execute([no])?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the row of a delivery; its number comes back.
+fn delivery_row<'a>(to: &Transaction<'a>, delivery: &NewDelivery, now: Timestamp) -> Result<Question<'a>, StoreFault> {
     let NewDelivery { receiver, bundle, .. } = delivery;
     let written = if *bundle == Batch::default() { None } else { Some(json("the bundle of a delivery", bundle)?) };
-    let number: i64 = to.prepare_cached(
+    let mut statement = to.prepare_cached(
         "INSERT INTO delivery (webhook_id, receiver, state, attempts, tries, created_at, due_at, next_attempt_at, updated_at, shape, bundle)
          VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4, ?5, ?6) RETURNING no",
-    )?
-    .query_row(params![
+    )?;
+    Ok(statement.ask(params![
         webhook_id(delivery.rows().map(|(_, notice, _)| notice.as_str()), receiver),
         receiver.as_str(),
         DeliveryState::Due.as_str(),
         Millis(now),
         bundle.shape.as_str(),
         written,
-    ], |row| row.get(0))?;
-    for (ordinal, (no, notice, role)) in (0_i64..).zip(delivery.rows()) {
-        to.prepare_cached(
-            "INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver, role) VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![number, ordinal, notice.as_str(), receiver.as_str(), role.as_str()])?;
-        to.prepare_cached("DELETE FROM telling WHERE no = ?1")?.execute([no])?;
-    }
-    Ok(())
+    ])?)
 }
 
 /// Groups whose time to be told again has come, in the order in which it came.
@@ -469,9 +477,7 @@ fn repeats(from: &Transaction<'_>, now: Timestamp) -> Result<Vec<RepeatGroup>, S
 
 fn commit_repeats(to: &Transaction<'_>, repeats: &Repeats, now: Timestamp) -> Result<(), StoreFault> {
     let scribe = CommitWriter::new(to, now, NotificationTarget::Dispatcher);
-    for notice in &repeats.notifications {
-        scribe.notification(notice, &mut CommitResult::default())?;
-    }
+    scribe.notifications(&repeats.notifications, &mut CommitResult::default())?;
     for (receiver, key, repeat_at) in &repeats.groups {
         to.prepare_cached("UPDATE told_group SET repeat_at = ?3 WHERE receiver = ?1 AND key = ?2")?.execute(params![
             receiver.as_str(),

@@ -100,7 +100,7 @@ fn batch(to: &Transaction<'_>, target: PruneTarget, before: Timestamp) -> Result
         PruneTarget::Alerts => return alerts(to, before),
         PruneTarget::LoneNotifications => return lone_notifications(to, before),
     };
-    Ok(counted(i64::try_from(to.prepare_cached(rows)?.execute(params![Millis(before), BATCH_ROWS])?).unwrap_or(i64::MAX)))
+    Ok(counted(i64::try_from(to.prepare_cached(rows)?.execute_counted(params![Millis(before), BATCH_ROWS])?).unwrap_or(i64::MAX)))
 }
 
 /// Events of schedules that were replaced before.

@@ -133,25 +133,26 @@ impl Readers {
         Self { turns: Arc::new(Semaphore::new(pool.max_idle)), pool: Arc::new(pool) }
     }
 
-    /// Runs `run` in one read transaction: all that it reads is of one moment.
+    /// Runs `run` in one read transaction: all that it reads is of one moment; `is_fenced` as in [`Connection::read`].
     pub(super) async fn run<T: Send + 'static>(
         &self,
         doing: &'static str,
+        is_fenced: bool,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let value = self.run_any(doing, Box::new(move |transaction| Ok(Box::new(run(transaction)?)))).await?;
+        let value = self.run_any(doing, is_fenced, Box::new(move |transaction| Ok(Box::new(run(transaction)?)))).await?;
         value.downcast().map(|value| *value).map_err(|_| StoreError::Closed { doing })
     }
 
     /// [`Self::run`] without its types, so that it is compiled once.
-    fn run_any(&self, doing: &'static str, run: Read) -> BoxFuture<'_, Result<AnyValue, StoreError>> {
+    fn run_any(&self, doing: &'static str, is_fenced: bool, run: Read) -> BoxFuture<'_, Result<AnyValue, StoreError>> {
         Box::pin(async move {
             let turn = self.turns.clone().acquire_owned().await.map_err(|_| StoreError::Closed { doing })?;
             let pool = self.pool.clone();
             let task = tokio::task::spawn_blocking(move || {
                 // The turn is taken for as long as the connection is out, also if whoever asked goes away.
                 let _turn = turn;
-                let read = |connection: &mut Connection| contain(doing, pool.path(), || connection.read(run));
+                let read = |connection: &mut Connection| contain(doing, pool.path(), || connection.read(is_fenced, run));
                 pool.with(read).map_err(|error| StoreFault::from(error).during(doing, pool.path()))?
             });
             task.await.map_err(|_| StoreError::Closed { doing })?

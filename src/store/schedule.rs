@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::codec::one;
 use super::error::StoreFault;
-use super::sql::Transaction;
+use super::sql::{Row, Transaction};
 use model::{Record, RecordKey, Timestamp, Tracked, wire};
 use wire::{Pack, Packer, Unpacker};
 
@@ -122,13 +122,18 @@ pub(super) fn damaged(what: &str, of: &str) -> StoreFault {
     StoreFault::BadRow { what: format!("{what} of {of} cannot be unpacked"), source: None }
 }
 
+/// Asks for a token's schedule.
+pub(super) const OF_TOKEN: &str = "SELECT body FROM schedule WHERE scope_no = ?1";
+
 /// A token's schedule, sorted; `of` names the token for the message.
 pub(super) fn of_token(from: &Transaction<'_>, no: i64, of: &str) -> Result<Vec<Tracked>, StoreFault> {
     let mut statement = from.prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?;
-    let records = one(&mut statement, [no], |row| {
-        unpack(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?).ok_or_else(|| damaged("the schedule", of))
-    })?;
-    Ok(records.unwrap_or_default())
+    Ok(one(&mut statement, [no], |row| read(row, of))?.unwrap_or_default())
+}
+
+/// The schedule in the first column of a row; `of` names its token for the message.
+pub(super) fn read(row: &Row<'_>, of: &str) -> Result<Vec<Tracked>, StoreFault> {
+    unpack(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?).ok_or_else(|| damaged("the schedule", of))
 }
 
 /// An event of a token, which is known to be there.

@@ -113,7 +113,7 @@ fn expire_silence(to: &Transaction<'_>, id: &str, now: Timestamp) -> Result<bool
     // One that had not begun never will.
     let ended = to
         .prepare_cached("UPDATE silence SET ends_at = ?2, starts_at = min(starts_at, ?2) WHERE id = ?1 AND ends_at > ?2")?
-        .execute(params![id, Millis(now)])?;
+        .execute_counted(params![id, Millis(now)])?;
     Ok(ended > 0)
 }
 
@@ -177,7 +177,7 @@ fn told_record(from: &Transaction<'_>, alert: &Alert) -> Result<Option<serde_jso
 }
 
 fn unacknowledge(to: &Transaction<'_>, alert: &AlertId) -> Result<bool, StoreFault> {
-    Ok(to.prepare_cached("DELETE FROM ack WHERE alert = ?1")?.execute([alert.as_str()])? > 0)
+    Ok(to.prepare_cached("DELETE FROM ack WHERE alert = ?1")?.execute_counted([alert.as_str()])? > 0)
 }
 
 pub(super) fn acks(from: &Transaction<'_>) -> Result<Vec<Ack>, StoreFault> {

@@ -41,8 +41,8 @@ impl Snapshot {
         place.refuse_unless_current()?;
         let path = place.name();
         let pool = match place {
-            Place::File(_) => ReaderPool::new(path, reader_of(place), MAX_IDLE_READERS),
-            Place::Server(_) => ReaderPool::new(path, reader_of(place), MAX_SERVER_READERS).bounded(),
+            Place::File(_) => ReaderPool::new(path, reader_of(place, &Arc::default()), MAX_IDLE_READERS),
+            Place::Server(_) => ReaderPool::new(path, reader_of(place, &Arc::default()), MAX_SERVER_READERS).bounded(),
         };
         // Now, so that a file which cannot be read is refused at once.
         pool.with(|_| ()).map_err(|error| cannot_open(error, path))?;
@@ -53,7 +53,7 @@ impl Snapshot {
     pub fn read<T, E: From<FactsError>>(&self, read: impl FnOnce(&SnapshotView<'_>) -> Result<T, E>) -> Result<T, E> {
         let path = self.0.path();
         let answer = self.0.with(|connection| {
-            let view = connection.read(|transaction| Ok(read(&SnapshotView { from: transaction, path })));
+            let view = connection.read(false, |transaction| Ok(read(&SnapshotView { from: transaction, path })));
             view.unwrap_or_else(|fault| Err(FactsError::from(fault.during("begin to read the snapshot", path)).into()))
         });
         answer.map_err(|error| FactsError::from(cannot_open(error, path)))?

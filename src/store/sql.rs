@@ -16,7 +16,7 @@ use rusqlite::{CachedStatement as SqliteCached, ToSql, TransactionBehavior, type
 use std::ops::{Deref, DerefMut};
 
 pub(super) use self::postgres::PgFault;
-use self::postgres::{PgRow, PgSession, PgStatement};
+use self::postgres::{PgQuestion, PgSession, PgStatement};
 use super::error::StoreFault;
 
 /// Why a statement failed.
@@ -88,16 +88,21 @@ impl Connection {
         }
     }
 
-    /// Runs `run` in one transaction that reads: all of it is of one moment.
-    pub(super) fn read<T>(&mut self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
+    /// Runs `run` in one transaction that reads: all of it is of one moment. It fails where `is_fenced` asks for a lease that is not ours
+    /// at that moment.
+    pub(super) fn read<T>(
+        &mut self,
+        is_fenced: bool,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
+    ) -> Result<T, StoreFault> {
         match self {
             Connection::Sqlite(connection) => {
                 let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
                 run(&Transaction::Sqlite(&transaction))
             }
             Connection::Postgres(session) => {
-                session.begin_read()?;
-                session.finish(run)
+                session.begin_read(is_fenced)?;
+                session.finish_read(run)
             }
         }
     }
@@ -121,6 +126,14 @@ impl Connection {
         match self {
             Connection::Sqlite(connection) => connection,
             Connection::Postgres(_) => panic!("a connection to a server"),
+        }
+    }
+
+    /// How often it has waited for a server.
+    pub(super) fn round_trips(&self) -> u64 {
+        match self {
+            Connection::Sqlite(_) => 0,
+            Connection::Postgres(session) => session.round_trips(),
         }
     }
 }
@@ -149,9 +162,14 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// Runs a statement for this once; answers how many rows it changed.
-    pub(super) fn execute(&self, sql: &str, values: impl Params) -> SqlResult<usize> {
+    /// Runs a statement for this once, as [`Statement::execute`] does.
+    pub(super) fn execute(&self, sql: &str, values: impl Params) -> SqlResult<()> {
         self.prepare(sql)?.execute(values)
+    }
+
+    /// Runs a statement for this once; answers how many rows it changed.
+    pub(super) fn execute_counted(&self, sql: &str, values: impl Params) -> SqlResult<usize> {
+        self.prepare(sql)?.execute_counted(values)
     }
 
     /// The end of a question whose rows nobody else may change until the transaction ends: in a file nobody can.
@@ -189,14 +207,38 @@ pub(super) enum Statement<'a> {
     Postgres(PgStatement<'a>),
 }
 
-impl Statement<'_> {
-    /// Runs it; answers how many rows it changed.
-    pub(super) fn execute(&mut self, values: impl Params) -> SqlResult<usize> {
+impl<'a> Statement<'a> {
+    /// Runs it. On a server nobody waits for that: where it fails, the next that is answered fails with its error, at the latest the
+    /// transaction.
+    pub(super) fn execute(&mut self, values: impl Params) -> SqlResult<()> {
+        values.lend(|values| match self {
+            Statement::Cached(statement) => Ok(statement.execute(values).map(drop)?),
+            Statement::Sqlite(statement) => Ok(statement.execute(values).map(drop)?),
+            Statement::Postgres(statement) => statement.execute(values),
+        })
+    }
+
+    /// Runs it and waits for how many rows it changed.
+    pub(super) fn execute_counted(&mut self, values: impl Params) -> SqlResult<usize> {
         values.lend(|values| match self {
             Statement::Cached(statement) => Ok(statement.execute(values)?),
             Statement::Sqlite(statement) => Ok(statement.execute(values)?),
-            Statement::Postgres(statement) => statement.execute(values),
+            Statement::Postgres(statement) => statement.execute_counted(values),
         })
+    }
+
+    /// Asks for its rows, which are read later: of several questions that are put before the first is read, a server answers all in
+    /// the time of one. The rows are those of now, whatever is written until they are read.
+    pub(super) fn ask(&mut self, values: impl Params) -> SqlResult<Question<'a>> {
+        if let Statement::Postgres(statement) = self {
+            return Ok(Question::Postgres(values.lend(|values| statement.ask(values))?));
+        }
+        let mut rows = self.query(values)?;
+        let mut owned = Vec::new();
+        while let Some(row) = rows.next()? {
+            owned.push(row.into_owned()?);
+        }
+        Ok(Question::Answered(owned))
     }
 
     /// Runs it and gives its rows.
@@ -204,47 +246,92 @@ impl Statement<'_> {
         values.lend(|values| match self {
             Statement::Cached(statement) => Ok(ResultRows::Sqlite(statement.query(values)?)),
             Statement::Sqlite(statement) => Ok(ResultRows::Sqlite(statement.query(values)?)),
-            Statement::Postgres(statement) => Ok(ResultRows::Postgres(statement.query(values)?.into_iter())),
+            Statement::Postgres(statement) => Ok(ResultRows::Owned(statement.query(values)?.into_iter())),
         })
     }
 
     /// Its first row, read by `read`. Fails where there is none.
     pub(super) fn query_row<T>(&mut self, values: impl Params, read: impl FnOnce(&Row<'_>) -> SqlResult<T>) -> SqlResult<T> {
-        match self.query(values)?.next()? {
-            Some(row) => read(&row),
-            None => Err(rusqlite::Error::QueryReturnedNoRows.into()),
-        }
+        self.query(values)?.first(read)
+    }
+}
+
+/// A question that was put and is not read yet.
+pub(super) enum Question<'a> {
+    Answered(Vec<OwnedRow>),
+    Postgres(PgQuestion<'a>),
+}
+
+impl Question<'_> {
+    /// Its rows.
+    pub(super) fn rows(self) -> SqlResult<ResultRows<'static>> {
+        let rows = match self {
+            Question::Answered(rows) => rows,
+            Question::Postgres(question) => question.rows()?,
+        };
+        Ok(ResultRows::Owned(rows.into_iter()))
+    }
+
+    /// Its first row, read by `read`. Fails where there is none.
+    pub(super) fn row<T>(self, read: impl FnOnce(&Row<'_>) -> SqlResult<T>) -> SqlResult<T> {
+        self.rows()?.first(read)
     }
 }
 
 /// The rows of an answer, one after the other.
 pub(super) enum ResultRows<'s> {
     Sqlite(rusqlite::Rows<'s>),
-    Postgres(std::vec::IntoIter<PgRow>),
+    Owned(std::vec::IntoIter<OwnedRow>),
 }
 
 impl ResultRows<'_> {
+    fn first<T>(mut self, read: impl FnOnce(&Row<'_>) -> SqlResult<T>) -> SqlResult<T> {
+        match self.next()? {
+            Some(row) => read(&row),
+            None => Err(rusqlite::Error::QueryReturnedNoRows.into()),
+        }
+    }
+
     pub(super) fn next(&mut self) -> SqlResult<Option<Row<'_>>> {
         Ok(match self {
             ResultRows::Sqlite(rows) => rows.next()?.map(Row::Sqlite),
-            ResultRows::Postgres(rows) => rows.next().map(Row::Postgres),
+            ResultRows::Owned(rows) => rows.next().map(Row::Owned),
         })
+    }
+}
+
+/// A row that belongs to nobody, in values that either engine could have given.
+pub(super) struct OwnedRow(Vec<Value>);
+
+impl OwnedRow {
+    fn value(&self, at: usize) -> SqlResult<ValueRef<'_>> {
+        self.0.get(at).map(ValueRef::from).ok_or_else(|| rusqlite::Error::InvalidColumnIndex(at).into())
     }
 }
 
 /// One row.
 pub(super) enum Row<'r> {
     Sqlite(&'r rusqlite::Row<'r>),
-    Postgres(PgRow),
+    Owned(OwnedRow),
 }
 
 impl Row<'_> {
+    fn into_owned(self) -> SqlResult<OwnedRow> {
+        match self {
+            Row::Sqlite(row) => {
+                let columns = row.as_ref().column_count();
+                (0..columns).map(|at| Ok(row.get(at)?)).collect::<SqlResult<_>>().map(OwnedRow)
+            }
+            Row::Owned(row) => Ok(row),
+        }
+    }
+
     /// The value of a column, by its place from zero.
     pub(super) fn get<I: ColumnIndex, T: FromSql>(&self, at: I) -> SqlResult<T> {
         let at = at.place();
         match self {
             Row::Sqlite(row) => Ok(row.get(at)?),
-            Row::Postgres(row) => {
+            Row::Owned(row) => {
                 let value = row.value(at)?;
                 T::column_result(value).map_err(|error| SqlError::Sqlite(wrong_kind(at, value, error)))
             }
@@ -255,7 +342,7 @@ impl Row<'_> {
     pub(super) fn get_ref(&self, at: usize) -> SqlResult<ValueRef<'_>> {
         match self {
             Row::Sqlite(row) => Ok(row.get_ref(at)?),
-            Row::Postgres(row) => row.value(at),
+            Row::Owned(row) => row.value(at),
         }
     }
 }

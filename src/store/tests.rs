@@ -13,6 +13,8 @@ mod outbox;
 mod pages;
 mod past_polls;
 mod records;
+mod round_trips;
 mod scale;
 mod schedules;
 pub(crate) mod support;
+mod under_way;

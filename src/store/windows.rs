@@ -2,10 +2,11 @@
 
 use rusqlite::params;
 
-use super::codec::{Millis, all, one, word};
+use super::codec::{Millis, all_of, one_of, word};
+use super::cycle::READ_TOGETHER;
 use super::error::StoreFault;
 use super::rows::{FEED_COLUMNS, feed_state, tracked};
-use super::sql::{Row, Transaction};
+use super::sql::{Question, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{Endpoint, RecordRange, Resource, Timestamp, TokenId, Tracked, WindowRecords};
 
@@ -30,27 +31,54 @@ const HAPPENED: &str = "SELECT key, body FROM record WHERE token_no = ?1 AND res
          WHERE token_no = ?1 AND resource = ?4 AND starts_at <= ?3), ?2))";
 
 fn window_records(from: &Transaction<'_>, ids: &[TokenId], ranges: &[RecordRange]) -> Result<Vec<WindowRecords>, StoreFault> {
-    ids.iter().map(|id| of_token(from, id, ranges)).collect()
+    let mut found = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(READ_TOGETHER) {
+        let mut number = from.prepare_cached("SELECT no FROM token WHERE id = ?1")?;
+        let numbers = ids.iter().map(|id| number.ask([id.as_str()])).collect::<Result<Vec<_>, _>>()?;
+        let numbers = numbers.into_iter().map(|number| one_of(number.rows()?, |row| Ok(row.get(0)?)));
+        let numbers: Vec<Option<i64>> = numbers.collect::<Result<_, StoreFault>>()?;
+        let asked = numbers.into_iter().map(|no| no.map(|no| ask_token(from, no, ranges)).transpose());
+        for (id, asked) in ids.iter().zip(asked.collect::<Result<Vec<_>, _>>()?) {
+            let nothing = WindowRecords { feeds: Vec::new(), records: Vec::new() };
+            found.push(asked.map_or(Ok(nothing), |(feeds, records)| read_token(id, feeds, records, ranges))?);
+        }
+    }
+    Ok(found)
 }
 
-fn of_token(from: &Transaction<'_>, id: &TokenId, ranges: &[RecordRange]) -> Result<WindowRecords, StoreFault> {
-    let mut found = WindowRecords { feeds: Vec::new(), records: Vec::new() };
-    let no =
-        one(&mut *from.prepare_cached("SELECT no FROM token WHERE id = ?1")?, [id.as_str()], |row| Ok(row.get::<_, i64>(0)?))?;
-    let Some(no) = no else { return Ok(found) };
+/// Asks for the feeds of a token, and for the records in each range; of unlocks for the schedule.
+fn ask_token<'a>(
+    from: &Transaction<'a>,
+    no: i64,
+    ranges: &[RecordRange],
+) -> Result<(Question<'a>, Vec<Question<'a>>), StoreFault> {
     let sql = format!("SELECT f.endpoint, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 ORDER BY f.no");
-    found.feeds = all(&mut *from.prepare_cached(&sql)?, [no], |row| {
+    let feeds = from.prepare_cached(&sql)?.ask([no])?;
+    let records = ranges.iter().map(|RecordRange { resource, since, until }| match resource {
+        Resource::Unlock => from.prepare_cached(schedule::OF_TOKEN)?.ask([no]),
+        _ => from.prepare_cached(HAPPENED)?.ask(params![no, Millis(*since), Millis(*until), resource.as_str()]),
+    });
+    Ok((feeds, records.collect::<Result<_, _>>()?))
+}
+
+fn read_token(
+    id: &TokenId,
+    feeds: Question<'_>,
+    records: Vec<Question<'_>>,
+    ranges: &[RecordRange],
+) -> Result<WindowRecords, StoreFault> {
+    let feeds = all_of(feeds.rows()?, |row| {
         let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<_, String>(0)?, Endpoint::parse)?;
         Ok((endpoint, feed_state(row, 1, id.as_str())?))
     })?;
-    for RecordRange { resource, since, until } in ranges {
-        let read = |row: &Row<'_>| tracked(row, 0, *resource, id.as_str());
+    let mut found = WindowRecords { feeds, records: Vec::new() };
+    for (RecordRange { resource, since, until }, asked) in ranges.iter().zip(records) {
         if *resource == Resource::Unlock {
-            found.records.extend(unlocks(schedule::of_token(from, no, id.as_str())?, *since, *until));
+            let schedule = one_of(asked.rows()?, |row| schedule::read(row, id.as_str()))?.unwrap_or_default();
+            found.records.extend(unlocks(schedule, *since, *until));
             continue;
         }
-        let values = params![no, Millis(*since), Millis(*until), resource.as_str()];
-        found.records.extend(all(&mut *from.prepare_cached(HAPPENED)?, values, read)?);
+        found.records.extend(all_of(asked.rows()?, |row| tracked(row, 0, *resource, id.as_str()))?);
     }
     Ok(found)
 }

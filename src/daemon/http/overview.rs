@@ -17,8 +17,8 @@ use crate::ui::overview::{AHEAD_DAYS, AHEAD_ROWS, ALERT_ROWS, CHANGE_ROWS, HELD_
 use crate::ui::page::{PageFrame, Section};
 use crate::ui::view::{AlertView, StatusView};
 use model::{
-    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, Timestamp, Token, TokenId,
-    WeeksAhead,
+    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, SumWindow, Timestamp, Token,
+    TokenId, WeeksAhead,
 };
 use store::StoreError;
 
@@ -79,7 +79,10 @@ impl OverviewReads {
         };
         // Each on a connection of its own: whoever waits for the page waits for the longest of them alone.
         let ahead = async {
-            let ahead = deps.store.largest_ahead(AheadFilter { from: at, until: until(at), by_share, limit: AHEAD_ROWS }).await?;
+            let ahead = deps
+                .store
+                .largest_ahead(AheadFilter { window: SumWindow { at, until: until(at) }, by_share, limit: AHEAD_ROWS })
+                .await?;
             let tokens = ahead.rows.iter().take(WEEKS_OF).map(|row| row.token.id.clone()).collect();
             let weeks = deps.store.weeks_ahead(tokens, at).await?;
             Ok((ahead, weeks))

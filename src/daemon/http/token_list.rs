@@ -13,7 +13,9 @@ use super::part::ListPart;
 use super::query::{ListParameters, list_query};
 use super::{HttpDeps, HttpError};
 use crate::ui::overview::AHEAD_DAYS;
-use model::{Endpoint, Listed, Record, Resource, Timestamp, Token, TokenFilter, TokenId, TokenSnapshot, TokenSort, TokenSummary};
+use model::{
+    Endpoint, Listed, Record, Resource, SumWindow, Timestamp, Token, TokenFilter, TokenId, TokenSnapshot, TokenSort, TokenSummary,
+};
 
 /// Longest text that is searched for.
 const MAX_TEXT: usize = 200;
@@ -37,9 +39,13 @@ struct TokenView {
     next_unlock_date: Option<Timestamp>,
     /// What that is worth, USD.
     next_unlock_value: Option<f64>,
-    /// Unlocks of the coming 90 days, and what those are worth whose value is known, USD.
+    /// Unlocks of the coming 90 days, and what those are worth whose value is known, USD: of a month or a week where the day that the
+    /// source names lies there.
     ahead_count: u64,
     ahead_value: f64,
+    /// Those that may come too, since their month or week reaches into these days; in no sum with the others.
+    possible_count: u64,
+    possible_value: f64,
     /// What unlocks in each of the coming 12 weeks, USD, as far as that is known.
     weeks: Vec<f64>,
 }
@@ -60,8 +66,10 @@ impl TokenView {
             listed,
             next_unlock_date: next.and_then(|event| event.unlock_date.copied()),
             next_unlock_value: next.and_then(model::wire::UnlockEvent::cliff_value),
-            ahead_count: ahead.count,
-            ahead_value: ahead.value,
+            ahead_count: ahead.counted.count,
+            ahead_value: ahead.counted.value,
+            possible_count: ahead.possible.count,
+            possible_value: ahead.possible.value,
             weeks: weeks.iter().map(|week| week.value).collect(),
         }
     }
@@ -81,8 +89,7 @@ pub(super) async fn list(State(deps): State<HttpDeps>, uri: Uri, parameters: Lis
             word => TokenSort::parse(word)
                 .ok_or_else(|| HttpError::Bad(format!("{word:?} is no sort: there are value, share, next, market_cap, name")))?,
         },
-        now,
-        until: now.checked_add_signed(TimeDelta::days(AHEAD_DAYS)).unwrap_or(now),
+        window: SumWindow::of(now, TimeDelta::days(AHEAD_DAYS)),
         offset: from,
         limit: query.limit(),
     };

@@ -12,7 +12,8 @@ use crate::ui::overview::AHEAD_DAYS;
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
 use crate::ui::{token, tokens};
 use model::{
-    AlertFilter, ChangeFilter, ChangeRow, Resource, Timestamp, TokenFilter, TokenId, TokenSnapshot, TokenSort, VersionRow, format,
+    AlertFilter, ChangeFilter, ChangeRow, Resource, SumWindow, Timestamp, TokenFilter, TokenId, TokenSnapshot, TokenSort,
+    VersionRow, format,
 };
 
 /// Longest text that is searched for.
@@ -39,8 +40,7 @@ pub(super) async fn list(
     let filter = TokenFilter {
         text: query.q.trim().chars().take(MAX_TEXT).collect(),
         sort: TokenSort::parse(&query.sort).unwrap_or_default(),
-        now,
-        until: now.checked_add_signed(TimeDelta::days(AHEAD_DAYS)).unwrap_or(now),
+        window: SumWindow::of(now, TimeDelta::days(AHEAD_DAYS)),
         offset: query.offset.unwrap_or(0),
         limit: PAGE_ROWS,
     };

@@ -11,7 +11,7 @@ use prometheus_client::{
 
 use super::{FloatGauge, MetricLabels, family, whole};
 use engine::self_monitor;
-use model::{Alert, AlertId, Commit, DomainGauges, RuleId, Timestamp, Tone, ValueAhead, Watch};
+use model::{Alert, AlertId, Commit, DomainGauges, RuleId, SumWindow, Timestamp, Tone, ValueAhead, Watch};
 
 /// How far ahead is summed: the label `within`, and the time.
 const WINDOWS: [(&str, TimeDelta); 2] = [("7d", TimeDelta::days(7)), ("30d", TimeDelta::days(30))];
@@ -59,7 +59,7 @@ impl DomainMetrics {
             let labels = vec![("rule", rule.as_str().to_owned()), ("severity", severity(*tone).to_owned())];
             self.firing.get_or_create(&labels).set(whole(*count));
         }
-        let sums = AheadSums::of(&gauges.ahead, watch, now);
+        let sums = WindowSums::of(&gauges.ahead, watch, now);
         self.group_ahead.clear();
         for (at, (within, _)) in WINDOWS.iter().enumerate() {
             let label = ("within", (*within).to_owned());
@@ -128,24 +128,20 @@ pub(super) fn severity(tone: Tone) -> &'static str {
 
 /// What lies ahead within each of [`WINDOWS`], USD.
 #[derive(Debug, PartialEq)]
-struct AheadSums {
+struct WindowSums {
     watched: [f64; WINDOWS.len()],
     /// Each group of the config, also one of which nothing lies ahead.
     groups: BTreeMap<String, [f64; WINDOWS.len()]>,
 }
 
-impl AheadSums {
+impl WindowSums {
     fn of(ahead: &[ValueAhead], watch: &Watch, now: Timestamp) -> Self {
         let groups = watch.groups().map(|name| (name.to_owned(), <[f64; WINDOWS.len()]>::default())).collect();
         let mut sums = Self { watched: Default::default(), groups };
         for entry in ahead.iter().filter(|entry| watch.covers(&entry.token)) {
-            let is_over = if entry.begins == entry.ends { entry.ends < now } else { entry.ends <= now };
-            if is_over {
-                continue;
-            }
             let groups = watch.groups_of(&entry.token);
             for (at, (_, span)) in WINDOWS.iter().enumerate() {
-                if entry.begins > now.checked_add_signed(*span).unwrap_or(now) {
+                if !SumWindow::of(now, *span).counts(entry.begins.timestamp_millis(), entry.ends.timestamp_millis()) {
                     continue;
                 }
                 for group in groups.iter() {

@@ -123,8 +123,8 @@ impl Worker {
     pub(super) async fn turn(&mut self, now: Timestamp, tried: &mut HashSet<DeliveryId>) -> DeliveryReport {
         let clock = Clock::manual(now);
         let mut report = DeliveryReport::default();
+        self.read_at = None;
         loop {
-            self.read_at = None;
             self.refused_at = None;
             self.begin_recording();
             if let Some(done) = recorded(&mut self.recording).await {

@@ -21,8 +21,8 @@ pub use changes::{ChangeLine, told};
 pub(super) use changes::{text, tone};
 pub use credit::CreditGauge;
 use model::{
-    Ahead, AheadSum, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, Timestamp, Token, TokenId, UpcomingRow, WeeksAhead,
-    format,
+    Ahead, AheadSum, AheadSums, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, Timestamp, Token, TokenId, UpcomingRow,
+    WeeksAhead, format,
 };
 use notices::Notice;
 use source::SourceCard;
@@ -99,10 +99,10 @@ struct TimelineCard {
     /// What is drawn, by time.
     table: Vec<AheadRow>,
     /// How many there are, and what they come to.
-    certain: String,
-    /// What may come within the time or not; empty where there is none.
+    counted: String,
+    /// What may come within the time too, in no sum with the others; empty where there is none.
     possible: String,
-    /// The first number of `certain` and the last, for a tile.
+    /// The first number of `counted` and the last, for a tile.
     count: String,
     value: String,
     days: i64,
@@ -240,6 +240,7 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
 impl TimelineCard {
     fn of(parts: &OverviewParts<'_>) -> Self {
         let OverviewParts { now, ahead, until, measure, .. } = *parts;
+        let AheadSums { counted, possible } = ahead.sums;
         let rows: Vec<AheadRow> = ahead.rows.iter().filter_map(|row| AheadRow::of(row, now)).collect();
         let events: Vec<TimelineEvent> = ahead.rows.iter().filter_map(|row| timeline_event(row, measure)).collect();
         let drawn: BTreeSet<Recipient> = events.iter().flat_map(|event| &event.shares).map(|(recipient, _)| *recipient).collect();
@@ -256,10 +257,10 @@ impl TimelineCard {
             legend: drawn.into_iter().map(|of| LegendItem { class: of.class(), name: of.name() }).collect(),
             largest: with_weeks(folded(&rows), parts.weeks, now),
             table,
-            certain: sum_words(ahead.certain),
-            possible: if ahead.possible.count == 0 { String::new() } else { sum_words(ahead.possible) },
-            count: format::count(usize::try_from(ahead.certain.count).unwrap_or(usize::MAX), "unlock"),
-            value: format::usd(ahead.certain.value),
+            counted: sum_words(counted),
+            possible: if possible.count == 0 { String::new() } else { sum_words(possible) },
+            count: format::count(usize::try_from(counted.count).unwrap_or(usize::MAX), "unlock"),
+            value: format::usd(counted.value),
             days: AHEAD_DAYS,
         }
     }

@@ -15,8 +15,8 @@ use super::page::{PageFrame, render};
 use super::schedule::{Curve, curves, differs};
 use super::view::{AlertView, UnlockView, ahead};
 use model::{
-    ChangeRow, Interval, Precision, Record, Resource, Timestamp, TokenSnapshot, Tracked, UpcomingRow, VersionRow, format,
-    wire::UnlockEvent,
+    AheadSums, ChangeRow, Interval, Precision, Record, Resource, SumWindow, Timestamp, TokenSnapshot, Tracked, UpcomingRow,
+    VersionRow, format, wire::UnlockEvent,
 };
 use provenance::Provenance;
 
@@ -62,8 +62,8 @@ struct TokenPage {
     market_cap: Option<f64>,
     max_supply: Option<f64>,
     /// What unlocks within 90 days, USD, and how often.
-    ahead_value: f64,
-    ahead_count: usize,
+    /// What the coming 90 days hold.
+    ahead: AheadSums,
     chart: Option<Chart>,
     legend: Vec<AllocationRow>,
     /// When the schedule was that the ghost shows; none without one.
@@ -132,8 +132,6 @@ impl TokenPage {
         let buybacks = sizes(snapshot, Resource::Buyback);
         let mut coming = coming(snapshot, now);
         let coming_total = coming.len();
-        let in_90_days = now.checked_add_signed(TimeDelta::days(90)).unwrap_or(now);
-        let soon = |row: &&ComingRow| row.unlock.unlock_date.is_some_and(|at| at <= in_90_days && at > now);
         let cliffs: Vec<Interval> = events
             .iter()
             .filter(|event| event.cliff_amount().is_some_and(|amount| amount > 0.0))
@@ -170,8 +168,7 @@ impl TokenPage {
             unlocked: Unlocked { amount, total, percent: (total > 0.0).then(|| amount / total * 100.0) },
             market_cap: token.market_cap(),
             max_supply: token.item.max_supply.copied(),
-            ahead_value: coming.iter().filter(soon).filter_map(|row| row.unlock.cliff_value).sum(),
-            ahead_count: coming.iter().filter(soon).count(),
+            ahead: sums_ahead(snapshot, SumWindow::of(now, TimeDelta::days(90))),
             chart: draw(&drawing),
             legend: curves.iter().enumerate().map(|(place, curve)| AllocationRow::of(place, curve, now)).collect(),
             former_until: former.map(|former| former.until).filter(|_| has_ghost),
@@ -221,6 +218,18 @@ fn coming(snapshot: &TokenSnapshot, now: Timestamp) -> Vec<ComingRow> {
         Some(ComingRow { recipients: recipients(&shares), class, unlock, near, parts: part_words(event) })
     };
     snapshot.records_of(Resource::Unlock).filter(is_ahead).filter_map(row).collect()
+}
+
+/// What unlocks within a time, as the list of tokens sums it.
+fn sums_ahead(snapshot: &TokenSnapshot, window: SumWindow) -> AheadSums {
+    let mut sums = AheadSums::default();
+    for event in snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()) {
+        let Some(interval) = event.interval().filter(|interval| !interval.has_passed(window.at)) else { continue };
+        if let Some(is_counted) = window.place(&interval, event.unlock_date.copied()) {
+            sums.add(is_counted, event.cliff_value());
+        }
+    }
+    sums
 }
 
 /// How far ahead: hours only of an instant, and nothing of a month, whose name says enough.

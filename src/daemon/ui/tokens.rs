@@ -9,7 +9,7 @@ use super::chart::{
 };
 use super::page::{PageFrame, Pager, href, render};
 use super::view::UnlockView;
-use model::{Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow};
+use model::{AheadSums, Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow};
 
 const PATH: &str = "/tokens";
 
@@ -43,8 +43,7 @@ struct ListedToken {
     market_cap: Option<f64>,
     next: Option<UnlockView>,
     class: &'static str,
-    ahead_count: u64,
-    ahead_value: f64,
+    ahead: AheadSums,
     /// What unlocks in each of the coming weeks.
     weeks: Value,
 }
@@ -66,8 +65,7 @@ impl ListedToken {
             market_cap: row.token.market_cap(),
             next,
             class: shares(parts).first().map_or(Recipient::Other, |(recipient, _)| *recipient).class(),
-            ahead_count: row.ahead.count,
-            ahead_value: row.ahead.value,
+            ahead: row.ahead,
             weeks: Value::from_safe_string(weeks::draw(&row.weeks, now)),
         }
     }
@@ -83,9 +81,9 @@ pub fn page(list: &TokenList, filter: &TokenFilter, frame: &PageFrame) -> String
         is_number,
         order,
     };
-    let days = (filter.until - filter.now).num_days();
+    let days = (filter.window.until - filter.window.at).num_days();
     let page = TokensPage {
-        tokens: list.rows.iter().map(|row| ListedToken::of(row, filter.now)).collect(),
+        tokens: list.rows.iter().map(|row| ListedToken::of(row, filter.window.at)).collect(),
         pager: Pager::new(
             PATH,
             &[("q", &filter.text), ("sort", sort)],

@@ -2,8 +2,8 @@
 
 use crate::digest_schedule::{DigestPlan, Schedule};
 use model::{
-    Alert, AlertState, ChangeFilter, ChangeRow, Digest, DigestAhead, DigestAheadFilter, DigestMaterial, DigestWindow,
-    NotificationFilter, NotificationStatus, ReceiverName, Silence, Timestamp, ValuedAlert,
+    Alert, AlertState, ChangeFilter, ChangeRow, Digest, DigestAhead, DigestAheadFilter, DigestMaterial, NotificationFilter,
+    NotificationStatus, ReceiverName, Silence, SumWindow, Timestamp, ValuedAlert,
 };
 
 /// Rows of each kind that a digest is made of; more than it lists, so that it can count.
@@ -58,7 +58,7 @@ impl DigestReads {
     /// Those of a plan, for a slot that comes after `since`.
     pub fn of(plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Self {
         Self {
-            unlocks: DigestAheadFilter { from: now, window: DigestWindow::of(slot, plan.schedule.ahead) },
+            unlocks: DigestAheadFilter { from: now, window: SumWindow::of(slot, plan.schedule.ahead) },
             changes: ChangeFilter { since: Some(since), limit: DIGEST_ROWS, ..ChangeFilter::default() },
             statuses: NotificationFilter {
                 receiver: Some(plan.receiver.clone()),

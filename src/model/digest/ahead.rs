@@ -4,39 +4,8 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use chrono::TimeDelta;
-
 use super::{AheadLine, MAX_LINES};
-use crate::{Alert, Interval, Timestamp, Token, TokenId, UpcomingRow};
-
-/// The days of a digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DigestWindow {
-    /// Its slot, at which they begin.
-    pub at: Timestamp,
-    /// Where they end.
-    pub until: Timestamp,
-}
-
-impl DigestWindow {
-    /// Those from a slot on.
-    pub fn of(at: Timestamp, ahead: TimeDelta) -> Self {
-        Self { at, until: at.checked_add_signed(ahead).unwrap_or(at) }
-    }
-
-    /// Whether sums count what is counted from `start` to `end`. A date without an extent lies ahead up to itself.
-    pub fn counts(&self, start: Timestamp, end: Timestamp) -> bool {
-        let is_over = if start == end { end < self.at } else { end <= self.at };
-        !is_over && start <= self.until
-    }
-
-    /// Whether sums count an unlock that may come within these days: of a month or a week, where the day that the source names lies
-    /// there. None where none of it lies within.
-    pub(super) fn place(&self, interval: &Interval, date: Option<Timestamp>) -> Option<bool> {
-        let counted = interval.nominal(date);
-        (interval.start <= self.until).then(|| self.counts(counted.start, counted.end))
-    }
-}
+use crate::{Alert, SumWindow, Token, TokenId, UpcomingRow};
 
 /// The unlocks of a digest's days.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,7 +51,7 @@ impl AheadPart {
 
 impl DigestAhead {
     /// Of rows that are at hand, their tokens with their groups.
-    pub fn of(rows: Vec<UpcomingRow>, window: DigestWindow) -> Self {
+    pub fn of(rows: Vec<UpcomingRow>, window: SumWindow) -> Self {
         let lines =
             rows.into_iter().filter_map(|row| AheadLine::of(&row, window).map(|(line, is_counted)| (line, is_counted, row)));
         let mut lines: Vec<(AheadLine, bool, UpcomingRow)> = lines.collect();

@@ -93,7 +93,7 @@ fn a_month_is_in_a_sum_by_its_nominal_date_alone() {
         upcoming("now", "2026-03-12", "month", 40.0),
         upcoming("today", "2026-03-09", "day", 5.0),
     ];
-    let unlocks = DigestAhead::of(rows, DigestWindow::of(at, TimeDelta::days(7)));
+    let unlocks = DigestAhead::of(rows, SumWindow::of(at, TimeDelta::days(7)));
     let nothing = DigestMaterial {
         since: at - DAY,
         at,
@@ -166,7 +166,7 @@ fn what_is_not_listed_is_in_the_sums_and_in_those_of_its_groups() {
     let at = time("2026-03-09T07:00:00Z");
     let rows: Vec<UpcomingRow> =
         (0..60).map(|i| upcoming(&format!("t{}", i % 30), "2026-03-12", "day", f64::from(i + 1))).collect();
-    let unlocks = DigestAhead::of(rows, DigestWindow::of(at, TimeDelta::days(7)));
+    let unlocks = DigestAhead::of(rows, SumWindow::of(at, TimeDelta::days(7)));
     assert_eq!((unlocks.counted.rows.len(), unlocks.counted.more, unlocks.counted.more_value), (50, 10, Some(55.0)));
     assert_eq!(unlocks.by_token.len(), 10, "a number for each token, not a row for each unlock");
     let material = DigestMaterial {

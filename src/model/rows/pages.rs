@@ -1,12 +1,13 @@
 //! What pages ask, and what they are answered.
 
-use crate::{Alert, Timestamp, Token, Tracked, UpcomingRow};
+use serde::Serialize;
 
-/// Which of the unlocks ahead are asked for: the largest of those that begin by `until` and have not passed at `from`.
+use crate::{Alert, SumWindow, Token, Tracked, UpcomingRow};
+
+/// Which of the unlocks ahead are asked for: the largest of those that may come within a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AheadFilter {
-    pub from: Timestamp,
-    pub until: Timestamp,
+    pub window: SumWindow,
     /// By their part of the market cap rather than by their value.
     pub by_share: bool,
     /// At most so many.
@@ -18,18 +19,40 @@ pub struct AheadFilter {
 pub struct Ahead {
     /// The largest first.
     pub rows: Vec<UpcomingRow>,
-    /// Those that come within the time for certain.
-    pub certain: AheadSum,
-    /// Those of whose time, a month mostly, only a part lies within.
+    /// What they come to.
+    pub sums: AheadSums,
+}
+
+/// What unlocks within a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct AheadSums {
+    /// Those that sums count ([`SumWindow`]).
+    pub counted: AheadSum,
+    /// Those that may come within it too, since their month or week reaches into it.
     pub possible: AheadSum,
 }
 
+impl AheadSums {
+    /// Counts one more.
+    pub fn add(&mut self, is_counted: bool, value: Option<f64>) {
+        if is_counted { &mut self.counted } else { &mut self.possible }.add(value);
+    }
+}
+
 /// Unlocks together.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AheadSum {
     pub count: u64,
     /// USD, of those whose value is known.
     pub value: f64,
+}
+
+impl AheadSum {
+    /// Counts one more.
+    pub fn add(&mut self, value: Option<f64>) {
+        self.count += 1;
+        self.value += value.unwrap_or_default();
+    }
 }
 
 /// Weeks ahead that are summed one by one.
@@ -71,9 +94,8 @@ pub struct TokenFilter {
     /// Part of a slug, name or ticker, in any case; empty: all.
     pub text: String,
     pub sort: TokenSort,
-    pub now: Timestamp,
-    /// Up to when unlocks are summed.
-    pub until: Timestamp,
+    /// The time whose unlocks are summed.
+    pub window: SumWindow,
     /// Rows before the first that is asked for.
     pub offset: u32,
     pub limit: u32,
@@ -94,8 +116,8 @@ pub struct TokenSummary {
     pub listed: bool,
     /// Its next unlock.
     pub next: Option<Tracked>,
-    /// What unlocks up to the time that was asked for.
-    pub ahead: AheadSum,
+    /// What unlocks within the time that was asked for.
+    pub ahead: AheadSums,
     /// What unlocks in each of the coming weeks.
     pub weeks: WeeksAhead,
 }

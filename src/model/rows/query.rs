@@ -3,9 +3,7 @@
 use std::fmt;
 
 use super::outbox::DeliveryState;
-use crate::{
-    Alert, AlertId, AlertState, ChangeKind, DeliveryId, DigestWindow, ReceiverName, Resource, RuleId, Timestamp, TokenId,
-};
+use crate::{Alert, AlertId, AlertState, ChangeKind, DeliveryId, ReceiverName, Resource, RuleId, SumWindow, Timestamp, TokenId};
 
 /// Which statuses are read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,7 +56,7 @@ pub struct DigestAheadFilter {
     /// What has passed then is left out.
     pub from: Timestamp,
     /// The days of the digest.
-    pub window: DigestWindow,
+    pub window: SumWindow,
 }
 
 /// Which alerts `alerts` shows, those that moved last first.

@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::{ShareStyle, is_resolved};
 use crate::text;
-use model::{AlertBody, ChangeKind, Notification, NotificationKind, Resolution, Resource, Timestamp, config, format, supply};
+use model::{
+    AlertBody, Change, ChangeKind, Fact, Notification, NotificationKind, Resolution, Resource, Timestamp, config, format, supply,
+};
 
 /// The title of a message of which `notice` is the first; `several` says how many others there are.
 pub(super) fn title(notice: &Notification, several: &str, share: ShareStyle, now: Timestamp, max_chars: usize) -> String {
@@ -183,10 +185,25 @@ fn size_of(body: &AlertBody, record: &Value) -> (Option<String>, Option<String>)
         // The sentence has the amount in tokens.
         let factor = tokens.filter(|tokens| *tokens > 0.0).map(|tokens| amount / tokens);
         let of_it = |whole: Option<f64>| whole.zip(factor).map(|(whole, factor)| whole * factor).filter(|part| part.is_finite());
-        return (of_it(value).map(format::usd), of_it(share).map(format::percent));
+        let sign = body.change.as_ref().map_or("", direction);
+        let signed = |size: String| format!("{sign}{size}");
+        return (of_it(value).map(format::usd).map(signed), of_it(share).map(format::percent).map(signed));
     }
     let size = value.map(format::usd).or_else(|| tokens.map(format::tokens));
     (size, share.map(format::percent))
+}
+
+/// The sign of what was added or taken; of a change that is none of an amount it is empty: what is told is all that it concerns.
+fn direction(change: &Change) -> &'static str {
+    if !matches!(change.kind, ChangeKind::Resized | ChangeKind::SeriesRescaled) {
+        return "";
+    }
+    let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount);
+    let is_less = match change.ratio {
+        Some(ratio) => ratio < 1.0,
+        None => amount(&change.from).zip(amount(&change.to)).is_some_and(|(from, to)| to < from),
+    };
+    if is_less { "−" } else { "+" }
 }
 
 /// How far away it is from `now`: `in 7 days`, `now`; nothing for what happened, has passed meanwhile, or has no date.

@@ -47,7 +47,6 @@ impl CatalogChange<'_> {
                      ON CONFLICT (id) DO UPDATE SET item = excluded.item, content = excluded.content",
             )
             .and_then(|mut statement| statement.execute(params![id, item, content]))
-            .map(drop)
             .map_err(doing("write a token"))
     }
 
@@ -58,7 +57,6 @@ impl CatalogChange<'_> {
             .0
             .prepare_cached("INSERT INTO served_gap (owner, what) VALUES (?1, ?2) ON CONFLICT (owner, what) DO NOTHING")
             .and_then(|mut statement| statement.execute([owner, what]))
-            .map(drop)
             .map_err(doing("write a gap"))
     }
 
@@ -72,7 +70,6 @@ impl CatalogChange<'_> {
                      ON CONFLICT (resource, owner) DO UPDATE SET body = excluded.body",
             )
             .and_then(|mut statement| statement.execute(params![resource.as_str(), owner, body]))
-            .map(drop)
             .map_err(doing("write a payload"))
     }
 

@@ -58,7 +58,7 @@ impl Catalog {
     pub fn revoke_key(&self, name: &str, now: Timestamp) -> Result<bool, CatalogError> {
         in_transaction(&mut self.writer(), "revoke a key", |at| {
             let sql = "UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL";
-            let changed = at.execute(sql, params![name, now.timestamp()]).map_err(doing("revoke a key"))?;
+            let changed = at.execute_counted(sql, params![name, now.timestamp()]).map_err(doing("revoke a key"))?;
             Ok(changed > 0)
         })
     }

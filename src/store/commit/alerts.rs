@@ -7,15 +7,22 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{CommitWriter, NotificationTarget};
 use crate::codec::{Millis, json, millis};
 use crate::error::StoreFault;
+use crate::sql::Question;
 use crate::{pending, series};
 use model::{
     Alert, AlertBody, Change, CommitResult, DeliveryState, Interval, Labels, Notification, ReceiverName, Record, RecordKey,
     Resolution, Resource, text::fingerprint,
 };
 
-impl CommitWriter<'_> {
-    /// Writes a change, unless the very same one stands there from a commit of the same instant.
-    pub(super) fn change(&mut self, change: &Change) -> Result<bool, StoreFault> {
+impl<'a> CommitWriter<'a> {
+    /// Writes changes, each unless the very same one stands there from a commit of the same instant; answers how many were written.
+    pub(super) fn changes(&mut self, changes: &[Change]) -> Result<u32, StoreFault> {
+        let asked: Vec<Question<'_>> = changes.iter().map(|change| self.change(change)).collect::<Result<_, _>>()?;
+        asked.into_iter().try_fold(0, |written, asked| Ok(written + u32::from(asked.rows()?.next()?.is_some())))
+    }
+
+    /// Writes a change; a row comes back where it is new.
+    fn change(&mut self, change: &Change) -> Result<Question<'a>, StoreFault> {
         let token = self.token_no(change.token.as_ref())?;
         let resource = change.resource.map(Resource::as_str);
         let key = change.key.as_ref().map(RecordKey::as_str);
@@ -30,24 +37,22 @@ impl CommitWriter<'_> {
             hasher.update(&(part.len() as u64).to_be_bytes());
             hasher.update(part.as_bytes());
         }
-        let written = self
-            .to
-            .prepare_cached(
-                "INSERT INTO change (at, token_no, resource, kind, key, body, old_record, new_record, digest)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (digest) DO NOTHING",
-            )?
-            .execute(params![
-                Millis(self.at),
-                token,
-                resource,
-                change.kind.as_str(),
-                key,
-                body,
-                old,
-                new,
-                hasher.digest128().to_be_bytes().as_slice(),
-            ])?;
-        Ok(written > 0)
+        let mut statement = self.to.prepare_cached(
+            "INSERT INTO change (at, token_no, resource, kind, key, body, old_record, new_record, digest)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (digest) DO NOTHING
+                 RETURNING 1",
+        )?;
+        Ok(statement.ask(params![
+            Millis(self.at),
+            token,
+            resource,
+            change.kind.as_str(),
+            key,
+            body,
+            old,
+            new,
+            hasher.digest128().to_be_bytes().as_slice(),
+        ])?)
     }
 
     /// Writes an alert whole.
@@ -96,59 +101,71 @@ impl CommitWriter<'_> {
         Ok(())
     }
 
-    /// Writes a notification with its deliveries, due at once, or as waiting; one whose id exists is left alone.
-    pub(crate) fn notification(&self, notification: &Notification, saved: &mut CommitResult) -> Result<(), StoreFault> {
-        let body = AlertBody { series: Vec::new(), ..notification.body.clone() };
-        let written = self
-            .to
-            .prepare_cached(
-                "INSERT INTO notice (id, alert, kind, at, receivers, body, series) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-                 ON CONFLICT DO NOTHING",
-            )?
-            .execute(params![
-                notification.id.as_str(),
-                notification.alert.as_str(),
-                notification.kind.as_str(),
-                Millis(notification.at),
-                json("the receivers of a notice", &notification.receivers)?,
-                json("a notice", &body)?,
-                series::pack(&notification.body.series),
-            ])?;
-        if written == 0 {
-            saved.known_notifications += 1;
-            return Ok(());
-        }
-        for (index, receiver) in notification.receivers.iter().enumerate() {
-            if notification.receivers.iter().take(index).any(|earlier| earlier == receiver) {
+    /// Writes notifications with their deliveries, due at once, or as waiting; one whose id exists is left alone.
+    pub(crate) fn notifications<'n>(
+        &self,
+        notifications: impl IntoIterator<Item = &'n Notification>,
+        saved: &mut CommitResult,
+    ) -> Result<(), StoreFault> {
+        let asked = notifications.into_iter().map(|notification| Ok((notification, self.notification(notification)?)));
+        let mut deliveries = Vec::new();
+        for (notification, written) in asked.collect::<Result<Vec<_>, StoreFault>>()? {
+            if written.rows()?.next()?.is_none() {
+                saved.known_notifications += 1;
                 continue;
             }
-            match self.goes_to {
-                NotificationTarget::Outbox => self.deliver(notification, receiver)?,
-                NotificationTarget::Dispatcher => pending::wait(self.to, notification, receiver, self.at)?,
+            for (index, receiver) in notification.receivers.iter().enumerate() {
+                if notification.receivers.iter().take(index).any(|earlier| earlier == receiver) {
+                    continue;
+                }
+                match self.goes_to {
+                    NotificationTarget::Outbox => {
+                        deliveries.push((notification, receiver, self.delivery(notification, receiver)?));
+                    }
+                    NotificationTarget::Dispatcher => pending::wait(self.to, notification, receiver, self.at)?,
+                }
+                saved.deliveries += 1;
             }
-            saved.deliveries += 1;
+        }
+        for (notification, receiver, number) in deliveries {
+            let number: i64 = number.row(|row| row.get(0))?;
+            self.to
+                .prepare_cached("INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver) VALUES (?1, 0, ?2, ?3)")?
+                .execute(params![number, notification.id.as_str(), receiver.as_str()])?;
         }
         Ok(())
     }
 
-    /// Puts a notification into the outbox by itself.
-    fn deliver(&self, notification: &Notification, receiver: &ReceiverName) -> Result<(), StoreFault> {
-        let delivery: i64 = self
-            .to
-            .prepare_cached(
-                "INSERT INTO delivery (webhook_id, receiver, state, attempts, tries, created_at, due_at, next_attempt_at, updated_at)
-                 VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4) RETURNING no",
-            )?
-            .query_row(params![
-                webhook_id([notification.id.as_str()], receiver),
-                receiver.as_str(),
-                DeliveryState::Due.as_str(),
-                Millis(self.at)
-            ], |row| row.get(0))?;
-        self.to
-            .prepare_cached("INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver) VALUES (?1, 0, ?2, ?3)")?
-            .execute(params![delivery, notification.id.as_str(), receiver.as_str()])?;
-        Ok(())
+    /// Writes a notification by itself; a row comes back where it is new.
+    fn notification(&self, notification: &Notification) -> Result<Question<'a>, StoreFault> {
+        let body = AlertBody { series: Vec::new(), ..notification.body.clone() };
+        let mut statement = self.to.prepare_cached(
+            "INSERT INTO notice (id, alert, kind, at, receivers, body, series) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT DO NOTHING RETURNING 1",
+        )?;
+        Ok(statement.ask(params![
+            notification.id.as_str(),
+            notification.alert.as_str(),
+            notification.kind.as_str(),
+            Millis(notification.at),
+            json("the receivers of a notice", &notification.receivers)?,
+            json("a notice", &body)?,
+            series::pack(&notification.body.series),
+        ])?)
+    }
+
+    /// Puts the delivery of one notification into the outbox; its number comes back.
+    fn delivery(&self, notification: &Notification, receiver: &ReceiverName) -> Result<Question<'a>, StoreFault> {
+        let mut statement = self.to.prepare_cached(
+            "INSERT INTO delivery (webhook_id, receiver, state, attempts, tries, created_at, due_at, next_attempt_at, updated_at)
+             VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4) RETURNING no",
+        )?;
+        Ok(statement.ask(params![
+            webhook_id([notification.id.as_str()], receiver),
+            receiver.as_str(),
+            DeliveryState::Due.as_str(),
+            Millis(self.at)
+        ])?)
     }
 }
 

@@ -126,7 +126,8 @@ impl CommitWriter<'_> {
     pub(super) fn tally(&mut self) -> Result<(), StoreFault> {
         for (resource, more) in std::mem::take(&mut self.tally).into_iter().filter(|(_, more)| *more != 0) {
             let values = params![resource.as_str(), more];
-            let known = self.to.prepare_cached("UPDATE tally SET records = records + ?2 WHERE resource = ?1")?.execute(values)?;
+            let known =
+                self.to.prepare_cached("UPDATE tally SET records = records + ?2 WHERE resource = ?1")?.execute_counted(values)?;
             if known == 0 {
                 self.to.prepare_cached("INSERT INTO tally (resource, records) VALUES (?1, ?2)")?.execute(values)?;
             }

@@ -1,16 +1,18 @@
 //! What an answer changes in a schedule: one row for all of it, one for the versions that others took the place of, and of the rows by
-//! which all tokens are asked at once no more than what moved.
+//! which all tokens are asked at once no more than what moved. What was known is asked for by `known`.
+
+mod known;
 
 use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
 use rusqlite::params;
 
+pub(super) use self::known::ScheduleQuestions;
 use super::CommitWriter;
-use crate::codec::{Millis, all, json};
+use crate::codec::{Millis, json};
 use crate::error::StoreFault;
 use crate::schedule::{self, Entry, Replaced};
-use crate::sql::OptionalExtension;
 use model::{Interval, Put, Record, RecordKey, Resource, Timestamp, Tracked, wire::UnlockEvent};
 
 /// Unlocks that passed longer ago than this are asked for by their size no more, not even those of a month.
@@ -115,7 +117,7 @@ impl Size {
 
 /// By how much all sizes of a token moved since their rows were written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Drift {
+pub(super) struct Drift {
     value: f64,
     share: f64,
 }
@@ -144,12 +146,7 @@ impl CommitWriter<'_> {
             return Ok(());
         }
         let scope = update.scope;
-        let body: Option<Vec<u8>> = self
-            .to
-            .prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?
-            .query_row([scope], |row| row.get(0))
-            .optional()?;
-        let mut rows = self.event_rows(update)?;
+        let (body, mut rows) = self.known_schedule(update)?;
         let before = match &body {
             Some(body) => what_is_read_of(body, update).ok_or_else(|| schedule::damaged("the schedule", &scope.to_string()))?,
             None => Vec::new(),
@@ -190,28 +187,6 @@ impl CommitWriter<'_> {
                 .execute(params![scope, packed])?;
         }
         Ok(())
-    }
-
-    fn event_rows(&self, update: &ScheduleUpdate<'_>) -> Result<HashMap<String, EventRow>, StoreFault> {
-        // A schedule is that of its token; their rows are found by it.
-        let mut statement = self.to.prepare_cached(
-            "SELECT key, no, token_no, starts_at, ends_at, version_at, value, share, nominal_at FROM record
-             WHERE token_no = ?1 AND resource = 'unlock' AND scope_no = ?2",
-        )?;
-        let rows = all(&mut statement, params![update.token, update.scope], |row| {
-            let version_at: Millis = row.get(5)?;
-            Ok((
-                row.get(0)?,
-                EventRow {
-                    no: row.get(1)?,
-                    token: row.get(2)?,
-                    place: EventPlace { starts_at: row.get(3)?, ends_at: row.get(4)?, nominal_at: row.get(8)? },
-                    version_at: version_at.0,
-                    size: Size { value: row.get(6)?, share: row.get(7)? },
-                },
-            ))
-        })?;
-        Ok(rows.into_iter().collect())
     }
 
     /// Moves an event that is gone for good into the history: as it last was, and that it went.
@@ -271,7 +246,7 @@ impl CommitWriter<'_> {
     ) -> Result<(), StoreFault> {
         let place = EventPlace::of(event, *interval);
         let Some(row) = row else {
-            let size = Size::within(event, *interval, self.at).over(self.drift(update.token)?);
+            let size = Size::within(event, *interval, self.at).over(self.drift(update.token));
             self.to
                 .prepare_cached(
                     "INSERT INTO record (scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at, version_poll,
@@ -309,12 +284,12 @@ impl CommitWriter<'_> {
 
     /// Keeps the sizes of rows that are there. Where all moved together, as prices move them, only the drift of the token is written.
     fn size_rows(
-        &self,
+        &mut self,
         token: Option<i64>,
         rows: &HashMap<String, EventRow>,
         put: &HashMap<&str, &PutEvent<'_>>,
     ) -> Result<(), StoreFault> {
-        let known = self.drift(token)?;
+        let known = self.drift(token);
         let is = |(key, row): (&String, &EventRow)| match put.get(key.as_str()) {
             Some(put) => Size::within(put.event, put.interval, self.at),
             None => row.size.times(known),
@@ -347,14 +322,14 @@ impl CommitWriter<'_> {
                      ON CONFLICT (token_no) DO UPDATE SET value = excluded.value, share = excluded.share",
                 )?
                 .execute(params![token, drift.value, drift.share])?;
+            self.drifts.insert(Some(token), drift);
         }
         Ok(())
     }
 
-    fn drift(&self, token: Option<i64>) -> Result<Drift, StoreFault> {
-        let mut statement = self.to.prepare_cached("SELECT value, share FROM drift WHERE token_no = ?1")?;
-        let known = statement.query_row([token], |row| Ok(Drift { value: row.get(0)?, share: row.get(1)? })).optional()?;
-        Ok(known.unwrap_or(Drift::NONE))
+    /// The drift of a token whose schedule is being written.
+    fn drift(&self, token: Option<i64>) -> Drift {
+        self.drifts.get(&token).copied().unwrap_or(Drift::NONE)
     }
 }
 

@@ -5,9 +5,8 @@ use std::collections::HashSet;
 use rusqlite::params;
 
 use super::CommitWriter;
-use crate::codec::{Millis, all, json, millis};
+use crate::codec::{Millis, all, json, millis, one_of};
 use crate::error::StoreFault;
-use crate::sql::OptionalExtension;
 use model::{Commit, FeedUpdate, Record, TokenId};
 
 /// A token as the writer needs to know it.
@@ -21,26 +20,33 @@ pub(super) struct TokenRow {
 impl CommitWriter<'_> {
     /// The row of a token, made if it is not there.
     pub(super) fn token(&mut self, id: &TokenId) -> Result<TokenRow, StoreFault> {
-        if let Some(row) = self.tokens.get(id) {
-            return Ok(*row);
+        if !self.tokens.contains_key(id) {
+            self.meet([id.clone()])?;
         }
-        let known = self
-            .to
-            .prepare_cached("SELECT no, item IS NULL AND name IS NULL AND symbol IS NULL FROM token WHERE id = ?1")?
-            .query_row([id.as_str()], |row| Ok(TokenRow { no: row.get(0)?, is_nameless: row.get(1)? }))
-            .optional()?;
-        let row = match known {
-            Some(row) => row,
-            None => {
-                let no = self
-                    .to
-                    .prepare_cached("INSERT INTO token (id, first_seen) VALUES (?1, ?2) RETURNING no")?
-                    .query_row(params![id.as_str(), Millis(self.at)], |row| row.get(0))?;
-                TokenRow { no, is_nameless: true }
+        self.tokens.get(id).copied().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
+    }
+
+    /// Looks the rows of tokens up, all at once, and makes those that are not there.
+    pub(super) fn meet(&mut self, ids: impl IntoIterator<Item = TokenId>) -> Result<(), StoreFault> {
+        let mut seen = HashSet::new();
+        let unmet = ids.into_iter().filter(|id| !self.tokens.contains_key(id) && seen.insert(id.clone()));
+        let sql = "SELECT no, item IS NULL AND name IS NULL AND symbol IS NULL FROM token WHERE id = ?1";
+        let asked = unmet.map(|id| Ok((self.to.prepare_cached(sql)?.ask([id.as_str()])?, id)));
+        let asked = asked.collect::<Result<Vec<_>, StoreFault>>()?;
+        let mut unknown = Vec::new();
+        for (row, id) in asked {
+            match one_of(row.rows()?, |row| Ok(TokenRow { no: row.get(0)?, is_nameless: row.get(1)? }))? {
+                Some(row) => drop(self.tokens.insert(id, row)),
+                None => unknown.push(id),
             }
-        };
-        self.tokens.insert(id.clone(), row);
-        Ok(row)
+        }
+        let sql = "INSERT INTO token (id, first_seen) VALUES (?1, ?2) RETURNING no";
+        let made =
+            unknown.into_iter().map(|id| Ok((self.to.prepare_cached(sql)?.ask(params![id.as_str(), Millis(self.at)])?, id)));
+        for (no, id) in made.collect::<Result<Vec<_>, StoreFault>>()? {
+            self.tokens.insert(id, TokenRow { no: no.row(|row| row.get(0))?, is_nameless: true });
+        }
+        Ok(())
     }
 
     pub(super) fn token_no(&mut self, id: Option<&TokenId>) -> Result<Option<i64>, StoreFault> {

@@ -338,7 +338,7 @@ async fn a_row_that_the_other_engine_refuses_ends_the_copy_and_leaves_nothing() 
         let store = open(&there).await;
         assert_eq!(count(&store, "investor"), 0);
         store.close().await.expect("closed");
-        behind(&here, |at| assert_eq!(at.execute("DELETE FROM investor WHERE id <> 'a'", []).expect("deleted"), 1));
+        behind(&here, |at| assert_eq!(at.execute_counted("DELETE FROM investor WHERE id <> 'a'", []).expect("deleted"), 1));
     }
     let copied = copy(&here, &there).expect("copied");
     assert!(copied.iter().any(|table| table.table == "investor"), "{copied:?}");

@@ -169,7 +169,7 @@ fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usi
         "UPDATE delivery SET state = 'due', tries = 0, due_at = ?2, next_attempt_at = ?2, updated_at = ?2
          WHERE no = ?1 AND state <> 'delivered'",
     )?;
-    ids.iter().try_fold(0, |done, id| Ok(done + statement.execute(params![id.0, Millis(now)])?))
+    ids.iter().try_fold(0, |done, id| Ok(done + statement.execute_counted(params![id.0, Millis(now)])?))
 }
 
 /// Takes deliveries out that were not accepted yet.
@@ -178,5 +178,5 @@ fn drop_deliveries(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> 
         "UPDATE delivery SET state = 'dropped', next_attempt_at = NULL, updated_at = ?2
          WHERE no = ?1 AND state IN ('due', 'retrying', 'dead')",
     )?;
-    ids.iter().try_fold(0, |done, id| Ok(done + statement.execute(params![id.0, Millis(now)])?))
+    ids.iter().try_fold(0, |done, id| Ok(done + statement.execute_counted(params![id.0, Millis(now)])?))
 }

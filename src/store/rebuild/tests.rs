@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{Access, Opening, Place, Store, open, schema::DAEMON};
-use model::{AlertBody, Record, RecordKey, Resource, TokenFilter, TokenSort, VersionRow, wire};
+use model::{AlertBody, Record, RecordKey, Resource, SumWindow, TokenFilter, TokenSort, VersionRow, wire};
 
 const CRASH_DB: &str = "CLIFFWATCH_TEST_REBUILD_DB";
 
@@ -166,13 +166,12 @@ async fn a_database_of_the_former_version_reads_the_same_and_the_old_one_is_kept
     let filter = TokenFilter {
         text: String::new(),
         sort: TokenSort::Value,
-        now: now(),
-        until: now() + chrono::TimeDelta::days(30),
+        window: SumWindow::of(now(), chrono::TimeDelta::days(30)),
         limit: 9,
         offset: 0,
     };
     let list = store.token_list(filter).await.unwrap();
-    assert_eq!((list.total, list.rows[0].ahead.count, list.rows[0].ahead.value), (3, 4, 4.0 * 2001.0));
+    assert_eq!((list.total, list.rows[0].ahead.counted.count, list.rows[0].ahead.counted.value), (3, 4, 4.0 * 2001.0));
     let told: Vec<_> = store.notifications_of("a".into()).await.unwrap().into_iter().map(|told| told.body).collect();
     let bodies = [true, false].map(|has_series| serde_json::from_value::<AlertBody>(message(has_series)).unwrap());
     assert_eq!((&told[..], told[0].series.len()), (&bodies[..], 2));

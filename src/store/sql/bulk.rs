@@ -46,7 +46,7 @@ impl Transaction<'_> {
                 }
                 Ok(())
             }
-            Transaction::Postgres(session) => session.scan(sql, |row| each(&Row::Postgres(row))),
+            Transaction::Postgres(session) => session.scan(sql, |row| each(&Row::Owned(row))),
         }
     }
 
@@ -57,7 +57,7 @@ impl Transaction<'_> {
                 let places: Vec<String> = (1..=columns.len()).map(|at| format!("?{at}")).collect();
                 let sql = format!(r#"INSERT INTO "{table}" ({}) VALUES ({})"#, quoted(columns), places.join(", "));
                 let mut statement = self.prepare_cached(&sql)?;
-                rows.into_iter().try_for_each(|row| statement.execute(row).map(drop))
+                rows.into_iter().try_for_each(|row| statement.execute(row))
             }
             Transaction::Postgres(session) => session.copy_in(table, &quoted(columns), rows),
         }
@@ -86,7 +86,7 @@ impl Transaction<'_> {
             return self.prepare(&sql)?.query_row([last], |row| row.get::<_, i64>(0)).map(drop);
         }
         self.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
-        self.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", (table, last)).map(drop)
+        self.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", (table, last))
     }
 }
 

@@ -1,7 +1,8 @@
 //! A session with a PostgreSQL server.
 //!
-//! [`PgSession`] is one connection, with the statements that it keeps ready. It is made anew where it broke, at the begin of the next
-//! transaction and never inside one. Bytes are moved by a thread of the driver's own (`driver`), so that a session may be used from any
+//! [`PgSession`] is one connection (`live`), with the statements that it keeps ready. It is made anew where it broke, at the begin of the
+//! next transaction and never inside one. What nobody needs the answer of is sent without waiting for it (`pipeline`), and rows that are
+//! inserted one after the other go out together (`gather`). Bytes are moved by a thread of the driver's own (`driver`), so that a session may be used from any
 //! thread, also one that must not enter a runtime; whoever asks waits with a limit, since a network that is cut says nothing.
 //!
 //! One transaction writes at a time, as with SQLite: each takes the same advisory lock first. So an operation that reads and then
@@ -10,28 +11,30 @@
 
 mod bulk;
 pub(crate) mod driver;
+mod gather;
 pub(crate) mod lease;
+mod live;
+mod pipeline;
 pub(crate) mod place;
 pub(crate) mod schema;
+mod statement;
 mod tls;
 mod translate;
 mod value;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::error::Error as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::ToSql;
-use rusqlite::types::{Value, ValueRef};
-use tokio_postgres::{Client, SimpleQueryMessage, error::SqlState};
+use tokio_postgres::{SimpleQueryMessage, error::SqlState};
 
-use self::driver::wait_while;
 use self::lease::Fence;
+use self::live::LiveSession;
+use self::pipeline::Answer;
 use self::place::PostgresPlace;
+pub(super) use self::statement::{PgQuestion, PgStatement};
 use self::tls::TlsProblem;
-use self::value::{ColumnValue, Parameter};
 use super::{SqlError, SqlResult, Transaction};
 use crate::error::StoreFault;
 
@@ -46,12 +49,6 @@ const SHORT_ANSWER: Duration = Duration::from_secs(60);
 
 /// The same for a word about the lease: well below its term.
 const LEASE_ANSWER: Duration = Duration::from_secs(2);
-
-/// Who waits for so long where there are several servers asks whether another one is the primary by now.
-const LOOK_AROUND_AFTER: Duration = Duration::from_secs(4);
-
-/// Statements that a session keeps ready.
-const MAX_STATEMENTS: usize = 256;
 
 /// Shortest pause between two attempts to connect that failed; it doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -140,29 +137,6 @@ pub(crate) struct PgSession {
     patience: Duration,
 }
 
-/// A connection that works, as far as is known.
-struct LiveSession {
-    client: Client,
-    place: Arc<PostgresPlace>,
-    /// Which of the place's servers it leads to.
-    server: usize,
-    statements: HashMap<String, tokio_postgres::Statement>,
-}
-
-impl LiveSession {
-    /// Waits for an answer, for as long as the limit allows and the server is the one that others are let in by.
-    fn run<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
-        let (begun, has_looked) = (Instant::now(), Cell::new(self.place.servers().len() < 2));
-        let makes_sense = || {
-            if begun.elapsed() >= LOOK_AROUND_AFTER && !has_looked.replace(true) {
-                driver::look_around(&self.place);
-            }
-            !self.place.was_left(self.server)
-        };
-        wait_while(answer, limit, makes_sense).ok_or(PgFault::Silent)?.map_err(PgFault::Refused)
-    }
-}
-
 impl std::fmt::Debug for PgSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PgSession").field("place", &self.place).finish_non_exhaustive()
@@ -210,8 +184,8 @@ impl PgSession {
         }
         let connect = || -> Result<LiveSession, PgFault> {
             let (client, server) = driver::connect(&self.place)?;
-            let live = LiveSession { client, place: self.place.clone(), server, statements: HashMap::new() };
-            let settings = live.run(live.client.batch_execute(SETTINGS), self.patience);
+            let live = LiveSession::new(client, self.place.clone(), server);
+            let settings = live.ask(live.client.batch_execute(SETTINGS), self.patience);
             settings.inspect_err(|_| self.place.avoid(server))?;
             Ok(live)
         };
@@ -229,14 +203,10 @@ impl PgSession {
         }
     }
 
-    /// Runs statements without values, and gives the first column of their first row, if there is one.
+    /// Runs statements without values, and gives the first column of their last row, if there is one.
     pub(crate) fn simple(&self, sql: &str) -> Result<Option<String>, PgFault> {
-        let answer = match self.live.borrow().as_ref() {
-            Some(live) => live.run(live.client.simple_query(sql), self.patience),
-            None => Err(PgFault::Unreachable("the connection is gone".into())),
-        };
-        let rows = answer.inspect_err(|fault| self.note(fault))?;
-        Ok(rows.iter().find_map(|message| match message {
+        let rows = self.with_live(|live| live.ask(live.client.simple_query(sql), self.patience))?;
+        Ok(rows.iter().rev().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
             _ => None,
         }))
@@ -244,16 +214,14 @@ impl PgSession {
 
     /// Runs statements of a migration, which may take their time.
     fn batch(&self, sql: &str) -> Result<(), PgFault> {
-        match self.live.borrow().as_ref() {
-            Some(live) => live.run(live.client.batch_execute(sql), Duration::from_secs(3600)),
-            None => Err(PgFault::Unreachable("the connection is gone".into())),
-        }
-        .inspect_err(|fault| self.note(fault))
+        self.with_live(|live| live.ask(live.client.batch_execute(sql), Duration::from_secs(3600)))
     }
 
-    /// Remembers that a transaction has failed, and lets go of a connection that says nothing more.
+    /// Remembers that a transaction has failed, whose other statements come to nothing, and lets go of a connection that says nothing
+    /// more.
     fn note(&self, fault: &PgFault) {
         self.has_failed.set(true);
+        self.give_up_answers();
         if matches!(fault, PgFault::Silent)
             && let Ok(mut live) = self.live.try_borrow_mut()
             && let Some(silent) = live.take()
@@ -262,11 +230,12 @@ impl PgSession {
         }
     }
 
-    /// Begins a transaction. A connection that broke since the last one is made anew, once: nothing was asked of it yet.
+    /// Begins a transaction. A connection that broke since the last one is made anew, once: nothing was asked of it yet. One that was
+    /// begun and not let in any further is undone.
     fn begin(&self, sql: &str) -> Result<Option<String>, PgFault> {
         self.connect()?;
         self.has_failed.set(false);
-        match self.simple(sql) {
+        let begun = match self.with_live(|live| live.forget_plans(self.patience)).and_then(|()| self.simple(sql)) {
             Err(fault) if fault.is_lost() => {
                 self.live.take();
                 self.connect()?;
@@ -274,12 +243,13 @@ impl PgSession {
                 self.simple(sql)
             }
             result => result,
-        }
+        };
+        begun.inspect_err(|_| self.rollback())
     }
 
-    pub(super) fn begin_read(&self) -> SqlResult<()> {
-        self.begin(BEGIN_READ)?;
-        Ok(())
+    /// Begins a transaction that reads; where it is fenced, it fails unless the lease is ours at the moment that it reads.
+    pub(super) fn begin_read(&self, is_fenced: bool) -> SqlResult<()> {
+        self.begin_as(BEGIN_READ, is_fenced.then_some(lease::GLANCE))
     }
 
     /// Begins a transaction that writes beside others.
@@ -290,44 +260,87 @@ impl PgSession {
 
     /// Begins a transaction that writes; where it is fenced, it fails unless the lease is ours.
     pub(super) fn begin_write(&self, is_fenced: bool) -> SqlResult<()> {
-        let number = self.fence.number();
-        if is_fenced && number.is_none() {
+        self.begin_as(BEGIN_WRITE, is_fenced.then_some(lease::LOOK))
+    }
+
+    /// Begins a transaction, and fails unless `look`, where there is one, finds our number in the lease: all in one word to the server,
+    /// whose statements run one after the other.
+    fn begin_as(&self, sql: &str, look: Option<&str>) -> SqlResult<()> {
+        let Some(look) = look else {
+            self.begin(sql)?;
+            return Ok(());
+        };
+        let ours = self.fence.number().ok_or(PgFault::NotActive)?;
+        if self.begin(&format!("{sql}; {look}"))? != Some(ours.to_string()) {
+            self.fence.lost(ours);
+            self.rollback();
             return Err(PgFault::NotActive.into());
-        }
-        self.begin(BEGIN_WRITE)?;
-        if let (true, Some(ours)) = (is_fenced, number) {
-            let present = self.simple(lease::LOOK);
-            match present {
-                Ok(Some(number)) if number == ours.to_string() => {}
-                Ok(_) => {
-                    self.fence.lost(ours);
-                    self.rollback();
-                    return Err(PgFault::NotActive.into());
-                }
-                Err(fault) => {
-                    self.rollback();
-                    return Err(fault.into());
-                }
-            }
         }
         Ok(())
     }
 
-    /// Runs the transaction that was begun to its end.
+    /// Runs the transaction that was begun to its end, and commits it.
     pub(super) fn finish<T>(&self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
+        self.finish_by(run, Self::commit)
+    }
+
+    /// As [`Self::finish`], of a transaction that reads.
+    pub(super) fn finish_read<T>(&self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
+        self.finish_by(run, Self::leave)
+    }
+
+    fn finish_by<T>(
+        &self,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
+        end: impl FnOnce(&Self) -> Result<(), PgFault>,
+    ) -> Result<T, StoreFault> {
         let mut open = OpenTransaction { session: self, is_over: false };
         let value = run(&Transaction::Postgres(self))?;
         if self.has_failed.get() {
             return Err(SqlError::from(PgFault::Unreachable("a statement had failed".into())).into());
         }
+        // Before it is committed, every statement has said that it went well.
+        self.with_live(|live| live.settle(ANSWER)).map_err(SqlError::from)?;
         open.is_over = true;
         drop(open);
-        self.simple("COMMIT").map_err(SqlError::from)?;
+        end(self).map_err(SqlError::from)?;
         Ok(value)
+    }
+
+    /// Commits a transaction that has written.
+    fn commit(&self) -> Result<(), PgFault> {
+        self.simple("COMMIT").map(drop)
+    }
+
+    /// Ends a transaction that has read. What becomes of it nobody needs to know.
+    fn leave(&self) -> Result<(), PgFault> {
+        self.with_live(|live| {
+            let client = live.client.clone();
+            let end = async move { client.batch_execute("COMMIT").await.map(|()| Answer::default()) };
+            live.send(Box::pin(end), 0, false)?;
+            live.pipeline.borrow_mut().send()
+        })
+    }
+
+    /// How often this connection has waited for the server.
+    #[cfg(test)]
+    pub(super) fn round_trips(&self) -> u64 {
+        self.live.borrow().as_ref().map_or(0, |live| live.round_trips.get())
+    }
+
+    fn give_up_answers(&self) {
+        if let Ok(live) = self.live.try_borrow()
+            && let Some(live) = live.as_ref()
+            && let Ok(mut pipeline) = live.pipeline.try_borrow_mut()
+        {
+            pipeline.give_up();
+            live.gathered.take();
+        }
     }
 
     /// Undoes what was not committed; a connection on which that fails is given up, which undoes it as well.
     fn rollback(&self) {
+        self.give_up_answers();
         if self.is_open() && self.simple("ROLLBACK").is_err() {
             self.live.take();
         }
@@ -335,20 +348,12 @@ impl PgSession {
 
     /// A prepared statement, of the cache where it `is_kept`.
     pub(super) fn prepare(&self, sql: &str, is_kept: bool) -> SqlResult<PgStatement<'_>> {
-        let mut live = self.live.borrow_mut();
-        let Some(live) = live.as_mut() else { return Err(PgFault::Unreachable("the connection is gone".into()).into()) };
-        if is_kept && let Some(statement) = live.statements.get(sql) {
-            return Ok(PgStatement { session: self, statement: statement.clone() });
-        }
-        let text = translate::translate(sql);
-        let statement = live.run(live.client.prepare(&text), ANSWER).inspect_err(|_| self.has_failed.set(true))?;
-        if is_kept {
-            if live.statements.len() >= MAX_STATEMENTS {
-                live.statements.clear();
-            }
-            live.statements.insert(sql.to_owned(), statement.clone());
-        }
-        Ok(PgStatement { session: self, statement })
+        let ready = self.live.borrow().as_ref().and_then(|live| live.statements.borrow().get(sql).filter(|_| is_kept).cloned());
+        let prepared = match ready {
+            Some(prepared) => prepared,
+            None => self.with_live(|live| live.prepared(sql, &translate::translate(sql), is_kept))?,
+        };
+        Ok(PgStatement::of(self, prepared))
     }
 
     fn with_live<T>(&self, ask: impl FnOnce(&LiveSession) -> Result<T, PgFault>) -> Result<T, PgFault> {
@@ -371,45 +376,5 @@ impl Drop for OpenTransaction<'_> {
         if !self.is_over {
             self.session.rollback();
         }
-    }
-}
-
-/// A statement that the server holds ready.
-pub(crate) struct PgStatement<'a> {
-    session: &'a PgSession,
-    statement: tokio_postgres::Statement,
-}
-
-impl PgStatement<'_> {
-    pub(super) fn execute(&self, values: &[&dyn ToSql]) -> SqlResult<usize> {
-        let values = parameters(values)?;
-        let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-        let rows = self.session.with_live(|live| live.run(live.client.execute(&self.statement, &values), ANSWER))?;
-        Ok(usize::try_from(rows).unwrap_or(usize::MAX))
-    }
-
-    pub(super) fn query(&self, values: &[&dyn ToSql]) -> SqlResult<Vec<PgRow>> {
-        let values = parameters(values)?;
-        let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-        let rows = self.session.with_live(|live| live.run(live.client.query(&self.statement, &values), ANSWER))?;
-        rows.iter().map(PgRow::read).collect()
-    }
-}
-
-fn parameters(values: &[&dyn ToSql]) -> SqlResult<Vec<Parameter>> {
-    values.iter().map(|value| Ok(Parameter::of(value.to_sql()?)?)).collect()
-}
-
-/// A row of an answer, in values that either engine could have given.
-pub(crate) struct PgRow(Vec<Value>);
-
-impl PgRow {
-    fn read(row: &tokio_postgres::Row) -> SqlResult<Self> {
-        let read = |at| Ok(row.try_get::<_, ColumnValue>(at).map_err(PgFault::Refused)?.0);
-        (0..row.len()).map(read).collect::<SqlResult<_>>().map(PgRow)
-    }
-
-    pub(super) fn value(&self, at: usize) -> SqlResult<ValueRef<'_>> {
-        self.0.get(at).map(ValueRef::from).ok_or_else(|| rusqlite::Error::InvalidColumnIndex(at).into())
     }
 }

@@ -78,7 +78,7 @@ async fn the_database_ranks_and_sums_as_the_pure_decision_does() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     store.commit(Commit { at: now(), feeds: feeds(), ..Commit::default() }).await.expect("committed");
-    let filter = |days: i64| DigestAheadFilter { from: now(), window: DigestWindow::of(now(), TimeDelta::days(days)) };
+    let filter = |days: i64| DigestAheadFilter { from: now(), window: SumWindow::of(now(), TimeDelta::days(days)) };
     for days in [1, 7, 30] {
         let found = store.digest_ahead(filter(days), watch()).await.expect("read");
         same(&found, &expected(&filter(days)));
@@ -96,7 +96,7 @@ async fn the_database_ranks_and_sums_as_the_pure_decision_does() {
 async fn the_day_that_counts_follows_the_date() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let filter = DigestAheadFilter { from: now(), window: DigestWindow::of(now(), TimeDelta::days(7)) };
+    let filter = DigestAheadFilter { from: now(), window: SumWindow::of(now(), TimeDelta::days(7)) };
     for (date, counted) in [("2026-03-12", 1), ("2026-03-25", 0), ("2026-03-14", 1)] {
         let feeds = vec![schedule("aptos", vec![put("a", sized(date, Some(5.0), "month"))])];
         store.commit(at(Commit { feeds, ..Commit::default() })).await.expect("committed");

@@ -32,18 +32,17 @@ fn written(store: &Store) -> (Vec<f64>, Option<(f64, f64)>) {
 }
 
 async fn sum_ahead(store: &Store) -> (f64, f64) {
-    let filter = AheadFilter { from: now(), until: now() + chrono::TimeDelta::days(30), by_share: false, limit: 9 };
+    let filter = AheadFilter { window: SumWindow::of(now(), chrono::TimeDelta::days(30)), by_share: false, limit: 9 };
     let ahead = store.largest_ahead(filter).await.expect("read");
     let filter = TokenFilter {
         text: String::new(),
         sort: TokenSort::Value,
-        now: now(),
-        until: now() + chrono::TimeDelta::days(30),
+        window: SumWindow::of(now(), chrono::TimeDelta::days(30)),
         limit: 9,
         offset: 0,
     };
     let list = store.token_list(filter).await.expect("read");
-    (ahead.certain.value, list.rows[0].ahead.value)
+    (ahead.sums.counted.value, list.rows[0].ahead.counted.value)
 }
 
 #[tokio::test]

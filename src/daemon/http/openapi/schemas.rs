@@ -74,6 +74,8 @@ pub(super) const SCHEMAS: &[(&str, &[(&str, &str)])] = &[
             ("nextUnlockValue", "number?"),
             ("aheadCount", "integer"),
             ("aheadValue", "number"),
+            ("possibleCount", "integer"),
+            ("possibleValue", "number"),
             ("weeks", "[number]"),
         ],
     ),

@@ -28,7 +28,7 @@ fn a_sum_holds_what_lies_ahead_of_the_watched_tokens_and_of_each_group_once() {
         unlock("arbitrum", -1, 0, 32e6),
         unlock("arbitrum", -1, 1, 64e6),
     ];
-    let sums = AheadSums::of(&ahead, &watch(), now());
+    let sums = WindowSums::of(&ahead, &watch(), now());
     assert_eq!(sums.watched, [3e6, 7e6]);
     let groups: Vec<_> = sums.groups.into_iter().collect();
     assert_eq!(groups, [("desk".to_owned(), [3e6, 3e6]), ("empty".to_owned(), [0.0, 0.0])]);

@@ -83,8 +83,7 @@ fn past_polls(name: &str) -> PastPolls {
 fn shown(name: &str) -> String {
     let ahead = Ahead {
         rows: vec![row(name, "2026-04-15T00:00:00Z", "month", 90e6), row("JUP", "2026-03-16T13:00:00Z", "second", 33e6)],
-        certain: AheadSum { count: 12, value: 200e6 },
-        possible: AheadSum { count: 2, value: 5e6 },
+        sums: AheadSums { counted: AheadSum { count: 12, value: 200e6 }, possible: AheadSum { count: 2, value: 5e6 } },
     };
     let weeks = HashMap::from([(TokenId::from("JUP"), [AheadSum { count: 1, value: 33e6 }; model::WEEKS])]);
     let firing = FiringAlerts {

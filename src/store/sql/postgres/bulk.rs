@@ -5,9 +5,9 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::value::Parameter;
-use super::{ANSWER, PgRow, PgSession};
+use super::{ANSWER, PgSession};
 use crate::error::StoreFault;
-use crate::sql::{SqlResult, row_bytes};
+use crate::sql::{OwnedRow, SqlResult, row_bytes};
 
 /// What one answer of many rows may take, bytes: as many rows are asked for as have taken that so far.
 const FETCH_BYTES: usize = 1 << 20;
@@ -31,7 +31,7 @@ impl PgSession {
     pub(in crate::sql) fn scan(
         &self,
         sql: &str,
-        mut each: impl FnMut(PgRow) -> Result<(), StoreFault>,
+        mut each: impl FnMut(OwnedRow) -> Result<(), StoreFault>,
     ) -> Result<(), StoreFault> {
         self.prepare(&format!("DECLARE scanned NO SCROLL CURSOR FOR {sql}"), false)?.execute(&[])?;
         let mut count = FIRST_FETCH;
@@ -52,7 +52,7 @@ impl PgSession {
     pub(in crate::sql) fn copy_in(&self, table: &str, columns: &str, rows: Vec<Vec<Value>>) -> SqlResult<()> {
         let types: Vec<Type> = {
             let question = self.prepare(&format!(r#"SELECT {columns} FROM "{table}""#), false)?;
-            question.statement.columns().iter().map(|column| column.type_().clone()).collect()
+            question.prepared.statement.columns().iter().map(|column| column.type_().clone()).collect()
         };
         let rows: Vec<Vec<Parameter>> = rows.into_iter().map(|row| row.into_iter().map(Parameter::from).collect()).collect();
         let sql = format!(r#"COPY "{table}" ({columns}) FROM STDIN BINARY"#);
@@ -65,7 +65,7 @@ impl PgSession {
                 }
                 writer.finish().await
             };
-            live.run(writing, ANSWER)
+            live.ask(writing, ANSWER)
         })?;
         Ok(())
     }

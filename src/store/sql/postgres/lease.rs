@@ -18,6 +18,9 @@ const MARK: &str = "coalesce((extract(epoch FROM nullif(renewed_at, '-infinity')
 /// The number as it stands, held until the transaction ends.
 pub(super) const LOOK: &str = "SELECT number FROM lease FOR KEY SHARE";
 
+/// The number as it stands, for whoever writes nothing: a take-over need not wait, since what is read is of the moment before it.
+pub(super) const GLANCE: &str = "SELECT number FROM lease";
+
 /// The number under which this process may write what only the active instance does; none while it stands by.
 #[derive(Debug, Default)]
 pub(crate) struct Fence(AtomicI64);

@@ -11,6 +11,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::PgFault;
+use crate::sql::row_bytes;
 
 type Conversion<T> = Result<T, Box<dyn Error + Sync + Send>>;
 
@@ -31,6 +32,11 @@ impl From<Value> for Parameter {
 }
 
 impl Parameter {
+    /// What it takes on its way, about.
+    pub(super) fn bytes(&self) -> usize {
+        row_bytes(std::slice::from_ref(&self.0))
+    }
+
     pub(super) fn of(value: ToSqlOutput<'_>) -> Result<Self, PgFault> {
         match value {
             ToSqlOutput::Borrowed(value) => {
