@@ -200,7 +200,9 @@ fn age(database: &Path) -> anyhow::Result<()> {
 fn answered(daemon: &mut Daemon, tokens: usize, sort: &str) -> anyhow::Result<()> {
     let mut came = 0;
     while came < tokens {
-        let line = daemon.wait_for("unlock_events: ")?;
+        // Not how far it is, which is told of a long one.
+        let line = daemon
+            .wait_until("unlock_events: … asked", |line| line.contains("unlock_events: ") && line.contains(" asked, "))?;
         came += before(&line, sort).with_context(|| format!("no number in {line:?}"))?;
     }
     Ok(())
