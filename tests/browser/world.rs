@@ -217,6 +217,7 @@ level = "error"
 name = "ops"
 type = "webhook"
 url = "http://{receivers}/hook"
+digest = {{ at = "08:00", ahead = "30d" }}
 [[receiver]]
 name = "gone"
 type = "webhook"

@@ -106,10 +106,27 @@ async function several(t, page) {
 // The digest as it is now, marked as a test: the page of deliveries has it.
 async function testedDigest(t, page) {
   await t.open(page, "/digests");
-  const send = page.getByRole("button", { name: /^Send it now as a test/ });
-  if ((await send.count()) === 0) return;
-  await send.first().click();
+  await page.getByRole("button", { name: /^Send it now as a test/ }).first().click();
   t.check((await text(page)).includes("A test is in the outbox"), "the digest is not sent as a test");
+}
+
+// On a phone the mail of the digest is read once one scrolls to it, and filters unfold once they are asked for.
+async function onPhone(t) {
+  const page = await t.page({ size: "phone" });
+  await logIn(t, page, "/digests");
+  const frame = page.locator("iframe.mail").first();
+  await frame.scrollIntoViewIfNeeded();
+  const mail = frame.contentFrame().locator("body");
+  await mail.getByText(/unlock/i).first().waitFor();
+  t.check((await mail.innerText()).length > 200, "the mail of the digest is empty");
+  for (const path of ["/alerts", "/changes", "/deliveries"]) {
+    await t.open(page, path);
+    const filter = page.getByRole("button", { name: "Filter", exact: true });
+    t.check(!(await filter.isVisible()), `${path}: the filters take the room of the list`);
+    await page.getByText("Filters", { exact: true }).click();
+    t.check(await filter.isVisible(), `${path}: the filters do not unfold`);
+  }
+  await page.close();
 }
 
 async function deadLetter(t, page) {
@@ -179,6 +196,7 @@ export default async function (t) {
   await testedDigest(t, page);
   await deadLetter(t, page);
   await playground(t, page);
+  await onPhone(t);
   await everyLook(t);
   // The session is over here, whatever the browser keeps.
   await t.open(page, "/alerts");
