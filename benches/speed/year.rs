@@ -159,7 +159,8 @@ async fn former(packed: &Path, path: &Path) -> anyhow::Result<i64> {
             let mut write = to.prepare_cached(
                 "INSERT INTO main.record (no, scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at, version_poll, body)
                  SELECT r.no, r.scope_no, r.token_no, r.resource, r.key, r.starts_at, r.ends_at, r.first_seen, r.version_at, r.version_poll, ?3
-                 FROM packed.record r JOIN packed.token t ON t.no = r.scope_no WHERE t.id = ?1 AND r.resource = 'unlock' AND r.key = ?2",
+                 FROM packed.record r INDEXED BY record_of_token WHERE r.token_no = (SELECT no FROM packed.token WHERE id = ?1)
+                 AND r.resource = 'unlock' AND r.key = ?2",
             )?;
             for tracked in &known.records {
                 let body = serde_json::to_string(tracked.record.unlock().context("an unlock")?)?;

@@ -122,11 +122,16 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
          WHERE t.unlisted_at IS NULL OR NOT EXISTS
          (SELECT 1 FROM feed m WHERE m.token_no = t.no AND m.header ->> '$.cliffwatchRenamedTo' IS NOT NULL) ORDER BY t.id"
     );
-    all(&mut *from.prepare_cached(&sql)?, params![endpoint.as_str(), Millis(now)], |row| {
+    // Of ten thousand tokens these are some megabytes: no more room than they need.
+    let count: i64 = from.prepare_cached("SELECT count(*) FROM token")?.query_row([], |row| row.get(0))?;
+    let mut tokens = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
+    let mut statement = from.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![endpoint.as_str(), Millis(now)])?;
+    while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
-        let feed = row.get::<_, Option<i64>>(8)?.map(|_| feed_state(row, 9, &id)).transpose()?;
+        let feed = row.get::<_, Option<i64>>(8)?.map(|_| feed_state(&row, 9, &id)).transpose()?;
         let segments: Option<String> = row.get(7)?;
-        Ok(PlanToken {
+        tokens.push(PlanToken {
             listed: row.get(1)?,
             last_updated: time(row.get(2)?),
             has_burn: row.get(3)?,
@@ -137,8 +142,9 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
             // What cannot be read is read again.
             segments: segments.and_then(|text| serde_json::from_str(&text).ok()),
             id: TokenId::from(id),
-        })
-    })
+        });
+    }
+    Ok(tokens)
 }
 
 fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, StoreFault> {

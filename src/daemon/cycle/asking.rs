@@ -24,7 +24,7 @@ const BATCH: usize = 32;
 const MOST_GATHERED: usize = 256;
 /// What answers that were read may weigh together, from the moment they are handed over until they are committed, KiB of their text: what
 /// is made of it takes about twice as much of memory. Half of it is in one batch at most, so that the rest can come meanwhile.
-const MOST_WEIGHT: u32 = 2 * 1024;
+const MOST_WEIGHT: u32 = 1024;
 /// How long an answer waits for others to be committed with, since a commit costs one about what it costs many.
 const GATHERING: Duration = Duration::from_millis(20);
 /// How long requests under way may still be answered once the daemon is to stop.
