@@ -81,9 +81,9 @@ fn conditions(filter: &AlertFilter, told: Option<&ToldSets>) -> Conditions {
         Some(false) => conditions.and_plain("a.id NOT IN (SELECT alert FROM ack)"),
         None => &mut conditions,
     };
-    if let Some(ToldSets { sets, is_rare }) = told {
+    if let Some(ToldSets { by, sets, is_rare }) = told {
         // What is joined to keeps from the index: where most were told to a receiver, the latest of them are found by their time.
-        let set = if *is_rare { "(a.body ->> '$.told')" } else { "((a.body ->> '$.told') || '')" };
+        let set = if *is_rare { format!("({by})") } else { format!("(({by}) || '')") };
         conditions.and(&format!("{set} IN (SELECT value FROM json_each(?))"), list(sets.iter().map(String::as_str)));
     }
     conditions
@@ -91,42 +91,29 @@ fn conditions(filter: &AlertFilter, told: Option<&ToldSets>) -> Conditions {
 
 /// Which sets of receivers alerts were told to that hold a certain one: few, however many alerts there are.
 struct ToldSets {
+    /// What a set is found by, in SQL: an index has it.
+    by: &'static str,
+    /// Those values of it that stand for such sets.
     sets: Vec<String>,
     /// Whether so few alerts were that they are found by it.
     is_rare: bool,
 }
 
 impl ToldSets {
+    /// Goes from set to set, in the order of the index.
     fn read(from: &Transaction<'_>, receiver: &ReceiverName) -> Result<Self, StoreFault> {
-        let mut sets = Self::all(from)?;
-        let mut fault = None;
-        sets.retain(|set| match from_json::<Vec<ReceiverName>>("the receivers of alerts", "", set) {
-            Ok(names) => names.contains(receiver),
-            Err(unreadable) => {
-                fault = Some(unreadable);
-                false
-            }
-        });
-        match fault {
-            Some(fault) => Err(fault),
-            None => Ok(Self { sets, is_rare: true }),
-        }
-    }
-
-    /// All sets. An index that knows them in their order is gone through set by set; a server has none, since it refuses long entries.
-    fn all(from: &Transaction<'_>) -> Result<Vec<String>, StoreFault> {
-        if from.is_postgres() {
-            let mut every = from.prepare_cached("SELECT DISTINCT a.body ->> '$.told' FROM alert a")?;
-            return all(&mut every, [], |row| Ok(row.get(0)?));
-        }
-        let mut next =
-            from.prepare_cached("SELECT a.body ->> '$.told' FROM alert a WHERE a.body ->> '$.told' > ?1 ORDER BY 1 LIMIT 1")?;
+        // An entry of an index has a bounded length on a server: there it is a digest of the set.
+        let by = if from.is_postgres() { "a.told_set" } else { "a.body ->> '$.told'" };
+        let sql = format!("SELECT {by}, a.body ->> '$.told' FROM alert a WHERE {by} > ?1 ORDER BY 1 LIMIT 1");
+        let mut next = from.prepare_cached(&sql)?;
         let (mut sets, mut last) = (Vec::new(), String::new());
-        while let Some(set) = one(&mut next, [&last], |row| Ok(row.get::<_, String>(0)?))? {
-            last.clone_from(&set);
-            sets.push(set);
+        while let Some((key, set)) = one(&mut next, [&last], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))? {
+            if from_json::<Vec<ReceiverName>>("the receivers of alerts", "", &set)?.contains(receiver) {
+                sets.push(key.clone());
+            }
+            last = key;
         }
-        Ok(sets)
+        Ok(Self { by, sets, is_rare: true })
     }
 }
 

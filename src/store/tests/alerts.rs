@@ -128,3 +128,23 @@ async fn what_a_silence_hides_is_told_by_labels_alone() {
     let plan: String = connection.query_row(&plan, (0, 9), |row| row.get(3)).expect("a plan");
     assert!(plan.contains("COVERING INDEX notice_age"), "no message is read for it: {plan}");
 }
+
+/// The names of so many receivers are longer than an entry of an index may be on a server.
+#[tokio::test]
+async fn an_alert_is_told_to_as_many_receivers_as_there_are() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let mut random = fastrand::Rng::with_seed(7);
+    let names: Vec<String> = (0..300).map(|_| (0..40).map(|_| random.alphanumeric()).collect()).collect();
+    let told = names.iter().map(|name| ReceiverName::from(name.as_str())).collect();
+    let alert = Alert { told, ..firing("x", None) };
+    let receivers: Vec<&str> = names.iter().map(String::as_str).collect();
+    let notifications = vec![notification(&alert, "firing", &receivers)];
+    let commit = Commit { alerts: vec![alert.clone()], notifications, ..Commit::default() };
+    assert_eq!(store.commit(at(commit)).await.expect("committed").deliveries, 300);
+    for (receiver, found) in [(names[0].as_str(), 1), (names[299].as_str(), 1), ("nobody", 0)] {
+        let filter = AlertFilter { receiver: Some(receiver.into()), limit: 9, ..AlertFilter::default() };
+        let listed = store.alerts_listed(filter).await.expect("read");
+        assert_eq!((listed.total, listed.rows.len()), (found, usize::try_from(found).expect("few")), "{receiver}");
+    }
+}

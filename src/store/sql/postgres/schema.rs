@@ -15,6 +15,7 @@ pub(crate) const DAEMON: ServerSchema = ServerSchema {
         include_str!("../../../../migrations/postgres/0002_face.sql"),
         include_str!("../../../../migrations/postgres/0003_lean.sql"),
         include_str!("../../../../migrations/postgres/0004_days.sql"),
+        include_str!("../../../../migrations/postgres/0005_told.sql"),
     ],
 };
 
