@@ -31,7 +31,7 @@ use tokio_postgres::{SimpleQueryMessage, error::SqlState};
 
 use self::lease::Fence;
 use self::live::LiveSession;
-use self::pipeline::Answer;
+use self::pipeline::Reply;
 use self::place::PostgresPlace;
 pub(super) use self::statement::{PgQuestion, PgStatement};
 use self::tls::TlsProblem;
@@ -316,7 +316,7 @@ impl PgSession {
     fn leave(&self) -> Result<(), PgFault> {
         self.with_live(|live| {
             let client = live.client.clone();
-            let end = async move { client.batch_execute("COMMIT").await.map(|()| Answer::default()) };
+            let end = async move { client.batch_execute("COMMIT").await.map(|()| Reply::default()) };
             live.send(Box::pin(end), 0, false)?;
             live.send_all()
         })

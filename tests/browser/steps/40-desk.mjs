@@ -120,7 +120,6 @@ async function onPhone(t) {
   await mail.getByText(/unlock/i).first().waitFor();
   t.check((await mail.innerText()).length > 200, "the mail of the digest is empty");
   await t.open(page, "/digests/ops/preview");
-  await t.look(page, "digest-mail.phone.light");
   for (const path of ["/alerts", "/changes", "/deliveries"]) {
     await t.open(page, path);
     const filter = page.getByRole("button", { name: "Filter", exact: true });

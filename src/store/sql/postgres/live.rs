@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 
 use super::driver::{self, wait_while};
 use super::gather::{Gathered, inserts_many};
-use super::pipeline::{Answer, Answering, Pipeline};
+use super::pipeline::{Pipeline, Reply, Replying};
 use super::place::PostgresPlace;
 use super::value::Parameter;
 use super::{ANSWER, PgFault};
@@ -88,12 +88,12 @@ impl LiveSession {
 
     /// Sends a statement behind those before it, sooner or later; answers its number. Somebody will ask for its answer where it
     /// `is_kept`.
-    pub(super) fn send(&self, answer: Answering, bytes: usize, is_kept: bool) -> Result<u64, PgFault> {
+    pub(super) fn send(&self, answer: Replying, bytes: usize, is_kept: bool) -> Result<u64, PgFault> {
         self.insert_gathered()?;
         self.push(answer, bytes, is_kept)
     }
 
-    fn push(&self, answer: Answering, bytes: usize, is_kept: bool) -> Result<u64, PgFault> {
+    fn push(&self, answer: Replying, bytes: usize, is_kept: bool) -> Result<u64, PgFault> {
         let number = {
             let mut pipeline = self.pipeline.borrow_mut();
             let number = pipeline.push(answer, bytes, is_kept);
@@ -178,11 +178,11 @@ impl LiveSession {
         &self,
         statement: tokio_postgres::Statement,
         values: Vec<T>,
-    ) -> Answering {
+    ) -> Replying {
         let client = self.client.clone();
         Box::pin(async move {
             let changed = client.execute_raw(&statement, values).await?;
-            Ok(Answer { changed, ..Answer::default() })
+            Ok(Reply { changed, ..Reply::default() })
         })
     }
 
@@ -204,7 +204,7 @@ impl LiveSession {
     }
 
     /// The answer of a statement.
-    pub(super) fn answer(&self, number: u64) -> Result<Answer, PgFault> {
+    pub(super) fn answer(&self, number: u64) -> Result<Reply, PgFault> {
         self.take_before(number + 1, ANSWER)?;
         self.pipeline.borrow_mut().kept(number).ok_or_else(|| PgFault::Unreachable("its transaction has failed".into()))
     }

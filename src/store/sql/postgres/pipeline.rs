@@ -24,23 +24,23 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// What a statement comes to.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct Reply {
     pub(super) rows: Vec<Row>,
     /// Rows that it changed.
     pub(super) changed: u64,
 }
 
 /// An answer that will come. The statement is sent when it is first polled.
-pub(super) type Answering = Pin<Box<dyn Future<Output = Result<Answer, Error>> + Send>>;
+pub(super) type Replying = Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>;
 
 /// A statement whose answer nobody took yet.
 struct Outstanding {
-    answer: Answering,
+    answer: Replying,
     bytes: usize,
     /// Somebody will ask for the answer.
     is_kept: bool,
     /// The answer, where it was there when the statement was sent.
-    came: Option<Answer>,
+    came: Option<Reply>,
 }
 
 /// The statements of one connection that are on their way, in order. Each has a number, one more than the one before it.
@@ -54,7 +54,7 @@ pub(super) struct Pipeline {
     unsent_bytes: usize,
     bytes: usize,
     /// Answers that were taken on the way to a later one.
-    kept: HashMap<u64, Answer>,
+    kept: HashMap<u64, Reply>,
     /// Statements before this number have been waited for, or were on their way together with one that was.
     #[cfg(test)]
     waited_for: u64,
@@ -62,7 +62,7 @@ pub(super) struct Pipeline {
 
 impl Pipeline {
     /// Puts a statement at the end; answers its number. It is not sent by that.
-    pub(super) fn push(&mut self, answer: Answering, bytes: usize, is_kept: bool) -> u64 {
+    pub(super) fn push(&mut self, answer: Replying, bytes: usize, is_kept: bool) -> u64 {
         self.outstanding.push_back(Outstanding { answer, bytes, is_kept, came: None });
         self.bytes += bytes;
         self.unsent_bytes += bytes;
@@ -104,7 +104,7 @@ impl Pipeline {
     pub(super) fn take_before(
         &mut self,
         number: u64,
-        mut wait: impl FnMut(Answering) -> Result<Answer, PgFault>,
+        mut wait: impl FnMut(Replying) -> Result<Reply, PgFault>,
     ) -> Result<(), PgFault> {
         self.send()?;
         while self.first < number
@@ -125,7 +125,7 @@ impl Pipeline {
     }
 
     /// The answer of a statement, which was taken; none where it was given out before, or all were given up.
-    pub(super) fn kept(&mut self, number: u64) -> Option<Answer> {
+    pub(super) fn kept(&mut self, number: u64) -> Option<Reply> {
         self.kept.remove(&number)
     }
 

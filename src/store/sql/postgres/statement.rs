@@ -3,7 +3,7 @@
 use rusqlite::ToSql;
 
 use super::live::Prepared;
-use super::pipeline::Answer;
+use super::pipeline::Reply;
 use super::value::{ColumnValue, Parameter};
 use super::{PgFault, PgSession};
 use crate::sql::{OwnedRow, SqlResult};
@@ -48,7 +48,7 @@ impl<'a> PgStatement<'a> {
             let answer = async move {
                 let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> = values.iter().map(|value| value as _).collect();
                 let rows = client.query(&statement, &values).await?;
-                Ok(Answer { rows, ..Answer::default() })
+                Ok(Reply { rows, ..Reply::default() })
             };
             live.send(Box::pin(answer), bytes, true)
         })?;
