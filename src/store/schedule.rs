@@ -127,7 +127,7 @@ pub(super) const OF_TOKEN: &str = "SELECT body FROM schedule WHERE scope_no = ?1
 
 /// A token's schedule, sorted; `of` names the token for the message.
 pub(super) fn of_token(from: &Transaction<'_>, no: i64, of: &str) -> Result<Vec<Tracked>, StoreFault> {
-    let mut statement = from.prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?;
+    let mut statement = from.prepare_cached(OF_TOKEN)?;
     Ok(one(&mut statement, [no], |row| read(row, of))?.unwrap_or_default())
 }
 
@@ -150,7 +150,7 @@ pub(super) fn events<T>(from: &Transaction<'_>, rows: Vec<(i64, String, T)>) -> 
     }
     let mut found: Vec<Option<Tracked>> = Vec::new();
     found.resize_with(rows.len(), || None);
-    let mut statement = from.prepare_cached("SELECT body FROM schedule WHERE scope_no = ?1")?;
+    let mut statement = from.prepare_cached(OF_TOKEN)?;
     for (no, keys) in by_token {
         let put = |place: usize, tracked: Tracked| {
             if let Some(place) = found.get_mut(place) {

@@ -2,8 +2,9 @@
 //!
 //! [`PgSession`] is one connection (`live`), with the statements that it keeps ready. It is made anew where it broke, at the begin of the
 //! next transaction and never inside one. What nobody needs the answer of is sent without waiting for it (`pipeline`), and rows that are
-//! inserted one after the other go out together (`gather`). Bytes are moved by a thread of the driver's own (`driver`), so that a session may be used from any
-//! thread, also one that must not enter a runtime; whoever asks waits with a limit, since a network that is cut says nothing.
+//! inserted one after the other go out together (`gather`). Bytes are moved by a thread of the driver's own (`driver`), so that a
+//! session may be used from any thread, also one that must not enter a runtime; whoever asks waits with a limit, since a network that is
+//! cut says nothing.
 //!
 //! One transaction writes at a time, as with SQLite: each takes the same advisory lock first. So an operation that reads and then
 //! writes what it decided from that needs no thought of others. One that is fenced also looks at the row of the lease, in a way that
