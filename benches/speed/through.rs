@@ -137,11 +137,9 @@ async fn again(world: &World<'_>, database: &Path) -> anyhow::Result<Vec<Memory>
     let copy = world.folder.join("copy.db");
     let mut backup = binary().args(["backup", "--config"]).arg(&config).arg(&copy).spawn()?;
     let mut watch = Watch::start(backup.id(), "the command that copies");
-    while backup.try_wait()?.is_none() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let copied = backup.wait()?;
     most.push(watch.next(""));
-    ensure!(backup.wait()?.success(), "no copy");
+    ensure!(copied.success(), "no copy");
     fs::remove_file(copy)?;
     most.push(daemon.watch.next("stopping"));
     daemon.stop()?;
