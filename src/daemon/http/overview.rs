@@ -79,10 +79,7 @@ impl OverviewReads {
         };
         // Each on a connection of its own: whoever waits for the page waits for the longest of them alone.
         let ahead = async {
-            let ahead = deps
-                .store
-                .largest_ahead(AheadFilter { window: SumWindow { at, until: until(at) }, by_share, limit: AHEAD_ROWS })
-                .await?;
+            let ahead = deps.store.largest_ahead(AheadFilter { window: window(at), by_share, limit: AHEAD_ROWS }).await?;
             let tokens = ahead.rows.iter().take(WEEKS_OF).map(|row| row.token.id.clone()).collect();
             let weeks = deps.store.weeks_ahead(tokens, at).await?;
             Ok((ahead, weeks))
@@ -100,8 +97,9 @@ impl OverviewReads {
     }
 }
 
-fn until(now: Timestamp) -> Timestamp {
-    now.checked_add_signed(TimeDelta::days(AHEAD_DAYS)).unwrap_or(now)
+/// The days ahead that are summed.
+fn window(now: Timestamp) -> SumWindow {
+    SumWindow::of(now, TimeDelta::days(AHEAD_DAYS))
 }
 
 pub(super) async fn overview(
@@ -115,7 +113,7 @@ pub(super) async fn overview(
         now: reads.at,
         status: reads.status.clone(),
         ahead: &reads.ahead,
-        until: until(reads.at),
+        until: window(reads.at).until,
         measure,
         weeks: &reads.weeks,
         firing: &reads.firing,

@@ -10,7 +10,7 @@ use super::change::{ChangeItem, items};
 use super::chart::Chart;
 use super::chart::recipient::shares;
 use super::chart::schedule::{EventLane, NextCliff, ScheduleDrawing, draw};
-use super::overview::recipients;
+use super::overview::{AHEAD_DAYS, recipients};
 use super::page::{PageFrame, render};
 use super::schedule::{Curve, curves, differs};
 use super::view::{AlertView, UnlockView, ahead};
@@ -61,8 +61,7 @@ struct TokenPage {
     unlocked: Unlocked,
     market_cap: Option<f64>,
     max_supply: Option<f64>,
-    /// What unlocks within 90 days, USD, and how often.
-    /// What the coming 90 days hold.
+    /// What unlocks within the days ahead that are summed.
     ahead: AheadSums,
     chart: Option<Chart>,
     legend: Vec<AllocationRow>,
@@ -168,7 +167,7 @@ impl TokenPage {
             unlocked: Unlocked { amount, total, percent: (total > 0.0).then(|| amount / total * 100.0) },
             market_cap: token.market_cap(),
             max_supply: token.item.max_supply.copied(),
-            ahead: sums_ahead(snapshot, SumWindow::of(now, TimeDelta::days(90))),
+            ahead: sums_ahead(snapshot, SumWindow::of(now, TimeDelta::days(AHEAD_DAYS))),
             chart: draw(&drawing),
             legend: curves.iter().enumerate().map(|(place, curve)| AllocationRow::of(place, curve, now)).collect(),
             former_until: former.map(|former| former.until).filter(|_| has_ghost),
